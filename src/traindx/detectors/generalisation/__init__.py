@@ -1,0 +1,1 @@
+"""Faults that show between training and validation."""

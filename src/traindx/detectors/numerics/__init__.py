@@ -1,0 +1,1 @@
+"""Faults in the arithmetic: NaN, infinity, overflow."""

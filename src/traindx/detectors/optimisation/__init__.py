@@ -1,0 +1,1 @@
+"""Faults in how the weights are updated."""

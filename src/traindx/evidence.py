@@ -1,0 +1,408 @@
+"""What is claimed about a run, and on what grounds: frozen values with a JSON round trip.
+
+The shape of `Diagnosis.to_dict()` is a contract with scripts, editors and assistants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from traindx.model import Artifact, Event, Series, Setting
+
+SCHEMA_VERSION = "1"
+LISTED_FROM = 0.70
+SHOWN_FROM = 0.90
+
+
+class Strength(str, Enum):
+    """How far a finding moves belief, apart from every other finding."""
+
+    WEAK = "weak"
+    MODERATE = "moderate"
+    STRONG = "strong"
+
+
+class Severity(str, Enum):
+    """How much a cause costs the user."""
+
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
+
+    @property
+    def rank(self) -> int:
+        return list(Severity).index(self)
+
+
+class Status(str, Enum):
+    """The outcome of a diagnosis in one word."""
+
+    COMPLETE = "diagnosis_complete"
+    PARTIAL = "partial_diagnosis"
+    HEALTHY = "no_problem_found"
+    INSUFFICIENT = "insufficient_evidence"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One observed fact and the place where anyone can look it up."""
+
+    says: str
+    artifact: str
+    locator: str = ""
+    steps: tuple[float, float] | None = None
+    values: Mapping[str, float] = field(default_factory=dict)
+
+
+def cite(
+    series: Series, says: str, start: int, end: int | None = None, **values: float
+) -> Evidence:
+    """Point at one point of a series, or at the stretch between two."""
+    start %= len(series)
+    end = start if end is None else end % len(series)
+    locator = (
+        series.where(start) if start == end else f"{series.where(start)} to {_tail(series, end)}"
+    )
+    span = (float(series.steps[start]), float(series.steps[end]))
+    return Evidence(says, series.origin.artifact, locator, span, values)
+
+
+def _tail(series: Series, index: int) -> str:
+    return str(int(series.places[index])) if len(series.places) else str(index + 1)
+
+
+def cite_setting(setting: Setting, says: str = "") -> Evidence:
+    """Point at a configured value."""
+    text = says or f"{setting.key} = {setting.value}"
+    return Evidence(text, setting.artifact, setting.locator or setting.key)
+
+
+def cite_event(event: Event, says: str = "") -> Evidence:
+    """Point at a logged event."""
+    span = None if event.step is None else (event.step, event.step)
+    return Evidence(says or event.text, event.artifact, event.locator, span)
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in the user's source code."""
+
+    file: str
+    line: int
+    end_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a detector claims.
+
+    `suggests` says how strongly the claim speaks for each cause, `against` how strongly it speaks
+    against one. `shows` names a cause that the evidence shows directly: the line of code, the value
+    itself. `is_symptom` marks something the user suffers from and wants explained; findings that
+    are not symptoms only shift belief between causes. `onset` is the step at which it began.
+    """
+
+    claim: str
+    strength: Strength
+    evidence: tuple[Evidence, ...]
+    suggests: Mapping[str, Strength] = field(default_factory=dict)
+    against: Mapping[str, Strength] = field(default_factory=dict)
+    shows: str | None = None
+    is_symptom: bool = False
+    onset: float | None = None
+    location: Location | None = None
+    patch: str | None = None
+    detector: str = ""
+
+    def named(self, detector: str) -> Finding:
+        return replace(self, detector=detector)
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """The smallest change that removes a cause, and how to tell that it did."""
+
+    change: str
+    expected_effect: str
+    verify: str
+    if_it_fails: str
+    patch: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """A cause with its confidence and the findings for and against it."""
+
+    cause: str
+    confidence: float
+    issue: str = ""
+    severity: Severity = Severity.MEDIUM
+    confirmed: bool = False
+    findings: tuple[Finding, ...] = ()
+    opposing: tuple[Finding, ...] = ()
+    consequences: tuple[str, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
+    specialist: str = ""
+    confirm_by: str = ""
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """Return the evidence in order of time, each fact once."""
+        seen: dict[tuple[str, str, str], Evidence] = {}
+        for finding in sorted(self.findings, key=_direct_first):
+            for item in finding.evidence:
+                seen.setdefault((item.says, item.artifact, item.locator), item)
+        return tuple(seen.values())
+
+    @property
+    def counter_evidence(self) -> tuple[Evidence, ...]:
+        return tuple(e for f in self.opposing for e in f.evidence)
+
+    @property
+    def location(self) -> Location | None:
+        return next((f.location for f in self.findings if f.location), None)
+
+    @property
+    def onset(self) -> float | None:
+        onsets = [f.onset for f in self.findings if f.onset is not None]
+        return min(onsets) if onsets else None
+
+
+def _direct_first(finding: Finding) -> tuple[bool, float]:
+    return finding.shows is None, finding.onset if finding.onset is not None else float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A check that could not be made, and what would allow it."""
+
+    detector: str
+    needs: tuple[str, ...]
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A check that crashed; it says nothing about the run."""
+
+    detector: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Ranked hypotheses with everything that led to them, and everything that could not be checked."""
+
+    status: Status
+    summary: str
+    hypotheses: tuple[Hypothesis, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    checked: tuple[str, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    failed: tuple[Failed, ...] = ()
+    questions: tuple[str, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+    analysis_artifacts: Mapping[str, str] = field(default_factory=dict)
+    duration_s: float = 0.0
+    folded: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def root_causes(self) -> tuple[Hypothesis, ...]:
+        """Return the hypotheses that reach the bar and are no consequence of another one."""
+        listed = (h for h in self.hypotheses if h.confidence >= LISTED_FROM)
+        return tuple(h for h in listed if h.cause not in self.folded)
+
+    @property
+    def quick_fixes(self) -> tuple[str, ...]:
+        fixes: dict[str, None] = {}
+        for hypothesis in self.root_causes:
+            for remedy in hypothesis.remedies[:2]:
+                fixes.setdefault(remedy.change)
+        return tuple(fixes)
+
+    @property
+    def remarks(self) -> tuple[Finding, ...]:
+        """Return the findings that no listed cause rests on."""
+        used = {id(f) for h in self.root_causes for f in h.findings}
+        return tuple(f for f in self.findings if id(f) not in used)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON shape that scripts and assistants rely on."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "status": self.status.value,
+            "summary": self.summary,
+            "root_causes": [_cause_dict(h) for h in self.root_causes],
+            "quick_fixes": list(self.quick_fixes),
+            "hypotheses": [self._hypothesis_dict(h) for h in self.hypotheses],
+            "findings": [_finding_dict(f) for f in self.findings],
+            "checked": list(self.checked),
+            "skipped": [
+                {"detector": s.detector, "needs": list(s.needs), "how": s.how} for s in self.skipped
+            ],
+            "failed": [{"detector": f.detector, "error": f.error} for f in self.failed],
+            "questions": list(self.questions),
+            "artifacts": [
+                {"path": a.path, "reader": a.reader, "warnings": list(a.warnings)}
+                for a in self.artifacts
+            ],
+            "analysis_artifacts": dict(self.analysis_artifacts),
+            "duration_s": round(self.duration_s, 3),
+        }
+
+    def _hypothesis_dict(self, hypothesis: Hypothesis) -> dict[str, Any]:
+        """A hypothesis refers to its findings by their position, so that each is written once."""
+        position = {id(f): i for i, f in enumerate(self.findings)}
+        return {
+            "cause": hypothesis.cause,
+            "confidence": round(hypothesis.confidence, 3),
+            "issue": hypothesis.issue,
+            "severity": hypothesis.severity.value,
+            "confirmed": hypothesis.confirmed,
+            "findings": [position[id(f)] for f in hypothesis.findings],
+            "against": [position[id(f)] for f in hypothesis.opposing],
+            "consequences": list(hypothesis.consequences),
+            "consequence_of": self.folded.get(hypothesis.cause),
+            "remedies": [_remedy_dict(r) for r in hypothesis.remedies],
+            "specialist": hypothesis.specialist,
+            "confirm_by": hypothesis.confirm_by,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Diagnosis:
+        """Rebuild a diagnosis from what `to_dict` returned."""
+        findings = tuple(_finding_from(f) for f in data["findings"])
+        hypotheses = tuple(_hypothesis_from(h, findings) for h in data["hypotheses"])
+        return cls(
+            status=Status(data["status"]),
+            summary=data["summary"],
+            hypotheses=hypotheses,
+            findings=findings,
+            checked=tuple(data.get("checked", ())),
+            skipped=tuple(
+                Skipped(s["detector"], tuple(s["needs"]), s["how"]) for s in data["skipped"]
+            ),
+            failed=tuple(Failed(f["detector"], f["error"]) for f in data["failed"]),
+            questions=tuple(data["questions"]),
+            artifacts=tuple(
+                Artifact(a["path"], a["reader"], tuple(a["warnings"])) for a in data["artifacts"]
+            ),
+            analysis_artifacts=dict(data["analysis_artifacts"]),
+            duration_s=data["duration_s"],
+            folded={
+                h["cause"]: h["consequence_of"] for h in data["hypotheses"] if h["consequence_of"]
+            },
+        )
+
+
+def _number(value: float) -> float | str:
+    """JSON has no NaN and no infinity; they are written as words."""
+    return float(value) if abs(value) < float("inf") else str(float(value))
+
+
+def _evidence_dict(evidence: Evidence) -> dict[str, Any]:
+    return {
+        "says": evidence.says,
+        "artifact": evidence.artifact,
+        "locator": evidence.locator,
+        "steps": [_number(s) for s in evidence.steps] if evidence.steps else None,
+        "values": {k: _number(v) for k, v in evidence.values.items()},
+    }
+
+
+def _evidence_from(data: Mapping[str, Any]) -> Evidence:
+    steps = data["steps"]
+    return Evidence(
+        data["says"],
+        data["artifact"],
+        data["locator"],
+        (float(steps[0]), float(steps[1])) if steps else None,
+        {k: float(v) for k, v in data["values"].items()},
+    )
+
+
+def _location_dict(location: Location | None) -> dict[str, Any] | None:
+    if location is None:
+        return None
+    return {"file": location.file, "line": location.line, "end_line": location.end_line}
+
+
+def _finding_dict(finding: Finding) -> dict[str, Any]:
+    return {
+        "detector": finding.detector,
+        "claim": finding.claim,
+        "strength": finding.strength.value,
+        "evidence": [_evidence_dict(e) for e in finding.evidence],
+        "suggests": {c: s.value for c, s in finding.suggests.items()},
+        "against": {c: s.value for c, s in finding.against.items()},
+        "shows": finding.shows,
+        "is_symptom": finding.is_symptom,
+        "onset": None if finding.onset is None else _number(finding.onset),
+        "location": _location_dict(finding.location),
+        "patch": finding.patch,
+    }
+
+
+def _finding_from(data: Mapping[str, Any]) -> Finding:
+    location = data["location"]
+    return Finding(
+        claim=data["claim"],
+        strength=Strength(data["strength"]),
+        evidence=tuple(_evidence_from(e) for e in data["evidence"]),
+        suggests={c: Strength(s) for c, s in data["suggests"].items()},
+        against={c: Strength(s) for c, s in data["against"].items()},
+        shows=data["shows"],
+        is_symptom=data["is_symptom"],
+        onset=None if data["onset"] is None else float(data["onset"]),
+        location=Location(**location) if location else None,
+        patch=data["patch"],
+        detector=data["detector"],
+    )
+
+
+def _remedy_dict(remedy: Remedy) -> dict[str, Any]:
+    return {
+        "change": remedy.change,
+        "expected_effect": remedy.expected_effect,
+        "verify": remedy.verify,
+        "if_it_fails": remedy.if_it_fails,
+        "patch": remedy.patch,
+    }
+
+
+def _cause_dict(hypothesis: Hypothesis) -> dict[str, Any]:
+    return {
+        "cause": hypothesis.cause,
+        "issue": hypothesis.issue,
+        "severity": hypothesis.severity.value,
+        "confidence": round(hypothesis.confidence, 3),
+        "confirmed": hypothesis.confirmed,
+        "evidence": [_evidence_dict(e) for e in hypothesis.evidence],
+        "against": [_evidence_dict(e) for e in hypothesis.counter_evidence],
+        "consequences": list(hypothesis.consequences),
+        "location": _location_dict(hypothesis.location),
+        "fix": hypothesis.remedies[0].change if hypothesis.remedies else "",
+        "remedies": [_remedy_dict(r) for r in hypothesis.remedies],
+        "specialist": hypothesis.specialist,
+        "confirm_by": hypothesis.confirm_by,
+    }
+
+
+def _hypothesis_from(data: Mapping[str, Any], findings: tuple[Finding, ...]) -> Hypothesis:
+    return Hypothesis(
+        cause=data["cause"],
+        confidence=data["confidence"],
+        issue=data["issue"],
+        severity=Severity(data["severity"]),
+        confirmed=data["confirmed"],
+        findings=tuple(findings[i] for i in data["findings"]),
+        opposing=tuple(findings[i] for i in data["against"]),
+        consequences=tuple(data["consequences"]),
+        remedies=tuple(Remedy(**r) for r in data["remedies"]),
+        specialist=data["specialist"],
+        confirm_by=data["confirm_by"],
+    )

@@ -1,0 +1,347 @@
+"""What is known about one training run: frozen values, no input or output.
+
+A point of a series keeps three coordinates: its step, its epoch, and its place in the artifact,
+because evidence has to lead back to the very line it came from. NaN, Inf, gaps, repeated and
+backward steps are data: points stay in the order in which the run wrote them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a series was read: the artifact, the name it had there, and what a place counts."""
+
+    artifact: str
+    name: str
+    unit: str = "line"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """One metric over a run, in the order in which it was written."""
+
+    name: str
+    values: Floats
+    steps: Floats
+    origin: Origin
+    axis: str = "step"
+    epochs: Floats = field(default_factory=lambda: np.empty(0))
+    places: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def is_finite(self) -> NDArray[np.bool_]:
+        return np.isfinite(self.values)
+
+    @property
+    def last(self) -> float:
+        return float(self.values[-1]) if len(self.values) else float("nan")
+
+    def take(self, which: Any) -> Series:
+        """Return the points that an index array, slice or mask selects."""
+        return Series(
+            self.name,
+            self.values[which],
+            self.steps[which],
+            self.origin,
+            self.axis,
+            self.epochs[which] if len(self.epochs) else self.epochs,
+            self.places[which] if len(self.places) else self.places,
+        )
+
+    def finite(self) -> Series:
+        """Return the points whose value is a number."""
+        keep = self.is_finite
+        return self if bool(keep.all()) else self.take(keep)
+
+    def renamed(self, name: str) -> Series:
+        return Series(
+            name, self.values, self.steps, self.origin, self.axis, self.epochs, self.places
+        )
+
+    def restarts(self) -> list[int]:
+        """Return the positions at which the step counter goes back: the run was resumed."""
+        if len(self.steps) < 2:
+            return []
+        return [int(i) + 1 for i in np.flatnonzero(np.diff(self.steps) < 0)]
+
+    def timeline(self) -> Series:
+        """Return the points that count: what a resumed run did again replaces what it did before."""
+        keep = np.ones(len(self), dtype=bool)
+        for restart in self.restarts():
+            keep[:restart] &= self.steps[:restart] < self.steps[restart]
+        return self if bool(keep.all()) else self.take(keep)
+
+    def where(self, index: int) -> str:
+        """Return the place of a point in its artifact, such as ``line 812``."""
+        if len(self.places):
+            return f"{self.origin.unit} {int(self.places[index])}"
+        return f"{self.origin.name}, point {index % len(self) + 1}"
+
+    def when(self, index: int) -> str:
+        """Return a point's time in words: its step, and its epoch where that is known."""
+        step = f"{self.axis} {_plain(float(self.steps[index]))}"
+        if self.axis == "epoch" or not len(self.epochs) or not np.isfinite(self.epochs[index]):
+            return step
+        return f"{step} (epoch {_plain(float(self.epochs[index]))})"
+
+
+def _plain(number: float) -> str:
+    return f"{number:.0f}" if number == int(number) else f"{number:.2f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened at a place in an artifact: a warning, a resume, a boundary."""
+
+    kind: str
+    text: str
+    artifact: str
+    locator: str = ""
+    step: float | None = None
+    epoch: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One level of a traceback."""
+
+    file: str
+    line: int
+    function: str
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A parsed exception: what was raised, where, and on which rank."""
+
+    type: str
+    message: str
+    artifact: str
+    locator: str = ""
+    frames: tuple[Frame, ...] = ()
+    rank: int | None = None
+    step: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file of the training code."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A configured value and the place where it was set."""
+
+    key: str
+    value: Any
+    artifact: str
+    locator: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings of a run, flattened to dotted keys."""
+
+    settings: tuple[Setting, ...] = ()
+
+    def find(self, *names: str) -> Setting | None:
+        """Return the first setting whose last key part is one of the names, best name first."""
+        for name in names:
+            for setting in self.settings:
+                if _last_part(setting.key) == name:
+                    return setting
+        return None
+
+    def matching(self, pattern: str) -> Iterator[Setting]:
+        """Yield the settings whose last key part matches a shell pattern such as ``*lr``."""
+        for setting in self.settings:
+            if fnmatchcase(_last_part(setting.key), pattern):
+                yield setting
+
+    def number(self, *names: str) -> float | None:
+        """Return the first of the named settings that is a number."""
+        for name in names:
+            setting = self.find(name)
+            number = as_number(setting.value) if setting else None
+            if number is not None:
+                return number
+        return None
+
+
+def _last_part(key: str) -> str:
+    return key.rsplit(".", 1)[-1].lower().replace("-", "_")
+
+
+def as_number(value: Any) -> float | None:
+    """Return a setting's value as a number; YAML reads ``1e-2`` as text, people mean a number."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, (int, float)):
+        return float(value)
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return None
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A parameter or buffer of a checkpoint or model summary."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = ""
+    statistics: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64)) if self.shape else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """The parameters of a model, and the artifact that listed them."""
+
+    tensors: tuple[Tensor, ...]
+    artifact: str
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A file or stream that was read, by which reader, and what was wrong with it."""
+
+    path: str
+    reader: str
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """Everything known about one training run."""
+
+    name: str = "run"
+    series: Mapping[str, Series] = field(default_factory=dict)
+    events: tuple[Event, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    sources: tuple[Source, ...] = ()
+    config: Config = field(default_factory=Config)
+    architecture: Architecture | None = None
+    artifacts: tuple[Artifact, ...] = ()
+    symptoms: tuple[str, ...] = ()
+
+    def get(self, name: str) -> Series | None:
+        """Return the series of that canonical name as it counts, resumed parts replaced."""
+        series = self.series.get(name)
+        return series.timeline() if series is not None and len(series) else None
+
+    def matching(self, pattern: str) -> list[Series]:
+        """Return the series whose names match a shell pattern such as ``layers/*/grad_norm``."""
+        return [s.timeline() for n, s in self.series.items() if fnmatchcase(n, pattern) and len(s)]
+
+    def main_loss(self, phase: str = "train") -> Series | None:
+        """Return the one loss that stands for a phase: the total, or the longest of its parts."""
+        total = self.get(f"loss/{phase}")
+        if total is not None:
+            return total
+        parts = self.matching(f"loss/{phase}/*")
+        return max(parts, key=len) if parts else None
+
+    def has(self, need: str) -> bool:
+        """Tell whether the run has what a detector needs; ``a|b`` means one of the two.
+
+        A need is a kind of content (``config``, ``source``, ``failure``, ``architecture``,
+        ``events``), ``loss`` for any training loss, or a pattern of series names.
+        """
+        return any(self._has_one(part) for part in need.split("|"))
+
+    def _has_one(self, need: str) -> bool:
+        if need == "config":
+            return bool(self.config.settings)
+        if need == "source":
+            return bool(self.sources)
+        if need == "failure":
+            return bool(self.failures)
+        if need == "architecture":
+            return self.architecture is not None
+        if need == "events":
+            return bool(self.events)
+        if need == "loss":
+            return self.main_loss() is not None
+        return any(fnmatchcase(n, need) and len(s) for n, s in self.series.items())
+
+
+def make_run(
+    series: Mapping[str, ArrayLike] | None = None,
+    *,
+    steps: ArrayLike | None = None,
+    epochs: ArrayLike | None = None,
+    config: Mapping[str, Any] | None = None,
+    events: Iterable[Event] = (),
+    failures: Iterable[Failure] = (),
+    sources: Mapping[str, str] | None = None,
+    architecture: Architecture | None = None,
+    axis: str = "step",
+) -> Run:
+    """Build a run from plain values: for examples, tests and notebooks."""
+    made = {}
+    for name, given in (series or {}).items():
+        values = np.asarray(given, dtype=np.float64)
+        own_steps = np.arange(len(values), dtype=np.float64)
+        if steps is not None and len(np.asarray(steps)) == len(values):
+            own_steps = np.asarray(steps, dtype=np.float64)
+        own_epochs = np.empty(0)
+        if epochs is not None and len(np.asarray(epochs)) == len(values):
+            own_epochs = np.asarray(epochs, dtype=np.float64)
+        places = np.arange(1, len(values) + 1, dtype=np.int64)
+        origin = Origin("example.log", name)
+        made[name] = Series(name, values, own_steps, origin, axis, own_epochs, places)
+    settings = tuple(Setting(k, v, "example.yaml", k) for k, v in (config or {}).items())
+    return Run(
+        name="example",
+        series=made,
+        events=tuple(events),
+        failures=tuple(failures),
+        sources=tuple(Source(p, t) for p, t in (sources or {}).items()),
+        config=Config(settings),
+        architecture=architecture,
+        artifacts=(Artifact("example.log", "example"),),
+    )
+
+
+def join_points(first: Series, second: Series) -> Series:
+    """Append one series to another of the same metric, in that order."""
+
+    def both(a: Sequence[Any] | NDArray[Any], b: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+        complete = len(a) == len(first) and len(b) == len(second)
+        return np.concatenate([np.asarray(a), np.asarray(b)]) if complete else np.empty(0)
+
+    return Series(
+        first.name,
+        np.concatenate([first.values, second.values]),
+        np.concatenate([first.steps, second.steps]),
+        first.origin,
+        first.axis,
+        both(first.epochs, second.epochs),
+        both(first.places, second.places).astype(np.int64),
+    )

@@ -1,0 +1,1 @@
+"""Readers: one file per format. Each owns every quirk of its format and never executes what it reads."""
