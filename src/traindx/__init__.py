@@ -2,4 +2,48 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from traindx.api import diagnose, open_run
+    from traindx.errors import TraindxError
+    from traindx.evidence import Diagnosis, Evidence, Finding, Hypothesis
+    from traindx.model import Run, Series
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Diagnosis",
+    "Evidence",
+    "Finding",
+    "Hypothesis",
+    "Run",
+    "Series",
+    "TraindxError",
+    "__version__",
+    "diagnose",
+    "open_run",
+]
+
+_HOME = {
+    "diagnose": "traindx.api",
+    "open_run": "traindx.api",
+    "TraindxError": "traindx.errors",
+    "Diagnosis": "traindx.evidence",
+    "Evidence": "traindx.evidence",
+    "Finding": "traindx.evidence",
+    "Hypothesis": "traindx.evidence",
+    "Run": "traindx.model",
+    "Series": "traindx.model",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that importing the package costs nothing."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'traindx' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value

@@ -1,22 +1,31 @@
 """One run from many parts: the same metric told twice is counted once.
 
-Readers and artifacts overlap: a log prints a loss that a CSV holds too, a per-epoch line repeats the
-mean of the per-step lines, a resumed run continues in a second file. Two tellings of one metric are
-joined when one continues the other, folded when they agree, and kept apart when they differ: the
-longer one keeps the plain name and the other one gets `@2`.
+Readers and artifacts overlap: a log prints a loss that a CSV holds too, a per-epoch line repeats
+the mean of the per-step lines, a resumed run continues in a second file. Two tellings of one metric
+are joined when one continues the other, folded when they agree, and kept apart when they differ:
+the fuller one keeps the plain name and the other one gets `@2`.
+
+To agree means to be equal to the last printed digit. Two metrics that share a name and are merely
+close are different metrics, and both stay.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from traindx.model import Config, Floats, Run, Series, Setting, join_points
+from traindx.model import Config, Floats, Ints, Run, Series, Setting, join_points
+from traindx.names import phase_of, words
 
-AGREEMENT = 0.02  # logs print three or four digits; a mean of a window differs by more than this
-SHARED_ENOUGH = 0.9  # share of common points that must agree
+SHARED_ENOUGH = 0.95  # share of common points that must agree; a log may cut a digit or two wrongly
+OVERLAP = 0.25  # share of a run that a resumed part may repeat and still continue the first
+SINGLE_PRECISION = 1e-6  # relative difference of a float32 and the float64 it was written from
+CHANCE = 1e-3  # odds below which an equal sequence of values is no coincidence
+SAMPLED = 256  # points looked at to learn how many digits a telling prints
 
 
 def merge_runs(parts: Sequence[Run], name: str) -> Run:
@@ -31,7 +40,7 @@ def merge_runs(parts: Sequence[Run], name: str) -> Run:
         config=_merge_settings(s for p in parts for s in p.config.settings),
         architecture=max(architectures, key=lambda a: len(a.tensors), default=None),
         artifacts=tuple(a for p in parts for a in p.artifacts),
-        symptoms=tuple(s for p in parts for s in p.symptoms),
+        symptoms=tuple(dict.fromkeys(s for p in parts for s in p.symptoms)),
     )
 
 
@@ -47,56 +56,108 @@ def resolve(told: Iterable[Series]) -> dict[str, Series]:
     groups: dict[str, list[Series]] = {}
     for series in told:
         if len(series):
-            groups.setdefault(series.name.split("@")[0], []).append(unwrap_steps(series))
+            groups.setdefault(series.name.split("@", 1)[0], []).append(unwrap_steps(series))
     resolved: dict[str, Series] = {}
     for name, tellings in groups.items():
-        kept: list[Series] = []
-        # by length, so that the fullest telling comes first whatever the order of the files
-        for series in sorted(tellings, key=len, reverse=True):
-            _fold_in(series, kept)
-        for i, series in enumerate(kept):
+        kept = _fold(sorted(tellings, key=_fullest_first))
+        kept = sorted(_chain(kept), key=_fullest_first)
+        for i, series in enumerate(_fold(kept)):
             label = name if i == 0 else f"{name}@{i + 1}"
             resolved[label] = replace(series, name=label)
     return resolved
 
 
-def _fold_in(series: Series, kept: list[Series]) -> None:
-    for i, other in enumerate(kept):
-        joined = _join(other, series)
-        if joined is not None:
-            kept[i] = joined
-            return
-    kept.append(series)
+def _fullest_first(series: Series) -> tuple[bool, int, int, str, str, bytes]:
+    """Order tellings by how well they stand for the metric, the same whatever order they come in.
+
+    Of an evaluation, the value for the whole set counts, not the one of each batch.
+    """
+    named = words(series.origin.name)
+    is_evaluation = phase_of(series.name) in {"val", "test"}
+    return (
+        is_evaluation and "step" in named and "epoch" not in named,
+        -len(series),
+        len(named),
+        series.origin.artifact,
+        series.origin.name,
+        series.steps.tobytes() + series.values.tobytes(),
+    )
 
 
-def _join(longer: Series, shorter: Series) -> Series | None:
-    """Return the two as one where they tell the same story, else None."""
-    if _is_retold(longer, shorter):
-        return longer
-    if longer.axis != shorter.axis or longer.axis == "point":
-        return None
-    if longer.origin.artifact != shorter.origin.artifact and _continues(longer, shorter):
-        first, second = sorted((longer, shorter), key=lambda s: float(s.steps[0]))
-        return join_points(first, second)
-    return None
+def _fold(tellings: Iterable[Series]) -> list[Series]:
+    """Drop what an earlier one of the tellings says too."""
+    kept: list[Series] = []
+    for series in tellings:
+        for i, other in enumerate(kept):
+            is_richer = _richness(series) > _richness(other)
+            longer, shorter = (series, other) if is_richer else (other, series)
+            if _is_retold(longer, shorter):
+                kept[i] = longer
+                break
+        else:
+            kept.append(series)
+    return kept
+
+
+def _richness(series: Series) -> tuple[int, tuple[int, int]]:
+    return len(series), _precision(series.values)
+
+
+def _chain(tellings: Sequence[Series]) -> list[Series]:
+    """Join what one artifact began and another one continued."""
+    chains: list[Series] = []
+    ends: list[str] = []  # the artifact that the chain has reached
+    for series in sorted(tellings, key=lambda s: (float(s.steps[0]), *_fullest_first(s))):
+        for i, chain in enumerate(chains):
+            if ends[i] != series.origin.artifact and _continues(chain, series):
+                chains[i] = _join(chain, series)
+                ends[i] = series.origin.artifact
+                break
+        else:
+            chains.append(series)
+            ends.append(series.origin.artifact)
+    return chains
+
+
+def _continues(first: Series, second: Series) -> bool:
+    """Tell whether one begins where the other ends, give or take what a resumed run repeats."""
+    if first.axis != second.axis or first.axis == "point" or len(first) + len(second) < 3:
+        return False
+    if not (_is_sound(first.steps) and _is_sound(second.steps)):
+        return False
+    overlap = float(first.steps[-1]) - float(second.steps[0])
+    span = float(second.steps[-1]) - float(first.steps[0])
+    if float(second.steps[-1]) <= float(first.steps[-1]):
+        return False
+    return overlap < OVERLAP * span or _agree_where_shared(first, second)
+
+
+def _is_sound(steps: Floats) -> bool:
+    return bool(np.isfinite(steps[[0, -1]]).all())
+
+
+def _agree_where_shared(first: Series, second: Series) -> bool:
+    shared, at, of = np.intersect1d(first.steps, second.steps, return_indices=True)
+    return len(shared) > 2 and _agree(first, at, second, of)
+
+
+def _join(first: Series, second: Series) -> Series:
+    joined = join_points(first, second)
+    if first.origin.artifact == second.origin.artifact:
+        return joined
+    # a line number would be looked up in the wrong file
+    artifact = f"{first.origin.artifact} + {second.origin.artifact}"
+    origin = replace(first.origin, artifact=artifact)
+    return replace(joined, origin=origin, places=np.empty(0, dtype=np.int64))
 
 
 def _is_retold(longer: Series, shorter: Series) -> bool:
     """Tell whether every point of the shorter telling stands in the longer one too."""
     for ours, theirs in _shared_axes(longer, shorter):
         shared, at, of = np.intersect1d(ours, theirs, return_indices=True)
-        if len(shared) >= SHARED_ENOUGH * len(np.unique(theirs)):
-            return _agree(longer.values[at], shorter.values[of])
-    # no common axis: the same values in the same order, as a "new best" line repeats them
-    position = 0
-    for value in shorter.values[: len(longer)]:
-        matches = np.flatnonzero(
-            np.isclose(longer.values[position:], value, rtol=1e-3, equal_nan=True)
-        )
-        if not len(matches):
-            return False
-        position += int(matches[0])
-    return len(shorter) <= len(longer)
+        if len(shared) == len(np.unique(theirs)) and _agree(longer, at, shorter, of):
+            return len(shared) >= SHARED_ENOUGH * len(shorter) or _stands_in(longer, shorter)
+    return _stands_in(longer, shorter)
 
 
 def _shared_axes(a: Series, b: Series) -> list[tuple[Floats, Floats]]:
@@ -106,38 +167,133 @@ def _shared_axes(a: Series, b: Series) -> list[tuple[Floats, Floats]]:
     epochs = [s.epochs if len(s.epochs) else s.steps if s.axis == "epoch" else None for s in (a, b)]
     if epochs[0] is not None and epochs[1] is not None:
         axes.append((epochs[0], epochs[1]))
-    return axes
+    return [(x, y) for x, y in axes if np.isfinite(x).all() and np.isfinite(y).all()]
 
 
-def _agree(ours: Floats, theirs: Floats) -> bool:
-    close = np.isclose(ours, theirs, rtol=AGREEMENT, atol=1e-12, equal_nan=True)
+def _agree(a: Series, at: NDArray[np.intp], b: Series, of: NDArray[np.intp]) -> bool:
+    ours, theirs = a.values[at], b.values[of]
+    close = _is_equal(ours, theirs, _tolerance(a.values, b.values, ours))
     return bool(np.mean(close) >= SHARED_ENOUGH)
 
 
-def _continues(a: Series, b: Series) -> bool:
-    """Tell whether one begins where the other ends, give or take what a resumed run repeats."""
-    first, second = sorted((a, b), key=lambda s: float(s.steps[0]))
-    overlap = float(first.steps[-1]) - float(second.steps[0])
-    span = float(second.steps[-1]) - float(first.steps[0])
-    return float(second.steps[-1]) > float(first.steps[-1]) and overlap < 0.25 * span
+def _is_equal(ours: Floats, theirs: Floats | float, tolerance: Floats) -> NDArray[np.bool_]:
+    with np.errstate(invalid="ignore"):
+        near = np.abs(ours - theirs) <= tolerance
+    return np.asarray(near | (ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))
+
+
+def _tolerance(a: Floats, b: Floats, at: Floats) -> Floats:
+    """Return how far two tellings may differ at some values if one of them prints fewer digits."""
+    ours, theirs = _last_digit(a, at), _last_digit(b, at)
+    rounded = np.where(ours == theirs, 0.0, 0.5 * np.maximum(ours, theirs))
+    return np.asarray(rounded + SINGLE_PRECISION * np.abs(at))
+
+
+def _last_digit(values: Floats, at: Floats) -> Floats:
+    """Return the unit of the last digit that a telling prints, at some values."""
+    decimals, significant = _precision(values)
+    if significant < 2:  # 0 and 1 are near to everything
+        return np.zeros(len(at))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = 10.0 ** (np.floor(np.log10(np.abs(at))) + 1 - significant)
+    relative = np.where(np.isfinite(relative), relative, 0.0)
+    return np.asarray(np.maximum(10.0 ** float(-decimals), relative))
+
+
+def _precision(values: Floats) -> tuple[int, int]:
+    """Return how many decimals and how many significant digits a telling prints."""
+    finite = values[np.isfinite(values)]
+    sample = finite[:: max(1, len(finite) // SAMPLED)]
+    printed = [_digits(float(v)) for v in sample if v != 0.0]
+    return max((d for d, _ in printed), default=0), max((s for _, s in printed), default=0)
+
+
+def _digits(value: float) -> tuple[int, int]:
+    mantissa, _, exponent = f"{value!r}".lower().partition("e")
+    whole, _, fraction = mantissa.lstrip("-").partition(".")
+    fraction = fraction.rstrip("0")
+    significant = len((whole + fraction).lstrip("0")) if fraction else len(whole.rstrip("0"))
+    return len(fraction) - int(exponent or 0), significant
+
+
+def _stands_in(longer: Series, shorter: Series) -> bool:
+    """Tell whether the values stand in the longer telling in the same order, and not by chance.
+
+    This is how a "new best" line repeats a value without its step, and how a table that counts from
+    0 repeats a log that counts from 1.
+    """
+    if len(shorter) > len(longer):
+        return False
+    tolerance = _tolerance(longer.values, shorter.values, longer.values)
+    is_finite = longer.is_finite
+    spread = float(np.ptp(longer.values[is_finite])) if is_finite.any() else 0.0
+    if spread > 0.0:
+        covered = min(1.0, 2.0 * float(tolerance[is_finite].sum()) / spread)
+        informative = int(shorter.is_finite.sum())
+        if informative * math.log(max(covered, 1e-300)) > math.log(CHANCE):
+            return False
+    return _is_subsequence(longer.values, shorter.values, tolerance)
+
+
+def _is_subsequence(values: Floats, wanted: Floats, tolerance: Floats) -> bool:
+    position = 0
+    for value in wanted:
+        window = 64
+        while True:
+            near = _is_equal(
+                values[position : position + window],
+                float(value),
+                tolerance[position : position + window],
+            )
+            if near.any():
+                position += int(np.argmax(near)) + 1
+                break
+            position += window
+            window *= 4
+            if position >= len(values):
+                return False
+    return True
 
 
 def unwrap_steps(series: Series) -> Series:
     """Turn a step that starts again in every epoch into one that counts on through the run."""
-    starts = [0, *series.restarts()]
-    if len(starts) < 2:
-        return series
-    ends = [*starts[1:], len(series)]
-    firsts = series.steps[starts]
-    lasts = series.steps[[e - 1 for e in ends]]
-    from_the_top = bool(np.all(firsts <= firsts[0] + max(1.0, 0.05 * lasts.max())))
-    epochs_rise = len(series.epochs) > 0 and bool(np.all(np.diff(series.epochs[starts]) > 0))
-    even = len(starts) > 2 and bool(np.all(lasts[:-1] >= 0.8 * lasts.max()))
-    if not from_the_top or not (epochs_rise or even):
-        return series
-    steps = series.steps.copy()
-    offset = 0.0
-    for start, end in zip(starts, ends, strict=True):
-        steps[start:end] += offset
-        offset = steps[end - 1]
-    return replace(series, steps=steps)
+    steps = unwrap(series.steps, series.epochs)
+    return series if steps is series.steps else replace(series, steps=steps)
+
+
+def unwrap(steps: Floats, epochs: Floats) -> Floats:
+    """Return counters that start again in every epoch as ones that count on, others as they are.
+
+    A run that was started again from scratch counts its epochs anew too, and stays as it is.
+    """
+    has_epochs = len(epochs) == len(steps) and bool(np.isfinite(epochs).all())
+    starts = _segment_starts(steps, epochs if has_epochs else None)
+    if len(starts) < 2 or not np.isfinite(steps).all():
+        return steps
+    ends = np.append(starts[1:], len(steps))
+    firsts, lasts = steps[starts], steps[ends - 1]
+    if bool(np.any(firsts > firsts[0] + max(1.0, 0.05 * float(lasts.max())))):
+        return steps
+    is_even = len(starts) > 2 and bool(np.all(lasts[:-1] >= 0.8 * lasts.max()))
+    if not (bool(np.all(np.diff(epochs[starts]) > 0)) if has_epochs else is_even):
+        return steps
+    strides = np.diff(steps)
+    stride = float(np.median(strides[strides > 0])) if bool(np.any(strides > 0)) else 0.0
+    if has_epochs and bool(np.all(np.floor(epochs[ends - 1]) == np.floor(epochs[starts]))):
+        # counting from 0, the last step of an epoch is one short of its length
+        length = float(lasts.max()) + (stride if float(firsts.min()) <= 0.0 else 0.0)
+        offsets = np.floor(epochs[starts] - epochs[0]) * length
+    else:
+        offsets = np.cumsum(np.append(0.0, lasts[:-1] - firsts[1:] + stride))
+    return np.asarray(steps + np.repeat(offsets, ends - starts), dtype=np.float64)
+
+
+def _segment_starts(steps: Floats, epochs: Floats | None) -> Ints:
+    """Return where a counter begins anew: it goes back, or stays as the epoch moves on."""
+    if len(steps) < 2:
+        return np.zeros(min(1, len(steps)), dtype=np.int64)
+    ahead = np.diff(steps)
+    begins = ahead < 0
+    if epochs is not None:
+        begins |= (ahead == 0) & (np.diff(epochs) >= 1)
+    return np.concatenate([[0], np.flatnonzero(begins) + 1]).astype(np.int64)

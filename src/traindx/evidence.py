@@ -24,6 +24,10 @@ class Strength(str, Enum):
     MODERATE = "moderate"
     STRONG = "strong"
 
+    @property
+    def rank(self) -> int:
+        return list(Strength).index(self)
+
 
 class Severity(str, Enum):
     """How much a cause costs the user."""
@@ -59,7 +63,7 @@ class Evidence:
 
 
 def cite(
-    series: Series, says: str, start: int, end: int | None = None, **values: float
+    series: Series, says: str, start: int, end: int | None = None, /, **values: float
 ) -> Evidence:
     """Point at one point of a series, or at the stretch between two."""
     start %= len(series)
@@ -195,7 +199,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Ranked hypotheses with everything that led to them, and everything that could not be checked."""
+    """Ranked hypotheses, what led to them, and what could not be checked."""
 
     status: Status
     summary: str

@@ -15,6 +15,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+# words in the name of a loss that is not meant to fall
+NO_DESCENT = frozenset(
+    {"d", "g", "disc", "discriminator", "generator", "gen", "adv", "adversarial", "critic",
+     "actor", "policy", "pg", "value", "vf", "kl"}
+)  # fmt: skip
+
+# words that make a learning-rate setting something else than the rate in use
+RATE_BOUNDS = frozenset(
+    {"min", "max", "final", "end", "decay", "gamma", "schedule", "scheduler", "warmup", "factor",
+     "step", "steps", "patience", "policy", "type"}
+)  # fmt: skip
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -80,7 +92,7 @@ class Series:
         return [int(i) + 1 for i in np.flatnonzero(np.diff(self.steps) < 0)]
 
     def timeline(self) -> Series:
-        """Return the points that count: what a resumed run did again replaces what it did before."""
+        """Return the points that count: what a resumed run did again replaces the first time."""
         keep = np.ones(len(self), dtype=bool)
         for restart in self.restarts():
             keep[:restart] &= self.steps[:restart] < self.steps[restart]
@@ -177,6 +189,14 @@ class Config:
             if fnmatchcase(_last_part(setting.key), pattern):
                 yield setting
 
+    def learning_rates(self) -> Iterator[Setting]:
+        """Yield the settings that are learning rates in use, not their bounds or schedules."""
+        for setting in self.settings:
+            words = set(_last_part(setting.key).split("_"))
+            is_rate = "lr" in words or {"learning", "rate"} <= words
+            if is_rate and not words & RATE_BOUNDS and as_number(setting.value) is not None:
+                yield setting
+
     def number(self, *names: str) -> float | None:
         """Return the first of the named settings that is a number."""
         for name in names:
@@ -266,6 +286,17 @@ class Run:
             return total
         parts = self.matching(f"loss/{phase}/*")
         return max(parts, key=len) if parts else None
+
+    def objective(self) -> Series | None:
+        """Return the training loss if it is one that training should lower, else None.
+
+        Adversarial and reinforcement-learning losses move with their opponent or policy, and a
+        sum with a growing weight on its KL term rises by design: their course says nothing.
+        """
+        parts = {w for n in self.series if n.startswith("loss/") for w in n.split("/")[2:]}
+        if any(set(part.split("_")) & NO_DESCENT for part in parts) or self.has("reward/*|kl/*"):
+            return None
+        return self.main_loss()
 
     def has(self, need: str) -> bool:
         """Tell whether the run has what a detector needs; ``a|b`` means one of the two.

@@ -9,6 +9,7 @@ under `other/`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 PHASES = {
@@ -20,145 +21,295 @@ PHASES = {
 
 # a word that decides the kind of a metric, in order of precedence
 KINDS: tuple[tuple[str, frozenset[str]], ...] = (
-    ("loss", frozenset({"loss", "losses", "nll", "bce", "xent", "elbo", "cost", "objective"})),
-    ("accuracy", frozenset({"acc", "accuracy", "top1", "top5", "acc1", "acc5", "prec1", "prec5"})),
+    ("loss", frozenset({"loss", "losses", "nll", "bce", "xent", "elbo", "cost", "objective",
+                        "crossentropy", "logloss", "mlogloss"})),
+    ("error", frozenset({"err", "error"})),
+    ("accuracy", frozenset({"acc", "accuracy", "accuracies", "accu", "top"})),
     ("perplexity", frozenset({"ppl", "perplexity"})),
+    ("bits", frozenset({"bpc", "bpb", "bpd"})),
     ("f1", frozenset({"f1", "fscore"})),
-    ("map", frozenset({"map", "map50", "map5095"})),
-    ("auc", frozenset({"auc", "auroc", "rocauc", "roc"})),
+    ("map", frozenset({"map", "ap"})),
+    ("auc", frozenset({"auc", "auroc", "rocauc", "roc", "auprc"})),
     ("precision", frozenset({"precision"})),
     ("recall", frozenset({"recall", "sensitivity"})),
+    ("specificity", frozenset({"specificity"})),
     ("iou", frozenset({"iou", "miou", "jaccard"})),
     ("dice", frozenset({"dice"})),
     ("bleu", frozenset({"bleu", "sacrebleu"})),
-    ("rouge", frozenset({"rouge", "rouge1", "rouge2", "rougel", "rougelsum"})),
+    ("chrf", frozenset({"chrf"})),
+    ("meteor", frozenset({"meteor"})),
+    ("rouge", frozenset({"rouge"})),
+    ("em", frozenset({"em", "exactmatch"})),
     ("wer", frozenset({"wer"})),
     ("cer", frozenset({"cer"})),
-    ("mse", frozenset({"mse"})),
     ("rmse", frozenset({"rmse"})),
+    ("mse", frozenset({"mse"})),
+    ("mape", frozenset({"mape", "smape"})),
     ("mae", frozenset({"mae"})),
     ("r2", frozenset({"r2"})),
+    ("mcc", frozenset({"mcc", "matthews"})),
+    ("kappa", frozenset({"kappa"})),
+    ("correlation", frozenset({"pearson", "pearsonr", "spearman", "spearmanr", "correlation"})),
     ("psnr", frozenset({"psnr"})),
     ("ssim", frozenset({"ssim"})),
     ("fid", frozenset({"fid"})),
-    ("error", frozenset({"err", "error"})),
-    ("reward", frozenset({"reward", "rewards", "return", "returns", "score", "rew"})),
+    ("reward", frozenset({"reward", "rewards", "return", "returns", "rew"})),
     ("entropy", frozenset({"entropy"})),
     ("kl", frozenset({"kl", "kld"})),
+    ("score", frozenset({"score"})),
 )  # fmt: skip
 
 HIGHER_IS_BETTER = frozenset(
-    {"accuracy", "f1", "map", "auc", "precision", "recall", "iou", "dice", "bleu", "rouge", "r2",
-     "psnr", "ssim", "reward"}
+    {"accuracy", "f1", "map", "auc", "precision", "recall", "specificity", "iou", "dice", "bleu",
+     "chrf", "meteor", "rouge", "em", "r2", "mcc", "kappa", "correlation", "psnr", "ssim",
+     "reward", "score"}
 )  # fmt: skip
 LOWER_IS_BETTER = frozenset(
-    {"loss", "perplexity", "wer", "cer", "mse", "rmse", "mae", "fid", "error"}
+    {"loss", "perplexity", "bits", "wer", "cer", "mse", "rmse", "mae", "mape", "fid", "error"}
 )
+# computed on held-out data only, so that a name without a phase means validation
+_EVALUATED = frozenset({"wer", "cer", "bleu", "chrf", "meteor", "rouge", "em", "map", "fid"})
 
-STEP_NAMES = frozenset(
-    {"step", "steps", "global_step", "globalstep", "iter", "iters", "iteration", "iterations",
-     "it", "update", "updates", "num_updates", "n_iter", "train_step", "trainer_global_step",
-     "total_steps", "timesteps", "total_timesteps", "_step", "num_steps", "batch", "batches",
-     "batch_idx", "batch_id", "current_iteration", "current_steps"}
+_STEP_WORDS = frozenset(
+    {"step", "steps", "globalstep", "iter", "iters", "iteration", "iterations", "it", "itr", "i",
+     "update", "updates", "timestep", "timesteps", "batch", "batches", "minibatch", "episode",
+     "episodes", "round", "rounds"}
 )  # fmt: skip
-EPOCH_NAMES = frozenset({"epoch", "epochs", "ep", "current_epoch", "epoch_num", "n_epoch"})
+_EPOCH_WORDS = frozenset({"epoch", "epochs", "ep"})
+_COUNTER_WORDS = frozenset(
+    {"global", "total", "num", "number", "n", "no", "nb", "idx", "index", "id", "current", "cur",
+     "count", "counter", "env", "optimizer", "optim", "opt", "server", "time", *PHASES}
+)  # fmt: skip
+_COUNTER_ENDS = frozenset({"idx", "index", "id", "num", "number", "no", "count", "counter"})
+# "time/iterations" counts, "time/iter" measures
+_TIMED_COUNTERS = frozenset(
+    {"iterations", "timesteps", "timestep", "step", "steps", "episodes", "epochs"}
+)
 
 # words that say how a value was averaged or shown, not what it is
 _AGGREGATES = frozenset(
     {"avg", "average", "mean", "running", "total", "current", "cur", "epoch", "step", "batch",
      "overall", "sum", "smoothed", "smooth", "the", "of", "metrics", "metric", "iter", "global",
-     "per", "value", "final", "lm", "cross", "ce", "logs", "performance", "rank0", "reduced",
-     "scalar", "scalars"}
+     "per", "final", "lm", "cross", "ce", "log", "logs", "performance", "rank0", "reduced",
+     "scalar", "scalars", "score", "rate", "ep", "episode", "episodic", "rollout", "rollouts",
+     "charts", "sparse", "categorical", "binary"}
+)  # fmt: skip
+# words that turn the name of a metric into the name of something else: "best_val_loss" is no loss
+_ABOUT_A_METRIC = frozenset(
+    {"best", "min", "max", "weight", "weights", "coef", "coeff", "lambda", "ratio", "patience",
+     "threshold", "delta", "improvement", "count", "num", "std", "var", "variance", "target",
+     "flos", "flops", "id", "name", "fraction"}
 )  # fmt: skip
 
+_OPTIMIZERS = frozenset(
+    {"adam", "adamw", "sgd", "rmsprop", "adagrad", "lion", "adafactor", "lamb", "nadam", "radam",
+     "muon", "adamax", "adadelta"}
+)  # fmt: skip
+_RATE_WORDS = frozenset({"lr", "learning", "rate", "learningrate", "x", "group", "param"})
+_TIME_WORDS = frozenset(
+    {"time", "runtime", "eta", "elapsed", "duration", "ms", "latency", "timestamp", "seconds",
+     "second", "secs", "sec", "dt", "walltime"}
+)  # fmt: skip
+_SPEED_WORDS = frozenset(
+    {"throughput", "mfu", "tflops", "tps", "ips", "fps", "wps", "ups", "tgs", "qps"}
+)
+_MEMORY_WORDS = frozenset({"mem", "memory", "vram", "rss"})
+_SPEED = re.compile(
+    r"(?:tok|sample|it\b|its\b|iter|step|image|img|example|batch|word|update|frame|seq|sentence"
+    r"|epoch)\w*?\s*(?:/|[ _-]?per[ _-]?|[ _-](?=sec))\s*s(?:ec(?:ond)?s?)?(?![a-z])",
+    re.IGNORECASE,
+)
+
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+(?:\.\d+)?")
+# spellings that splitting at a change of case would tear apart
+_SPELLINGS = tuple(
+    (re.compile(pattern), word)
+    for pattern, word in (
+        (r"mAP|MAP", "map"),
+        (r"[mM]?IoU", "iou"),
+        (r"AdamW", "adamw"),
+        (r"(?i)cross[ _-]?entropy", "crossentropy"),
+        (r"(?i)root[ _-]?mean[ _-]?squared?[ _-]?error", "rmse"),
+        (r"(?i)mean[ _-]?squared?[ _-]?error", "mse"),
+        (r"(?i)mean[ _-]?absolute[ _-]?error", "mae"),
+        (r"(?i)word[ _-]?error[ _-]?rate", "wer"),
+        (r"(?i)exact[ _-]?match", "exactmatch"),
+        (r"(?i)(?:0?\.50?|50)\s*[:_-]\s*(?:0?\.95|95)", " 5095 "),  # mAP over a range of overlaps
+        (r"\(B\)$", ""),  # Ultralytics: boxes, the plain case; (M) masks, (P) poses
+        (r"\(M\)$", " mask"),
+        (r"\(P\)$", " pose"),
+        (r"@", " "),
+    )
+)
+
+
+@lru_cache(maxsize=4096)
+def _split(name: str) -> tuple[str, ...]:
+    for pattern, word in _SPELLINGS:
+        name = pattern.sub(word, name)
+    return tuple(w.lower() for w in _WORD.findall(name))
 
 
 def words(name: str) -> list[str]:
     """Split a metric's name at separators and changes of case, in lower case."""
-    return [w.lower() for w in _WORD.findall(name.replace("mAP", "map").replace("@", " "))]
+    return list(_split(name))
 
 
 def is_step(name: str) -> bool:
     """Tell whether a name counts steps."""
-    return _flat(name) in STEP_NAMES
+    return _is_counter(_split(name), _STEP_WORDS)
 
 
 def is_epoch(name: str) -> bool:
     """Tell whether a name counts epochs."""
-    return _flat(name) in EPOCH_NAMES
+    return _is_counter(_split(name), _EPOCH_WORDS)
 
 
-def _flat(name: str) -> str:
-    return re.sub(r"[\s/.-]+", "_", name.strip().lower())
+def _is_counter(parts: tuple[str, ...], counted: frozenset[str]) -> bool:
+    if not parts or not any(w in counted for w in parts):
+        return False
+    if "time" in parts and (parts[0] != "time" or parts[-1] not in _TIMED_COUNTERS):
+        return False
+    ends_well = parts[-1] in counted or parts[-1] in _COUNTER_ENDS
+    return ends_well and all(w in counted or w in _COUNTER_WORDS for w in parts)
 
 
 @lru_cache(maxsize=4096)
 def canonical(name: str, phase: str | None = None) -> str:
-    """Return the canonical name of a metric; `phase` is what the context says when the name does not."""
+    """Return the canonical name of a metric; `phase` says what its name may leave out."""
+    name = name.strip().replace("@", " ")  # `@` tells apart the tellings of one metric
     parts = words(name)
-    named_phase = next((PHASES[w] for w in parts if w in PHASES), None)
+    # the last one: "train/val_loss" is a validation loss on the panel of the training
+    named_phase = next((PHASES[w] for w in reversed(parts) if w in PHASES), None)
     rest = [w for w in parts if w not in PHASES]
+    default = "val" if parts[:1] == ["metrics"] else None
     return (
-        _layer_name(name, parts)
-        or _machine_name(rest)
-        or _measured_name(rest, named_phase or phase)
-        or f"other/{name.strip()}"
+        _layer_name(name)
+        or _machine_name(name, rest, named_phase)
+        or _measured_name(rest, named_phase or phase or default)
+        or f"other/{name}"
     )
 
 
-def _layer_name(name: str, parts: list[str]) -> str | None:
-    """A gradient or weight norm with the dotted path of a parameter in it."""
-    if not {"grad", "gradient", "gradients", "grads", "weight", "weights"} & set(parts):
-        return None
-    path = max(re.split(r"[/\s]+", name), key=lambda p: p.count("."))
-    if path.count(".") < 1 or not re.search(r"[A-Za-z_]", path):
-        return None
-    is_gradient = any(w.startswith("grad") for w in parts)
-    return f"layers/{path}/{'grad_norm' if is_gradient else 'weight_norm'}"
+_GRADIENT = r"grad(?:ient)?s?(?:[_ ](?:l2|2))?(?:[_ ]?norms?)?"
+_WEIGHT = r"(?:weights?|params?|parameters?)(?:[_ ](?:l2|2))?(?:[_ ]?norms?)?"
+_LIGHTNING = re.compile(r"grad_(?:\d+(?:\.\d+)?|inf)_norm")
+_WHOLE_MODEL = frozenset({"total", "norm", "global", "all", "overall", "l2", "total_norm"})
 
 
-def _machine_name(rest: list[str]) -> str | None:
-    """What is measured on the optimizer and the machine rather than on data."""
-    have = set(rest)
-    if {"gnorm", "gradnorm"} & have or ("norm" in have and any(w.startswith("grad") for w in rest)):
-        return "grad_norm"
-    if "norm" in have and {"weight", "weights", "param", "params", "parameter"} & have:
-        return "weight_norm"
-    if "scale" in have and {"loss", "grad", "amp"} & have:
-        return "loss_scale"
-    rate = [w for w in rest if re.fullmatch(r"lr\d*", w)]
-    if rate or ("learning" in have and "rate" in have):
-        part = [w for w in rest if w not in {"lr", "learning", "rate", "x", "pg", "group", "lr0"}]
-        return "/".join(["lr", *part]) if part and part != ["0"] else "lr"
-    if "second" in have or "sec" in have or {"throughput", "mfu", "tflops", "tps", "ips"} & have:
-        return "throughput/" + "_".join(rest) if len(rest) > 1 else "throughput"
-    if {"mem", "memory", "vram", "rss"} & have:
-        return "memory/" + "_".join(w for w in rest if w not in {"mem", "memory"} or len(rest) == 1)
-    if {"time", "runtime", "eta", "elapsed", "duration", "ms", "latency", "timestamp"} & have:
-        return "time/" + "_".join(rest)
+def _layer_name(name: str) -> str | None:
+    """A gradient or weight norm that names its parameter, as in ``gradients/fc.weight``."""
+    name = _LIGHTNING.sub("grad_norm", name.strip())
+    segments = [s for s in re.split(r"[/\s:]+", name) if s and s.lower() not in PHASES]
+    for kind, mark in (("grad_norm", _GRADIENT), ("weight_norm", _WEIGHT)):
+        layer = _layer_after(segments, mark) or _layer_around(segments, mark)
+        if layer:
+            return f"layers/{layer}/{kind}"
     return None
 
 
+def _layer_after(segments: list[str], mark: str) -> str | None:
+    """``grad_norm/encoder`` and ``weights/fc.weight``, but not ``optim/grad_norm``."""
+    for i, segment in enumerate(segments[:-1]):
+        if re.fullmatch(mark, segment, re.IGNORECASE):
+            path = segments[i + 1 :]
+            if re.fullmatch(mark, path[-1], re.IGNORECASE):
+                path.pop()
+            whole = not path or path[0].lower() in _WHOLE_MODEL | _AGGREGATES | _ABOUT_A_METRIC
+            return None if whole else "/".join(path)
+    return None
+
+
+def _layer_around(segments: list[str], mark: str) -> str | None:
+    """``fc.weight/grad_norm``, ``fc.weight.grad_norm`` and ``grad_norm_fc.weight``."""
+    for i, segment in enumerate(segments):
+        is_marked = any(re.fullmatch(mark, s, re.IGNORECASE) for s in segments[i + 1 :])
+        if is_marked and "." in segment and re.search(r"[A-Za-z_]", segment):
+            return segment
+        for pattern in (rf"(.+\..+?)[._]{mark}", rf"{mark}[._](.+\..+)"):
+            inner = re.fullmatch(pattern, segment, re.IGNORECASE)
+            # "fc.weight" alone names a parameter, not its norm
+            if inner and (mark is _GRADIENT or "norm" in segment.lower()):
+                return inner[1]
+    return None
+
+
+def _machine_name(name: str, rest: list[str], phase: str | None) -> str | None:
+    """What is measured on the optimizer and the machine rather than on data."""
+    have = set(rest)
+    where = [phase] if phase in {"val", "test"} else []
+    if _is_norm(rest, ("grad",)) or {"gnorm", "gradnorm"} & have or rest == ["total", "norm"]:
+        part = _norm_part(name)
+        return f"grad_norm/{part}" if part else "grad_norm"
+    if _is_norm(rest, ("weight", "param")):
+        return "weight_norm"
+    if "scale" in have and {"loss", "grad", "amp", "scaler"} & have:
+        return "loss_scale"
+    if any(re.fullmatch(r"lr\d*|learningrate", w) for w in rest) or {"learning", "rate"} <= have:
+        return _rate_name(rest)
+    if _SPEED.search(name) or _SPEED_WORDS & have:
+        return "/".join(["throughput", *where, "_".join(rest)] if len(rest) > 1 else ["throughput"])
+    if _MEMORY_WORDS & have:
+        part = "_".join(w for w in rest if w not in {"mem", "memory"} or len(rest) == 1)
+        return f"memory/{part or 'memory'}"
+    if _TIME_WORDS & have or re.match(r"s/(?:it|step|batch|epoch)", name.strip()):
+        return "/".join(["time", *where, "_".join(rest)])
+    return None
+
+
+def _is_norm(rest: Iterable[str], of: tuple[str, ...]) -> bool:
+    return bool({"norm", "norms"} & set(rest)) and any(w.startswith(of) for w in rest)
+
+
+_NORM_WORDS = frozenset({"grad", "gradient", "gradients", "grads", "norm", "norms", "gnorm",
+                         "gradnorm", "clip", "clipping", "before", "pre", "unclipped", "raw", "num",
+                         "l2", "2", "2.0", "all", "weight", "model"})  # fmt: skip
+
+
+def _norm_part(name: str) -> str:
+    """What a gradient norm is restricted to; a namespace before a slash says nothing."""
+    last = words(_LIGHTNING.sub("grad_norm", name).rsplit("/", 1)[-1])
+    known = _NORM_WORDS | _AGGREGATES
+    return "_".join(w for w in last if w not in known and w not in PHASES)
+
+
+def _rate_name(rest: list[str]) -> str:
+    group = next((w[2:] for w in rest if re.fullmatch(r"lr\d+", w)), "")
+    part = [w for w in rest if w not in _RATE_WORDS and not re.fullmatch(r"lr\d*", w)]
+    if rest[0] == "lr" and part and part[0] in _OPTIMIZERS:  # Lightning: lr-AdamW/pg1
+        part = part[1:]
+    part += [f"pg{int(group)}"] if group.strip("0") else []
+    return "/".join(["lr", *part]) if part not in ([], ["0"], ["pg0"], ["pg", "0"]) else "lr"
+
+
 def _measured_name(rest: list[str], phase: str | None) -> str | None:
+    if _ABOUT_A_METRIC & set(rest):
+        return None
     joined = "".join(rest)
-    for kind, names in KINDS:
-        found = [w for w in rest if w in names or re.sub(r"\d+$", "", w) in names]
-        if not found and joined in names:
+    for kind, spelled in KINDS:
+        found = [w for w in rest if re.sub(r"\d+$", "", w) in spelled or w in spelled]
+        if not found and joined in spelled:
             found = rest
         if not found:
             continue
         part = [w for w in rest if w not in found and w not in _AGGREGATES]
-        part += [
-            w
-            for w in found
-            if w not in {kind, "acc", "loss", "losses"}
-            and kind == "accuracy"
-            and w not in {"top1", "acc1", "prec1", "accuracy"}
-        ]
-        named = f"{kind}/{phase or 'train'}"
-        return "/".join([named, "_".join(part)]) if part else named
+        part += [n for w in found if w not in spelled and (n := re.sub(r"^\D+", "", w))]
+        named = f"{kind}/{phase or ('val' if kind in _EVALUATED else 'train')}"
+        part = _plain_part(kind, part)
+        return f"{named}/{'_'.join(part)}" if part else named
+    if rest[:1] in (["prec"], ["prec1"], ["prec5"]) or "hits" in rest:  # Prec@1 of ImageNet scripts
+        return _measured_name(["acc", *(re.sub(r"\D", "", w) or "1" for w in rest[-1:])], phase)
     return None
+
+
+def _plain_part(kind: str, part: list[str]) -> list[str]:
+    """Say which of a family a metric is; the usual one of the family has no part."""
+    if kind == "accuracy":
+        return [f"top{w}" if w.isdigit() else w for w in part if w != "1"]
+    if kind == "map":
+        fraction = {"0.5": "50", "0.50": "50", "0.75": "75"}
+        return [fraction.get(w, w) for w in part if w not in {"5095", "b"}]
+    return part
 
 
 def kind_of(canonical_name: str) -> str:
@@ -169,5 +320,13 @@ def kind_of(canonical_name: str) -> str:
 
 def phase_of(canonical_name: str) -> str | None:
     """Return the phase of a canonical name, where it has one."""
-    parts = canonical_name.split("@")[0].split("/")
+    parts = canonical_name.split("@", maxsplit=1)[0].split("/")
     return parts[1] if len(parts) > 1 and parts[1] in {"train", "val", "test"} else None
+
+
+def is_measured(canonical_name: str) -> bool:
+    """Tell whether a name is a metric of training rather than anything else that is a number."""
+    return kind_of(canonical_name) in _MEASURED
+
+
+_MEASURED = frozenset(kind for kind, _ in KINDS) | {"lr", "grad_norm", "weight_norm", "loss_scale"}

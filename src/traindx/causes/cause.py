@@ -10,15 +10,27 @@ from traindx.model import Run
 
 Facts = Mapping[str, str]
 
+DEBUGGING = "debugging-techniques"
+MEMORY = "tensor-operations-and-memory"
+DISTRIBUTED = "distributed-training-strategies"
+PERFORMANCE = "performance-profiling"
+PRECISION = "mixed-precision-and-optimization"
+CHECKPOINTS = "checkpointing-and-reproducibility"
+MODULES = "module-design-patterns"
+AUTOGRAD = "custom-autograd-functions"
+DATA = "data-pipeline-validation"
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:
     """A named state of the world that explains findings.
 
-    `brings_about` names the causes and symptoms' causes that follow from this one and are then no
-    root causes of their own. `confirm_by` is the one artifact or experiment that would settle it.
-    `tailor` reads facts from the run (the learning rate in use, the key it was set by) that fill the
-    braces in the remedies, so that a fix names the user's own values; `defaults` fill them otherwise.
+    `title` states the fault in one sentence; `what` says how it comes about, how it looks and what
+    it is mistaken for. `brings_about` names the causes that follow from this one and are then no
+    root causes of their own. `confirm_by` asks for the one artifact or experiment that would settle
+    it. `tailor` reads facts from the run (the learning rate in use, the key it was set by) that
+    fill the braces in title and remedies, so that a fix names the user's own values; `defaults`
+    fill them otherwise.
     """
 
     name: str

@@ -1,0 +1,38 @@
+"""`traindx inspect`: look without judging."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from traindx.cli import options as shared
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "inspect",
+        help="look without judging: metrics, ranges, last values, settings",
+        description="Show what a run's artifacts hold, without judging it.",
+    )
+    shared.add_reading(parser)
+    shared.add_format(parser, ("terminal", "json"))
+    parser.add_argument("--verbose", action="store_true", help="show everything, however long")
+    parser.set_defaults(call=call)
+
+
+def call(options: argparse.Namespace) -> int:
+    """Read and show."""
+    from rich.console import Console
+
+    from traindx import api
+    from traindx.report.inspection import print_inspection, to_dict
+
+    run = api.open_run(*options.paths, context=options.context, stdin=sys.stdin.buffer)
+    if options.format == "json":
+        print(json.dumps(to_dict(run), indent=2, ensure_ascii=False))
+    else:
+        print_inspection(run, Console(), verbose=options.verbose)
+    return 0

@@ -1,0 +1,56 @@
+"""The entry point: finds the command, and turns every error into one line and an exit code.
+
+Nothing heavy is imported here: `traindx --help` has to answer at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from traindx import __version__
+from traindx.cli import demo, diagnose, explain, inspect
+from traindx.errors import TraindxError
+
+COMMANDS = (diagnose, inspect, explain, demo)
+MISUSE = 2
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    parser = build_parser()
+    options = parser.parse_args(arguments)
+    try:
+        code: int = options.call(options)
+        sys.stdout.flush()
+        return code
+    except TraindxError as error:
+        print(f"traindx: {error}", file=sys.stderr)
+        return MISUSE
+    except KeyboardInterrupt:
+        print("traindx: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # the reader of our output went away, as `head` does; nothing is wrong
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="traindx",
+        description="Say why a training run went wrong, show the evidence, and prove the fix.",
+    )
+    parser.add_argument("--version", action="version", version=f"traindx {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add_to(commands)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Faults in what the model is fed."""

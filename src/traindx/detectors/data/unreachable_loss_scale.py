@@ -1,0 +1,65 @@
+"""The loss is astronomically large and does not move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.examples import decay, flat
+from traindx.model import Run, make_run
+from traindx.registry import detector
+from traindx.stats import curve
+
+ASTRONOMICAL = 1e6  # residuals of a thousand in raw units; ordinary losses begin below a hundred
+MOVED = 0.1  # of the starting loss
+ENOUGH = 20  # points
+
+
+@detector(needs=("loss",), suggests=("unnormalised-targets", "unnormalised-inputs", "lr-too-low"))
+def check(run: Run) -> Iterator[Finding]:
+    """The loss starts astronomically large and hardly moves.
+
+    ## What it detects
+    A training loss beyond a million that loses less than a tenth over the whole run.
+
+    ## Why it matters
+    Targets or residuals are in units that weights of order one cannot reach in any number of steps.
+
+    ## What to do
+    Normalise targets (subtract the mean, divide by the standard deviation), or make the equations
+    dimensionless; undo it on the way out.
+
+    ## When it is wrong
+    Squared errors on raw money or counts are large too; where they fall, nothing is said.
+    """
+    loss = run.objective()
+    if loss is None or len(loss.finite()) < ENOUGH:
+        return
+    finite = loss.finite()
+    c = curve(finite.values)
+    start, end = c.start_value, c.end_value
+    if start < ASTRONOMICAL or not (1.0 - MOVED) * start < end < 2.0 * start:
+        return
+    says = f"{finite.origin.name} went from {start:.4g} to {end:.4g} in {len(finite)} points"
+    yield Finding(
+        claim=f"The loss is of the order of {10 ** np.floor(np.log10(start)):.0e} and does not move",
+        strength=Strength.STRONG,
+        evidence=(cite(finite, says, 0, -1, start=start, end=end),),
+        suggests={
+            "unnormalised-targets": Strength.STRONG,
+            "unnormalised-inputs": Strength.WEAK,
+            "lr-too-low": Strength.WEAK,
+        },
+        is_symptom=True,
+        onset=float(finite.steps[0]),
+    )
+
+
+FIRES = {"physics in raw units": make_run({"loss/train": flat(100, 3.6e23, noise=1e-4)})}
+
+SILENT = {
+    "near miss: house prices, falling": make_run({"loss/train": decay(100, 4e10, 1e9)}),
+    "an ordinary plateau": make_run({"loss/train": flat(100, 2.3)}),
+}

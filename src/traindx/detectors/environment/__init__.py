@@ -1,0 +1,1 @@
+"""Faults of the machine and the process."""

@@ -1,0 +1,60 @@
+"""The run ended with an exception."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.evidence import Evidence, Finding, Strength
+from traindx.model import Failure, Frame, Run, make_run
+from traindx.registry import detector
+
+INTENDED = frozenset({"KeyboardInterrupt", "SystemExit"})
+
+
+@detector(needs=("failure",), suggests=())
+def check(run: Run) -> Iterator[Finding]:
+    """The run ended with an exception.
+
+    ## What it detects
+    A traceback or error line in the log, with the place in the user's own code where it was raised.
+
+    ## Why it matters
+    The run is over, whatever its curves say. Other detectors say why; this one makes sure that an
+    error they do not know is not passed over.
+
+    ## What to do
+    `traindx explain -` with the whole traceback, and the source files that it names.
+
+    ## When it is wrong
+    An exception that the program caught and logged did not end the run.
+    """
+    for failure in run.failures[-1:]:
+        if failure.type in INTENDED:
+            continue
+        first_line = failure.message.split("\n", 1)[0][:200]
+        text = f"{failure.type}: {first_line}" if first_line else failure.type
+        yield Finding(
+            claim=f"The run ended with {text}",
+            strength=Strength.STRONG,
+            evidence=(Evidence(_where(failure, text), failure.artifact, failure.locator),),
+            is_symptom=True,
+            onset=failure.step,
+        )
+
+
+def _where(failure: Failure, text: str) -> str:
+    own = [f for f in failure.frames if "site-packages" not in f.file and "<frozen" not in f.file]
+    frame = (own or list(failure.frames))[-1:]
+    return f"{text}, raised from {frame[0].file}:{frame[0].line}" if frame else text
+
+
+_FRAME = Frame("train.py", 31, "main", "loss.backward()")
+_FAILURE = Failure("RuntimeError", "something odd", "train.log", "line 90", (_FRAME,))
+_INTERRUPT = Failure("KeyboardInterrupt", "", "train.log", "line 90", (_FRAME,))
+
+FIRES = {"an error nobody knows": make_run(failures=[_FAILURE])}
+
+SILENT = {
+    "near miss: stopped by hand": make_run(failures=[_INTERRUPT]),
+    "no error": make_run({"loss/train": [1.0, 0.5]}),
+}

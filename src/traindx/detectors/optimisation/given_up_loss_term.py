@@ -1,0 +1,106 @@
+"""One term of a composite loss falls while another is given up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Evidence, Finding, Strength, cite
+from traindx.examples import decay, flat, join
+from traindx.model import Run, Series, make_run
+from traindx.registry import detector
+
+FELL = 0.2  # end over start of a term that was learnt
+KEPT = 0.9  # end over start of a term that was not
+LEFT = 0.25  # of what is left of the sum: a term that weighs nothing is no loss
+ENOUGH = 20  # points
+REGULARISERS = frozenset(
+    {"reg", "l1", "l2", "aux", "balance", "entropy", "commit", "commitment", "penalty", "z", "kl",
+     "decay", "smooth", "tv", "weight"}
+)  # fmt: skip
+
+
+@detector(needs=("loss/train/*",), suggests=("competing-losses", "unnormalised-targets"))
+def check(run: Run) -> Iterator[Finding]:
+    """One term of a composite loss falls while another stays where it began.
+
+    ## What it detects
+    Among the terms of a training loss: at least one that fell to a fraction, and at least one that
+    never left its starting level and makes up a good part of what remains.
+
+    ## Why it matters
+    The sum looks like progress; the task that the stuck term stands for is not learnt at all.
+
+    ## What to do
+    Bring the terms to one scale (weights, or normalised residuals), then watch each of them.
+
+    ## When it is wrong
+    Regularisers and adversarial terms are not meant to fall and are left out by name. A term that
+    starts at its optimum stays there.
+    """
+    terms = [s for s in run.matching("loss/train/*") if _is_task(s)]
+    if len(terms) < 2 or run.objective() is None:
+        return
+    levels = [(s, *_levels(s)) for s in terms]
+    learnt = [s for s, start, end in levels if start > 0 and end < FELL * start]
+    rest = sum(end for _, _, end in levels)
+    stuck = [
+        (s, start, end)
+        for s, start, end in levels
+        if start > 0 and end > KEPT * start and end > LEFT * rest
+    ]
+    if not learnt or not stuck:
+        return
+    evidence = [_cite_term(s, start, end) for s, start, end in stuck]
+    evidence += [_cite_term(s, *_levels(s)) for s in learnt[:2]]
+    names = ", ".join(s.origin.name for s, _, _ in stuck)
+    yield Finding(
+        claim=f"A part of the loss is given up: {names} stays where it began while other terms fall",
+        strength=Strength.STRONG,
+        evidence=tuple(evidence),
+        suggests={"competing-losses": Strength.STRONG, "unnormalised-targets": Strength.WEAK},
+        is_symptom=True,
+        onset=float(stuck[0][0].steps[0]),
+    )
+
+
+def _is_task(series: Series) -> bool:
+    words = set(series.name.split("/")[2].split("@")[0].split("_"))
+    return not words & REGULARISERS and len(series.finite()) >= ENOUGH
+
+
+def _levels(series: Series) -> tuple[float, float]:
+    values = series.finite().values
+    width = max(1, len(values) // 20)
+    return float(np.median(values[:width])), float(np.median(values[-width:]))
+
+
+def _cite_term(series: Series, start: float, end: float) -> Evidence:
+    says = f"{series.origin.name} went from {start:.4g} to {end:.4g}"
+    return cite(series.finite(), says, 0, -1, start=start, end=end)
+
+
+FIRES = {
+    "boundary terms stay at one": make_run(
+        {
+            "loss/train/interior": join(decay(300, 5000.0, 0.1), flat(100, 0.1)),
+            "loss/train/port": flat(400, 1.0, noise=0.01),
+        }
+    )
+}
+
+SILENT = {
+    "all terms fall": make_run(
+        {"loss/train/box": decay(100, 0.11, 0.03), "loss/train/cls": decay(100, 0.09, 0.01)}
+    ),
+    "near miss: a small term that stays": make_run(
+        {
+            "loss/train/box": decay(100, 1.1, 0.2),
+            "loss/train/objectness": flat(100, 0.03, noise=0.1),
+        }
+    ),
+    "a regulariser that stays": make_run(
+        {"loss/train/nll": decay(100, 5.0, 0.4), "loss/train/l2_reg": flat(100, 1.0)}
+    ),
+}

@@ -1,0 +1,96 @@
+"""Training and validation level off together, far from good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.examples import decay, flat, join
+from traindx.model import Floats, Run, Series, make_run
+from traindx.registry import detector
+from traindx.stats import slope_z
+
+POOR = 0.7  # training accuracy below which a finished model has not fitted its own data
+LEVEL_PART = 0.4  # of the run that must be flat
+GAP = 0.1  # between training and validation accuracy: more is a question of generalisation
+MANY_POINTS = 10
+
+
+@detector(
+    needs=("accuracy/train*", "accuracy/val*"),
+    suggests=("insufficient-capacity", "label-noise", "lr-too-low", "lr-too-high"),
+)
+def check(run: Run) -> Iterator[Finding]:
+    """Training and validation accuracy level off together, both poor.
+
+    ## What it detects
+    A training accuracy that learnt something, then stays flat for the last part of the run well below
+    what a fitted model reaches, with validation beside it.
+
+    ## Why it matters
+    There is no gap to close: the model cannot represent the task, or the labels cannot be learnt.
+
+    ## What to do
+    Overfit a hundred examples first. If that fails, the model or the labels are at fault; if it works,
+    widen or deepen the model and train again.
+
+    ## When it is wrong
+    On hard tasks with many classes a low accuracy may be all there is to reach. It is a matter of
+    ranking causes, so it stays below certainty.
+    """
+    train, val = run.get("accuracy/train"), run.get("accuracy/val")
+    if train is None or val is None or len(train.finite()) < MANY_POINTS or len(val.finite()) < 3:
+        return
+    train, val = train.finite(), val.finite()
+    scale = 100.0 if max(float(train.values.max()), float(val.values.max())) > 1.5 else 1.0
+    end, val_end = _end(train) / scale, _end(val) / scale
+    start = float(np.median(train.values[: max(1, len(train) // 20)])) / scale
+    learnt = end > start + 0.05
+    if end > POOR or abs(end - val_end) > GAP or not learnt or not _is_level(train):
+        return
+    says = f"{train.origin.name} stays at {end:.2g} since {train.when(_level_start(train))}"
+    yield Finding(
+        claim=f"Training and validation accuracy level off together at {end:.2g} and {val_end:.2g}",
+        strength=Strength.MODERATE,
+        evidence=(
+            cite(train, says, _level_start(train), -1, level=end),
+            cite(val, f"{val.origin.name} ends at {val_end:.2g}", -1, level=val_end),
+        ),
+        suggests={
+            "insufficient-capacity": Strength.MODERATE,
+            "label-noise": Strength.WEAK,
+            "lr-too-high": Strength.WEAK,
+            "lr-too-low": Strength.WEAK,
+        },
+        is_symptom=True,
+        onset=float(train.steps[_level_start(train)]),
+    )
+
+
+def _end(series: Series) -> float:
+    return float(np.median(series.values[-max(1, len(series) // 20) :]))
+
+
+def _level_start(series: Series) -> int:
+    return int(len(series) * (1.0 - LEVEL_PART))
+
+
+def _is_level(series: Series) -> bool:
+    return abs(slope_z(series.values[_level_start(series) :])) < 2.0
+
+
+def _rise(end: float, seed: int) -> dict[str, Floats]:
+    climb = join(end - decay(40, end - 0.1, 0.0, noise=0.0), flat(60, end, noise=0.01, seed=seed))
+    return {"accuracy/train": climb, "accuracy/val": climb[::10] - 0.02}
+
+
+FIRES = {"a linear model on a hard task": make_run(_rise(0.42, 1))}
+
+SILENT = {
+    "a good fit": make_run(_rise(0.93, 1)),
+    "near miss: still rising": make_run(
+        {"accuracy/train": np.linspace(0.1, 0.5, 100), "accuracy/val": np.linspace(0.1, 0.48, 10)}
+    ),
+}

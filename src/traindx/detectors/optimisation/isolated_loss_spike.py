@@ -1,0 +1,83 @@
+"""Single points far above the loss around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.examples import decay
+from traindx.model import Floats, Run, make_run
+from traindx.registry import detector
+from traindx.stats import divergence, running_median, spread
+
+HEIGHT = 12.0  # in units of the spread around the running median; minibatch noise is heavy-tailed
+FACTOR = 3.0  # and this many times the level around it
+RARE = 0.01  # of all points; what happens more often is the noise of this run
+MANY_POINTS = 50  # fewer cannot tell a spike from noise
+
+
+@detector(needs=("loss",), suggests=("outlier-batch", "missing-gradient-clipping"))
+def check(run: Run) -> Iterator[Finding]:
+    """Single loss values stand far above the points around them, and the run goes on.
+
+    ## What it detects
+    Rare points that are several times the level around them and far outside the run's own spread,
+    and that leave no mark on what follows.
+
+    ## Why it matters
+    Mostly it does not: one hard or broken batch. It is worth a look at the data of that step.
+
+    ## What to do
+    Look at the batch of that step. Clip the gradient norm if spikes become more frequent.
+
+    ## When it is wrong
+    It is a remark and never an alarm. A spike that the run does not survive is a divergence.
+    """
+    loss = run.objective()
+    if loss is None or len(loss.finite()) < MANY_POINTS:
+        return
+    finite = loss.finite()
+    if divergence(finite.values) is not None:
+        return
+    spikes = _spikes(finite.values)
+    if not len(spikes) or len(spikes) > max(1, RARE * len(finite)):
+        return
+    worst = int(spikes[np.argmax(finite.values[spikes])])
+    around = float(np.median(finite.values[max(0, worst - 5) : worst + 6]))
+    value = float(finite.values[worst])
+    says = (
+        f"{finite.origin.name} is {value:.4g} at {finite.when(worst)}, {value / around:.0f} times the "
+        f"points around it, and comes back at once"
+    )
+    yield Finding(
+        claim=f"{len(spikes)} isolated loss spike{'s' if len(spikes) > 1 else ''}, the run recovers",
+        strength=Strength.WEAK,
+        evidence=(cite(finite, says, worst, value=value, around=around),),
+        suggests={"outlier-batch": Strength.MODERATE, "missing-gradient-clipping": Strength.WEAK},
+        onset=float(finite.steps[int(spikes[0])]),
+    )
+
+
+def _spikes(values: Floats) -> Floats:
+    level = running_median(values, 11)
+    residual = values - level
+    height = residual / max(spread(residual), 1e-12)
+    is_spike = (height > HEIGHT) & (values > FACTOR * np.abs(level))
+    is_spike[-3:] = False  # what comes last may be the beginning of the end
+    return np.flatnonzero(is_spike)
+
+
+_SPIKY = decay(400)
+_SPIKY[150] = 9.0
+
+FIRES = {"one bad batch": make_run({"loss/train": _SPIKY})}
+
+SILENT = {
+    "noisy": make_run({"loss/train": decay(400, noise=0.4)}),
+    "near miss: heavy-tailed noise all along": make_run(
+        {"loss/train": decay(400) * np.exp(np.random.default_rng(0).standard_t(2, 400))}
+    ),
+    "few points": make_run({"loss/train": [1.0, 0.9, 5.0, 0.8, 0.7]}),
+}

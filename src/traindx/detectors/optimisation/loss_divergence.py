@@ -1,0 +1,136 @@
+"""The training loss leaves its best level for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.examples import decay, flat, join
+from traindx.model import Run, Series, make_run
+from traindx.registry import detector
+from traindx.stats import Divergence, divergence
+
+DOUBLED = 2.0  # a loss at twice its best is broken whatever the reason; below, several reasons fit
+EARLY = 0.1  # share of the run within which warm-up is still a matter
+
+
+@detector(
+    needs=("loss",),
+    suggests=(
+        "lr-too-high",
+        "missing-gradient-clipping",
+        "data-distribution-change",
+        "missing-warmup",
+    ),
+)
+def check(run: Run) -> Iterator[Finding]:
+    """The training loss rises from its best level and does not come back.
+
+    ## What it detects
+    A rise of the training loss that exceeds the noise of the run several times over, exceeds every
+    rise the run has recovered from before, and lasts until the end.
+
+    ## Why it matters
+    From the onset on, every step makes the model worse; the best weights lie behind.
+
+    ## What to do
+    Look at what happened at the onset: the gradient norm, the learning rate, the data. A gradient
+    norm that rises with the loss speaks for steps that are too large; a loss that steps up between
+    two epochs and goes on falling speaks for other data.
+
+    ## When it is wrong
+    Losses that are not meant to fall (adversarial, policy, annealed sums) are left out by name; a
+    custom one under a plain name `loss` is not recognised.
+    """
+    loss = run.objective()
+    if loss is None:
+        return
+    finite = loss.finite()
+    found = divergence(finite.values)
+    if found is None:
+        return
+    if found.is_recovering:
+        yield _recovering(finite, found)
+        return
+    yield _diverged(finite, found)
+
+
+def _diverged(loss: Series, found: Divergence) -> Finding:
+    ratio = found.end_value / found.best_value if found.best_value > 0 else np.inf
+    is_broken = found.is_explosive or ratio > DOUBLED
+    suggests = {
+        "lr-too-high": Strength.STRONG if is_broken else Strength.MODERATE,
+        "missing-gradient-clipping": Strength.WEAK,
+        "data-distribution-change": Strength.WEAK,
+    }
+    if found.onset < EARLY * len(loss):
+        learnt_first = found.best > 0
+        suggests["missing-warmup"] = Strength.MODERATE if learnt_first else Strength.WEAK
+    rise = f"{ratio:.3g}-fold" if ratio >= DOUBLED else f"by {100 * (ratio - 1):.0f} %"
+    where = loss.when(found.onset)
+    says = (
+        f"{loss.origin.name} rose {rise} from {found.best_value:.4g} to {found.end_value:.4g}, "
+        f"beginning at {where}"
+    )
+    return Finding(
+        claim=f"The training loss rises since {where} and does not come back",
+        strength=Strength.STRONG if is_broken else Strength.MODERATE,
+        evidence=(
+            cite(
+                loss,
+                says,
+                found.best,
+                -1,
+                best=found.best_value,
+                end=found.end_value,
+                in_noise=min(found.in_noise, 1e6),
+            ),
+        ),
+        suggests=suggests,
+        is_symptom=True,
+        onset=float(loss.steps[found.onset]),
+    )
+
+
+def _recovering(loss: Series, found: Divergence) -> Finding:
+    where = loss.when(found.onset)
+    says = (
+        f"{loss.origin.name} rose from {found.best_value:.4g} to {found.peak_value:.4g} after "
+        f"{where} and is back at {found.end_value:.4g}, still falling"
+    )
+    return Finding(
+        claim=f"The training loss jumped at {where} and is recovering",
+        strength=Strength.WEAK,
+        evidence=(cite(loss, says, found.onset, -1, peak=found.peak_value, end=found.end_value),),
+        onset=float(loss.steps[found.onset]),
+    )
+
+
+_CLIMB = 0.4 * np.exp(np.arange(60) / 12.0)
+
+FIRES = {
+    "falls, then climbs without end": make_run({"loss/train": join(decay(200), _CLIMB)}),
+    "ten epochs, worse from the seventh on": make_run(
+        {"loss/train": [4.0, 3.2, 2.8, 2.5, 2.35, 2.25, 2.6, 2.7, 2.8, 2.95]}, axis="epoch"
+    ),
+    "climbs from the first step": make_run({"loss/train": 2.0 * np.exp(np.arange(40) / 8.0)}),
+}
+
+_SPIKY = decay(600)
+_SPIKY[[120, 300, 500]] *= 6.0
+
+SILENT = {
+    "noisy but falling": make_run({"loss/train": decay(300, noise=0.4)}),
+    "spikes that recover": make_run({"loss/train": _SPIKY}),
+    "flat and noisy, batch size one": make_run({"loss/train": flat(800, 2.1, noise=0.3)}),
+    "warm-up bump": make_run({"loss/train": join(np.linspace(11, 14, 30), decay(600, 14.0, 3.0))}),
+    "cosine restarts, stopped in a bump": make_run(
+        {"loss/train": join(*[decay(200, 1.0 - 0.1 * i, 0.5 - 0.05 * i) for i in range(4)])[:720]}
+    ),
+    "near miss: a GAN's two losses drift apart": make_run(
+        {"loss/train/g": np.linspace(0.7, 6.0, 300), "loss/train/d": decay(300, 0.7, 0.05)}
+    ),
+    "five points": make_run({"loss/train": [1.2, 0.9, 0.8, 0.85, 0.82]}),
+}

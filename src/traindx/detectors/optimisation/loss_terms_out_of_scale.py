@@ -1,0 +1,90 @@
+"""One term of a composite loss outweighs another by orders of magnitude."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.examples import decay, flat
+from traindx.model import Run, Series, make_run
+from traindx.registry import detector
+
+OUTWEIGHS = 1e4  # at start and end; weights of losses are tuned within a hundred or so
+UNLEARNT = 0.5  # end over start of the small term: the sum does not see it
+ENOUGH = 20  # points
+LARGE = 1e3  # the large term's own level: a small term beside an ordinary one may be a penalty
+
+
+@detector(needs=("loss/train/*",), suggests=("competing-losses", "unnormalised-targets"))
+def check(run: Run) -> Iterator[Finding]:
+    """One term of the loss outweighs another ten thousandfold from start to end.
+
+    ## What it detects
+    Two terms of a training loss whose levels differ by four orders of magnitude at the start and at
+    the end, the large one large in itself, the small one not learnt.
+
+    ## Why it matters
+    The gradient is that of the large term alone; the small one is left to chance.
+
+    ## What to do
+    Non-dimensionalise or normalise the residuals so that every term starts near one.
+
+    ## When it is wrong
+    A term that is small because it is solved already needs no gradient.
+    """
+    terms = [s.finite() for s in run.matching("loss/train/*") if len(s.finite()) >= ENOUGH]
+    if len(terms) < 2 or run.objective() is None:
+        return
+    big = max(terms, key=lambda s: _levels(s)[1])
+    start, end = _levels(big)
+    if end < LARGE or start < LARGE:
+        return
+    ignored = [s for s in terms if _is_ignored(s, start, end)]
+    if not ignored:
+        return
+    small = ignored[0]
+    weight = end / _levels(small)[1]
+    yield Finding(
+        claim=f"The loss term {big.origin.name} outweighs {small.origin.name} {weight:.0e}-fold",
+        strength=Strength.STRONG,
+        evidence=(
+            cite(big, f"{big.origin.name} went from {start:.3g} to {end:.3g}", 0, -1, end=end),
+            cite(small, f"{small.origin.name} stays at {_levels(small)[1]:.3g}", 0, -1),
+        ),
+        suggests={"unnormalised-targets": Strength.STRONG, "competing-losses": Strength.WEAK},
+        is_symptom=True,
+        onset=float(big.steps[0]),
+    )
+
+
+def _is_ignored(series: Series, big_start: float, big_end: float) -> bool:
+    start, end = _levels(series)
+    outweighed = big_start > OUTWEIGHS * start and big_end > OUTWEIGHS * end
+    return start > 0 and outweighed and end > UNLEARNT * start
+
+
+def _levels(series: Series) -> tuple[float, float]:
+    width = max(1, len(series) // 20)
+    return float(np.median(series.values[:width])), float(np.median(series.values[-width:]))
+
+
+FIRES = {
+    "residuals in raw units": make_run(
+        {
+            "loss/train/conductor": decay(200, 4e12, 1e7),
+            "loss/train/port": flat(200, 1.0, noise=0.02),
+        }
+    )
+}
+
+SILENT = {
+    "one scale": make_run({"loss/train/a": decay(100, 2.0, 0.5), "loss/train/b": decay(100)}),
+    "near miss: a tiny penalty": make_run(
+        {"loss/train/nll": decay(100, 5.0, 1.0), "loss/train/penalty": flat(100, 1e-5)}
+    ),
+    "both learnt": make_run(
+        {"loss/train/a": decay(100, 1e9, 1e5), "loss/train/b": decay(100, 1e3, 1.0)}
+    ),
+}

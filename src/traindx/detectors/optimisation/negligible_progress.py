@@ -1,0 +1,96 @@
+"""The loss falls surely but by next to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Evidence, Finding, Strength, cite, cite_setting
+from traindx.examples import decay, flat
+from traindx.model import Run, as_number, make_run
+from traindx.registry import detector
+from traindx.stats import curve, slope_z
+
+NEXT_TO_NOTHING = 0.05  # of the starting loss over the whole run
+STEADY = 0.5  # the second half still falls at this share of the first half's pace: no plateau
+MANY_POINTS = 30  # fewer points may be an early look at a healthy run
+TINY_RATE = 1e-6  # below what any published recipe trains a network from scratch with
+
+
+@detector(needs=("loss",), suggests=("lr-too-low", "vanishing-gradients", "unnormalised-targets"))
+def check(run: Run) -> Iterator[Finding]:
+    """The loss falls steadily, at a pace that will never arrive.
+
+    ## What it detects
+    A fall that is statistically certain, steady from start to end, and only a few percent of the
+    starting loss.
+
+    ## Why it matters
+    The direction is right and the steps are too small; the run would need many times its budget.
+
+    ## What to do
+    Raise the learning rate tenfold and compare the first hundred steps.
+
+    ## When it is wrong
+    Fine-tuning that starts near its optimum barely moves by design. So does a run that has only
+    begun. Without a learning rate that is tiny by any measure this stays a remark.
+    """
+    loss = run.objective()
+    if loss is None or len(loss.finite()) < MANY_POINTS:
+        return
+    finite = loss.finite()
+    c = curve(finite.values)
+    start, end = c.start_value, c.end_value
+    gained = (start - end) / abs(start) if start else 0.0
+    if not 0.0 < gained < NEXT_TO_NOTHING or slope_z(finite.values) > -5.0:
+        return
+    middle = float(np.median(c.level[len(c.level) * 9 // 20 : len(c.level) * 11 // 20 + 1]))
+    first, second = c.start_level - middle, middle - c.end_level
+    if second < STEADY * first:
+        return
+    rate = _tiny_rate(run)
+    says = f"{finite.origin.name} fell from {start:.4g} to {end:.4g} ({100 * gained:.1f} %)"
+    yield Finding(
+        claim=f"The loss falls steadily, by only {100 * gained:.1f} % over the whole run",
+        strength=Strength.MODERATE if rate else Strength.WEAK,
+        evidence=(cite(finite, says, 0, -1, start=start, end=end), *rate),
+        suggests={
+            "lr-too-low": Strength.STRONG if rate else Strength.WEAK,
+            "vanishing-gradients": Strength.WEAK,
+        },
+        is_symptom=bool(rate),
+        onset=float(finite.steps[0]),
+    )
+
+
+def _tiny_rate(run: Run) -> tuple[Evidence, ...]:
+    """A learning rate that is too small by any measure, if the artifacts tell of one."""
+    series = run.get("lr")
+    if series is not None and len(series.finite()):
+        peak = int(np.argmax(series.finite().values))
+        value = float(series.finite().values[peak])
+        if 0.0 < value < TINY_RATE:
+            return (cite(series.finite(), f"the learning rate is never above {value:.2g}", peak),)
+        return ()
+    settings = list(run.config.learning_rates())
+    numbers = [as_number(s.value) or 0.0 for s in settings]
+    if numbers and 0.0 < max(numbers) < TINY_RATE:
+        return (cite_setting(settings[int(np.argmax(numbers))]),)
+    return ()
+
+
+_CREEP = np.linspace(2.30, 2.24, 200) + 0.002 * np.sin(np.arange(200))
+
+FIRES = {
+    "creeps with a rate of 1e-8": make_run({"loss/train": _CREEP}, config={"lr": 1e-8}),
+    "creeps, rate unknown: a remark": make_run({"loss/train": _CREEP}),
+}
+
+SILENT = {
+    "learns": make_run({"loss/train": decay(200)}),
+    "near miss: fell early and has arrived": make_run(
+        {"loss/train": 1.98 + 0.05 * np.exp(-np.arange(200) / 10.0) + 1e-3 * np.sin(np.arange(200))}
+    ),
+    "flat within the noise": make_run({"loss/train": flat(200, 2.1, noise=0.1)}),
+}

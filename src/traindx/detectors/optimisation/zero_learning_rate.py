@@ -1,0 +1,84 @@
+"""The learning rate is zero where it should not be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite, cite_setting
+from traindx.model import Run, as_number, make_run
+from traindx.registry import detector
+
+EARLY_END = 0.2  # of the run spent at zero; schedules that end at zero spend a point or two there
+
+
+@detector(needs=("lr|config",), suggests=("lr-zero", "lr-schedule-misuse"))
+def check(run: Run) -> Iterator[Finding]:
+    """The learning rate is zero for a good part of the run.
+
+    ## What it detects
+    A learning rate of exactly zero: configured so, or logged so for a fifth of the run or more.
+
+    ## Why it matters
+    Steps are taken and nothing is learnt; the rest of the compute is wasted.
+
+    ## What to do
+    Give the schedule the true number of steps (not epochs), or set the rate that was meant.
+
+    ## When it is wrong
+    A parameter group that is frozen on purpose has rate zero too; only the main rate is judged.
+    A first warm-up step and the last point of a decay are zero by design and are left alone.
+    """
+    rate = run.get("lr")
+    if rate is None:
+        yield from _configured(run)
+        return
+    is_zero = rate.values == 0.0
+    share = float(is_zero.mean())
+    if share < EARLY_END or len(rate) < 5:
+        return
+    first = int(np.flatnonzero(is_zero)[0])
+    always = share > 0.99
+    if not always and not bool(is_zero[-1]):
+        return  # zero in warm-up or between restarts
+    since = "throughout" if always else f"since {rate.when(first)}"
+    says = f"{rate.origin.name} is 0 {since}, {100 * share:.0f} % of the logged points"
+    yield Finding(
+        claim=f"The learning rate is zero {since}",
+        strength=Strength.STRONG,
+        evidence=(cite(rate, says, first, -1, share=share),),
+        suggests={} if always else {"lr-schedule-misuse": Strength.MODERATE},
+        shows="lr-zero",
+        is_symptom=True,
+        onset=float(rate.steps[first]),
+    )
+
+
+def _configured(run: Run) -> Iterator[Finding]:
+    rates = list(run.config.learning_rates())
+    if rates and all(as_number(r.value) == 0.0 for r in rates):
+        yield Finding(
+            claim=f"The configured learning rate is zero ({rates[0].key})",
+            strength=Strength.STRONG,
+            evidence=tuple(cite_setting(r) for r in rates),
+            shows="lr-zero",
+            is_symptom=True,
+        )
+
+
+FIRES = {
+    "zero throughout": make_run({"lr": np.zeros(50)}),
+    "the schedule ends at half the run": make_run(
+        {"lr": np.concatenate([np.linspace(1e-3, 0.0, 100), np.zeros(100)])}
+    ),
+    "configured as zero": make_run(config={"optimizer.lr": 0}),
+}
+
+SILENT = {
+    "near miss: linear decay that ends at zero": make_run({"lr": np.linspace(1e-3, 0.0, 200)}),
+    "warm-up from zero": make_run(
+        {"lr": np.concatenate([np.linspace(0.0, 1e-3, 20), np.full(80, 1e-3)])}
+    ),
+    "one of two rates is zero on purpose": make_run(config={"head_lr": 1e-3, "backbone_lr": 0.0}),
+}

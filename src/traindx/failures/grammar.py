@@ -1,0 +1,156 @@
+"""What the lines of a traceback look like. Every pattern takes linear time on any line."""
+
+from __future__ import annotations
+
+import builtins
+import re
+
+from traindx.model import Frame
+
+HEADING = "Traceback (most recent call last)"
+CHAIN = (
+    "During handling of the above exception, another exception occurred",
+    "The above exception was the direct cause of the following exception",
+)
+
+PLAIN_FRAME = re.compile(r'\s*File "([^"]*)", line (\d{1,9})(?:,? in (.+))?\s*$')
+# IPython from 8 on; `File ~/x/y.py:12, in f(args)`
+PATH_FRAME = re.compile(r"\s{0,8}File ([^\s\"][^:]*(?::[\\/][^:]*)?):(\d{1,9})(?:, in (.+))?\s*$")
+CELL_FRAME = re.compile(
+    r"\s{0,8}((?:Cell|Input) In ?\[\d{1,9}\])(?:, line (\d{1,9}))?(?:, in (.+))?\s*$"
+)
+CELL_LINE = re.compile(r"<cell line: (\d{1,9})>")
+# IPython before 8; the line number comes with the arrow
+NAMED_FRAME = re.compile(r"(<[^<>\s]+>|(?:[~/.\w]|[A-Za-z]:\\)[^\s]*\.pyx?) in (\S[^(]*)(?:\(.*)?$")
+ARROW = re.compile(r"-{1,8}> ?(\d{1,9})(?: (.*))?$")
+RICH_FRAME = re.compile(r"│\s{0,8}(\S[^│]*?):(\d{1,9}) in ([\w.<>]+)\s*│?$")
+RICH_ARROW = re.compile(r"│\s{0,8}❱\s{0,8}\d{1,9} │ ?([^│]*)")
+CARETS = frozenset("^~ ")
+
+NAMED = re.compile(r"([\w.<>]{1,400})(\([\w.]{1,200}\))?(?::(?=\s|$)|$)")
+IPYTHON_HEADING = re.compile(r"([\w.<>]{1,400})\s+Traceback \(most recent call last\)$")
+
+# exceptions whose names do not end like one; those after the bar only with their module
+NAMES = frozenset(
+    {"KeyboardInterrupt", "SystemExit", "GeneratorExit", "StopIteration", "StopAsyncIteration",
+     "ExceptionGroup", "BaseExceptionGroup", "BackendCompilerFailed", "FailOnRecompileLimitHit",
+     "GuardOnDataDependentSymNode"}
+)  # fmt: skip
+DOTTED_NAMES = frozenset({"Unsupported", "Empty", "Full", "TimeoutExpired", "TrialPruned"})
+BUILTINS = frozenset(
+    n for n, v in vars(builtins).items() if isinstance(v, type) and issubclass(v, BaseException)
+)
+VALUE = re.compile(r"[-+]?(?:\d|nan\b|inf\b)", re.IGNORECASE)
+
+# lines after which no message goes on
+STOP = re.compile(
+    r"""\s*(?:
+    ```|\"{3}\s*$|\+-|--\ Process\ \d|[╭╰]
+    |(?:\([\w.-]{1,80}\)\s?)?(?:
+        \[?[\w.-]{1,80}@[\w.-]{1,80}[^$\#%]{0,200}[$\#%](?:\s|$)|\$\ |>>>(?:\s|$)
+        |PS\ [A-Z]:\\|[A-Z]:\\[^>]{0,200}>|In\ ?\[\d{0,9}\]:)
+    |(?:srun|slurmstepd|wandb|make(?:\[\d+\])?|zsh|bash):\ |Process\ finished\ with\ exit
+    |Exception\ ignored\ |Call\ stack:|---\ Logging\ error|Stack\ \(most\ recent
+    |Segmentation\ fault|Aborted\b|Killed\s*$|Bus\ error|Fatal\ Python\ error|terminate\ called
+    |(?i:epoch|step|iter|iteration|batch|train|training|val|valid|validation|eval|test)
+        \b[^A-Za-z]{0,20}\d
+    |[^|]{0,120}\d%\||\{'|={10,}\s*$|-{20,}\s*$|_{3,}\ |\[\d{1,6}\]:\s*$
+    )""",
+    re.VERBOSE,
+)
+# non-indented lines that are known to belong to the message above them
+PARAGRAPH = re.compile(
+    r"""(?:CUDA\ kernel\ errors|For\ debugging\ consider|Compile\ with\ `?TORCH|Device-side\ assert
+    |Exception\ raised\ from|frame\ \#\d|C\+\+\ CapturedTraceback|Set\ TORCH|You\ can\ suppress
+    |Check\ the\ documentation|Last\ error|nccl|Cuda\ failure|Search\ for\ `?cuda
+    |HIP\ kernel\ errors|from\ user\ code|Explanation:|Developer\ debug\ context|Hint:?\ 
+    |Please\ note\ that|If\ reserved\ but|See\ https?://|\#\d{1,4}\ )""",
+    re.VERBOSE,
+)  # fmt: skip
+WRAPS = re.compile(r"Caught (\w{1,200}) in ")
+
+
+def is_heading(text: str) -> bool:
+    """Tell whether a line opens a traceback."""
+    return HEADING in text and text.rstrip(" :─╮-").endswith(HEADING)
+
+
+def is_chain(text: str) -> bool:
+    """Tell whether a line links the exception above it with the one below."""
+    return text.lstrip().startswith(CHAIN)
+
+
+def is_marks(text: str) -> bool:
+    """Tell whether a line only points into the code line above it."""
+    return not set(text) - CARETS
+
+
+def match_frame(text: str) -> Frame | None:
+    """Return the frame that a line names, its line 0 if that comes later."""
+    if "File" in text:
+        found = PLAIN_FRAME.match(text) or PATH_FRAME.match(text)
+        if found is not None:
+            return Frame(found[1], int(found[2]), _function(found[3]))
+    if " In" in text and (found := CELL_FRAME.match(text)) is not None:
+        at = found[2] or (m[1] if (m := CELL_LINE.search(found[3] or "")) else "0")
+        return Frame(found[1], int(at), _function(found[3]))
+    if text.startswith("│") and (found := RICH_FRAME.match(text)) is not None:
+        return Frame(found[1], int(found[2]), found[3])
+    return None
+
+
+def match_named_frame(text: str) -> Frame | None:
+    """Return the frame of an old IPython line, ``file in f(args)``; its line comes with an arrow."""
+    found = NAMED_FRAME.match(text) if " in " in text else None
+    return Frame(found[1], 0, _function(found[2])) if found is not None else None
+
+
+def _function(given: str | None) -> str:
+    """Return the name without arguments; a notebook's cell is its module."""
+    name = (given or "").strip()
+    if name.startswith("<cell line"):
+        return "<module>"
+    return name.split("(", 1)[0].strip()
+
+
+def match_exception(text: str) -> tuple[str, str] | None:
+    """Return type and message of ``Type: message`` or ``Type``, whatever the type."""
+    found = NAMED.match(text)
+    if found is None:
+        return None
+    parts = found[1].split(".")
+    if not all(part.isidentifier() or part == "<locals>" for part in parts):
+        return None
+    return found[1] + (found[2] or ""), text[found.end() :].strip()
+
+
+def last_part(name: str) -> str:
+    """Return the class of a dotted type, without what Ray adds in brackets."""
+    return name.split("(", 1)[0].rsplit(".", 1)[-1]
+
+
+def is_exception_name(name: str) -> bool:
+    """Tell whether a type is an exception by its name alone."""
+    last = last_part(name)
+    if last in BUILTINS or last in NAMES:
+        return True
+    if last in DOTTED_NAMES:
+        return "." in name
+    return last.endswith(("Error", "Exception")) and last not in ("Error", "error")
+
+
+def match_bare(text: str) -> tuple[str, str] | None:
+    """Return type and message of an error that stands in a line without a traceback.
+
+    ``MeanSquaredError: 0.12`` is a metric and ``UserWarning: …`` is no error.
+    """
+    found = match_exception(text)
+    if found is None or not is_exception_name(found[0]):
+        return None
+    name, message = found
+    if last_part(name).endswith("Warning"):
+        return None
+    is_known = name in BUILTINS or "." in name or name in NAMES
+    if not is_known and (not message or VALUE.match(message)):
+        return None
+    return found

@@ -1,0 +1,265 @@
+"""Tracebacks as Python, IPython and rich print them, whole or cut off."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from traindx.failures import grammar
+from traindx.failures.lines import Line
+from traindx.failures.notices import is_notice
+from traindx.model import Frame
+
+MAX_MESSAGE_CHARS = 20_000  # a state_dict error of a large model fills it; more helps nobody
+FIRST_FRAMES = 20
+LAST_FRAMES = 180
+MAX_FLUSH_LINES = 60  # a message's unindented lines; past that it is the log that goes on
+MAX_BLANKS = 3
+LOOK_AHEAD = 8  # lines of other output that may fall between two frames
+CODE_PREFIXES = ("[Previous line repeated", "[... skipping", "...<")
+
+
+@dataclass(slots=True)
+class Block:
+    """One exception with its place in a stream."""
+
+    type: str
+    message: str
+    start: int
+    line: int
+    end: int
+    frames: tuple[Frame, ...] = ()
+    rank: int | None = None
+    depth: int = 0
+    is_wrapper: bool = False
+
+
+@dataclass(slots=True)
+class Frames:
+    """The frames read so far; of very many, the first and the last."""
+
+    first: list[Frame] = field(default_factory=list)
+    last: deque[Frame] = field(default_factory=lambda: deque(maxlen=LAST_FRAMES))
+    open: Frame | None = None
+
+    def add(self, frame: Frame) -> None:
+        self.close()
+        self.open = frame
+
+    def add_code(self, text: str) -> None:
+        code = text.strip()
+        is_code = not grammar.is_marks(code) and not code.startswith(CODE_PREFIXES)
+        if self.open is not None and not self.open.code and is_code:
+            self.open = replace(self.open, code=code)
+
+    def point(self, line: int, code: str) -> None:
+        """Take what IPython's arrow points at."""
+        if self.open is not None:
+            at = self.open.line or line
+            self.open = replace(self.open, line=at, code=code if at == line else self.open.code)
+
+    def close(self) -> None:
+        if self.open is not None:
+            (self.first if len(self.first) < FIRST_FRAMES else self.last).append(self.open)
+            self.open = None
+
+    def all(self) -> tuple[Frame, ...]:
+        self.close()
+        return (*self.first, *self.last)
+
+    def __bool__(self) -> bool:
+        return self.open is not None or bool(self.first)
+
+
+def read_traceback(lines: Sequence[Line], at: int) -> tuple[Block | None, int]:
+    """Return the traceback whose heading, or if that is lost whose first frame, is at a line."""
+    head = lines[at]
+    is_headed = grammar.is_heading(head.text)
+    named = grammar.IPYTHON_HEADING.match(head.text.strip())
+    body = Body(
+        lines,
+        indent=_indent(head, is_headed),
+        expected=named[1] if named and named[1] not in ("Original", "Group") else "",
+    )
+    end = body.read(at + 1 if is_headed else at)
+    frames = body.frames.all()
+    if body.found is None:
+        is_cut = bool(frames) and (is_headed or end >= len(lines))
+        if not is_cut and not body.expected:
+            return None, max(end, at + 1)
+        last = lines[max(at, end - 1)]
+        cut = Block(body.expected, "", head.number, last.number, max(end, at + 1), frames)
+        return _placed(cut, head), cut.end
+    final = lines[end]
+    message, after = read_message(lines, end, body.found[1], body.indent, is_headed)
+    block = Block(body.found[0], message, head.number, final.number, after, frames)
+    return _placed(block, head), after
+
+
+def _placed(block: Block, head: Line) -> Block:
+    block.rank, block.depth = head.rank, head.depth
+    return block
+
+
+def _indent(head: Line, is_headed: bool) -> int:
+    """Return how far the block is indented; a heading after a progress bar tells nothing."""
+    if not is_headed:
+        return max(0, head.indent - 2)
+    return head.indent if head.text.lstrip().startswith("Traceback") else 0
+
+
+@dataclass(slots=True)
+class Body:
+    """The lines between a heading and the exception they lead to."""
+
+    lines: Sequence[Line]
+    indent: int
+    expected: str
+    frames: Frames = field(default_factory=Frames)
+    found: tuple[str, str] | None = None
+    is_stamped: bool = False
+    is_flat: bool = False
+    is_code_next: bool = False
+    blanks: int = 0
+
+    def read(self, at: int) -> int:
+        """Read up to the exception's line and return its index, or that of the first line after."""
+        while at < len(self.lines):
+            line = self.lines[at]
+            if not line.text:
+                self.blanks += 1
+                if self.blanks > MAX_BLANKS:
+                    return at
+            elif grammar.is_heading(line.text) or grammar.is_chain(line.text):
+                return at
+            elif not self._take(line):
+                self.found = self._final(at)
+                if self.found is not None or not self._resumes(at):
+                    return at
+            at += 1
+        return at
+
+    def _take(self, line: Line) -> bool:
+        """Take a frame or something that belongs to one."""
+        text = line.text
+        frame = grammar.match_frame(text)
+        if frame is None and self.expected:
+            frame = grammar.match_named_frame(text)
+        if frame is not None:
+            if not self.frames:
+                self.is_stamped = line.level is not None
+            self.is_flat = line.indent <= self.indent
+            self.is_code_next, self.blanks = True, 0
+            self.frames.add(frame)
+            return True
+        if line.level and not self.is_stamped:
+            return False
+        return self._take_code(line)
+
+    def _take_code(self, line: Line) -> bool:
+        text = line.text
+        if (arrow := grammar.ARROW.match(text)) is not None:
+            self.frames.point(int(arrow[1]), (arrow[2] or "").strip())
+        elif text.startswith(("│", "╰")):
+            if (arrow := grammar.RICH_ARROW.match(text)) is not None:
+                self.frames.add_code(arrow[1])
+        elif line.indent > self.indent or (self.expected and text[0].isdigit()):
+            if not self.expected:
+                self.frames.add_code(text)
+        elif self.is_flat and (self.is_code_next or grammar.is_marks(text)):
+            exception = grammar.match_exception(text.strip())
+            if exception is not None and grammar.is_exception_name(exception[0]):
+                return False
+            self.frames.add_code(text)
+        else:
+            return False
+        self.is_code_next = False
+        self.blanks = 0
+        return True
+
+    def _final(self, at: int) -> tuple[str, str] | None:
+        """Return the exception that a line names, if that is what the line does."""
+        line = self.lines[at]
+        if line.level and not self.is_stamped:
+            return None
+        found = grammar.match_exception(line.text.strip())
+        if found is None:
+            return None
+        if self.expected:
+            is_it = grammar.last_part(found[0]) == grammar.last_part(self.expected)
+            return found if is_it else None
+        if grammar.is_exception_name(found[0]):
+            return found
+        # `Epoch: 3` may have been printed in between; `queue.Empty` is followed by nothing more
+        is_name = found[0][0].isupper() or "." in found[0]
+        return found if is_name and not self._resumes(at) else None
+
+    def _resumes(self, at: int) -> bool:
+        """Tell whether the traceback goes on after a line that is not part of it."""
+        for line in self.lines[at + 1 : at + 1 + LOOK_AHEAD]:
+            if grammar.is_heading(line.text) or grammar.is_chain(line.text):
+                return False
+            if line.level and not self.is_stamped:
+                continue
+            if grammar.match_frame(line.text) is not None:
+                return True
+            found = grammar.match_exception(line.text.strip())
+            if found is not None and line.indent <= self.indent:
+                return grammar.is_exception_name(found[0])
+        return False
+
+
+def read_message(
+    lines: Sequence[Line], at: int, first: str, indent: int, is_headed: bool
+) -> tuple[str, int]:
+    """Return an exception's whole message and the index of the first line after it."""
+    final, parts, size, flush = lines[at], [first], len(first), 0
+    # where each line has a level of its own, the next line of that level is another message
+    is_free = is_headed and not final.level
+    at += 1
+    while at < len(lines):
+        line = lines[at]
+        if not line.text:
+            if not _goes_on(lines, at, indent, final, is_headed):
+                break
+        elif _ends_message(line, final, indent):
+            break
+        elif line.indent <= indent and not grammar.PARAGRAPH.match(line.text, line.indent):
+            flush += 1
+            if not is_free or flush > MAX_FLUSH_LINES:
+                break
+        if size < MAX_MESSAGE_CHARS:
+            parts.append(line.text[min(indent, line.indent) :])
+            size += len(parts[-1]) + 1
+        at += 1
+    message = "\n".join(parts).strip()
+    return (message if len(message) <= MAX_MESSAGE_CHARS else _cut(message)), at
+
+
+def _cut(message: str) -> str:
+    return message[: MAX_MESSAGE_CHARS - 1] + "…"
+
+
+def _goes_on(lines: Sequence[Line], at: int, indent: int, final: Line, is_headed: bool) -> bool:
+    """Tell whether a message goes on after a blank line."""
+    for line in lines[at + 1 : at + 1 + MAX_BLANKS]:
+        if line.text:
+            if _ends_message(line, final, indent):
+                return False
+            is_known = grammar.PARAGRAPH.match(line.text, line.indent) is not None
+            return is_known or (is_headed and line.indent > indent)
+    return False
+
+
+def _ends_message(line: Line, final: Line, indent: int) -> bool:
+    text = line.text
+    if line.level is not None and (final.level is None or line.level != final.level):
+        return True
+    if line.depth != final.depth or grammar.is_heading(text) or grammar.is_chain(text):
+        return True
+    if line.indent <= indent and grammar.match_bare(text.strip()) is not None:
+        return True
+    if is_notice(text) or grammar.STOP.match(text) is not None:
+        return True
+    return grammar.match_frame(text) is not None

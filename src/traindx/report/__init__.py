@@ -1,0 +1,23 @@
+"""Reports: a diagnosis rendered for a reader. They show what was judged and judge nothing.
+
+Each format is a module with `render(run, diagnosis) -> str`; the terminal has `print_report`. None
+is imported before it is used, so that asking for help costs neither rich nor matplotlib.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from traindx.errors import UnknownName
+from traindx.evidence import Diagnosis
+from traindx.model import Run
+
+FORMATS = ("json", "markdown", "html", "sarif")
+
+
+def render(format_name: str, run: Run, diagnosis: Diagnosis) -> str:
+    """Return a diagnosis as text in one of `FORMATS`."""
+    if format_name not in FORMATS:
+        raise UnknownName(f"no report format is called {format_name!r}. Try: {', '.join(FORMATS)}")
+    text: str = importlib.import_module(f"{__name__}.{format_name}").render(run, diagnosis)
+    return text

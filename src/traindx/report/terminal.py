@@ -1,0 +1,339 @@
+"""The diagnosis on a terminal: the verdict first, then why, then what to do, then what is unknown.
+
+The layout is made of words and indents alone, so that it reads the same in a pipe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from traindx.evidence import Diagnosis, Evidence, Finding, Hypothesis, Remedy, Severity, Status
+from traindx.model import Run
+from traindx.report import words
+from traindx.report.chart import ASCII, UNICODE, Glyphs, Row, draw
+from traindx.report.curves import (
+    Onset,
+    broken_stretches,
+    first_onset,
+    headline_curves,
+    onset_of,
+    wants_log,
+)
+
+WIDTH = 100  # a longer line is hard to find the start of
+EVIDENCE_SHOWN = 6
+OPEN_SHOWN = 5
+REMARKS_SHOWN = 5
+NAMES_SHOWN = 40
+PATCH_SHOWN = 16
+
+ROLES = {
+    "curve": "cyan",
+    "second": "yellow",
+    "onset": "bold red",
+    "broken": "red",
+    "label": "dim",
+    "blank": "",
+}
+_VERDICT = {
+    Status.COMPLETE: ("✗", "bold red"),
+    Status.PARTIAL: ("✗", "bold red"),
+    Status.HEALTHY: ("✓", "bold green"),
+    Status.INSUFFICIENT: ("?", "bold yellow"),
+}
+_SEVERITY = {
+    Severity.CRITICAL: "bold red",
+    Severity.HIGH: "red",
+    Severity.MEDIUM: "yellow",
+    Severity.LOW: "dim",
+}
+_DIFF = {"added": "green", "removed": "red", "place": "dim", "context": ""}
+_PLAIN = str.maketrans({"✗": "x", "✓": "+", "•": "*", "→": ">", "·": "-", "…": "~", "–": "-"})
+
+
+def print_report(
+    run: Run, diagnosis: Diagnosis, console: Console, *, verbose: bool = False
+) -> None:
+    """Print a diagnosis; `verbose` shows every finding and every name."""
+    for section in _sections(run, diagnosis, glyphs_of(console), _room(console), verbose):
+        show(console, section)
+        show(console, Text(""))
+
+
+def glyphs_of(console: Console) -> Glyphs:
+    """Return the characters that a console can show."""
+    return ASCII if console.options.ascii_only else UNICODE
+
+
+def _room(console: Console) -> int:
+    return min(console.width, WIDTH)
+
+
+def show(console: Console, item: RenderableType) -> None:
+    """Print one piece without trailing blanks; a poor encoding gets the nearest characters."""
+    for line in console.render_lines(item, console.options.update(width=_room(console)), pad=False):
+        text = Text(no_wrap=True)
+        for segment in line:
+            text.append(_encodable(segment.text, console), segment.style)
+        text.rstrip()
+        console.print(text, highlight=False, overflow="ignore", crop=False)
+
+
+def _encodable(text: str, console: Console) -> str:
+    if not console.options.ascii_only:
+        return text
+    return text.translate(_PLAIN).encode("ascii", "replace").decode("ascii")
+
+
+def _sections(
+    run: Run, diagnosis: Diagnosis, glyphs: Glyphs, width: int, verbose: bool
+) -> Iterator[RenderableType]:
+    yield _verdict(run, diagnosis)
+    chart = _chart(run, diagnosis, glyphs, width)
+    if chart is not None:
+        yield chart
+    causes = diagnosis.root_causes
+    for i, hypothesis in enumerate(causes):
+        yield _cause(run, hypothesis, f"{i + 1}" if len(causes) > 1 else "", verbose)
+    yield from _doubts(diagnosis, verbose)
+    yield _coverage(diagnosis, verbose)
+    yield _footer(diagnosis)
+
+
+# verdict and chart
+
+
+def _verdict(run: Run, diagnosis: Diagnosis) -> RenderableType:
+    mark, style = _VERDICT[diagnosis.status]
+    head = Text.assemble((f"{mark} {words.STATUS[diagnosis.status]}", style))
+    head.append(f" · {words.clean(run.name, 80)}", "dim")
+    summary = Text(words.clean(diagnosis.summary), "bold")
+    return Group(head, summary) if summary else head
+
+
+def _chart(run: Run, diagnosis: Diagnosis, glyphs: Glyphs, width: int) -> RenderableType | None:
+    curves = headline_curves(run)
+    if not curves:
+        return None
+    onset = first_onset(run, diagnosis, curves)
+    legend = Text(f"{glyphs.curve} {words.clean(curves[0].name, 40)}", "cyan")
+    for curve in curves[1:]:
+        legend.append(f"   {glyphs.second} {words.clean(curve.name, 40)}", "yellow")
+    for stretch in broken_stretches(curves[0])[:1]:
+        text = (
+            f"   {glyphs.broken} {stretch.kind} from {curves[0].axis} {words.step(stretch.start)}"
+        )
+        legend.append(text, "red")
+    if wants_log(curves):
+        legend.append("   log scale", "dim")
+    rows = draw(curves, width - 2, onset, glyphs)
+    return Padding(Group(legend, *(row_text(row) for row in rows)), (0, 0, 0, 2))
+
+
+def row_text(row: Row) -> Text:
+    """Return a row of a character chart with its colours."""
+    text = Text(no_wrap=True, overflow="crop")
+    for chars, role in row:
+        text.append(chars, ROLES[role])
+    text.rstrip()
+    return text
+
+
+# a root cause
+
+
+def _cause(run: Run, hypothesis: Hypothesis, rank: str, verbose: bool) -> RenderableType:
+    head = Text(f"{rank}. " if rank else "", "bold")
+    head.append(words.clean(hypothesis.issue or hypothesis.cause), "bold")
+    grid = _grid()
+    _row(grid, "Evidence", _evidence(hypothesis.evidence, verbose))
+    if hypothesis.consequences:
+        _row(grid, "Leads to", Text(words.chain(hypothesis)))
+    if hypothesis.counter_evidence:
+        _row(grid, "Against", _evidence(hypothesis.counter_evidence, verbose))
+    for i, remedy in enumerate(hypothesis.remedies if verbose else hypothesis.remedies[:2]):
+        _remedy(grid, remedy, "Fix" if i == 0 else "Or")
+    if words.band(hypothesis) == "fits" and hypothesis.confirm_by:
+        _row(grid, "To confirm", Text(words.clean(hypothesis.confirm_by)))
+    body = Group(_standing(hypothesis, onset_of(run, hypothesis)), grid)
+    return Group(head, Padding(body, (0, 0, 0, 2)))
+
+
+def _standing(hypothesis: Hypothesis, onset: Onset | None) -> Text:
+    line = Text(words.clean(hypothesis.cause, 80), "cyan")
+    line.append(" · ", "dim").append(hypothesis.severity.value, _SEVERITY[hypothesis.severity])
+    line.append(" · ", "dim").append(words.confidence(hypothesis))
+    if onset is not None:
+        line.append(" · ", "dim").append(f"since {onset.text}")
+    location = hypothesis.location
+    if location is not None:
+        line.append(" · ", "dim").append(f"{words.clean(location.file, 80)}:{location.line}")
+    return line
+
+
+def _grid() -> Table:
+    grid = Table.grid(padding=(0, 1), expand=True)
+    grid.add_column(width=10, no_wrap=True)
+    grid.add_column(ratio=1, overflow="fold")
+    return grid
+
+
+def _row(grid: Table, label: str, value: RenderableType) -> None:
+    grid.add_row(Text(label, "dim"), value)
+
+
+def _evidence(items: Sequence[Evidence], verbose: bool) -> RenderableType:
+    shown = items if verbose else items[:EVIDENCE_SHOWN]
+    lines = [_fact(item) for item in shown]
+    if len(items) > len(shown):
+        lines.append(Text(f"and {len(items) - len(shown)} more (--verbose)", "dim"))
+    return _bullets(lines)
+
+
+def _fact(item: Evidence) -> Text:
+    return Text.assemble(words.clean(item.says, 400), (f" ({words.place(item)})", "dim"))
+
+
+def _bullets(lines: Iterable[Text]) -> Table:
+    grid = Table.grid(padding=(0, 1), expand=True)
+    grid.add_column(width=1)
+    grid.add_column(ratio=1, overflow="fold")
+    for line in lines:
+        grid.add_row(Text("•", "dim"), line)
+    return grid
+
+
+def _remedy(grid: Table, remedy: Remedy, label: str) -> None:
+    _row(grid, label, Text(words.clean(remedy.change), "bold" if label == "Fix" else ""))
+    if remedy.patch:
+        _row(grid, "", _patch(remedy.patch))
+    if remedy.expected_effect:
+        _row(grid, "  expect", Text(words.clean(remedy.expected_effect)))
+    if remedy.verify:
+        _row(grid, "  verify", Text(words.clean(remedy.verify)))
+    if remedy.if_it_fails:
+        _row(grid, "  if not", Text(words.clean(remedy.if_it_fails)))
+
+
+def _patch(patch: str) -> RenderableType:
+    lines = words.parts_of_diff(patch)
+    shown = [Text(text, _DIFF[kind], overflow="fold") for kind, text in lines[:PATCH_SHOWN]]
+    if len(lines) > PATCH_SHOWN:
+        shown.append(Text(f"and {len(lines) - PATCH_SHOWN} more lines", "dim"))
+    return Group(*shown)
+
+
+# what stays open
+
+
+def _doubts(diagnosis: Diagnosis, verbose: bool) -> Iterator[RenderableType]:
+    open_ones = words.open_hypotheses(diagnosis)
+    if open_ones:
+        yield _section("Open hypotheses", _open_table(open_ones, verbose))
+    if diagnosis.questions:
+        yield _section("Questions", _bullets(Text(words.clean(q)) for q in diagnosis.questions))
+    if verbose and diagnosis.findings:
+        yield _section("All findings", _findings(diagnosis.findings, verbose))
+    elif diagnosis.remarks:
+        yield _section("Also seen", _findings(diagnosis.remarks, verbose))
+
+
+def _section(title: str, body: RenderableType) -> RenderableType:
+    return Group(Text(title, "bold"), Padding(body, (0, 0, 0, 2)))
+
+
+def _open_table(hypotheses: Sequence[Hypothesis], verbose: bool) -> RenderableType:
+    shown = hypotheses if verbose else hypotheses[:OPEN_SHOWN]
+    table = Table.grid(padding=(0, 2), expand=True)
+    table.add_column(width=4)
+    table.add_column(overflow="fold", ratio=2)
+    table.add_column(overflow="fold", ratio=3)
+    for hypothesis in shown:
+        decide = Text(words.clean(hypothesis.confirm_by))
+        if hypothesis.confirm_by:
+            decide = Text.assemble(("would decide: ", "dim"), decide)
+        name = Text(words.clean(hypothesis.cause, 60), "cyan")
+        table.add_row(f"{hypothesis.confidence:.2f}", name, decide)
+    if len(hypotheses) > len(shown):
+        rest = f"and {len(hypotheses) - len(shown)} less likely (--verbose)"
+        return Group(table, Text(rest, "dim"))
+    return table
+
+
+def _findings(findings: Sequence[Finding], verbose: bool) -> RenderableType:
+    shown = findings if verbose else findings[:REMARKS_SHOWN]
+    lines = []
+    for finding in shown:
+        line = Text(words.clean(finding.claim, 400))
+        cited = finding.evidence if verbose else finding.evidence[:1]
+        line.append("".join(f" ({words.place(e)})" for e in cited), "dim")
+        if verbose:
+            line.append(f" · {words.clean(finding.detector, 80)}, {finding.strength.value}", "dim")
+        lines.append(line)
+    if len(findings) > len(shown):
+        lines.append(Text(f"and {len(findings) - len(shown)} more (--verbose)", "dim"))
+    return _bullets(lines)
+
+
+# what was looked at
+
+
+def _coverage(diagnosis: Diagnosis, verbose: bool) -> RenderableType:
+    parts: list[RenderableType] = []
+    title = f"Checked: {words.counted(len(diagnosis.checked), 'detector')}"
+    parts.append(_section(title, Text(_names(diagnosis.checked, verbose), "dim")))
+    if diagnosis.skipped:
+        parts.append(_section(f"Not checked: {len(diagnosis.skipped)}", _gaps(diagnosis, verbose)))
+    if diagnosis.failed:
+        lines = [
+            Text(f"{words.clean(f.detector, 80)}: {words.clean(f.error, 200)}")
+            for f in diagnosis.failed
+        ]
+        parts.append(_section("Crashed (says nothing about the run)", _bullets(lines)))
+    spaced = [piece for part in parts for piece in (part, Text(""))]
+    return Group(*spaced[:-1])
+
+
+def _names(names: Sequence[str], verbose: bool) -> str:
+    shown = names if verbose else names[:NAMES_SHOWN]
+    text = ", ".join(words.clean(name, 80) for name in shown) or "nothing"
+    rest = len(names) - len(shown)
+    return f"{text} and {rest} more (--verbose)" if rest else text
+
+
+def _gaps(diagnosis: Diagnosis, verbose: bool) -> RenderableType:
+    lines = []
+    for gap in words.gaps(diagnosis.skipped):
+        line = Text("needs ")
+        line.append(gap.missing, "cyan")
+        if gap.how:
+            line.append(f": {gap.how}")
+        names = gap.detectors if verbose else gap.detectors[:4]
+        rest = len(gap.detectors) - len(names)
+        line.append(f" ({', '.join(names)}{f' and {rest} more' if rest else ''})", "dim")
+        lines.append(line)
+    return _bullets(lines)
+
+
+def _footer(diagnosis: Diagnosis) -> RenderableType:
+    read = [
+        f"{words.clean(a.path, 60)} ({words.clean(a.reader, 30)})" for a in diagnosis.artifacts[:6]
+    ]
+    rest = len(diagnosis.artifacts) - len(read)
+    if rest:
+        read.append(f"{rest} more")
+    line = Text(f"Read {', '.join(read)}" if read else "Read nothing", "dim")
+    line.append(f" · {diagnosis.duration_s:.1f} s", "dim")
+    warned = [
+        Text(f"warning: {words.clean(a.path, 60)}: {words.clean(w, 200)}", "yellow")
+        for a in diagnosis.artifacts
+        for w in a.warnings[:3]
+    ]
+    causes = diagnosis.root_causes
+    more = f"More: traindx explain {words.clean(causes[0].cause, 60)}" if causes else ""
+    return Group(*warned[:10], line, *([Text(more, "dim")] if more else []))

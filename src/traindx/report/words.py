@@ -1,0 +1,167 @@
+"""What every report says in the same words: numbers, confidence, places, gaps, clean text.
+
+Whatever came from an artifact passes through `clean` or `clean_block` before a reader sees it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from traindx.evidence import (
+    LISTED_FROM,
+    SHOWN_FROM,
+    Diagnosis,
+    Evidence,
+    Hypothesis,
+    Skipped,
+    Status,
+)
+
+STATUS = {
+    Status.COMPLETE: "Problem found",
+    Status.PARTIAL: "Problem found in part",
+    Status.HEALTHY: "No problem found",
+    Status.INSUFFICIENT: "Not enough evidence",
+}
+
+_SEQUENCE = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours and cursor movement
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+    r"|\x1b[\]PX^_][^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # titles, links, device strings
+    r"|\x1b[ -/]*[0-~]"
+)
+# they reorder what is read: a name that shows as another one
+_REORDERING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def clean(text: object, limit: int | None = None) -> str:
+    """Return text on one line, without terminal sequences and with control characters spelt out."""
+    flat = re.sub(r"[\r\n\t\v\f\u2028\u2029\x85]+", " ", _SEQUENCE.sub("", str(text)))
+    spelt = "".join(_spell(c) for c in flat).strip()
+    return shorten(spelt, limit) if limit else spelt
+
+
+def clean_block(text: object) -> str:
+    """Return text with its lines kept and everything else as `clean` does."""
+    lines = re.split(r"\r\n|\n|\r", _SEQUENCE.sub("", str(text)))
+    return "\n".join("".join(_spell(c) for c in line.expandtabs(4)).rstrip() for line in lines)
+
+
+def _spell(char: str) -> str:
+    if char in _REORDERING:
+        return ""
+    category = unicodedata.category(char)
+    if category == "Cs":  # half of a surrogate pair, which no encoding can write
+        return "\ufffd"
+    if category in {"Cc", "Zl", "Zp"}:
+        return f"\\x{ord(char):02x}"
+    return char
+
+
+def shorten(text: str, limit: int) -> str:
+    """Cut the middle of a long text: names differ at both of their ends."""
+    if len(text) <= limit:
+        return text
+    head = (limit - 1) * 2 // 3
+    return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
+
+
+def number(value: float) -> str:
+    """Return a number with the digits a person wants."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if value == int(value) and abs(value) < 1e6:
+        return str(int(value))
+    return f"{value:.4g}".replace("e+0", "e").replace("e+", "e").replace("e-0", "e-")
+
+
+def step(value: float) -> str:
+    """Return a step or an epoch in full: it has to be found again in the log."""
+    if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
+        return str(int(value))
+    return number(value)
+
+
+def band(hypothesis: Hypothesis) -> str:
+    """Return what a confidence means in a word: confirmed, shown, fits or open."""
+    if hypothesis.confirmed:
+        return "confirmed"
+    if hypothesis.confidence >= SHOWN_FROM:
+        return "shown"
+    return "fits" if hypothesis.confidence >= LISTED_FROM else "open"
+
+
+def confidence(hypothesis: Hypothesis) -> str:
+    """Return a confidence as word and number."""
+    return f"{band(hypothesis)} ({hypothesis.confidence:.2f})"
+
+
+def place(evidence: Evidence) -> str:
+    """Return where evidence can be looked up."""
+    artifact = clean(evidence.artifact, 120)
+    return f"{artifact}: {clean(evidence.locator, 120)}" if evidence.locator else artifact
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun: 1 check, 2 checks."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def open_hypotheses(diagnosis: Diagnosis) -> tuple[Hypothesis, ...]:
+    """Return what is considered but not listed as a cause, and is no consequence of one."""
+    return tuple(
+        h
+        for h in diagnosis.hypotheses
+        if not h.confidence >= LISTED_FROM and h.cause not in diagnosis.folded
+    )
+
+
+def chain(hypothesis: Hypothesis) -> str:
+    """Return a cause and what follows from it."""
+    return " → ".join(clean(name, 80) for name in (hypothesis.cause, *hypothesis.consequences))
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Checks that wait for the same artifact, and how to get it."""
+
+    missing: str
+    detectors: tuple[str, ...]
+    how: str
+
+
+def gaps(skipped: Iterable[Skipped]) -> list[Gap]:
+    """Group what was not checked by what is missing, the most rewarding first."""
+    groups: dict[str, list[Skipped]] = {}
+    for item in skipped:
+        groups.setdefault(_missing(item.needs), []).append(item)
+    made = [
+        Gap(missing, tuple(clean(s.detector, 80) for s in items), _how(items))
+        for missing, items in groups.items()
+    ]
+    return sorted(made, key=lambda gap: (-len(gap.detectors), gap.missing))
+
+
+def _missing(needs: tuple[str, ...]) -> str:
+    words = [clean(need, 80).replace("|", " or ") for need in needs]
+    return " and ".join(words) or "nothing in particular"
+
+
+def _how(items: list[Skipped]) -> str:
+    return "; ".join(dict.fromkeys(clean(s.how, 300) for s in items if s.how))
+
+
+def parts_of_diff(patch: str) -> list[tuple[str, str]]:
+    """Return the lines of a unified diff, each with what it is: added, removed, place, context."""
+    kinds = {"+": "added", "-": "removed", "@": "place"}
+    lines = clean_block(patch).rstrip("\n").split("\n")
+    return [
+        ("place" if line.startswith(("+++", "---")) else kinds.get(line[:1], "context"), line)
+        for line in lines
+    ]
