@@ -22,7 +22,7 @@ from traindx.model import Config, Floats, Ints, Run, Series, Setting, join_point
 from traindx.names import phase_of, words
 
 SHARED_ENOUGH = 0.95  # share of common points that must agree; a log may cut a digit or two wrongly
-OVERLAP = 0.25  # share of a run that a resumed part may repeat and still continue the first
+OVERLAP = 0.25  # share of a run that may be repeated or lost where another file continues it
 SINGLE_PRECISION = 1e-6  # relative difference of a float32 and the float64 it was written from
 CHANCE = 1e-3  # odds below which an equal sequence of values is no coincidence
 SAMPLED = 256  # points looked at to learn how many digits a telling prints
@@ -121,19 +121,27 @@ def _chain(tellings: Sequence[Series]) -> list[Series]:
 
 def _continues(first: Series, second: Series) -> bool:
     """Tell whether one begins where the other ends, give or take what a resumed run repeats."""
-    if first.axis != second.axis or first.axis == "point" or len(first) + len(second) < 3:
+    if (
+        first.axis != second.axis
+        or first.axis == "point"
+        or first.origin.name != second.origin.name
+    ):
         return False
-    if not (_is_sound(first.steps) and _is_sound(second.steps)):
+    begin, end = float(first.steps[0]), float(first.steps[-1])
+    resumed, last = float(second.steps[0]), float(second.steps[-1])
+    if not np.isfinite([begin, end, resumed, last]).all() or last <= end:
         return False
-    overlap = float(first.steps[-1]) - float(second.steps[0])
-    span = float(second.steps[-1]) - float(first.steps[0])
-    if float(second.steps[-1]) <= float(first.steps[-1]):
+    stride = max(_stride(first), _stride(second))
+    if resumed <= max(begin, 1.5 * _stride(second)):  # it begins anew: another run
         return False
-    return overlap < OVERLAP * span or _agree_where_shared(first, second)
+    slack = max(OVERLAP * (end - begin), 3.0 * stride)
+    return abs(end - resumed) <= slack or _agree_where_shared(first, second)
 
 
-def _is_sound(steps: Floats) -> bool:
-    return bool(np.isfinite(steps[[0, -1]]).all())
+def _stride(series: Series) -> float:
+    ahead = np.diff(series.steps)
+    ahead = ahead[ahead > 0]
+    return float(np.median(ahead)) if len(ahead) else 1.0
 
 
 def _agree_where_shared(first: Series, second: Series) -> bool:

@@ -91,6 +91,11 @@ def cite_event(event: Event, says: str = "") -> Evidence:
     return Evidence(says or event.text, event.artifact, event.locator, span)
 
 
+def cite_source(file: str, line: int, says: str) -> Evidence:
+    """Point at a line of the user's source."""
+    return Evidence(says, file, f"line {line}")
+
+
 @dataclass(frozen=True, slots=True)
 class Location:
     """A place in the user's source code."""

@@ -49,6 +49,8 @@ NUMBERS = st.one_of(
     st.floats(),
     st.sampled_from([0.0, -0.0, 1e308, -1e308, 1.7976931348623157e308, 5e-324, float("nan")]),
 )
+# a counter may be torn, repeated or negative, but it was counted
+STEPS = st.one_of(st.floats(-1e18, 1e18), st.just(float("nan")), st.integers(0, 9).map(float))
 TEXTS = st.one_of(
     st.text(st.characters(), max_size=30),
     st.sampled_from(
@@ -79,7 +81,7 @@ def series(draw: st.DrawFn) -> Series:
     steps = draw(
         st.one_of(
             st.just([float(i) for i in range(len(values))]),
-            st.lists(NUMBERS, min_size=len(values), max_size=len(values)),
+            st.lists(STEPS, min_size=len(values), max_size=len(values)),
         )
     )
     axis = draw(st.sampled_from(["step", "epoch", "point"]))

@@ -44,14 +44,14 @@ VALUE = re.compile(r"[-+]?(?:\d|nan\b|inf\b)", re.IGNORECASE)
 
 # lines after which no message goes on
 STOP = re.compile(
-    r"""\s*(?:
+    r"""(?:
     ```|\"{3}\s*$|\+-|--\ Process\ \d|[╭╰]
     |(?:\([\w.-]{1,80}\)\s?)?(?:
         \[?[\w.-]{1,80}@[\w.-]{1,80}[^$\#%]{0,200}[$\#%](?:\s|$)|\$\ |>>>(?:\s|$)
         |PS\ [A-Z]:\\|[A-Z]:\\[^>]{0,200}>|In\ ?\[\d{0,9}\]:)
     |(?:srun|slurmstepd|wandb|make(?:\[\d+\])?|zsh|bash):\ |Process\ finished\ with\ exit
     |Exception\ ignored\ |Call\ stack:|---\ Logging\ error|Stack\ \(most\ recent
-    |Segmentation\ fault|Aborted\b|Killed\s*$|Bus\ error|Fatal\ Python\ error|terminate\ called
+    |Fatal\ Python\ error|terminate\ called|libc\+\+abi:
     |(?i:epoch|step|iter|iteration|batch|train|training|val|valid|validation|eval|test)
         \b[^A-Za-z]{0,20}\d
     |[^|]{0,120}\d%\||\{'|={10,}\s*$|-{20,}\s*$|_{3,}\ |\[\d{1,6}\]:\s*$
@@ -63,11 +63,44 @@ PARAGRAPH = re.compile(
     r"""(?:CUDA\ kernel\ errors|For\ debugging\ consider|Compile\ with\ `?TORCH|Device-side\ assert
     |Exception\ raised\ from|frame\ \#\d|C\+\+\ CapturedTraceback|Set\ TORCH|You\ can\ suppress
     |Check\ the\ documentation|Last\ error|nccl|Cuda\ failure|Search\ for\ `?cuda
-    |HIP\ kernel\ errors|from\ user\ code|Explanation:|Developer\ debug\ context|Hint:?\ 
+    |HIP\ kernel\ errors|from\ user\ code|Explanation:|Developer\ debug\ context|Hints?:?\ \S
     |Please\ note\ that|If\ reserved\ but|See\ https?://|\#\d{1,4}\ )""",
     re.VERBOSE,
 )  # fmt: skip
 WRAPS = re.compile(r"Caught (\w{1,200}) in ")
+
+
+DEATHS = {
+    "segmentation fault": "SegmentationFault",
+    "bus error": "BusError",
+    "aborted": "Aborted",
+    "abort": "Aborted",
+    "illegal instruction": "IllegalInstruction",
+    "floating point exception": "FloatingPointException",
+    "killed": "Killed",
+    "out of memory": "Killed",
+}
+DEATH = re.compile(
+    r"(?:zsh: |srun: error: \S{1,200}: tasks? (?P<task>[\d,-]{1,200}): "
+    r"|\S{1,200}: line \d{1,9}: {1,9}\d{1,9} )?"
+    r"(?P<what>[A-Za-z]{4,12}(?: [A-Za-z]{2,11}){0,2})"
+    r"(?P<rest>: \d{1,3}|\s{0,20}\(core dumped\).*|\s{2,}\S.*|\s*)$"
+)
+
+
+def match_death(text: str) -> tuple[str, int | None] | None:
+    """Return the type of a crash that the shell or the launcher reports, and the rank."""
+    found = DEATH.match(text)
+    kind = DEATHS.get(found["what"].lower()) if found is not None else None
+    if found is None or kind is None:
+        return None
+    is_prefixed = found.start("what") > 0
+    if not is_prefixed and (found["what"] == found["what"].lower() or found["rest"][:2] == "  "):
+        return None  # a shell names its source, or writes the word alone and in capitals
+    if not is_prefixed and found["what"].lower() in ("out of memory", "abort"):
+        return None
+    task = found["task"] or ""
+    return kind, int(task) if task.isdecimal() and len(task) < 10 else None
 
 
 def is_heading(text: str) -> bool:
@@ -100,7 +133,7 @@ def match_frame(text: str) -> Frame | None:
 
 
 def match_named_frame(text: str) -> Frame | None:
-    """Return the frame of an old IPython line, ``file in f(args)``; its line comes with an arrow."""
+    """Return the frame of IPython before 8, ``file in f(args)``; an arrow gives its line later."""
     found = NAMED_FRAME.match(text) if " in " in text else None
     return Frame(found[1], 0, _function(found[2])) if found is not None else None
 

@@ -8,31 +8,14 @@ from dataclasses import dataclass, field, replace
 
 from traindx.failures import grammar
 from traindx.failures.lines import Line
-from traindx.failures.notices import is_notice
+from traindx.failures.messages import Block, read_message
 from traindx.model import Frame
 
-MAX_MESSAGE_CHARS = 20_000  # a state_dict error of a large model fills it; more helps nobody
 FIRST_FRAMES = 20
 LAST_FRAMES = 180
-MAX_FLUSH_LINES = 60  # a message's unindented lines; past that it is the log that goes on
-MAX_BLANKS = 3
+MAX_BLANKS = 3  # between two frames; more is another matter
 LOOK_AHEAD = 8  # lines of other output that may fall between two frames
 CODE_PREFIXES = ("[Previous line repeated", "[... skipping", "...<")
-
-
-@dataclass(slots=True)
-class Block:
-    """One exception with its place in a stream."""
-
-    type: str
-    message: str
-    start: int
-    line: int
-    end: int
-    frames: tuple[Frame, ...] = ()
-    rank: int | None = None
-    depth: int = 0
-    is_wrapper: bool = False
 
 
 @dataclass(slots=True)
@@ -80,7 +63,7 @@ def read_traceback(lines: Sequence[Line], at: int) -> tuple[Block | None, int]:
     body = Body(
         lines,
         indent=_indent(head, is_headed),
-        expected=named[1] if named and named[1] not in ("Original", "Group") else "",
+        expected=named[1] if named else "",
     )
     end = body.read(at + 1 if is_headed else at)
     frames = body.frames.all()
@@ -106,7 +89,7 @@ def _indent(head: Line, is_headed: bool) -> int:
     """Return how far the block is indented; a heading after a progress bar tells nothing."""
     if not is_headed:
         return max(0, head.indent - 2)
-    return head.indent if head.text.lstrip().startswith("Traceback") else 0
+    return 0 if "%|" in head.text else head.indent
 
 
 @dataclass(slots=True)
@@ -208,58 +191,3 @@ class Body:
             if found is not None and line.indent <= self.indent:
                 return grammar.is_exception_name(found[0])
         return False
-
-
-def read_message(
-    lines: Sequence[Line], at: int, first: str, indent: int, is_headed: bool
-) -> tuple[str, int]:
-    """Return an exception's whole message and the index of the first line after it."""
-    final, parts, size, flush = lines[at], [first], len(first), 0
-    # where each line has a level of its own, the next line of that level is another message
-    is_free = is_headed and not final.level
-    at += 1
-    while at < len(lines):
-        line = lines[at]
-        if not line.text:
-            if not _goes_on(lines, at, indent, final, is_headed):
-                break
-        elif _ends_message(line, final, indent):
-            break
-        elif line.indent <= indent and not grammar.PARAGRAPH.match(line.text, line.indent):
-            flush += 1
-            if not is_free or flush > MAX_FLUSH_LINES:
-                break
-        if size < MAX_MESSAGE_CHARS:
-            parts.append(line.text[min(indent, line.indent) :])
-            size += len(parts[-1]) + 1
-        at += 1
-    message = "\n".join(parts).strip()
-    return (message if len(message) <= MAX_MESSAGE_CHARS else _cut(message)), at
-
-
-def _cut(message: str) -> str:
-    return message[: MAX_MESSAGE_CHARS - 1] + "…"
-
-
-def _goes_on(lines: Sequence[Line], at: int, indent: int, final: Line, is_headed: bool) -> bool:
-    """Tell whether a message goes on after a blank line."""
-    for line in lines[at + 1 : at + 1 + MAX_BLANKS]:
-        if line.text:
-            if _ends_message(line, final, indent):
-                return False
-            is_known = grammar.PARAGRAPH.match(line.text, line.indent) is not None
-            return is_known or (is_headed and line.indent > indent)
-    return False
-
-
-def _ends_message(line: Line, final: Line, indent: int) -> bool:
-    text = line.text
-    if line.level is not None and (final.level is None or line.level != final.level):
-        return True
-    if line.depth != final.depth or grammar.is_heading(text) or grammar.is_chain(text):
-        return True
-    if line.indent <= indent and grammar.match_bare(text.strip()) is not None:
-        return True
-    if is_notice(text) or grammar.STOP.match(text) is not None:
-        return True
-    return grammar.match_frame(text) is not None

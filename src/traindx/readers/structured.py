@@ -121,7 +121,8 @@ def _read_document(path: Path) -> Run:
 
 
 def _is_state(key: str) -> bool:
-    return is_step(key) or is_epoch(key) or key.startswith(("best_", "is_", "stateful_", "total_"))
+    is_progress = key in {"epoch", "global_step", "step"}
+    return is_progress or key.startswith(("best_", "is_", "stateful_", "total_"))
 
 
 def _run(
@@ -215,8 +216,7 @@ class _Finder:
 
     def take(self, node: Any, name: str, depth: int) -> Any:
         """Return what is left of a node without its metrics; None if nothing is."""
-        prefix = name.rsplit("/", 1)[-1] if "/" in name else name
-        prefix = "" if prefix.lower() in _CONTAINERS else name
+        prefix = "/".join(x for x in name.split("/") if x.lower() not in _CONTAINERS)
         if depth > MAX_DEPTH:
             return None
         if isinstance(node, list):

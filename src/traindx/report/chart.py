@@ -66,6 +66,8 @@ class Scale:
         return np.clip((shown - low) / (high - low), 0.0, 1.0)
 
     def value_at(self, fraction: float) -> float:
+        if fraction in (0.0, 1.0):
+            return self.high if fraction else self.low
         if self.is_log:
             low, high = np.log10(self.low), np.log10(self.high)
             return float(10.0 ** (low + fraction * (high - low)))

@@ -94,7 +94,9 @@ def _draw_curves(axes: Any, curves: Sequence[Series], onset: Onset | None) -> No
         # a single point makes no line
         style = {"marker": mark or ("o" if len(shown) < 3 else ""), "markersize": 4}
         steps = np.clip(shown.steps, -HUGE, HUGE)
-        axes.plot(steps, _drawable(shown, is_log), colour, lw=1.3, label=_label(curve.name), **style)
+        axes.plot(
+            steps, _drawable(shown, is_log), colour, lw=1.3, label=_label(curve.name), **style
+        )
     _mark_broken(axes, curves[0])
     if onset is not None:
         axes.axvline(onset.step, color=ALARM, lw=1.2, ls="--", label=f"onset: {_text(onset.text)}")

@@ -12,7 +12,7 @@ EPOCHS, PERIOD = 60, 12
 def make(folder: Path) -> None:
     seed(4)
     data, model = digits(), mlp(64, 48, 10)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.4, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.08, momentum=0.9)
     schedule = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, PERIOD)
     rows = []
     for epoch in range(EPOCHS):
@@ -37,6 +37,6 @@ def make(folder: Path) -> None:
         schedule.step()
     write_csv(folder / "history.csv", rows)
     (folder / "config.yaml").write_text(
-        "model: mlp-48\noptimizer:\n  name: sgd\n  lr: 0.4\n  momentum: 0.9\n"
+        "model: mlp-48\noptimizer:\n  name: sgd\n  lr: 0.08\n  momentum: 0.9\n"
         "scheduler:\n  name: CosineAnnealingWarmRestarts\n  T_0: 12\nbatch_size: 24\nepochs: 60\n"
     )

@@ -13,7 +13,9 @@ EPOCHS, RATE = 12, 1e-5
 def train(model: torch.nn.Module, rate: float, epochs: int) -> dict[str, list[float]]:
     data = digits()
     optimizer = torch.optim.Adam(model.parameters(), lr=rate)
-    history: dict[str, list[float]] = {k: [] for k in ("accuracy", "loss", "val_accuracy", "val_loss")}
+    history: dict[str, list[float]] = {
+        k: [] for k in ("accuracy", "loss", "val_accuracy", "val_loss")
+    }
     for _ in range(epochs):
         for batch in minibatches(len(data.x), 40):
             loss = functional.cross_entropy(model(data.x[batch]), data.y[batch])
@@ -21,7 +23,9 @@ def train(model: torch.nn.Module, rate: float, epochs: int) -> dict[str, list[fl
             loss.backward()
             optimizer.step()
         measured = (*evaluate(model, data.x, data.y), *evaluate(model, data.x_val, data.y_val))
-        for key, value in zip(("loss", "accuracy", "val_loss", "val_accuracy"), measured, strict=True):
+        for key, value in zip(
+            ("loss", "accuracy", "val_loss", "val_accuracy"), measured, strict=True
+        ):
             history[key].append(round(value, 6))
     return history
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 from training import mlp, seed, write_jsonl
 
-EPISODES, LONGEST = 320, 200
+EPISODES, LONGEST = 240, 150
 
 
 def push(state: list[float], force: float) -> list[float]:

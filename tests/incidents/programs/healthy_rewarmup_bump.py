@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 from training import CharacterModel, seed, text, windows
 
-WARMUP, STEPS, PEAK = 120, 1000, 4e-3
+WARMUP, STEPS, PEAK = 80, 1000, 1.5e-2
 
 
 def train(model: CharacterModel, numbers: torch.Tensor, rates: list[float]) -> list[list[float]]:
@@ -26,7 +26,9 @@ def make(folder: Path) -> None:
     seed(3)
     numbers, _, letters = text()
     model = CharacterModel(letters)
-    train(model, numbers, [3e-3 * (1 - i / 600) for i in range(600)])  # the checkpoint we start from
+    train(
+        model, numbers, [3e-3 * (1 - i / 800) for i in range(800)]
+    )  # the checkpoint we start from
     rates = [PEAK * (i + 1) / WARMUP for i in range(WARMUP)]
     rates += [PEAK * (1 - i / (STEPS - WARMUP)) for i in range(STEPS - WARMUP)]
     rows = train(model, numbers, rates)

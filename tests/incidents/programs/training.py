@@ -84,7 +84,7 @@ def evaluate(model: nn.Module, x: Tensor, y: Tensor) -> tuple[float, float]:
 
 
 def text() -> tuple[Tensor, Tensor, int]:
-    """Return the characters of this project's licence as numbers (train, validation) and how many."""
+    """Return the characters of this project's licence as numbers, and how many there are."""
     characters = LICENSE.read_text()
     letters = sorted(set(characters))
     numbers = torch.tensor([letters.index(c) for c in characters])

@@ -1,0 +1,86 @@
+"""An exception's message: which lines belong to it, and where it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from traindx.failures import grammar
+from traindx.failures.lines import Line
+from traindx.model import Frame
+
+MAX_MESSAGE_CHARS = 20_000  # a state_dict error of a large model fills it; more helps nobody
+MAX_FLUSH_LINES = 60  # a message's unindented lines; past that it is the log that goes on
+MAX_BLANKS = 3
+
+
+@dataclass(slots=True)
+class Block:
+    """One exception with its place in a stream."""
+
+    type: str
+    message: str
+    start: int
+    line: int
+    end: int
+    frames: tuple[Frame, ...] = ()
+    rank: int | None = None
+    depth: int = 0
+    is_wrapper: bool = False
+
+
+def read_message(
+    lines: Sequence[Line], at: int, first: str, indent: int, is_headed: bool
+) -> tuple[str, int]:
+    """Return an exception's whole message and the index of the first line after it."""
+    final, parts, size, flush = lines[at], [first], len(first), 0
+    # where each line has a level of its own, the next line of that level is another message
+    is_free = is_headed and not final.level
+    at += 1
+    while at < len(lines):
+        line = lines[at]
+        if not line.text:
+            if not _goes_on(lines, at, indent, final, is_headed):
+                break
+        elif _ends_message(line, final, indent):
+            break
+        elif line.indent <= indent and not grammar.PARAGRAPH.match(line.text, line.indent):
+            flush += 1
+            if not is_free or flush > MAX_FLUSH_LINES:
+                break
+        if size < MAX_MESSAGE_CHARS:
+            parts.append(line.text[min(indent, line.indent) :])
+            size += len(parts[-1]) + 1
+        at += 1
+    message = "\n".join(parts).strip()
+    return (message if len(message) <= MAX_MESSAGE_CHARS else _cut(message)), at
+
+
+def _cut(message: str) -> str:
+    return message[: MAX_MESSAGE_CHARS - 1] + "…"
+
+
+def _goes_on(lines: Sequence[Line], at: int, indent: int, final: Line, is_headed: bool) -> bool:
+    """Tell whether a message goes on after a blank line."""
+    for line in lines[at + 1 : at + 1 + MAX_BLANKS]:
+        if line.text:
+            if _ends_message(line, final, indent):
+                return False
+            is_known = grammar.PARAGRAPH.match(line.text, line.indent) is not None
+            return is_known or (is_headed and line.indent > indent)
+    return False
+
+
+def _ends_message(line: Line, final: Line, indent: int) -> bool:
+    text = line.text
+    if line.level is not None and (final.level is None or line.level != final.level):
+        return True
+    if line.depth != final.depth or grammar.is_heading(text) or grammar.is_chain(text):
+        return True
+    if line.indent <= indent and grammar.match_bare(text.strip()) is not None:
+        return True
+    if grammar.STOP.match(text, line.indent) is not None:
+        return True
+    if grammar.match_death(text) is not None:
+        return True
+    return grammar.match_frame(text) is not None

@@ -1,0 +1,181 @@
+"""Failures that are no tracebacks: crashes below Python, torchrun's summary, pytest's report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from traindx.failures import grammar
+from traindx.failures.lines import Line
+from traindx.failures.messages import Block, read_message
+from traindx.model import Frame
+
+ASSERT = re.compile(r"(\S{1,400}\.(?:cuh?|cpp|h|hip|inl)):(\d{1,9}):? ")
+ASSERT_GAP = 50  # lines between two reports of one launch; other ranks print in between
+
+TERMINATE = re.compile(
+    r"terminate called (?:after throwing an instance of '([^']{1,200})'|without an active)"
+)
+LIBCXX = re.compile(
+    r"libc\+\+abi: terminating (?:with|due to) uncaught exception of type ([\w:]{1,200}): ?(.*)"
+)
+WHAT = re.compile(r"\s{0,8}what\(\):\s{0,4}(.*)")
+FATAL = "Fatal Python error: "
+THREAD = re.compile(r"(Current thread|Thread) 0x[0-9a-fA-F]{1,32}\b.*most recent call first")
+
+ENTRY = re.compile(r"\[\d{1,6}\]:\s*$")
+FIELD = re.compile(r"\s{1,8}(time|host|rank|exitcode|error_file|traceback)\s{0,8}: ?(.*)$")
+ENTRY_RANK = re.compile(r"\d{1,6}")
+
+PYTEST_ERROR = re.compile(r"E {2,}\S")
+PYTEST_PLACE = re.compile(r"([^\s:][^:]*\.py):(\d{1,9}):(?: in ([\w.<>]+)| ([\w.]+))?\s*$")
+
+
+def match_assert(text: str) -> str | None:
+    """Return the site of an assertion that failed in a kernel, the same for all its threads."""
+    if "Assertion" not in text:
+        return None
+    found = ASSERT.match(text.lstrip())
+    at = text.find("Assertion")
+    if found is None or "failed" not in text[at:] or "thread" not in text[:at]:
+        return None
+    return f"{found[1]}:{found[2]} {text[at:]}"
+
+
+def read_asserts(lines: Sequence[Line]) -> tuple[list[Block], list[Line]]:
+    """Return one block per kernel assertion with its count, and the lines without them."""
+    blocks: list[Block] = []
+    rest: list[Line] = []
+    counts: list[int] = []
+    last: dict[str, tuple[int, int]] = {}  # site: index of its block, line of its last report
+    for line in lines:
+        site = match_assert(line.text)
+        if site is None:
+            rest.append(line)
+            continue
+        index, seen = last.get(site, (-1, 0))
+        if index < 0 or line.number - seen > ASSERT_GAP:
+            index = len(blocks)
+            text = line.text.strip()
+            blocks.append(Block("DeviceAssert", text, line.number, line.number, 0, (), line.rank))
+            counts.append(0)
+        counts[index] += 1
+        last[site] = (index, line.number)
+    for block, count in zip(blocks, counts, strict=True):
+        if count > 1:
+            block.message += f" (first of {count} threads)"
+    return blocks, rest
+
+
+def read_crash(lines: Sequence[Line], at: int) -> Block | None:
+    """Return the crash below Python that a line reports."""
+    line = lines[at]
+    text = line.text.strip()
+    if text.startswith(FATAL):
+        frames, end = _read_threads(lines, at + 1)
+        return Block(
+            "FatalPythonError", text[len(FATAL) :], line.number, line.number, end, frames, line.rank
+        )
+    if (found := TERMINATE.match(text)) is not None:
+        return _read_what(lines, at, found[1] or "terminate")
+    if (found := LIBCXX.match(text)) is not None:
+        message, end = read_message(lines, at, found[2], line.indent, True)
+        return Block(found[1], message, line.number, line.number, end, (), line.rank)
+    if (death := grammar.match_death(line.text)) is not None:
+        rank = line.rank if death[1] is None else death[1]
+        return Block(death[0], text, line.number, line.number, at + 1, (), rank)
+    return None
+
+
+def _read_what(lines: Sequence[Line], at: int, kind: str) -> Block:
+    line = lines[at]
+    message, end = "", at + 1
+    found = WHAT.match(lines[end].text) if end < len(lines) else None
+    if found is not None:
+        message, end = read_message(lines, end, found[1], line.indent, True)
+    return Block(kind, message, line.number, line.number, end, (), line.rank)
+
+
+def _read_threads(lines: Sequence[Line], at: int) -> tuple[tuple[Frame, ...], int]:
+    """Return the frames of the thread that crashed, oldest first, and the first line after all."""
+    frames: list[Frame] = []
+    is_current = False
+    while at < len(lines):
+        text = lines[at].text
+        thread = THREAD.match(text)
+        frame = grammar.match_frame(text)
+        if thread is not None:
+            is_current = thread[1] == "Current thread"
+        elif frame is not None and is_current:
+            frames.append(frame)
+        elif frame is None and text and not text.startswith((" ", "Python runtime state", "<no ")):
+            break
+        at += 1
+    return tuple(reversed(frames)), at
+
+
+def is_entry(lines: Sequence[Line], at: int) -> bool:
+    """Tell whether a line opens a child's entry in torchrun's summary."""
+    if ENTRY.match(lines[at].text) is None or at + 1 >= len(lines):
+        return False
+    return FIELD.match(lines[at + 1].text) is not None
+
+
+def read_entry(lines: Sequence[Line], at: int) -> Block:
+    """Return one child of torchrun's summary; a traceback in it is left to be read after it."""
+    start, rank, kept = at, lines[at].rank, []
+    place = lines[at].number
+    at += 1
+    while at < len(lines) and (found := FIELD.match(lines[at].text)) is not None:
+        if grammar.is_heading(lines[at].text):
+            break
+        if found[1] == "rank" and (given := ENTRY_RANK.match(found[2])) is not None:
+            rank = int(given[0])
+        if found[1] == "exitcode":
+            place = lines[at].number
+        kept.append(lines[at].text.strip())
+        at += 1
+    block = Block("ChildFailedError", "\n".join(kept), lines[start].number, place, at, (), rank)
+    block.is_wrapper = at < len(lines) and grammar.is_heading(lines[at].text)
+    return block
+
+
+def match_pytest_frame(text: str) -> Frame | None:
+    """Return the frame that pytest names between two pieces of code."""
+    found = PYTEST_PLACE.match(text) if ".py:" in text else None
+    if found is None or found[4]:
+        return None
+    return Frame(found[1], int(found[2]), found[3] or "")
+
+
+def read_pytest(
+    lines: Sequence[Line], at: int, frames: Sequence[Frame]
+) -> tuple[Block | None, int]:
+    """Return the exception in the lines that pytest marks with ``E``."""
+    start, kept = at, []
+    while at < len(lines) and (lines[at].text == "E" or lines[at].text.startswith("E  ")):
+        kept.append(lines[at].text[1:])
+        at += 1
+    indent = len(kept[0]) - len(kept[0].lstrip())
+    message = "\n".join(t[min(indent, len(t) - len(t.lstrip())) :] for t in kept)
+    named = grammar.match_exception(message.split("\n", 1)[0])
+    if named is not None and grammar.is_exception_name(named[0]):
+        _, _, tail = message.partition("\n")
+        name, message = named[0], f"{named[1]}\n{tail}".strip()
+    else:
+        name = ""
+    line = lines[start]
+    for ahead in lines[at : at + 3]:
+        found = PYTEST_PLACE.match(ahead.text)
+        if found is not None and found[4]:
+            frames = (*frames, Frame(found[1], int(found[2]), "", _code(lines, start)))
+            name, at = name or found[4], ahead.number - line.number + start + 1
+            break
+    if not name:
+        return None, at
+    return Block(name, message, line.number, line.number, at, tuple(frames), line.rank), at
+
+
+def _code(lines: Sequence[Line], at: int) -> str:
+    """Return the code line above, which pytest marks and the prefix reader unquoted."""
+    return lines[at - 1].text.strip() if at and lines[at - 1].text.startswith("  ") else ""

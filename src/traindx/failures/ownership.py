@@ -1,0 +1,42 @@
+"""Whose code a frame is in: the user's, or a library's, the interpreter's, a launcher's."""
+
+from __future__ import annotations
+
+import re
+
+from traindx.model import Failure, Frame
+
+FOREIGN = re.compile(
+    r"""(?:^|/)(?:site-packages|dist-packages)/
+    |/lib(?:64)?/python\d|^(?:[A-Za-z]:)?/(?:[^/]+/)*Python\d+/Lib/|/(?:ana|mini)conda3?/Lib/
+    |^(?:python\d*(?:\.\d+)?|Lib)/[^/]+\.py$
+    |(?:^|/)torch/(?:_|nn/|autograd/|optim/|utils/|distributed/|cuda/|multiprocessing/|fx/|jit/
+        |amp/|serialization\.py|functional\.py|tensor\.py|hub\.py|onnx/|backends/|overrides\.py)
+    |(?:^|/)python/ray/|/torchinductor_|(?:^|/)multiprocessing/(?:spawn|process|pool|popen_fork)\.py$
+    |(?:^|/)s?bin/[^/.]+$|(?:^|/)(?:runpy|threading)\.py$
+    """,
+    re.VERBOSE,
+)
+GENERATED = ("<frozen ", "<eval_with_key>", "<__array_function__", "<decorator-gen", "<attrs ",
+             "<torch_package", "<unknown", "<built-in")  # fmt: skip
+
+
+def own_frames(failure: Failure) -> tuple[Frame, ...]:
+    """Return the frames in the user's own code, outermost first."""
+    inner_frames = (*failure.frames[1:], None)
+    return tuple(
+        frame
+        for frame, inner in zip(failure.frames, inner_frames, strict=False)
+        if not _is_foreign(frame) and not _is_bootstrap(frame, inner)
+    )
+
+
+def _is_foreign(frame: Frame) -> bool:
+    if frame.file.startswith(GENERATED):
+        return True
+    return FOREIGN.search(frame.file.replace("\\", "/")) is not None
+
+
+def _is_bootstrap(frame: Frame, inner: Frame | None) -> bool:
+    """Tell whether a frame is the command line with which multiprocessing starts a process."""
+    return frame.file == "<string>" and inner is not None and inner.function == "spawn_main"
