@@ -1,5 +1,7 @@
 """Exceptions are found in every form in which runs leave them behind, and nowhere else."""
 
+# ruff: noqa: E501 -- what runs print is quoted as they print it
+
 from __future__ import annotations
 
 import io
@@ -97,10 +99,13 @@ def test_first_line_shifts_the_locator() -> None:
         pytest.param(lambda t: t.replace("Traceback", "  3%|▎    | 3/90 [00:01<?]Traceback"), id="bar"),
         pytest.param(lambda t: t.replace("Traceback", "\r 1%|▎\r 2%|▎\rTraceback"), id="returns"),
         pytest.param(lambda t: t + "\nEpoch 2\n", id="log after blank"),
+        pytest.param(lambda t: t.replace("\n", " " * 40 + "\n"), id="padded"),
         pytest.param(lambda t: t + "Epoch 2: loss 0.1\n", id="log at once"),
         pytest.param(lambda t: t + "2024-01-01 10:00:00 INFO bye\n", id="stamped log at once"),
         pytest.param(lambda t: t + "(base) me@gpu01:~/x$ ls\n", id="prompt"),
         pytest.param(lambda t: t + "srun: error: gpu01: task 0: Exited with exit code 1\n", id="srun"),
+        pytest.param(lambda t: t + "Killing subprocess 31867\n", id="launcher"),
+        pytest.param(lambda t: t.replace("\n", "\n\n"), id="double spaced"),
         pytest.param(lambda t: t + "wandb: Waiting for W&B process to finish\n", id="wandb"),
         pytest.param(lambda t: t + "{'loss': 1.0, 'epoch': 1}\n", id="trainer dict"),
         pytest.param(lambda t: t.replace("    main()\n", "    main()\nEpoch: 3\n"), id="stdout inside"),
@@ -154,6 +159,10 @@ def test_dressed_traceback(change: Callable[[str], str]) -> None:
         ("[ERROR|trainer.py:12] 2024-01-01 10:00:00,123 >> ", None),
         ("Jan  2 10:00:00 gpu01 python[123]: ", None),
         ("ERROR:root:", None),
+        ("E1115 21:57:28.962000 21459 torch/_subclasses/fake_tensor.py:3090] [0/0] ", None),
+        ("stderr: ", None),
+        ("2022-03-22 10:41:28,079\tERROR function_runner.py:281 -- ", None),
+        ("(MapBatches(f.g) pid=12461) 17-Jan-23 17:21:19 ", None),
     ],
 )
 def test_prefix_on_every_line(prefix: str, rank: int | None) -> None:
@@ -185,7 +194,7 @@ Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.
 
 Exception raised from c10_cuda_check_implementation at ../c10/cuda/CUDAException.cpp:44 (most recent call first):
 frame #0: c10::Error::Error(c10::SourceLocation, std::string) + 0x57 (0x7f in libc10.so)
-frame #1: <unknown function> + 0x1e3e5 (0x7f in libc10_cuda.so)"""  # noqa: E501
+frame #1: <unknown function> + 0x1e3e5 (0x7f in libc10_cuda.so)"""
 
 
 @pytest.mark.parametrize("is_headed", [True, False])
@@ -193,6 +202,16 @@ def test_cuda_message_with_native_tail(is_headed: bool) -> None:
     head = 'Traceback (most recent call last):\n  File "t.py", line 1, in f\n' if is_headed else ""
     text = f"{head}RuntimeError: {DEVICE_MESSAGE}\n\nsaving logs to disk\n"
     assert brief(text) == [("RuntimeError", DEVICE_MESSAGE)]
+
+
+def test_nccl_message_with_its_own_error_names() -> None:
+    message = (
+        "NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1970, unhandled cuda error\n"
+        "ncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 'out of memory'"
+    )
+    text = f"torch.distributed.DistBackendError: {message}\n[W1105 12:00:00.123456 a.cpp:1] Warning: bye"
+    text = textwrap.indent(text, "[rank0]: ")
+    assert brief(text) == [("torch.distributed.DistBackendError", message)]
 
 
 def test_bare_error_leaves_the_log_alone() -> None:
@@ -215,6 +234,11 @@ def test_message_and_frames_are_bounded() -> None:
 
 def test_message_on_one_endless_line() -> None:
     assert len(one("ValueError: " + "x" * 100_000).message) <= 20_000
+
+
+def test_code_and_next_frame_joined_by_a_paste() -> None:
+    text = PLAIN.replace("    main()\n", "    main()" + " " * 60)
+    assert [f.line for f in one(text).frames] == [12, 8]
 
 
 def test_note_and_locals_type() -> None:
@@ -485,7 +509,7 @@ def test_torch_errors() -> None:
         failure = one(f"start\n{text}\nEpoch 3\n")
         _, _, whole = text.partition(f"\n{failure.type}: ")
         assert words in failure.message
-        assert failure.message == whole.strip()
+        assert failure.message == "\n".join(x.rstrip() for x in whole.strip().splitlines())
         assert own_frames(failure)[-1].file == __file__
 
 
@@ -522,6 +546,28 @@ def test_anomaly_warning_is_no_failure(tmp_path: Path) -> None:
     assert "nan values" in parse(text)[0].message
 
 
+def test_compiler_names_the_users_code(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    text = run_script(
+        tmp_path,
+        """
+        import torch
+
+        @torch.compile(fullgraph=True, backend="eager")
+        def step(x):
+            if x.sum() > 0:
+                return x
+            return x + 1
+
+        step(torch.ones(3))
+        """,
+    )
+    failure = one(text)
+    assert failure.type == "torch._dynamo.exc.Unsupported"
+    assert "from user code" in failure.message
+    assert own_frames(failure)[-1].code == "if x.sum() > 0:"
+
+
 # --- notebooks ------------------------------------------------------------------------------------
 
 DASHES = "-" * 75
@@ -544,7 +590,7 @@ RuntimeError                              Traceback (most recent call last)
 ----> 9         return self.fc(x)
 
 RuntimeError: mat1 dim 1 must match mat2 dim 0
-"""  # noqa: E501
+"""
 IPYTHON_8 = f"""\
 {DASHES}
 RuntimeError                              Traceback (most recent call last)
@@ -562,7 +608,7 @@ Cell In[2], line 9, in Net.forward(self, x)
 ----> 9     return self.fc(x)
 
 RuntimeError: mat1 dim 1 must match mat2 dim 0
-"""  # noqa: E501
+"""
 
 
 @pytest.mark.parametrize("text", [IPYTHON_7, IPYTHON_8], ids=["7", "8"])
@@ -604,6 +650,37 @@ ValueError: no loss
     assert own_frames(failures[1]) == failures[1].frames
 
 
+def test_ipython_cut_at_the_start() -> None:
+    text = IPYTHON_8[IPYTHON_8.index("File ~") :]
+    failure = one(text)
+    assert failure.type == "RuntimeError"
+    assert [f.line for f in failure.frames] == [727, 9]
+    assert failure.frames[-1].code == "return self.fc(x)"
+
+
+def test_ipython_as_forums_mangle_it() -> None:
+    text = """\
+RuntimeError Traceback (most recent call last)
+in ()
+7 "training.num_workers=0"
+----> 9 run(opts=opts)
+
+14 frames
+/usr/local/lib/python3.7/dist-packages/mmf_cli/run.py in run(opts, predict)
+132 config.device_id = 0
+→ 133 main(configuration, predict=predict)
+134
+
+/content/train.py in main(configuration)
+—> 56 trainer.train()
+
+RuntimeError: mat1 dim 1 must match mat2 dim 0
+"""
+    failure = one(text)
+    assert failure.message == "mat1 dim 1 must match mat2 dim 0"
+    assert [f.line for f in failure.frames] == [133, 56]
+
+
 def test_ipython_syntax_error() -> None:
     text = "  Cell In[1], line 1\n    x = (\n        ^\nSyntaxError: '(' was never closed\n"
     failure = one(text)
@@ -630,7 +707,7 @@ def test_pytest_report(tmp_path: Path, style: str) -> None:
     ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     failures = parse(done.stdout)
-    assert [(f.type, f.message) for f in failures][0] == ("RuntimeError", "shapes\n  differ")
+    assert brief(done.stdout)[0] == ("RuntimeError", "shapes\n  differ")
     assert [(Path(f.file).name, f.line) for f in failures[0].frames] == [
         ("test_x.py", 5), ("test_x.py", 2),
     ]  # fmt: skip
@@ -647,7 +724,7 @@ Traceback (most recent call last):
   File "<frozen runpy>", line 198, in _run_module_as_main
   File "/work/.venv/lib/python3.11/site-packages/torch/distributed/launcher/api.py", line 383, in launch_agent
     raise ChildFailedError(
-torch.distributed.elastic.multiprocessing.errors.ChildFailedError: 
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
 =======================================================
 kill.py FAILED
 -------------------------------------------------------
@@ -669,7 +746,7 @@ Root Cause (first observed failure):
   error_file: <N/A>
   traceback : Signal 9 (SIGKILL) received by PID 13929
 =======================================================
-"""  # noqa: E501, W291
+"""
 RECORDED = """\
   traceback : Traceback (most recent call last):
     File "/work/.venv/lib/python3.11/site-packages/torch/distributed/elastic/multiprocessing/errors/__init__.py", line 367, in wrapper
@@ -679,7 +756,7 @@ RECORDED = """\
       raise RuntimeError("boom on rank 1")
   RuntimeError: boom on rank 1
   
-"""  # noqa: E501, W291, W293
+"""  # noqa: W293
 
 
 def test_torchrun_summary() -> None:
@@ -750,6 +827,7 @@ def test_terminate() -> None:
         ("srun: error: gpu01: task 3: Segmentation fault (core dumped)", "SegmentationFault", 3),
         ("srun: error: gpu01: task 3: Out Of Memory", "Killed", 3),
         ("Aborted (core dumped)", "Aborted", None),
+        ("    srun: error: n1: task 1: Segmentation fault (core dumped)", "SegmentationFault", 1),
     ],
 )  # fmt: skip
 def test_death_notice(text: str, kind: str, rank: int | None) -> None:
@@ -775,6 +853,7 @@ def test_death_notice(text: str, kind: str, rank: int | None) -> None:
         ("MisconfigurationException: No `train_dataloader`", "MisconfigurationException"),
         ("torch._dynamo.exc.Unsupported: call_function", "torch._dynamo.exc.Unsupported"),
         ("ERROR: RuntimeError: no", "RuntimeError"),
+        ("RuntimeError:The size of tensor a (680) must match", "RuntimeError"),
         ("2024-01-01 10:00:00 ERROR ValueError: no", "ValueError"),
         ("[rank1]: ValueError: no", "ValueError"),
     ],
@@ -812,6 +891,9 @@ def test_bare_error(text: str, kind: str) -> None:
         "3: RuntimeErrors seen",
         "All is killed. Aborted runs: 0",
         "killed",
+        "    Killed",
+        "TrainError:0.3",
+        "std::RuntimeError::what",
         "Out of memory errors: 0",
         'File "x.py" was written, line 3',
         "",
@@ -877,6 +959,8 @@ def test_chain_whose_first_half_is_lost() -> None:
         ("~/miniconda3/envs/x/lib/python3.10/site-packages/lightning/a.py", False),
         ("/usr/lib/python3.10/threading.py", False),
         ("C:\\Python311\\Lib\\threading.py", False),
+        ("c:\\users\\me\\programs\\python\\python39\\lib\\runpy.py", False),
+        ("C:\\Python39\\Scripts\\train.exe\\__main__.py", False),
         ("C:\\x\\venv\\Lib\\site-packages\\torch\\_ops.py", False),
         ("/opt/pytorch/torch/nn/modules/linear.py", False),
         ("torch/_ops.py", False),

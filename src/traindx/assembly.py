@@ -12,25 +12,30 @@ close are different metrics, and both stay.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx.model import Config, Floats, Ints, Run, Series, Setting, join_points
+from traindx.model import Architecture, Config, Floats, Ints, Run, Series, Setting, join_points
 from traindx.names import phase_of, words
 
+_SHARD = re.compile(r"-\d+-of-\d+\.\w+$|\.\w+\.index\.json$")  # model-00001-of-00002.safetensors
+_DIGITS = re.compile(r"(\d+)")
 SHARED_ENOUGH = 0.95  # share of common points that must agree; a log may cut a digit or two wrongly
 OVERLAP = 0.25  # share of a run that may be repeated or lost where another file continues it
 SINGLE_PRECISION = 1e-6  # relative difference of a float32 and the float64 it was written from
 CHANCE = 1e-3  # odds below which an equal sequence of values is no coincidence
+REPEATED = 3  # evaluations; a test after the training is done once, or before and after
 SAMPLED = 256  # points looked at to learn how many digits a telling prints
 
 
 def merge_runs(parts: Sequence[Run], name: str) -> Run:
     """Return the one run that several artifacts tell of."""
     architectures = [p.architecture for p in parts if p.architecture is not None]
+    checkpoints = merge_checkpoints(c for p in parts for c in p.checkpoints)
     return Run(
         name=name,
         series=resolve(s for p in parts for s in p.series.values()),
@@ -38,10 +43,57 @@ def merge_runs(parts: Sequence[Run], name: str) -> Run:
         failures=tuple(f for p in parts for f in p.failures),
         sources=tuple(s for p in parts for s in p.sources),
         config=_merge_settings(s for p in parts for s in p.config.settings),
-        architecture=max(architectures, key=lambda a: len(a.tensors), default=None),
+        architecture=_latest(checkpoints, architectures),
         artifacts=tuple(a for p in parts for a in p.artifacts),
         symptoms=tuple(dict.fromkeys(s for p in parts for s in p.symptoms)),
+        checkpoints=checkpoints,
     )
+
+
+def merge_checkpoints(parts: Iterable[Architecture]) -> tuple[Architecture, ...]:
+    """Return each checkpoint once, its shards together, by step or epoch or else by name."""
+    whole: dict[str, Architecture] = {}
+    for part in parts:
+        name = _SHARD.sub("", part.artifact)
+        known = whole.get(name)
+        if known is not None and known.artifact != part.artifact:
+            tensors = {t.name: t for t in (*known.tensors, *part.tensors)}
+            artifact = max(known.artifact, part.artifact, key=lambda a: a.endswith(".json"))
+            whole[name] = replace(known, tensors=tuple(tensors.values()), artifact=artifact)
+        else:
+            whole[name] = part
+    found = sorted(whole.values(), key=lambda c: [_natural(p) for p in _DIGITS.split(c.artifact)])
+    for when in ("step", "epoch"):
+        if all(getattr(c, when) is not None for c in found):
+            return tuple(sorted(found, key=lambda c: float(getattr(c, when))))
+    return tuple(found)
+
+
+def _natural(part: str) -> tuple[int, str]:
+    return (int(part), "") if part.isdecimal() and len(part) < 19 else (-1, part)
+
+
+def _latest(
+    checkpoints: Sequence[Architecture], architectures: Sequence[Architecture]
+) -> Architecture | None:
+    """Return the last checkpoint of the model; one of a small part of it does not stand for it."""
+    known = checkpoints or architectures
+    largest = max(known, key=lambda a: len(a.tensors), default=None)
+    if largest is None or not checkpoints:
+        return largest
+    return [c for c in checkpoints if 2 * len(c.tensors) >= len(largest.tensors)][-1]
+
+
+def _held_out(told: list[Series]) -> list[Series]:
+    """Call a test set validation if it is evaluated again and again and there is no other."""
+    if any(phase_of(s.name) == "val" for s in told):
+        return told
+    return [
+        s.renamed(s.name.replace("/test", "/val", 1))
+        if phase_of(s.name) == "test" and len(s) >= REPEATED
+        else s
+        for s in told
+    ]
 
 
 def _merge_settings(settings: Iterable[Setting]) -> Config:
@@ -51,6 +103,7 @@ def _merge_settings(settings: Iterable[Setting]) -> Config:
     return Config(tuple(seen.values()))
 
 
+@np.errstate(all="ignore")  # a diverged run holds infinities, and they are no fault of ours
 def resolve(told: Iterable[Series]) -> dict[str, Series]:
     """Return one series per canonical name, plus `name@2`, `name@3` where tellings differ."""
     groups: dict[str, list[Series]] = {}
@@ -185,8 +238,7 @@ def _agree(a: Series, at: NDArray[np.intp], b: Series, of: NDArray[np.intp]) -> 
 
 
 def _is_equal(ours: Floats, theirs: Floats | float, tolerance: Floats) -> NDArray[np.bool_]:
-    with np.errstate(invalid="ignore"):
-        near = np.abs(ours - theirs) <= tolerance
+    near = np.abs(ours - theirs) <= tolerance
     return np.asarray(near | (ours == theirs) | (np.isnan(ours) & np.isnan(theirs)))
 
 
@@ -202,8 +254,7 @@ def _last_digit(values: Floats, at: Floats) -> Floats:
     decimals, significant = _precision(values)
     if significant < 2:  # 0 and 1 are near to everything
         return np.zeros(len(at))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        relative = 10.0 ** (np.floor(np.log10(np.abs(at))) + 1 - significant)
+    relative = 10.0 ** (np.floor(np.log10(np.abs(at))) + 1 - significant)
     relative = np.where(np.isfinite(relative), relative, 0.0)
     return np.asarray(np.maximum(10.0 ** float(-decimals), relative))
 
@@ -269,6 +320,7 @@ def unwrap_steps(series: Series) -> Series:
     return series if steps is series.steps else replace(series, steps=steps)
 
 
+@np.errstate(all="ignore")
 def unwrap(steps: Floats, epochs: Floats) -> Floats:
     """Return counters that start again in every epoch as ones that count on, others as they are.
 
@@ -300,8 +352,7 @@ def _segment_starts(steps: Floats, epochs: Floats | None) -> Ints:
     """Return where a counter begins anew: it goes back, or stays as the epoch moves on."""
     if len(steps) < 2:
         return np.zeros(min(1, len(steps)), dtype=np.int64)
-    ahead = np.diff(steps)
-    begins = ahead < 0
+    begins = steps[1:] < steps[:-1]
     if epochs is not None:
-        begins |= (ahead == 0) & (np.diff(epochs) >= 1)
+        begins |= (steps[1:] == steps[:-1]) & (epochs[1:] >= epochs[:-1] + 1)
     return np.concatenate([[0], np.flatnonzero(begins) + 1]).astype(np.int64)

@@ -8,7 +8,7 @@ symptom from its rivals. A cause that follows from a listed one is folded into i
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp
 
@@ -94,7 +94,7 @@ class Gathered:
 def gather(run: Run, *, deadline: float | None = None) -> Gathered:
     """Run every detector whose needs the run meets."""
     found = detectors()
-    gathered = Gathered(failed=list(found.failed))
+    gathered = Gathered(skipped=list(_unread(run)), failed=list(found.failed))
     for detector in found.items:
         missing = tuple(need for need in detector.needs if not run.has(need))
         if missing:
@@ -105,6 +105,14 @@ def gather(run: Run, *, deadline: float | None = None) -> Gathered:
         else:
             _run_detector(detector, run, gathered)
     return gathered
+
+
+def _unread(run: Run) -> Iterator[Skipped]:
+    """What was asked for and could not be read is a check that was not made."""
+    for artifact in run.artifacts:
+        if not artifact.reader:
+            how = f"{artifact.path}: {'; '.join(artifact.warnings) or 'not read'}"
+            yield Skipped("", (artifact.path,), how)
 
 
 def _run_detector(detector: Detector, run: Run, gathered: Gathered) -> None:
@@ -196,10 +204,19 @@ def fold(hypotheses: Sequence[Hypothesis]) -> dict[str, str]:
         if root.confidence < LISTED_FROM or root.cause in folded:
             continue
         for other in hypotheses:
-            follows = other.cause in consequences_of(root.cause)
+            follows = other.cause in consequences_of(root.cause) and _is_supported(other)
             if follows and other.cause not in folded and _may_follow(other, root):
                 folded[other.cause] = root.cause
     return folded
+
+
+def _is_supported(hypothesis: Hypothesis) -> bool:
+    """A cause that is only thought of, on weak grounds, is no consequence to report."""
+    for finding in hypothesis.findings:
+        strength = finding.suggests.get(hypothesis.cause, Strength.STRONG)
+        if strength is not Strength.WEAK:
+            return True
+    return False
 
 
 def _may_follow(effect: Hypothesis, root: Hypothesis) -> bool:
@@ -211,8 +228,8 @@ def _may_follow(effect: Hypothesis, root: Hypothesis) -> bool:
 
 
 def _with_consequences(hypothesis: Hypothesis, folded: Mapping[str, str]) -> Hypothesis:
-    consequences = tuple(c for c, root in folded.items() if root == hypothesis.cause)
-    return replace(hypothesis, consequences=consequences)
+    consequences = (c for c, root in folded.items() if root == hypothesis.cause)
+    return replace(hypothesis, consequences=tuple(consequences))
 
 
 def _status(draft: Diagnosis, run: Run) -> Status:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from traindx.model import Floats
 
@@ -24,6 +25,6 @@ def flat(count: int, level: float, *, noise: float = 0.02, seed: int = 0) -> Flo
     return np.asarray(level * (1.0 + noise * rng.standard_normal(count)), dtype=np.float64)
 
 
-def join(*parts: Floats) -> Floats:
+def join(*parts: ArrayLike) -> Floats:
     """Return curves one after another."""
-    return np.concatenate(parts)
+    return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])

@@ -241,10 +241,12 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """The parameters of a model, and the artifact that listed them."""
+    """The parameters of a model, the artifact that listed them, and when they were saved."""
 
     tensors: tuple[Tensor, ...]
     artifact: str
+    step: float | None = None
+    epoch: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +271,7 @@ class Run:
     architecture: Architecture | None = None
     artifacts: tuple[Artifact, ...] = ()
     symptoms: tuple[str, ...] = ()
+    checkpoints: tuple[Architecture, ...] = ()  # oldest first; `architecture` is the latest
 
     def get(self, name: str) -> Series | None:
         """Return the series of that canonical name as it counts, resumed parts replaced."""
@@ -302,7 +305,8 @@ class Run:
         """Tell whether the run has what a detector needs; ``a|b`` means one of the two.
 
         A need is a kind of content (``config``, ``source``, ``failure``, ``architecture``,
-        ``events``), ``loss`` for any training loss, or a pattern of series names.
+        ``events``, ``checkpoint``), ``checkpoints`` for two of them to compare, ``loss`` for any
+        training loss, or a pattern of series names.
         """
         return any(self._has_one(part) for part in need.split("|"))
 
@@ -317,6 +321,11 @@ class Run:
             return self.architecture is not None
         if need == "events":
             return bool(self.events)
+        if need == "checkpoint":
+            refused = any(e.kind.endswith("-checkpoint") for e in self.events)
+            return refused or bool(self.checkpoints)
+        if need == "checkpoints":
+            return len(self.checkpoints) > 1
         if need == "loss":
             return self.main_loss() is not None
         return any(fnmatchcase(n, need) and len(s) for n, s in self.series.items())

@@ -78,9 +78,9 @@ _STEP_WORDS = frozenset(
 _EPOCH_WORDS = frozenset({"epoch", "epochs", "ep"})
 _COUNTER_WORDS = frozenset(
     {"global", "total", "num", "number", "n", "no", "nb", "idx", "index", "id", "current", "cur",
-     "count", "counter", "env", "optimizer", "optim", "opt", "server", "time", *PHASES}
+     "count", "counter", "done", "env", "optimizer", "optim", "opt", "server", "time", *PHASES}
 )  # fmt: skip
-_COUNTER_ENDS = frozenset({"idx", "index", "id", "num", "number", "no", "count", "counter"})
+_COUNTER_ENDS = frozenset({"idx", "index", "id", "num", "number", "no", "count", "counter", "done"})
 # "time/iterations" counts, "time/iter" measures
 _TIMED_COUNTERS = frozenset(
     {"iterations", "timesteps", "timestep", "step", "steps", "episodes", "epochs"}
@@ -126,7 +126,7 @@ _SPELLINGS = tuple(
     (re.compile(pattern), word)
     for pattern, word in (
         (r"mAP|MAP", "map"),
-        (r"[mM]?IoU", "iou"),
+        (r"[mM]?IoU|io_u\b", "iou"),
         (r"AdamW", "adamw"),
         (r"(?i)cross[ _-]?entropy", "crossentropy"),
         (r"(?i)root[ _-]?mean[ _-]?squared?[ _-]?error", "rmse"),

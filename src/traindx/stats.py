@@ -275,10 +275,15 @@ def _is_sure_rise(c: Curve, best_value: float, end_value: float) -> bool:
 
 
 def _is_sure_by_rank(c: Curve) -> bool:
-    """Compare the points after the rise with as many around the best; medians alone can be luck."""
+    """Compare the points after the rise with those around the best; medians alone can be luck."""
     tail = c.values[c.point(len(c.level) - c.tail) :]
-    best = c.point(c.best)
-    around = c.values[max(0, best - len(tail) // 3) : best + len(tail)]
+    low = c.level <= c.level[c.best] + 0.5 * c.rise
+    first, last = c.best, c.best
+    while first > max(0, c.best - c.tail) and low[first - 1]:
+        first -= 1
+    while last < min(len(low) - 1, c.best + c.tail) and low[last + 1]:
+        last += 1
+    around = c.values[c.point(first) : int(c.edges[last + 1])]
     return len(tail) < 5 or rank_z(around, tail) > 3.0
 
 

@@ -10,10 +10,11 @@ import pytest
 from markdown_it import MarkdownIt
 
 from traindx.errors import UnknownName
-from traindx.evidence import Diagnosis, Evidence, Finding, Location, Severity, Strength
+from traindx.evidence import Diagnosis, Evidence, Finding, Location, Severity, Skipped, Strength
 from traindx.model import make_run
 from traindx.report import FORMATS, markdown, render, sarif
 from traindx.report import json as json_report
+from traindx.report.words import Gap, gaps
 
 from .examples import CASES, diverged, healthy
 
@@ -42,6 +43,24 @@ def test_every_format_renders() -> None:
         assert render(name, *diverged())
     with pytest.raises(UnknownName, match="markdown"):
         render("pdf", *diverged())
+
+
+def test_checks_are_grouped_by_what_most_of_them_miss() -> None:
+    found = gaps(
+        [
+            Skipped("a", ("loss",), "log the loss"),
+            Skipped("b", ("lr", "loss"), "log the rate; log the loss"),
+            Skipped("c", ("lr|config",), "log the rate"),
+            Skipped("d", (), "not reached within --max-time"),
+            Skipped("", ("gone.log",), "gone.log: not there"),
+        ]
+    )
+    assert found == [
+        Gap("loss", ("a", "b, with lr"), "log the loss"),
+        Gap("", ("d",), "not reached within --max-time"),
+        Gap("lr or config", ("c",), "log the rate"),
+        Gap("", (), "gone.log: not there"),
+    ]
 
 
 # Markdown

@@ -137,6 +137,12 @@ def test_a_million_points_stay_small_and_keep_their_extremes() -> None:
     assert series["broken"] == [[500_000, 500_499, "NaN"]]
 
 
+def test_pieces_of_a_sentence_keep_their_blanks() -> None:
+    page = page_of("diverged")
+    assert "<code>rank-divergence</code>: KeyError: &#x27;rank&#x27;" in page
+    assert "train.log</code> console-log" in page
+
+
 def test_evidence_leads_somewhere_even_without_script() -> None:
     run, diagnosis = diverged()
     page = html.render(run, diagnosis, excerpts_of(run))

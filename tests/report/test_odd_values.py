@@ -143,7 +143,7 @@ def refuse(name: str) -> float:
     raise AssertionError(name)
 
 
-many = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @many
@@ -174,7 +174,7 @@ def test_page_never_crashes(told: tuple[Run, Diagnosis]) -> None:
     HTMLParser().feed(page)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(diagnoses())
 def test_figures_and_bundle_never_crash(told: tuple[Run, Diagnosis]) -> None:
     with TemporaryDirectory() as folder:

@@ -18,7 +18,8 @@ from traindx.assembly import merge_runs, resolve
 from traindx.errors import TraindxError, UnreadableArtifact
 from traindx.model import Artifact, Config, Event, Run
 from traindx.names import phase_of
-from traindx.registry import Reader
+from traindx.readers.text import is_text
+from traindx.registry import Reader, readers
 
 NAMED = 0.1  # how sure a reader must be of a file that the user named
 MAX_STDIN = 256 << 20
@@ -172,6 +173,21 @@ def _read(path: Path, label: str, reader: Reader, gathered: _Gathered) -> None:
         gathered.failed.append((label, told))
     else:
         gathered.parts.append(_labelled(run, path, label, reader.name))
+        if reader.name != "console" and any(a.warnings for a in run.artifacts):
+            _read_messages(path, label, gathered)
+
+
+def _read_messages(path: Path, label: str, gathered: _Gathered) -> None:
+    """Look for a traceback among the lines of a damaged table or JSON file: it says why."""
+    console = next((r for r in readers().items if r.name == "console"), None)
+    if console is None or not is_text(read_head(path)):
+        return
+    try:
+        run = _labelled(console.read(path), path, label, console.name)
+    except Exception:  # it was read by its own reader; this one only looked for more
+        return
+    if run.failures:
+        gathered.parts.append(Run(failures=run.failures))
 
 
 def _labelled(run: Run, path: Path, label: str, reader: str) -> Run:

@@ -1,1 +1,2 @@
-"""Detectors: one file per fault, in one folder per family: the rule, its documentation, its examples."""
+"""Detectors: one file per fault, in one folder per family: the rule, its documentation, its
+examples."""

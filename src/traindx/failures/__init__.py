@@ -10,7 +10,7 @@ from __future__ import annotations
 from traindx.failures.lines import split_streams
 from traindx.failures.messages import Block
 from traindx.failures.ownership import own_frames
-from traindx.failures.stream import HINT, Chain, read_stream
+from traindx.failures.stream import Chain, read_stream
 from traindx.model import Failure
 
 __all__ = ["own_frames", "parse_failures"]
@@ -22,8 +22,6 @@ def parse_failures(text: str, artifact: str, first_line: int = 1) -> tuple[Failu
     The type is empty where the text is cut off before naming it. An exception that Python says it
     ignored, and a warning, is no failure.
     """
-    if HINT.search(text) is None:
-        return ()
     chains: list[Chain] = []
     for lines in split_streams(text, first_line):
         chains.extend(read_stream(lines))

@@ -22,12 +22,13 @@ CELL_FRAME = re.compile(
 CELL_LINE = re.compile(r"<cell line: (\d{1,9})>")
 # IPython before 8; the line number comes with the arrow
 NAMED_FRAME = re.compile(r"(<[^<>\s]+>|(?:[~/.\w]|[A-Za-z]:\\)[^\s]*\.pyx?) in (\S[^(]*)(?:\(.*)?$")
-ARROW = re.compile(r"-{1,8}> ?(\d{1,9})(?: (.*))?$")
+# forums turn the arrow into typography
+ARROW = re.compile(r"(?:[-–—]{1,8}>|→) ?(\d{1,9})(?: (.*))?$")
 RICH_FRAME = re.compile(r"│\s{0,8}(\S[^│]*?):(\d{1,9}) in ([\w.<>]+)\s*│?$")
-RICH_ARROW = re.compile(r"│\s{0,8}❱\s{0,8}\d{1,9} │ ?([^│]*)")
+RICH_ARROW = re.compile(r"│\s{0,8}❱\s{0,8}\d{1,9} (.*)")
 CARETS = frozenset("^~ ")
 
-NAMED = re.compile(r"([\w.<>]{1,400})(\([\w.]{1,200}\))?(?::(?=\s|$)|$)")
+NAMED = re.compile(r"([\w.<>]{1,400})(\([\w.]{1,200}\))?(?:(:)(?!:)|$)")
 IPYTHON_HEADING = re.compile(r"([\w.<>]{1,400})\s+Traceback \(most recent call last\)$")
 
 # exceptions whose names do not end like one; those after the bar only with their module
@@ -36,7 +37,7 @@ NAMES = frozenset(
      "ExceptionGroup", "BaseExceptionGroup", "BackendCompilerFailed", "FailOnRecompileLimitHit",
      "GuardOnDataDependentSymNode"}
 )  # fmt: skip
-DOTTED_NAMES = frozenset({"Unsupported", "Empty", "Full", "TimeoutExpired", "TrialPruned"})
+DOTTED_NAMES = frozenset({"Unsupported", "Empty", "Full", "TimeoutExpired", "TrialPruned", "error"})
 BUILTINS = frozenset(
     n for n, v in vars(builtins).items() if isinstance(v, type) and issubclass(v, BaseException)
 )
@@ -45,11 +46,12 @@ VALUE = re.compile(r"[-+]?(?:\d|nan\b|inf\b)", re.IGNORECASE)
 # lines after which no message goes on
 STOP = re.compile(
     r"""(?:
-    ```|\"{3}\s*$|\+-|--\ Process\ \d|[╭╰]
+    ```|\"{3}\s*$|\+-|--\ Process\ \d|[╭╰]|[\w.]{1,200}RemoteTraceback:
     |(?:\([\w.-]{1,80}\)\s?)?(?:
         \[?[\w.-]{1,80}@[\w.-]{1,80}[^$\#%]{0,200}[$\#%](?:\s|$)|\$\ |>>>(?:\s|$)
         |PS\ [A-Z]:\\|[A-Z]:\\[^>]{0,200}>|In\ ?\[\d{0,9}\]:)
     |(?:srun|slurmstepd|wandb|make(?:\[\d+\])?|zsh|bash):\ |Process\ finished\ with\ exit
+    |Killing\ subprocess
     |Exception\ ignored\ |Call\ stack:|---\ Logging\ error|Stack\ \(most\ recent
     |Fatal\ Python\ error|terminate\ called|libc\+\+abi:
     |(?i:epoch|step|iter|iteration|batch|train|training|val|valid|validation|eval|test)
@@ -83,21 +85,21 @@ DEATHS = {
 DEATH = re.compile(
     r"(?:zsh: |srun: error: \S{1,200}: tasks? (?P<task>[\d,-]{1,200}): "
     r"|\S{1,200}: line \d{1,9}: {1,9}\d{1,9} )?"
-    r"(?P<what>[A-Za-z]{4,12}(?: [A-Za-z]{2,11}){0,2})"
+    r"(?P<what>[A-Za-z]{3,12}(?: [A-Za-z]{2,11}){0,2})"
     r"(?P<rest>: \d{1,3}|\s{0,20}\(core dumped\).*|\s{2,}\S.*|\s*)$"
 )
 
 
 def match_death(text: str) -> tuple[str, int | None] | None:
     """Return the type of a crash that the shell or the launcher reports, and the rank."""
-    found = DEATH.match(text)
+    found = DEATH.match(text.lstrip())
     kind = DEATHS.get(found["what"].lower()) if found is not None else None
     if found is None or kind is None:
         return None
     is_prefixed = found.start("what") > 0
     if not is_prefixed and (found["what"] == found["what"].lower() or found["rest"][:2] == "  "):
         return None  # a shell names its source, or writes the word alone and in capitals
-    if not is_prefixed and found["what"].lower() in ("out of memory", "abort"):
+    if not is_prefixed and (text[0] == " " or found["what"].lower() in ("out of memory", "abort")):
         return None
     task = found["task"] or ""
     return kind, int(task) if task.isdecimal() and len(task) < 10 else None
@@ -121,7 +123,9 @@ def is_marks(text: str) -> bool:
 def match_frame(text: str) -> Frame | None:
     """Return the frame that a line names, its line 0 if that comes later."""
     if "File" in text:
-        found = PLAIN_FRAME.match(text) or PATH_FRAME.match(text)
+        # a paste from a terminal may join a padded code line and the frame after it
+        joined = max(0, text.rfind('   File "'))
+        found = PLAIN_FRAME.match(text, joined) or PATH_FRAME.match(text)
         if found is not None:
             return Frame(found[1], int(found[2]), _function(found[3]))
     if " In" in text and (found := CELL_FRAME.match(text)) is not None:
@@ -151,6 +155,9 @@ def match_exception(text: str) -> tuple[str, str] | None:
     found = NAMED.match(text)
     if found is None:
         return None
+    after = text[found.end() : found.end() + 1]
+    if found[3] and after.strip() and found[1] not in BUILTINS:
+        return None  # `key:value`; only for a known name is a lost space more likely
     parts = found[1].split(".")
     if not all(part.isidentifier() or part == "<locals>" for part in parts):
         return None
@@ -169,7 +176,9 @@ def is_exception_name(name: str) -> bool:
         return True
     if last in DOTTED_NAMES:
         return "." in name
-    return last.endswith(("Error", "Exception")) and last not in ("Error", "error")
+    # ncclSystemError is NCCL's word for a result, in the middle of a message
+    is_class = last[0].isupper() or last[0] == "_"
+    return is_class and last.endswith(("Error", "Exception")) and (last != "Error" or "." in name)
 
 
 def match_bare(text: str) -> tuple[str, str] | None:
@@ -183,7 +192,7 @@ def match_bare(text: str) -> tuple[str, str] | None:
     name, message = found
     if last_part(name).endswith("Warning"):
         return None
-    is_known = name in BUILTINS or "." in name or name in NAMES
+    is_known = name in BUILTINS or name in NAMES or ("." in name and last_part(name)[0].isupper())
     if not is_known and (not message or VALUE.match(message)):
         return None
     return found

@@ -27,26 +27,29 @@ PREFIX = re.compile(
         |\([^\s()]{{0,80}}(?:\([^\s()]{{0,80}}\))?\ ?pid=\d{{1,9}}(?:,\ ip=[\w.:]{{1,60}})?\)
         |\[pod/[^\]\s]{{1,200}}\]
         |[A-Za-z][A-Za-z.]{{0,60}}[-_][\w.-]{{0,60}}\d\ {{1,20}}\|(?=\s|$)
+        |std(?:err|out):(?=\s|$)
         |(?:worker-?\d{{1,6}}|(?:\d{{1,3}}\.){{3}}\d{{1,3}}):(?=\s)
       )\ ?)
     |(?P<time>
         \[?\d{{4}}[-/.]\d\d[-/.]\d\d[T _]\d\d:\d\d(?::\d\d(?:[.,]\d{{1,9}})?)?
             (?:Z|[+-]\d\d:?\d\d)?\]?
         |\[?\d\d/\d\d/\d{{2,4}},?\ \d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?\]?
+        |\d\d-[A-Z][a-z]{{2}}-\d{{2,4}}\ \d\d:\d\d:\d\d
         |\[?\d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?\]?(?=\s)
         |[A-Z][a-z]{{2}}\ [ \d]\d\ \d\d:\d\d:\d\d\ [\w.-]{{1,80}}\ [\w./-]{{1,80}}\[\d{{1,9}}\]:
       )
-    |(?P<glog>\[?(?P<letter>[EWIF])\d{{4}}\ \d\d:\d\d:\d\d\.\d{{1,9}}\ [^\]]{{0,160}}\]\ ?)
+    |(?P<glog>\[?(?P<letter>[EWIF])\d{{4}}\ \d\d:\d\d:\d\d\.\d{{1,9}}\ [^\]]{{0,160}}\]\ ?
+        (?:\[\d{{1,6}}/\d{{1,6}}(?:_\d{{1,6}})?\]\ ?)?)
     |(?P<level>(?:wandb:\ )?\[?(?P<word>{LEVELS})\b(?:\|[^\]\s]{{1,100}})?(?:\s{{0,4}}\])?
-        (?::[\w.]{{1,80}}:(?!\ )|\ ?[-:|](?=\s|$))?\ ?)
+        (?::(?![\w.]{{0,80}}(?:Error|Exception):)[\w.]{{1,80}}:|\ ?[-:|](?=\s|$)\ ?|\ ?))
     """,
     re.VERBOSE,
 )
 LEVEL = re.compile(rf"\b({LEVELS})\b|\[({LEVELS.lower()})\s{{0,8}}\]")
 AFTER_LEVEL = re.compile(
     r"(?:\s{0,4}[\])])?"
-    r"(?:\s{0,4}\|\s?(?:[\w.<>]{1,80}:[\w.<>]{1,80}:\d{1,6} - )?| ?[-:](?=\s|$))? ?"
-    r"(?:[\w.]{1,80} - )?(?:\[[^\]\s]{1,80}\]:? ?){0,3}"
+    r"(?:\s{0,4}\|\s?(?:[\w.<>]{1,80}:[\w.<>]{1,80}:\d{1,6} [-|] )?| ?[-:](?=\s|$))? ?"
+    r"(?:[\w.]{1,80} - |[\w./]{1,80}:\d{1,6} -- )?(?:\[[^\]\s]{1,80}\]:? ?){0,3}"
 )
 GLOG_LEVELS = {"E": "ERROR", "W": "WARNING", "I": "INFO", "F": "FATAL"}
 WORD = re.compile(r"[\w./]+")
@@ -71,10 +74,8 @@ class Line(NamedTuple):
 
 def split_streams(text: str, first_line: int) -> list[list[Line]]:
     """Return the lines of each writer, without prefixes, colours and carriage returns."""
-    if "\x1b" in text or "m" in text:
-        text = ANSI.sub("", text)
     streams: dict[str, list[Line]] = {}
-    for number, whole in enumerate(text.split("\n"), first_line):
+    for number, whole in enumerate(ANSI.sub("", text).split("\n"), first_line):
         for part in _parts(whole):
             key, line = _strip(part[:MAX_LINE_CHARS], number)
             streams.setdefault(key, []).append(line)

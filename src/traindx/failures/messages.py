@@ -12,6 +12,7 @@ from traindx.model import Frame
 MAX_MESSAGE_CHARS = 20_000  # a state_dict error of a large model fills it; more helps nobody
 MAX_FLUSH_LINES = 60  # a message's unindented lines; past that it is the log that goes on
 MAX_BLANKS = 3
+USER_CODE = "from user code:"
 
 
 @dataclass(slots=True)
@@ -36,18 +37,20 @@ def read_message(
     final, parts, size, flush = lines[at], [first], len(first), 0
     # where each line has a level of its own, the next line of that level is another message
     is_free = is_headed and not final.level
+    is_quoting = False  # the compiler quotes frames of the code that it could not compile
     at += 1
     while at < len(lines):
         line = lines[at]
         if not line.text:
             if not _goes_on(lines, at, indent, final, is_headed):
                 break
-        elif _ends_message(line, final, indent):
+        elif _ends_message(line, final, indent) and not (is_quoting and _is_frame(line)):
             break
         elif line.indent <= indent and not grammar.PARAGRAPH.match(line.text, line.indent):
             flush += 1
-            if not is_free or flush > MAX_FLUSH_LINES:
+            if not is_free or flush > MAX_FLUSH_LINES or _introduces(lines, at):
                 break
+        is_quoting = is_quoting or line.text.startswith(USER_CODE)
         if size < MAX_MESSAGE_CHARS:
             parts.append(line.text[min(indent, line.indent) :])
             size += len(parts[-1]) + 1
@@ -58,6 +61,11 @@ def read_message(
 
 def _cut(message: str) -> str:
     return message[: MAX_MESSAGE_CHARS - 1] + "…"
+
+
+def _introduces(lines: Sequence[Line], at: int) -> bool:
+    """Tell whether a line announces the traceback below it: ``Process SpawnProcess-1:``."""
+    return at + 1 < len(lines) and lines[at + 1].text.lstrip().startswith(grammar.HEADING)
 
 
 def _goes_on(lines: Sequence[Line], at: int, indent: int, final: Line, is_headed: bool) -> bool:
@@ -83,4 +91,8 @@ def _ends_message(line: Line, final: Line, indent: int) -> bool:
         return True
     if grammar.match_death(text) is not None:
         return True
-    return grammar.match_frame(text) is not None
+    return _is_frame(line)
+
+
+def _is_frame(line: Line) -> bool:
+    return grammar.match_frame(line.text) is not None

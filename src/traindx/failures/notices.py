@@ -163,7 +163,7 @@ def read_pytest(
         _, _, tail = message.partition("\n")
         name, message = named[0], f"{named[1]}\n{tail}".strip()
     else:
-        name = ""
+        name = "AssertionError" if frames and message.startswith("assert ") else ""
     line = lines[start]
     for ahead in lines[at : at + 3]:
         found = PYTEST_PLACE.match(ahead.text)

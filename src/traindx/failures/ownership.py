@@ -8,14 +8,14 @@ from traindx.model import Failure, Frame
 
 FOREIGN = re.compile(
     r"""(?:^|/)(?:site-packages|dist-packages)/
-    |/lib(?:64)?/python\d|^(?:[A-Za-z]:)?/(?:[^/]+/)*Python\d+/Lib/|/(?:ana|mini)conda3?/Lib/
+    |/lib(?:64)?/python\d|/python\d+/lib/|/(?:ana|mini)conda\d?/(?:envs/[^/]+/)?lib/
     |^(?:python\d*(?:\.\d+)?|Lib)/[^/]+\.py$
     |(?:^|/)torch/(?:_|nn/|autograd/|optim/|utils/|distributed/|cuda/|multiprocessing/|fx/|jit/
         |amp/|serialization\.py|functional\.py|tensor\.py|hub\.py|onnx/|backends/|overrides\.py)
     |(?:^|/)python/ray/|/torchinductor_|(?:^|/)multiprocessing/(?:spawn|process|pool|popen_fork)\.py$
-    |(?:^|/)s?bin/[^/.]+$|(?:^|/)(?:runpy|threading)\.py$
+    |(?:^|/)s?bin/[^/.]+$|\.exe/__main__\.py$|(?:^|/)(?:runpy|threading)\.py$
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.IGNORECASE,
 )
 GENERATED = ("<frozen ", "<eval_with_key>", "<__array_function__", "<decorator-gen", "<attrs ",
              "<torch_package", "<unknown", "<built-in")  # fmt: skip

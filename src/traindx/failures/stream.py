@@ -12,12 +12,12 @@ from traindx.failures.messages import Block, read_message
 from traindx.failures.tracebacks import read_traceback
 from traindx.model import Frame
 
-# no line without one of these starts anything; most lines of a log are done after this
+# no line without one of these starts anything; most lines of a log are done after this. All are
+# plain words, for which the regular expression engine looks by their first letters.
 HINT = re.compile(
-    r"[Tt]raceback|File |Error|Exception|Interrupt|Exit|Stop[IA]|terminat|[Ff]ault|[Aa]bort"
-    r"|[Kk]illed|Out Of|fatal|Fatal|[Ee]rror|llegal|loating|Assert|^E |\.py:|In ?\[|stack"
-    r"|above exception|^Stack|^\[\d+\]:|BackendCompiler|FailOnRecompile|GuardOnData|Unsupported"
-    r"|Empty|Full|TimeoutExpired|TrialPruned|^__|^-- P"
+    r"raceback|rror|xception|File |In \[|In\[|\.py:|Interrupt|Exit|StopI|StopA|erminat|ault|bort"
+    r"|illed|Out Of|atal|llegal|loating|ssert|tack|E  |\]:|___|-- P|BackendCompiler|FailOnRe"
+    r"|GuardOn|Unsupported|Empty|Full|TimeoutExpired|TrialPruned"
 )
 PROCESS = re.compile(r"-- Process (\d{1,6}) terminated with the following error")
 IGNORED = ("Exception ignored ", "--- Logging error ---")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from traindx.failures import grammar
 from traindx.failures.lines import Line
-from traindx.failures.messages import Block, read_message
+from traindx.failures.messages import USER_CODE, Block, read_message
 from traindx.model import Frame
 
 FIRST_FRAMES = 20
@@ -71,13 +71,29 @@ def read_traceback(lines: Sequence[Line], at: int) -> tuple[Block | None, int]:
         is_cut = bool(frames) and (is_headed or end >= len(lines))
         if not is_cut and not body.expected:
             return None, max(end, at + 1)
-        last = lines[max(at, end - 1)]
+        last = lines[max(at, body.last)]
         cut = Block(body.expected, "", head.number, last.number, max(end, at + 1), frames)
         return _placed(cut, head), cut.end
     final = lines[end]
     message, after = read_message(lines, end, body.found[1], body.indent, is_headed)
+    frames += _quoted_frames(message)
     block = Block(body.found[0], message, head.number, final.number, after, frames)
     return _placed(block, head), after
+
+
+def _quoted_frames(message: str) -> tuple[Frame, ...]:
+    """Return the frames of the code that a compiler was reading: deeper than any that ran."""
+    _, _, quoted = message.partition(USER_CODE)
+    frames = Frames()
+    for text in quoted.splitlines():
+        frame = grammar.match_frame(text)
+        if frame is not None:
+            frames.add(frame)
+        elif not text:
+            frames.close()
+        else:
+            frames.add_code(text)
+    return frames.all()
 
 
 def _placed(block: Block, head: Line) -> Block:
@@ -105,6 +121,7 @@ class Body:
     is_flat: bool = False
     is_code_next: bool = False
     blanks: int = 0
+    last: int = 0  # where the last line that belongs to it is
 
     def read(self, at: int) -> int:
         """Read up to the exception's line and return its index, or that of the first line after."""
@@ -120,6 +137,8 @@ class Body:
                 self.found = self._final(at)
                 if self.found is not None or not self._resumes(at):
                     return at
+            else:
+                self.last = at
             at += 1
         return at
 
@@ -146,7 +165,7 @@ class Body:
             self.frames.point(int(arrow[1]), (arrow[2] or "").strip())
         elif text.startswith(("│", "╰")):
             if (arrow := grammar.RICH_ARROW.match(text)) is not None:
-                self.frames.add_code(arrow[1])
+                self.frames.add_code(arrow[1].strip("│ "))
         elif line.indent > self.indent or (self.expected and text[0].isdigit()):
             if not self.expected:
                 self.frames.add_code(text)
@@ -186,6 +205,8 @@ class Body:
             if line.level and not self.is_stamped:
                 continue
             if grammar.match_frame(line.text) is not None:
+                return True
+            if self.expected and grammar.ARROW.match(line.text) is not None:
                 return True
             found = grammar.match_exception(line.text.strip())
             if found is not None and line.indent <= self.indent:

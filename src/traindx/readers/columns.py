@@ -14,14 +14,23 @@ from numpy.typing import NDArray
 
 from traindx.assembly import unwrap
 from traindx.model import Floats, Ints, Origin, Series
-from traindx.names import PHASES, canonical, is_epoch, is_measured, is_step, kind_of, words
+from traindx.names import (
+    PHASES,
+    canonical,
+    is_epoch,
+    is_measured,
+    is_step,
+    kind_of,
+    phase_of,
+    words,
+)
 
 MAX_GROUPS = 50  # more seeds, folds or tags than this are values, not names
 
 TAGS = frozenset(
     {"metric", "tag", "name", "key", "variable", "scalar", "metric_name", "series", "measure"}
 )
-VALUES = frozenset({"value", "values", "val", "y", "scalar_value", "metric_value"})
+VALUES = frozenset({"value", "values", "y", "scalar_value", "metric_value"})
 SPLITS = frozenset(
     {"phase", "split", "mode", "stage", "set", "subset", "dataset", "partition", "data"}
 )
@@ -79,10 +88,16 @@ def _flat(name: str) -> str:
 
 
 def phase_hint(path: Path) -> str | None:
-    """Return the phase that a file's name gives away: ``val.csv``, ``eval_metrics.json``."""
+    """Return the phase that a name gives away: ``val.csv``, ``eval_metrics.json``, ``val/log.csv``.
+
+    A folder called "test" is as likely a trial, so that only validation is believed of a folder.
+    """
     left = [w for w in words(path.stem) if w not in _FILE_WORDS]
     if len(left) == 2 and is_measured(canonical(path.stem)):
         left = [w for w in left if w in PHASES]
+    if not left:
+        folder = PHASES.get(path.parent.name.lower())
+        return folder if folder == "val" else None
     return PHASES.get(left[0]) if len(left) == 1 else None
 
 
@@ -91,6 +106,7 @@ def title(path: Path) -> str:
     return path.stem.rsplit("tag-", 1)[-1]
 
 
+@np.errstate(all="ignore")  # a diverged run holds infinities
 def to_series(columns: Columns, path: Path, unit: str, prefix: str = "") -> list[Series]:
     """Return the series that the columns hold, in the order of the columns."""
     clock = _find_clock(columns)
@@ -143,14 +159,23 @@ def _find_clock(columns: Columns) -> _Clock:
         if not known.any():
             continue
         filled = _fill(cells.rows[known], cells.values[known], count)
-        if kind == "step" and count > 1 and float(np.ptp(filled)) == 0.0:
+        if kind == "step" and count > 1 and filled.min() == filled.max():
             continue
         # the counter that never goes back and counts finest is the one of the whole run
-        rank = (round(float(np.mean(np.diff(filled) >= 0)), 2), len(np.unique(filled)))
+        ahead = np.mean(filled[1:] >= filled[:-1]) if count > 1 else 1.0
+        rank = (round(float(ahead), 2), len(np.unique(filled)))
         if kind not in best or rank > best[kind][0]:
             best[kind] = (rank, filled)
     steps, epochs = (best[k][1] if k in best else None for k in ("step", "epoch"))
+    if not used and _is_row_an_epoch(columns):
+        epochs = np.arange(count, dtype=np.float64)
     return _Clock(steps, epochs, frozenset(used))
+
+
+def _is_row_an_epoch(columns: Columns) -> bool:
+    """Tell whether every row has a validation in it, as a Keras history does."""
+    names = [c.name for c in columns.numbers if len(c.rows) == len(columns.places)]
+    return "val" in {phase_of(canonical(n)) for n in certain(names)} and len(names) > 1
 
 
 def _is_sparse_clock(columns: Columns, cells: Cells) -> bool:

@@ -68,7 +68,7 @@ def sniff(path: Path, head: bytes) -> float:
     if path.name.lower() in _OTHER_TOOLS:
         return 0.05
     if _CALL.match(text) and not path.name.endswith(".py"):
-        return 0.8
+        return 0.8 if _is_all_call(text) else 0.25
     lines = [line.strip()[:1000] for line in text.split("\n")[:2000]]
     keys = [m[1].lower() for line in lines if (m := _PAIR.fullmatch(line))]
     known = {re.split(r"[./]", k)[-1].replace("-", "_") for k in keys} & TRAINING_KEYS
@@ -80,6 +80,16 @@ def sniff(path: Path, head: bytes) -> float:
     mostly_pairs = len(keys) >= 3 and len(keys) > 0.6 * sum(map(bool, lines))
     # a log repeats its keys, a configuration has each of them once
     return 0.55 if mostly_pairs and is_about_training and len(set(keys)) > 0.8 * len(keys) else 0.0
+
+
+def _is_all_call(text: str) -> bool:
+    """Tell whether nothing follows the printed arguments; a log often begins with them."""
+    depth = 0
+    for bracket in re.finditer(r"[()]", text):
+        depth += 1 if bracket[0] == "(" else -1
+        if depth == 0:
+            return not text[bracket.end() :].strip()
+    return True
 
 
 @reader("settings", sniff)

@@ -14,7 +14,7 @@ from traindx.assembly import resolve
 from traindx.errors import UnreadableArtifact
 from traindx.model import Config, Event, Run, Series, Setting, as_number
 from traindx.names import canonical, is_epoch, is_step, phase_of
-from traindx.readers.columns import Cells, Columns, certain, is_key, to_series
+from traindx.readers.columns import TAGS, Cells, Columns, certain, is_key, to_series
 from traindx.readers.json_text import begins_as_json, load, locate, parse
 from traindx.readers.settings import TRAINING_KEYS, settings_of
 from traindx.readers.text import LineBlocks, damage, decode, is_text, read_text
@@ -36,6 +36,7 @@ _OTHER_TOOLS = frozenset(
      "settings.json", "launch.json", "composer.json"}
 )  # fmt: skip
 _KEY = re.compile(r'"([^"\\\n]{1,100})"\s*:')
+_NAME = re.compile(r'"([\w/ .@-]{1,40})"')
 _COUNTED = re.compile(r"(epoch|step|iter|iteration)?[ _-]*(\d+)", re.IGNORECASE)
 
 Record = Mapping[str, Any]
@@ -59,7 +60,9 @@ def sniff(path: Path, head: bytes) -> float:
     if any(phase_of(canonical(k)) for k in certain(keys)):
         return 0.95 if is_counted else 0.85
     is_config = len({k.lower() for k in keys} & TRAINING_KEYS) > 1
-    return 0.8 if is_config else 0.4 if is_counted else 0.15
+    # in a long table, the names of the metrics are values
+    is_tagged = bool(keys & {"columns", *TAGS}) and bool(certain(_NAME.findall(text)))
+    return 0.8 if is_config or is_tagged else 0.4 if is_counted else 0.15
 
 
 def _is_lines(path: Path, text: str) -> bool:
@@ -290,10 +293,6 @@ class _Finder:
             known = np.array([v is not None for v in values], dtype=bool)
             numbers = np.array([np.nan if v is None else v for v in values], dtype=np.float64)
             cells.append(Cells(key, rows[known], numbers[known]))
-        has_clock = any(is_step(k) or is_epoch(k) for k in group)
-        phases = {phase_of(canonical(f"{prefix}/{k}" if prefix else k)) for k in group}
-        if not has_clock and "val" in phases:  # what is validated side by side is an epoch
-            cells.append(Cells("epoch", rows, rows.astype(np.float64)))
         self.series += to_series(Columns(cells, rows + 1), self.path, "entry", prefix)
 
 

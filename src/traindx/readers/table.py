@@ -28,6 +28,7 @@ _MISSING = frozenset({"", "na", "n/a", "none", "null", "-", "--", "<na>", "nil"}
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 _DRESSED = re.compile(r"(?:tensor\(|np\.float\d+\(|\[|\()?\s*([^\s,()\[\]]+)\s*[,)\]].*", re.DOTALL)
+_COLUMN_NAME = re.compile(r"[\w /.@:%()#+-]{0,80}")
 _RULE = re.compile(r"[\s|:+=-]*-{2,}[\s|:+=-]*")
 
 
@@ -118,7 +119,7 @@ def _layout(
     shown: list[tuple[int, str]], body: list[tuple[int, str]], delimiter: str, path: Path
 ) -> Layout | None:
     cells = split_rows([line for _, line in body], delimiter)
-    width = Counter(len(row) for row in cells).most_common(1)[0][0]
+    width = _width(cells)
     if width < 2 and delimiter != " ":
         return None
     # rows may be one longer than their header, which leaves out the name of the index
@@ -141,6 +142,15 @@ def _layout(
     )
 
 
+def _width(cells: list[list[str]]) -> int:
+    """Return how many cells a row has: as many as most, or as a header that leaves no doubt."""
+    lengths = Counter(len(row) for row in cells)
+    usual = lengths.most_common(1)[0][0]
+    named = len(cells[0])
+    is_sure = recognised(cells[0]) and any(is_step(c) or is_epoch(c) for c in cells[0])
+    return named if is_sure and lengths[named] > 1 and usual != named + 1 else usual
+
+
 def _is_plausible(
     names: Sequence[str], data: list[list[str]], numeric: float, delimiter: str, width: int
 ) -> bool:
@@ -149,7 +159,8 @@ def _is_plausible(
     if any(len(n) > 200 for n in names) or len(names) not in (width, width - 1):
         return False
     if not data:  # a run that died before its first row leaves a header only
-        return len(names) > 1 and delimiter.strip() != "" and bool(recognised(names))
+        is_header = all(_COLUMN_NAME.fullmatch(n) for n in names) and bool(recognised(names))
+        return len(names) > 1 and delimiter.strip() != "" and is_header
     return numeric >= (0.8 if delimiter.startswith(" ") or width == 1 else 0.3)
 
 

@@ -126,7 +126,7 @@ def thin(series: Series, limit: int) -> Series:
 
 def series_cited(run: Run, evidence: Evidence) -> Series | None:
     """Return the series that evidence speaks of: it covers the steps and fits place and words."""
-    if evidence.steps is None:
+    if evidence.steps is None or not np.all(np.isfinite(evidence.steps)):
         return None
     best: tuple[float, Series | None] = (0.0, None)
     for series in run.series.values():

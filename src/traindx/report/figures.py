@@ -63,7 +63,7 @@ def draw_gradients(run: Run, diagnosis: Diagnosis, path: Path) -> bool:
 
 def _new_figure(height: float) -> Any:
     try:
-        from matplotlib.figure import Figure  # noqa: PLC0415
+        from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtra("drawing figures", "figures") from None
     # a bare Figure draws with Agg and leaves the user's own backend and state alone

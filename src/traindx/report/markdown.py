@@ -10,7 +10,7 @@ from traindx.model import Run
 from traindx.report import words
 from traindx.report.curves import first_onset, headline_curves, onset_of
 
-_ACTIVE = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
+_ACTIVE = re.compile(r"([\\`*_{}\[\]#!|~$])")
 # an issue tracker would tell the person of that name
 _MENTION = re.compile(r"@(?=\w)")
 
@@ -36,7 +36,7 @@ def render(run: Run, diagnosis: Diagnosis) -> str:
 def prose(text: object) -> str:
     """Return text in which nothing is Markdown or HTML."""
     escaped = words.clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    escaped = re.sub(r"^([-=]|\d+[.)])", r"\\\1", _ACTIVE.sub(r"\\\1", escaped))
+    escaped = re.sub(r"^([-=+]|\d+[.)])", r"\\\1", _ACTIVE.sub(r"\\\1", escaped))
     return _MENTION.sub("@\u200b", escaped)
 
 
@@ -147,7 +147,7 @@ def _coverage(diagnosis: Diagnosis) -> list[str]:
     lines = ["", f"## Checked: {len(diagnosis.checked)}", "", names, ""]
     if diagnosis.skipped:
         rows = [
-            (code(gap.missing), ", ".join(map(code, gap.detectors)), prose(gap.how))
+            (code(gap.missing or "-"), "; ".join(map(code, gap.detectors)), prose(gap.how))
             for gap in words.gaps(diagnosis.skipped)
         ]
         head = ("missing", "checks that need it", "how to get it")

@@ -19,7 +19,7 @@ class Markup(str):
 
 def text(value: object) -> Markup:
     """Return a value as HTML that shows it, on one line."""
-    return value if isinstance(value, Markup) else Markup(escape(words.clean(value)))
+    return value if isinstance(value, Markup) else Markup(escape(words.clean_piece(value)))
 
 
 def lines(value: object) -> Markup:

@@ -22,7 +22,7 @@ from traindx.report.curves import (
 
 SERIES = 300
 POINTS = 20_000
-POINTS_IN_ALL = 600_000
+POINTS_IN_ALL = 300_000
 FEWEST = 400
 STRETCHES = 200
 # metrics of one kind that are measured in units of their own

@@ -175,7 +175,7 @@ class Page:
 
     def _gaps(self) -> Markup:
         rows = [
-            (tag("code", {}, gap.missing), gap.how, ", ".join(gap.detectors))
+            (tag("code", {}, gap.missing or "–"), gap.how, "; ".join(gap.detectors))
             for gap in words.gaps(self.diagnosis.skipped)
         ]
         return _table(("missing", "how to get it", "checks that need it"), rows)

@@ -30,6 +30,7 @@ EVIDENCE_SHOWN = 6
 OPEN_SHOWN = 5
 REMARKS_SHOWN = 5
 NAMES_SHOWN = 40
+GAPS_SHOWN = 8
 PATCH_SHOWN = 16
 
 ROLES = {
@@ -307,24 +308,31 @@ def _names(names: Sequence[str], verbose: bool) -> str:
 
 
 def _gaps(diagnosis: Diagnosis, verbose: bool) -> RenderableType:
-    lines = []
-    for gap in words.gaps(diagnosis.skipped):
-        line = Text("needs ")
-        line.append(gap.missing, "cyan")
-        if gap.how:
-            line.append(f": {gap.how}")
-        names = gap.detectors if verbose else gap.detectors[:4]
-        rest = len(gap.detectors) - len(names)
-        line.append(f" ({', '.join(names)}{f' and {rest} more' if rest else ''})", "dim")
-        lines.append(line)
+    found = words.gaps(diagnosis.skipped)
+    shown = found if verbose else found[:GAPS_SHOWN]
+    lines = [_gap(gap, verbose) for gap in shown]
+    rest = sum(len(gap.detectors) for gap in found[len(shown) :])
+    if rest:
+        lines.append(Text(f"and {words.counted(rest, 'check')} more (--verbose)", "dim"))
     return _bullets(lines)
 
 
+def _gap(gap: words.Gap, verbose: bool) -> Text:
+    line = Text()
+    if gap.missing:
+        line.append("needs ").append(gap.missing, "cyan")
+    line.append(": " if gap.missing and gap.how else "").append(gap.how)
+    names = gap.detectors if verbose else gap.detectors[:4]
+    rest = len(gap.detectors) - len(names)
+    if names:
+        line.append(f" ({'; '.join(names)}{f' and {rest} more' if rest else ''})", "dim")
+    return line
+
+
 def _footer(diagnosis: Diagnosis) -> RenderableType:
-    read = [
-        f"{words.clean(a.path, 60)} ({words.clean(a.reader, 30)})" for a in diagnosis.artifacts[:6]
-    ]
-    rest = len(diagnosis.artifacts) - len(read)
+    opened = [a for a in diagnosis.artifacts if a.reader]
+    read = [f"{words.clean(a.path, 60)} ({words.clean(a.reader, 30)})" for a in opened[:6]]
+    rest = len(opened) - len(read)
     if rest:
         read.append(f"{rest} more")
     line = Text(f"Read {', '.join(read)}" if read else "Read nothing", "dim")

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from traindx.evidence import (
@@ -23,7 +24,7 @@ from traindx.evidence import (
 
 STATUS = {
     Status.COMPLETE: "Problem found",
-    Status.PARTIAL: "Problem found in part",
+    Status.PARTIAL: "Problem found, not all of it confirmed",
     Status.HEALTHY: "No problem found",
     Status.INSUFFICIENT: "Not enough evidence",
 }
@@ -40,9 +41,14 @@ _REORDERING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 def clean(text: object, limit: int | None = None) -> str:
     """Return text on one line, without terminal sequences and with control characters spelt out."""
-    flat = re.sub(r"[\r\n\t\v\f\u2028\u2029\x85]+", " ", _SEQUENCE.sub("", str(text)))
-    spelt = "".join(_spell(c) for c in flat).strip()
+    spelt = clean_piece(text).strip()
     return shorten(spelt, limit) if limit else spelt
+
+
+def clean_piece(text: object) -> str:
+    """Return text as `clean` does, with the blanks at its ends, for a piece of a sentence."""
+    flat = re.sub(r"[\r\n\t\v\f\u2028\u2029\x85]+", " ", _SEQUENCE.sub("", str(text)))
+    return "".join(_spell(c) for c in flat)
 
 
 def clean_block(text: object) -> str:
@@ -129,32 +135,39 @@ def chain(hypothesis: Hypothesis) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Checks that wait for the same artifact, and how to get it."""
+    """Checks that wait for the same artifact, and how to get it; no artifact, only a reason."""
 
     missing: str
     detectors: tuple[str, ...]
     how: str
 
 
-def gaps(skipped: Iterable[Skipped]) -> list[Gap]:
-    """Group what was not checked by what is missing, the most rewarding first."""
-    groups: dict[str, list[Skipped]] = {}
+def gaps(skipped: Sequence[Skipped]) -> list[Gap]:
+    """Group what was not checked by what is missing, the most rewarding first.
+
+    A check that misses several artifacts stands with the one that most checks wait for.
+    """
+    wanted = Counter(need for item in skipped for need in item.needs)
+    detectors: dict[tuple[str, str], list[str]] = {}
     for item in skipped:
-        groups.setdefault(_missing(item.needs), []).append(item)
-    made = [
-        Gap(missing, tuple(clean(s.detector, 80) for s in items), _how(items))
-        for missing, items in groups.items()
-    ]
+        need = max(item.needs, key=lambda n: (wanted[n], n), default="")
+        key = (_plainly(need) if item.detector else "", _way_to(need, item))
+        others = " and ".join(_plainly(n) for n in item.needs if n != need)
+        name = clean(item.detector, 80)
+        detectors.setdefault(key, []).append(f"{name}, with {others}" if others else name)
+    made = [Gap(m, tuple(filter(None, names)), how) for (m, how), names in detectors.items()]
     return sorted(made, key=lambda gap: (-len(gap.detectors), gap.missing))
 
 
-def _missing(needs: tuple[str, ...]) -> str:
-    words = [clean(need, 80).replace("|", " or ") for need in needs]
-    return " and ".join(words) or "nothing in particular"
+def _plainly(need: str) -> str:
+    return clean(need, 80).replace("|", " or ")
 
 
-def _how(items: list[Skipped]) -> str:
-    return "; ".join(dict.fromkeys(clean(s.how, 300) for s in items if s.how))
+def _way_to(need: str, item: Skipped) -> str:
+    """Return how to get one artifact, where the ways are given for each of them in turn."""
+    ways = item.how.split("; ")
+    each = dict(zip(item.needs, ways, strict=False)) if len(ways) == len(item.needs) else {}
+    return clean(each.get(need, item.how), 300)
 
 
 def parts_of_diff(patch: str) -> list[tuple[str, str]]:

@@ -62,7 +62,6 @@ CAUSES = (
             "exploding-activations",
             "fp16-overflow",
             "loss-scale-collapse",
-            "missing-gradient-clipping",
             "policy-entropy-collapse",
             "repetition-collapse",
             "saturated-activations",

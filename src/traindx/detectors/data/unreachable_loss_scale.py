@@ -42,9 +42,10 @@ def check(run: Run) -> Iterator[Finding]:
     start, end = c.start_value, c.end_value
     if start < ASTRONOMICAL or not (1.0 - MOVED) * start < end < 2.0 * start:
         return
+    order = 10 ** np.floor(np.log10(start))
     says = f"{finite.origin.name} went from {start:.4g} to {end:.4g} in {len(finite)} points"
     yield Finding(
-        claim=f"The loss is of the order of {10 ** np.floor(np.log10(start)):.0e} and does not move",
+        claim=f"The loss is of the order of {order:.0e} and does not move",
         strength=Strength.STRONG,
         evidence=(cite(finite, says, 0, -1, start=start, end=end),),
         suggests={

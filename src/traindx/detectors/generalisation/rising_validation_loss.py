@@ -38,11 +38,13 @@ def check(run: Run) -> Iterator[Finding]:
     training loss still gains.
 
     ## Why it matters
-    From the turn on the model learns the training set rather than the task. A rise after a minimum is
-    overfitting; a rise from the first evaluation on may also be other data or another preprocessing.
+    From the turn on the model learns the training set rather than the task. A rise after a minimum
+    is overfitting; a rise from the first evaluation on may also be other data or another
+    preprocessing.
 
     ## What to do
-    Keep the checkpoint of the minimum; then more data, augmentation, weight decay or a smaller model.
+    Keep the checkpoint of the minimum; then more data, augmentation, weight decay or a smaller
+    model.
 
     ## When it is wrong
     The loss can worsen while the metric that counts still improves (confident predictions, a few of
@@ -72,8 +74,8 @@ def _judge(run: Run, val: Series) -> Finding | None:
     best, end = float(finite.values[turn]), float(np.median(finite.values[-2:]))
     verdict, metric = _metric_says(run, finite)
     says = (
-        f"{finite.origin.name} rose by {100 * (end / best - 1):.0f} % from its minimum {best:.4g} at "
-        f"{finite.when(turn)} to {end:.4g}"
+        f"{finite.origin.name} rose by {100 * (end / best - 1):.0f} % from its minimum {best:.4g} "
+        f"at {finite.when(turn)} to {end:.4g}"
     )
     evidence = (cite(finite, says, turn, -1, best=best, end=end), gain, *metric)
     claim = f"Validation worsens since {finite.when(turn)} while training goes on improving"
@@ -170,8 +172,8 @@ def _change(metric: Series) -> tuple[float, Evidence]:
     top = int(np.argmax(scores))
     best, end = float(scores[top]), float(np.median(scores[-3:]))
     says = (
-        f"{metric.origin.name} was at its best, {sign * best:.4g}, at {metric.when(top)} and ends at "
-        f"{sign * end:.4g}"
+        f"{metric.origin.name} was at its best, {sign * best:.4g}, at {metric.when(top)} and ends "
+        f"at {sign * end:.4g}"
     )
     evidence = cite(metric, says, top, -1, best=sign * best, end=sign * end)
     return (end - best) / max(abs(best), 1e-12), evidence

@@ -41,12 +41,12 @@ def check(run: Run) -> Iterator[Finding]:
     the data or the set-up.
 
     ## What to do
-    `traindx run` replays the step and names the operation. Without it: check the batch for NaN, then
-    look for log, sqrt, division and exp in the loss.
+    `traindx run` replays the step and names the operation. Without it: check the batch for NaN,
+    then look for log, sqrt, division and exp in the loss.
 
     ## When it is wrong
-    Gaps that a tool wrote as `nan` between finite values are left alone; so is a single NaN that the
-    run survived, as with a gradient scaler that skips a step.
+    Gaps that a tool wrote as `nan` between finite values are left alone; so is a single NaN that
+    the run survived, as with a gradient scaler that skips a step.
     """
     for phase in ("train", "val"):
         loss = run.main_loss(phase)

@@ -44,7 +44,8 @@ def check(run: Run) -> Iterator[Finding]:
     in two: no step, no gradient or no learning rate on one side, data and scale on the other.
 
     ## When it is wrong
-    A regression loss can lie near ln 2 or ln 10 by chance; so can a run that is only a few steps old.
+    A regression loss can lie near ln 2 or ln 10 by chance; so can a run that is only a few steps
+    old.
     """
     loss = run.objective()
     if loss is None or len(loss.finite()) < 5:

@@ -31,8 +31,8 @@ def check(run: Run) -> Iterator[Finding]:
     ReLU-like activations with matching initialisation, normalisation, and residual connections.
 
     ## When it is wrong
-    Layers that are frozen on purpose have a norm of zero and are left out. Norms grow with the size of
-    a layer; a thousandfold difference is beyond that.
+    Layers that are frozen on purpose have a norm of zero and are left out. Norms grow with the size
+    of a layer; a thousandfold difference is beyond that.
     """
     layers = [s for s in _in_order(run.matching("layers/*/grad_norm")) if _level(s) > 0.0]
     if len(layers) < DEEP_ENOUGH:

@@ -49,19 +49,20 @@ def check(run: Run) -> Iterator[Finding]:
     if spike is None:
         return
     before, after = _levels(norm, spike)
-    value = float(norm.values[spike])
+    top = spike + int(np.nanargmax(norm.values[spike : spike + 3]))
+    value = float(norm.values[top])
     stays_up = not np.isfinite(after) or after > STAYS_UP * before
     rates = _learning_rate(run)
     shows = "lr-too-high" if stays_up and rates else None
     says = (
         f"{norm.origin.name} rose {value / before:.0f}-fold, from {before:.3g} to {value:.4g}, "
-        f"at {norm.when(spike)}"
+        f"at {norm.when(top)}"
     )
     where = loss.when(int(np.searchsorted(loss.steps, onset).clip(0, len(loss) - 1)))
     yield Finding(
         claim=f"The gradient norm jumped at {norm.when(spike)}, where the loss turned ({where})",
         strength=Strength.STRONG,
-        evidence=(cite(norm, says, spike, before=before, after=value), *rates),
+        evidence=(cite(norm, says, spike, top, before=before, after=value), *rates),
         suggests=_suggests(stays_up=stays_up),
         shows=shows,
         is_symptom=True,
@@ -92,7 +93,7 @@ def _onset_step(loss: Series) -> float | None:
 
 
 def _spike_near(norm: Series, onset: float) -> int | None:
-    """The largest gradient norm around the onset, if it stands out from all that came before."""
+    """The first gradient norm around the onset that stands out from all that came before."""
     reach = NEAR * max(float(norm.steps[-1] - norm.steps[0]), 1.0)
     spacing = float(np.median(np.diff(norm.steps))) if len(norm) > 1 else 1.0
     reach = max(reach, 1.5 * spacing)
@@ -100,14 +101,15 @@ def _spike_near(norm: Series, onset: float) -> int | None:
     around = around[np.isfinite(norm.values[around])]
     if not len(around):
         return None
-    spike = int(around[np.argmax(norm.values[around])])
-    earlier = _positive(norm.values[:spike])
+    earlier = _positive(norm.values[: int(around[0])])
+    if len(earlier) < 5:
+        earlier = _positive(norm.values[: int(around[np.argmax(norm.values[around])])])
     if len(earlier) < 5:
         return None
     logs = np.log(earlier)
-    height = np.log(max(float(norm.values[spike]), 1e-30)) - float(np.median(logs))
-    is_spike = height > np.log(SPIKE) and height > SURE * spread(logs)
-    return spike if is_spike else None
+    bar = float(np.median(logs)) + max(np.log(SPIKE), SURE * spread(logs))
+    high = around[np.log(np.maximum(norm.values[around], 1e-30)) > bar]
+    return int(high[0]) if len(high) else None
 
 
 def _positive(values: Floats) -> Floats:

@@ -26,15 +26,15 @@ def check(run: Run) -> Iterator[Finding]:
     """Training and validation accuracy level off together, both poor.
 
     ## What it detects
-    A training accuracy that learnt something, then stays flat for the last part of the run well below
-    what a fitted model reaches, with validation beside it.
+    A training accuracy that learnt something, then stays flat for the last part of the run well
+    below what a fitted model reaches, with validation beside it.
 
     ## Why it matters
     There is no gap to close: the model cannot represent the task, or the labels cannot be learnt.
 
     ## What to do
-    Overfit a hundred examples first. If that fails, the model or the labels are at fault; if it works,
-    widen or deepen the model and train again.
+    Overfit a hundred examples first. If that fails, the model or the labels are at fault; if it
+    works, widen or deepen the model and train again.
 
     ## When it is wrong
     On hard tasks with many classes a low accuracy may be all there is to reach. It is a matter of

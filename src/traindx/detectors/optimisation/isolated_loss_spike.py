@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traindx.evidence import Finding, Strength, cite
 from traindx.examples import decay
@@ -48,11 +49,11 @@ def check(run: Run) -> Iterator[Finding]:
     around = float(np.median(finite.values[max(0, worst - 5) : worst + 6]))
     value = float(finite.values[worst])
     says = (
-        f"{finite.origin.name} is {value:.4g} at {finite.when(worst)}, {value / around:.0f} times the "
-        f"points around it, and comes back at once"
+        f"{finite.origin.name} is {value:.4g} at {finite.when(worst)}, {value / around:.0f} times "
+        f"the points around it, and comes back at once"
     )
     yield Finding(
-        claim=f"{len(spikes)} isolated loss spike{'s' if len(spikes) > 1 else ''}, the run recovers",
+        claim=f"Isolated loss spikes ({len(spikes)}), the run recovers",
         strength=Strength.WEAK,
         evidence=(cite(finite, says, worst, value=value, around=around),),
         suggests={"outlier-batch": Strength.MODERATE, "missing-gradient-clipping": Strength.WEAK},
@@ -60,13 +61,13 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _spikes(values: Floats) -> Floats:
+def _spikes(values: Floats) -> NDArray[np.int64]:
     level = running_median(values, 11)
     residual = values - level
     height = residual / max(spread(residual), 1e-12)
     is_spike = (height > HEIGHT) & (values > FACTOR * np.abs(level))
     is_spike[-3:] = False  # what comes last may be the beginning of the end
-    return np.flatnonzero(is_spike)
+    return np.flatnonzero(is_spike).astype(np.int64)
 
 
 _SPIKY = decay(400)

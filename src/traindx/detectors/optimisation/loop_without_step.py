@@ -34,8 +34,8 @@ def check(run: Run) -> Iterator[Finding]:
     Call `optimizer.step()` after `backward()`.
 
     ## When it is wrong
-    A loop that uses gradients for something else (attacks, saliency, statistics) reads `.grad`; such
-    loops, and loops that hand the optimizer to a function out of sight, are left alone.
+    A loop that uses gradients for something else (attacks, saliency, statistics) reads `.grad`;
+    such loops, and loops that hand the optimizer to a function out of sight, are left alone.
     """
     for loop in training_loops(project_of(run)):
         cleared = _own_optimizer(loop)

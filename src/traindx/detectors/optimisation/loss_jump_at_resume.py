@@ -21,12 +21,12 @@ def check(run: Run) -> Iterator[Finding]:
     """The loss jumps up where the run was resumed.
 
     ## What it detects
-    A place where the step counter goes back or the log says that a checkpoint was loaded, and a loss
-    that is clearly higher after it than before.
+    A place where the step counter goes back or the log says that a checkpoint was loaded, and a
+    loss that is clearly higher after it than before.
 
     ## Why it matters
-    Weights alone do not continue a run: without the optimizer's moments, the scheduler's position and
-    the scaler's state the first steps undo part of the progress.
+    Weights alone do not continue a run: without the optimizer's moments, the scheduler's position
+    and the scaler's state the first steps undo part of the progress.
 
     ## What to do
     Save and load the optimizer, scheduler, scaler, step and random state with the weights.

@@ -8,9 +8,9 @@ import numpy as np
 
 from traindx.evidence import Evidence, Finding, Strength, cite, cite_event, cite_setting
 from traindx.examples import decay, join
-from traindx.model import Event, Run, Series, as_number, make_run
+from traindx.model import Event, Floats, Run, Series, as_number, make_run
 from traindx.registry import detector
-from traindx.stats import Floats, rank_z, running_median, wander
+from traindx.stats import divergence, rank_z, running_median, wander
 
 SURE = 6.0  # in units of the noise between levels
 NOTABLE = 0.05  # of the loss before the step
@@ -45,16 +45,24 @@ def check(run: Run) -> Iterator[Finding]:
         if step is None:
             continue
         before, after = step
-        says = f"{finite.origin.name} stepped from {before:.4g} to {after:.4g} at {finite.when(boundary)}"
+        goes_on = _goes_on(loss)
+        where = finite.when(boundary)
+        says = f"{finite.origin.name} stepped from {before:.4g} to {after:.4g} at {where}"
         yield Finding(
-            claim=f"The loss steps up where the training data changes, at {finite.when(boundary)}",
-            strength=Strength.MODERATE,
+            claim=f"The loss steps up where the training data changes, at {where}",
+            strength=Strength.MODERATE if goes_on else Strength.WEAK,
             evidence=(cite(finite, says, boundary, before=before, after=after), evidence),
             suggests={"data-distribution-change": Strength.STRONG},
-            is_symptom=True,
+            is_symptom=goes_on,
             onset=float(finite.steps[boundary]),
         )
         return
+
+
+def _goes_on(loss: Series) -> bool:
+    """Tell whether training goes on; where it does not, the divergence is the symptom."""
+    found = divergence(loss.finite().values)
+    return bool(loss.is_finite[-1]) and (found is None or found.is_recovering)
 
 
 def _boundaries(run: Run, loss: Series) -> Iterator[tuple[int, Evidence]]:

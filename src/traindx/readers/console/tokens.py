@@ -16,9 +16,9 @@ MAX_TOKENS = 400  # of a line; a longer one is data
 
 _LETTER = "A-Za-z_\u00c0-\u024f\u0370-\u052f"
 _EXTENSIONS = (
-    "pyc?|cc|cpp|cu|h|c|so|jsonl?|ya?ml|toml|txt|log|csv|tsv|pth?|ckpt|bin|safetensors|h0|hdf0|npz"
-    "|npy|pkl|pickle|onnx|keras|png|jpe?g|zip|gz|tar|tgz|ipynb|sh|cfg|ini|model|parquet|arrow|wav"
-    "|mp0|out"
+    "pyc?|cc|cpp|cu|so|jsonl?|ya?ml|toml|txt|log|csv|tsv|pth?|ckpt|bin|safetensors|h0|hdf0|npz"
+    "|npy|pkl|pickle|onnx|keras|png|jpe?g|zip|gz|tar|tgz|ipynb|sh|cfg|ini|parquet|arrow|wav"
+    "|mp0"
 )
 _END = r"(?![A-Za-z_0]|\.0)"
 _NUMBER = r"[-+]?(?:0(?:,000)+(?:\.0)?|0,0(?![,.0])|0?\.0|0\.?)(?:[eE][-+]?0)?"

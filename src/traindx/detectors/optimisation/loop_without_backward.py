@@ -1,0 +1,123 @@
+"""A training loop that steps without a backward pass."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength, cite_source
+from traindx.model import Run, make_run
+from traindx.registry import detector
+from traindx.source import project_of
+from traindx.source.acts import Act, Do
+from traindx.source.loops import TrainingLoop, training_loops
+from traindx.source.module import key_of
+from traindx.source.patches import diff, inserting_before
+from traindx.source.values import Kind
+
+
+@detector(needs=("source",), suggests=("missing-backward",))
+def check(run: Run) -> Iterator[Finding]:
+    """A training loop computes a loss and steps its optimizer, with no backward pass.
+
+    ## What it detects
+    A loop with a loss and the step of a known optimizer in which nothing computes gradients: no
+    `backward`, no `autograd.grad`, no closure, no call that is handed the loss.
+
+    ## Why it matters
+    The step finds no gradients and does nothing. The loss only shakes with the batches.
+
+    ## What to do
+    Call `loss.backward()` before the step.
+
+    ## When it is wrong
+    A framework call that takes the loss and runs backward inside is out of sight; such loops are
+    left alone.
+    """
+    for loop in training_loops(project_of(run)):
+        if loop.does(Do.BACKWARD, Do.GRAD, Do.MANUAL_UPDATE, Do.SCALER_STEP):
+            continue
+        step = _known_step(loop)
+        loss = _named_loss(loop)
+        if step is None or loss is None or _is_handed_on(loop, loss[1]):
+            continue
+        act, name = loss
+        yield Finding(
+            claim=f"The training loop steps the optimizer but never calls {name}.backward()",
+            strength=Strength.STRONG,
+            evidence=(
+                cite_source(act.module.path, act.line, "the loss is computed here"),
+                cite_source(step.module.path, step.line, "and the optimizer steps here"),
+            ),
+            shows="missing-backward",
+            is_symptom=True,
+            location=step.location,
+            patch=_patch(step, name),
+        )
+
+
+def _known_step(loop: TrainingLoop) -> Act | None:
+    for act in loop.does(Do.STEP):
+        has_closure = isinstance(act.node, ast.Call) and bool(act.node.args or act.node.keywords)
+        if act.value.kind is Kind.OPTIMIZER and act.value.is_certain and not has_closure:
+            return act
+    return None
+
+
+def _named_loss(loop: TrainingLoop) -> tuple[Act, str] | None:
+    """The loss and the name it is kept under, outside of evaluation."""
+    for act in loop.does(Do.LOSS):
+        statement = act.statement
+        evaluates = any("no_grad" in c or "inference_mode" in c for c in act.contexts)
+        if evaluates or not isinstance(statement, ast.Assign):
+            continue
+        name = key_of(statement.targets[0])
+        if name is not None:
+            return act, name
+    return None
+
+
+def _is_handed_on(loop: TrainingLoop, loss: str) -> bool:
+    harmless = {"print", "float", "str", "format", "append", "log", "item", "isnan", "isfinite"}
+    for node in ast.walk(loop.node):
+        if isinstance(node, ast.Call) and any(key_of(a) == loss for a in node.args):
+            name = (key_of(node.func) or "").rsplit(".", 1)[-1]
+            if name not in harmless:
+                return True
+    return False
+
+
+def _patch(step: Act, loss: str) -> str | None:
+    if step.statement is None:
+        return None
+    edit = inserting_before(step.module, step.statement, f"{loss}.backward()")
+    return diff(step.module, edit)
+
+
+_LOOP = """
+import torch
+from torch import nn
+
+criterion = nn.CrossEntropyLoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for data, target in train_loader:
+    optimizer.zero_grad()
+    loss = criterion(model(data), target)
+{more}
+    optimizer.step()
+"""
+
+
+def _loop(more: str) -> Run:
+    return make_run(sources={"train.py": _LOOP.format(more=f"    {more}")})
+
+
+FIRES = {"no backward": _loop("print(loss.item())")}
+
+SILENT = {
+    "a right loop": _loop("loss.backward()"),
+    "near miss: a framework runs it": _loop("engine.run(loss)"),
+    "near miss: gradients by autograd.grad": _loop(
+        "grads = torch.autograd.grad(loss, list(model.parameters()))"
+    ),
+}

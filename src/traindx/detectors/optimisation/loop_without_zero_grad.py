@@ -1,0 +1,138 @@
+"""A training loop that never clears its gradients."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength, cite_source
+from traindx.model import Run, make_run
+from traindx.registry import detector
+from traindx.source import project_of
+from traindx.source.acts import Act, Do
+from traindx.source.loops import TrainingLoop, training_loops
+from traindx.source.patches import diff, inserting_before
+from traindx.source.values import Kind
+
+
+@detector(needs=("source",), suggests=("missing-zero-grad",))
+def check(run: Run) -> Iterator[Finding]:
+    """A training loop steps its optimizer on gradients that pile up from batch to batch.
+
+    ## What it detects
+    A loop in which `backward` and the step of a known optimizer run for every batch and no call
+    clears the gradients there: not at all, or only once per epoch.
+
+    ## Why it matters
+    PyTorch adds to `.grad`. Every step then follows the sum of all batches so far: the effective
+    learning rate grows with every step, and training becomes noisy or diverges.
+
+    ## What to do
+    Call `optimizer.zero_grad()` once per step, before `backward()` or after `step()`.
+
+    ## When it is wrong
+    Accumulation on purpose clears the gradients after every few batches; an optimizer that is made
+    anew for every batch starts clean. Both are left alone, as is a step with a closure.
+    """
+    for loop in training_loops(project_of(run)):
+        step = _plain_step(loop)
+        backward = loop.first(Do.BACKWARD)
+        if step is None or backward is None or loop.does(Do.GRAD, Do.MANUAL_UPDATE):
+            continue
+        inner = step.loops
+        if backward.loops != inner or _clears_in(loop, inner) or _is_out_of_sight(loop, step):
+            continue
+        cleared = loop.first(Do.ZERO_GRAD)
+        how = "only outside the loop over batches" if cleared else "nowhere in the loop"
+        evidence = [
+            cite_source(step.module.path, step.line, f"{step.target}.step() runs per batch")
+        ]
+        if cleared:
+            evidence.append(cite_source(cleared.module.path, cleared.line, "cleared only here"))
+        yield Finding(
+            claim=f"Gradients pile up: {step.target}.zero_grad() is called {how}",
+            strength=Strength.STRONG,
+            evidence=tuple(evidence),
+            shows="missing-zero-grad",
+            is_symptom=True,
+            location=backward.location,
+            patch=_patch(backward, step.target),
+        )
+
+
+def _plain_step(loop: TrainingLoop) -> Act | None:
+    """The unconditional step of an optimizer that we saw being made, without a closure."""
+    for act in loop.does(Do.STEP):
+        is_known = act.value.kind is Kind.OPTIMIZER and act.value.is_certain
+        has_closure = isinstance(act.node, ast.Call) and bool(act.node.args or act.node.keywords)
+        if is_known and not act.guards and not has_closure:
+            return act
+    return None
+
+
+def _clears_in(loop: TrainingLoop, inner: tuple[ast.AST, ...]) -> bool:
+    return any(len(a.loops) >= len(inner) for a in loop.does(Do.ZERO_GRAD))
+
+
+def _is_out_of_sight(loop: TrainingLoop, step: Act) -> bool:
+    """Tell whether something we cannot see may clear: the optimizer is made or passed on inside."""
+    made = step.value.call
+    inner = step.loops[-1]
+    if made is not None and any(node is made for node in ast.walk(inner)):
+        return True
+    for node in ast.walk(inner):
+        if isinstance(node, ast.Call):
+            given = {ast.unparse(a) for a in [*node.args, *(k.value for k in node.keywords)]}
+            if step.target in given:
+                return True
+    return False
+
+
+def _patch(backward: Act, optimizer: str) -> str | None:
+    statement = backward.statement
+    if statement is None:
+        return None
+    edit = inserting_before(backward.module, statement, f"{optimizer}.zero_grad()")
+    return diff(backward.module, edit)
+
+
+_LOOP = """
+import torch
+from torch import nn
+
+model = nn.Linear(784, 10)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+for epoch in range(10):
+{per_epoch}
+    for i, (data, target) in enumerate(train_loader):
+        loss = nn.functional.cross_entropy(model(data), target)
+        loss.backward()
+{per_batch}
+"""
+
+
+def _loop(per_batch: str, per_epoch: str = "    model.train()") -> Run:
+    return make_run(sources={"train.py": _LOOP.format(per_batch=per_batch, per_epoch=per_epoch)})
+
+
+_STEP = "        optimizer.step()"
+_ACCUMULATED = """
+        if (i + 1) % 4 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+"""
+
+FIRES = {
+    "never cleared": _loop(_STEP),
+    "cleared once per epoch": _loop(_STEP, "    optimizer.zero_grad()"),
+}
+
+SILENT = {
+    "cleared after the step": _loop(_STEP + "\n        optimizer.zero_grad(set_to_none=True)"),
+    "cleared through the model": _loop(_STEP + "\n        model.zero_grad()"),
+    "near miss: accumulation on purpose": _loop(_ACCUMULATED),
+    "near miss: cleared by hand": _loop(
+        _STEP + "\n        for p in model.parameters():\n            p.grad = None"
+    ),
+}

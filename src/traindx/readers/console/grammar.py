@@ -1,0 +1,359 @@
+"""Learning what a kind of line means, from its text with the digits masked."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from traindx.names import HIGHER_IS_BETTER, canonical, kind_of
+from traindx.readers.console.lines import classify
+from traindx.readers.console.marks import Marks, find_average_precision, strip_marks
+from traindx.readers.console.numbers import Number
+from traindx.readers.console.plan import DIGIT, NOTHING, Field, Plan
+from traindx.readers.console.tokens import Digits, Token, tokenize
+from traindx.readers.console.vocabulary import (
+    FILLERS,
+    IDENTIFIERS,
+    PHASE_WORDS,
+    counts,
+    glued_counter,
+    is_known,
+    is_plain_error,
+    measures,
+    pick_name,
+    step_rank,
+    translate,
+)
+
+MAX_LENGTH = 8192  # of a line; what comes after it is not searched
+MAX_TEMPLATE = 160
+_VALUE = re.compile(r"0|(?i:nan|inf)")
+_STRONG = frozenset({":", "=", ":=", "=>", "->", "→", "==", "≈", "~", "：", "＝", ":≈", "::"})
+_WRAPPING = str.maketrans("", "", " \t\"'[]({)}\x02`*<\\$")
+_UNIT_WORDS = frozenset({"s", "ms", "sec", "secs", "seconds", "min", "mins", "gb", "mb", "h", "it"})
+_RATIO = re.compile(r"\s*/\s*$")
+_BRACKETED_RATIO = re.compile(r"\s*\[\s*0\s*/")
+_NEXT_BRACKET = re.compile(r"\s*\]\s*\[\s*0")
+
+
+@dataclass(slots=True)
+class _Found:
+    """A field before it is known whether the line is one that reports."""
+
+    field: Field
+    is_known: bool
+
+
+@dataclass(slots=True)
+class _Walk:
+    """A walk over the tokens of a line from left to right."""
+
+    marks: Marks
+    digits: Digits
+    tokens: list[Token]
+    said: list[Token] = field(default_factory=list)  # the phrase before the next number
+    subject: str = ""  # a metric that was named and has no value yet
+    phase: str | None = None
+    phases: set[str] = field(default_factory=set)
+    found: list[_Found] = field(default_factory=list)
+    steps: list[tuple[int, Number, Number | None]] = field(default_factory=list)
+    epoch: Number | None = None
+    loose: int = 0  # numbers that nothing names
+
+    def run(self) -> None:
+        """Give every number its meaning."""
+        i = 0
+        end = 0
+        while i < len(self.tokens):
+            token = self.tokens[i]
+            gap = self.marks.text[end : token.start]
+            if token.kind == "special" and not self._is_value(gap):
+                token = Token("word", token.start, token.end, token.text)
+            if token.kind == "word":
+                self._hear(token, gap, end)
+            elif token.kind == "noise":
+                self._break()
+            else:
+                over = self._over(i)
+                self._place(token, over, gap)
+                i += 0 if over is None else over[1]
+                token = token if over is None else over[0]
+                self.said = []
+            end = token.end
+            i += 1
+        self._break()
+
+    def _is_value(self, gap: str) -> bool:
+        """Tell ``loss nan`` from ``number of nan iterations``."""
+        bound = gap.translate(_WRAPPING)
+        return bound in _STRONG or (
+            bound == "" and bool(self.said) and measures(self.said[-1].text)
+        )
+
+    def _hear(self, token: Token, gap: str, end: int) -> None:
+        counter = glued_counter(token.text)
+        if counter is not None:
+            self._break()
+            kind, at = counter
+            number = Number((self.digits.index(token.start + at),))
+            self._count(kind, number, None, 2)
+            return
+        lowered = token.text.lower()
+        if not self.said and gap in {"", " "} and end and lowered in _UNIT_WORDS:
+            return
+        if self.said and gap.strip("\x02") not in {" ", ""}:
+            self._break()
+        if lowered in PHASE_WORDS:
+            self.phase = PHASE_WORDS[lowered]
+            self.phases.add(self.phase)
+        self.said.append(token)
+
+    def _break(self) -> None:
+        if self.said:
+            name = pick_name(self._words(), is_bound=True)
+            if name and measures(name):
+                self.subject = name
+        self.said = []
+
+    def _words(self) -> list[str]:
+        return [w for t in self.said for w in translate(t.text).split()]
+
+    def _over(self, i: int) -> tuple[Token, int] | None:
+        """Return what the number is a part of, as in ``3/10`` and ``3 of 10``, and its distance."""
+        text, tokens = self.marks.text, self.tokens
+        if i + 1 < len(tokens) and tokens[i + 1].kind == "number":
+            is_ratio = _RATIO.match(text[tokens[i].end : tokens[i + 1].start])
+            return (tokens[i + 1], 1) if is_ratio and not tokens[i].unit else None
+        if i + 2 < len(tokens) and tokens[i + 1].text.lower() in {"of", "out"}:
+            after = tokens[i + 2]
+            is_near = text[tokens[i].end : after.start].lower() in {" of ", " out of "}
+            return (after, 2) if after.kind == "number" and is_near else None
+        return None
+
+    def _place(self, token: Token, over: tuple[Token, int] | None, gap: str) -> None:
+        value, total = token.value, over[0].value if over else None
+        if value is None:
+            return
+        said = self._words()
+        while said and said[-1].lower() in PHASE_WORDS and len(said) > 1 and "\x02" in gap:
+            said = said[:-1]
+        bound = gap.translate(_WRAPPING)
+        if self._place_counter(token, over, gap, said, bound):
+            return
+        before = len(self.found)
+        if bound in _STRONG or (bound.startswith(":") and len(bound) < 3):
+            self._measure(token, total, pick_name(said, is_bound=True), True)
+        elif bound in {"|", "│", "┃"} and self._is_cell():
+            self._measure(token, total, " ".join(said[-4:]), True)
+        elif bound in {"", "-", "#"} and said and "(" not in gap:
+            self._measure(token, total, pick_name(said, is_bound=False), False)
+        if len(self.found) == before:
+            self.loose += 1
+            self._break()
+
+    def _place_counter(
+        self, token: Token, over: tuple[Token, int] | None, gap: str, said: list[str], bound: str
+    ) -> bool:
+        value, total = token.value, over[0].value if over else None
+        is_whole = value is not None and value.is_integer and not value.is_negative
+        if value is None or token.unit or (over and over[0].unit) or value.special is not None:
+            return False
+        kind = counts(said, has_total=over is not None)
+        if kind and (bound in _STRONG or bound in {"", "#", "-", "|", "│", "┃"}):
+            if kind == "step" and not is_whole:
+                return False
+            self._count(kind, value, total, step_rank(said))
+            return True
+        after = self.marks.text[over[0].end if over else token.end :]
+        only_phase = len(said) == 1 and said[0].lower() in PHASE_WORDS
+        if only_phase and is_whole and over is None and _BRACKETED_RATIO.match(after):
+            self._count("epoch", value, None, 2)  # timm: "Train: 3 [ 50/1251"
+            return True
+        if over is None or not is_whole or total is None or not total.is_integer:
+            return False
+        if said and not only_phase and "[" not in gap:
+            return False
+        if said and measures(" ".join(said)):
+            return False
+        is_first = "[" in gap and self.epoch is None and _NEXT_BRACKET.match(after)
+        self._count("epoch" if is_first else "step", value, total, 1)
+        return True
+
+    def _count(self, kind: str, value: Number, total: Number | None, rank: int) -> None:
+        if kind == "epoch":
+            if self.epoch is None or self.epoch.fraction is not None:
+                self.epoch = value
+        else:
+            self.steps.append((rank, value, total))
+
+    def _is_cell(self) -> bool:
+        """Tell whether the phrase is a cell of its own: a bar or nothing stands before it."""
+        before = self.marks.text[: self.said[0].start].rstrip() if self.said else "?"
+        return not before or before[-1] in "|│┃"
+
+    def _measure(self, token: Token, total: Number | None, name: str, is_bound: bool) -> None:
+        text = self._named(name, is_bound)
+        lowered = text.lower()
+        if not text or lowered in IDENTIFIERS or lowered.rsplit(" ", 1)[-1] in IDENTIFIERS:
+            return
+        known = is_known(text)
+        if not is_bound and not (known or self._is_delimited(token)):
+            return
+        if is_plain_error(text) and (not is_bound or not token.unit) and token.value is not None:
+            if token.value.is_integer or not is_bound:
+                return
+        kind = kind_of(canonical(text))
+        is_share = kind in HIGHER_IS_BETTER and token.value is not None and token.value.is_integer
+        over = total if is_share and total is not None and total.is_integer else None
+        if token.value is None:
+            return
+        start, end = (self.said[0].start, self.said[-1].end) if self.said else (0, 0)
+        runs = self.digits.within(start, end) if "0" in text else ()
+        if len(runs) != text.count("0"):
+            runs = self._runs_of(text)
+        made = Field(text.replace("0", DIGIT), token.value, self.phase, over, runs)
+        self.found.append(_Found(made, known))
+        self.subject = ""
+
+    def _named(self, name: str, is_bound: bool) -> str:
+        """Return the name of a value; a bare phase or nothing takes the subject of the line."""
+        if self.subject and (not name or name.lower() in PHASE_WORDS):
+            return self.subject if is_bound or name else ""
+        if self.subject and is_bound and not is_known(name):
+            rest = {w.lower() for w in name.split()}
+            if rest & set(PHASE_WORDS) or rest <= FILLERS:
+                return self.subject
+        return "" if name.lower() in PHASE_WORDS else name
+
+    def _runs_of(self, name: str) -> tuple[int, ...]:
+        """Return the digits of a name, word by word, nearest to the number first."""
+        runs: list[int] = []
+        wanted = [w for w in name.split() if "0" in w]
+        for token in reversed(self.tokens):
+            if wanted and token.kind == "word" and token.text == wanted[-1]:
+                runs = [*self.digits.within(token.start, token.end), *runs]
+                wanted.pop()
+        return tuple(runs)
+
+    def _is_delimited(self, token: Token) -> bool:
+        """Tell whether name and number fill the space between two bars or commas."""
+        if not self.said or len(self.said) > 2:
+            return False
+        before = self.marks.text[: self.said[0].start].rstrip()
+        after = self.marks.text[token.end :].lstrip()
+        return before[-1:] in {"|", ","} and (not after or after[0] in "|,")
+
+
+def learn(masked: bytes) -> Plan:
+    """Return what a kind of line means."""
+    text = masked[:MAX_LENGTH].decode("utf-8", errors="replace")
+    marked = classify(text)
+    if _VALUE.search(text) is None:
+        return marked
+    digits = Digits(text)
+    if (precision := find_average_precision(text)) is not None:
+        return _average_precision(precision, digits)
+    marks = strip_marks(text, digits)
+    walk = _Walk(marks, digits, tokenize(marks.text, digits))
+    walk.run()
+    return _plan(walk, marked)
+
+
+def _plan(walk: _Walk, marked: Plan) -> Plan:
+    marks = walk.marks
+    epoch = walk.epoch or marks.epoch
+    steps = sorted(walk.steps, key=lambda s: -s[0])
+    step, total = (steps[0][1], steps[0][2]) if steps else (None, None)
+    if marks.step is not None and (not steps or steps[0][0] < 4):
+        if marks.counts_epochs and epoch is None:
+            epoch = marks.step
+        else:
+            step, total = marks.step, marks.total
+    reports = step is not None or epoch is not None or any(f.is_known for f in walk.found)
+    fields = tuple(f.field for f in walk.found) if reports else ()
+    cells = 0
+    if not walk.found and walk.epoch is None:
+        fields, cells, step, total = _row(walk, step, total)
+    is_label = False
+    rank = marks.rank
+    if marks.label is not None:
+        is_label = step is None and epoch is None and bool(fields)
+        step, rank = (marks.label, rank) if is_label else (step, marks.label)
+    if not fields and step is None and epoch is None:
+        return marked
+    has_own = "e" * (epoch is not None) + "s" * (step is not None) + "l" * is_label
+    return Plan(
+        template=f"{has_own} {cells} {_template(walk)}",
+        fields=fields,
+        step=step,
+        total=total,
+        epoch=epoch,
+        rank=rank,
+        is_label=is_label,
+        is_bar=marks.is_bar,
+        sets_clock=not walk.phases or "train" in walk.phases,
+        cells=cells,
+        heading=_announced(marked, epoch) if not fields else None,
+        is_header=marked.is_header,
+        is_notable=marked.is_notable,
+        is_error=marked.is_error,
+        is_setting=marked.is_setting,
+    )
+
+
+def _announced(marked: Plan, epoch: Number | None) -> str | None:
+    """Return the phase that the line announces; a new epoch ends the one before."""
+    return "" if marked.heading is None and epoch is not None else marked.heading
+
+
+def _template(walk: _Walk) -> str:
+    said = " ".join(t.text for t in walk.tokens if t.kind == "word")
+    return said.lower()[:MAX_TEMPLATE]
+
+
+def _row(
+    walk: _Walk, step: Number | None, total: Number | None
+) -> tuple[tuple[Field, ...], int, Number | None, Number | None]:
+    """Read a line of nothing but numbers as a row of a table; its header will name the cells."""
+    tokens = [t for t in walk.tokens if t.kind != "special" or t.value is not None]
+    cells: list[Field] = []
+    count = 0
+    skip = False
+    for i, token in enumerate(tokens):
+        if skip:
+            skip = False
+            continue
+        gap = walk.marks.text[tokens[i - 1].end if i else 0 : token.start]
+        if gap.translate(_WRAPPING).strip("|│┃,:\u2503") or (i and not gap):
+            return (), 0, step, total
+        if token.kind == "word":
+            if count or token.text.lower() != "all":
+                return (), 0, step, total
+        elif token.value is not None:
+            over = walk._over(i)
+            skip = over is not None
+            cells.append(Field(f"#{count}", token.value))
+        else:
+            return (), 0, step, total
+        count += 1
+    if len(cells) < 3:
+        return (), 0, step, total
+    marks = walk.marks
+    return tuple(cells), count, marks.step, marks.total
+
+
+def _average_precision(match: re.Match[str], digits: Digits) -> Plan:
+    """Read a line of the COCO evaluation, such as the mean AP over all overlaps."""
+    kind, overlap, area, _, value = match.groups()
+    number = digits.number(value, match.start(5))
+    if number is None:
+        return NOTHING
+    name = f"{'AP' if kind == 'Precision' else 'recall'}@{overlap}"
+    runs = digits.within(match.start(2), match.end(2))
+    if area != "all":
+        name += f" {area}"
+    if kind == "Recall":
+        name += " top 0"
+        runs += digits.within(match.start(4), match.end(4))
+    made = Field(name.replace("0", DIGIT), number, "val", None, runs)
+    return Plan(template=f"coco {kind} {area}", fields=(made,), sets_clock=False)

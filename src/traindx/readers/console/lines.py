@@ -1,0 +1,63 @@
+"""What a line is apart from its metrics: an event, an error, a heading, the header of a table."""
+
+from __future__ import annotations
+
+import re
+
+from traindx.readers.console.happenings import NOTABLE
+from traindx.readers.console.plan import NOTHING, Plan
+from traindx.readers.console.vocabulary import PHASE_WORDS, is_known
+
+_ERROR = re.compile(
+    r"Traceback \(most|\w(?:Error|Exception|Interrupt|Exit)\b|Fatal Python|[Ss]egmentation fault"
+    r"|core dumped|terminate called|CUDA error|\bKilled\b|Aborted|Out of memory|out of memory"
+    r"|^\w*(?:Error|Exception)\b|ChildFailed|exitcode|Signal 0|Bus error|Illegal instruction"
+    r"|what\(\):|Assertion|assert|Unsupported|Graph break"
+)
+_RULER = re.compile(r"[\s|+*_=─━┃│┏┓┗┛┡┩╇└┘├┤┴┬┼-]{4,}$")
+_WORDS = re.compile(r"[^\W\d_][\w-]*")
+_CELLS = re.compile(r"\s{2,}|\t|\s*[|│┃]\s*")
+_SECTION = re.compile(r"^\|\s*([\w-]+)/\s*\|\s*\|\s*$")
+_ALNUM = re.compile(r"[^\W_]")
+
+
+def classify(text: str) -> Plan:
+    """Return a plan without numbers for a line: what the line itself says."""
+    stripped = text.strip()
+    if not stripped:
+        return NOTHING
+    if _ALNUM.search(stripped) is None:
+        return Plan(is_ruler=True) if _RULER.match(stripped) else NOTHING
+    is_error = _ERROR.search(text) is not None
+    is_notable = NOTABLE.search(text) is not None
+    heading = _heading(stripped) if len(stripped) < 100 else None
+    is_header = len(stripped) < 1000 and _is_header(stripped)
+    if not (is_error or is_notable or heading is not None or is_header):
+        return NOTHING
+    return Plan(heading=heading, is_header=is_header, is_notable=is_notable, is_error=is_error)
+
+
+def _heading(text: str) -> str | None:
+    """Return the phase that a short line without numbers announces, "" if it ends one."""
+    section = _SECTION.match(text)
+    if section is not None:
+        return PHASE_WORDS.get(section[1].lower(), "")
+    said = _WORDS.findall(text)
+    if not 0 < len(said) <= 6:
+        return None
+    phases = [PHASE_WORDS[w.lower()] for w in said if w.lower() in PHASE_WORDS]
+    return phases[0] if phases else None
+
+
+def split_cells(text: str) -> list[str]:
+    """Return the cells of a line of a table, names cleaned of brackets and colons."""
+    return [c for cell in _CELLS.split(text) if (c := cell.strip(" ():|│┃"))]
+
+
+def _is_header(text: str) -> bool:
+    cells = split_cells(text)
+    if len(cells) < 3 or any(c[:1] in "0-+." for c in cells):
+        cells = text.split() if len(text.split()) >= 3 else []
+        if any(c[:1] in "0-+." for c in cells):
+            return False
+    return len(cells) >= 3 and sum(len(c) < 40 and is_known(c) for c in cells) >= 2

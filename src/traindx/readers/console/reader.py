@@ -1,0 +1,129 @@
+"""The reader of console logs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from traindx.assembly import resolve
+from traindx.errors import UnreadableArtifact
+from traindx.failures import parse_failures
+from traindx.model import Config, Event, Failure, Run
+from traindx.readers.console.blocks import MAX_LINE, Blocks
+from traindx.readers.console.grammar import learn
+from traindx.readers.console.notes import Notes
+from traindx.readers.console.numbers import MASK, collapse
+from traindx.readers.console.plan import DIGIT, Plan
+from traindx.readers.console.printed import settings_of
+from traindx.readers.console.scan import MAX_KINDS, Scan
+from traindx.readers.console.tables import tellings_of_tables
+from traindx.readers.console.timeline import (
+    Counting,
+    counting_of,
+    series_of,
+    tellings_of,
+    training_began,
+)
+from traindx.readers.console.tracks import MAX_TRACKS
+from traindx.readers.console.vocabulary import measures
+from traindx.readers.text import damage, decode, is_text
+from traindx.registry import reader
+
+PLAIN = 0.1  # for text that only may be a log
+SURE = 0.6  # no more than this: a table or a document of numbers belongs to its own reader
+SNIFFED = 1 << 16
+SNIFFED_LINES = 400
+
+
+def sniff(path: Path, head: bytes) -> float:
+    """Say how sure it is that a file is what a run printed."""
+    if not head.strip() or not is_text(head):
+        return 0.0
+    sample = decode(head[:SNIFFED]).encode("utf-8", errors="replace").replace(b"\r", b"\n")
+    lines = [line for line in sample.split(b"\n")[:SNIFFED_LINES] if line.strip()]
+    plans = [learn(collapse(line.translate(MASK))) for line in lines]
+    told = sum(_reports(plan) for plan in plans)
+    if b"Traceback (most recent call last)" in sample:
+        return SURE
+    if told == 0:
+        return PLAIN if any(b" " in line.strip() for line in lines) else PLAIN / 2
+    return 0.3 if told == 1 else SURE if told > 0.05 * len(lines) else 0.4
+
+
+def _reports(plan: Plan) -> bool:
+    """Tell whether a line reports on training."""
+    known = any(measures(f.name.replace(DIGIT, "0")) for f in plan.fields)
+    return known or (plan.epoch is not None and (plan.is_bar or plan.total is not None))
+
+
+@reader("console", sniff)
+def read(path: Path) -> Run:
+    """Read everything that a run printed: metrics, settings, events, errors."""
+    _refuse_unreadable(path)
+    scan = Scan(Blocks(path))
+    scan.run()
+    label = str(path)
+    tables = tellings_of_tables(scan.ledger, scan.notes)
+    told = tellings_of(scan.ledger) + tables
+    counting = counting_of(told)
+    series = resolve(series_of(told, counting, scan.notes, label))
+    artifact, events = damage(path, "console", _warnings(scan))
+    return Run(
+        name=path.stem,
+        series=series,
+        events=(*events, *_events(scan.notes, counting, label)),
+        failures=_failures(scan.notes, counting, label),
+        config=Config(settings_of(path, training_began(told))),
+        artifacts=(artifact,),
+    )
+
+
+def _refuse_unreadable(path: Path) -> None:
+    with path.open("rb") as file:
+        head = file.read(SNIFFED)
+    if not head.strip(b"\0 \t\r\n") and path.stat().st_size <= len(head):
+        raise UnreadableArtifact(str(path), "it is empty", "a log that the run wrote to")
+    if not is_text(head.replace(b"\0", b"")):
+        why = "it is binary"
+        raise UnreadableArtifact(str(path), why, "the text that the run printed, such as its log")
+
+
+def _warnings(scan: Scan) -> list[str]:
+    said = []
+    if scan.blocks.cut:
+        said.append(f"{scan.blocks.cut} lines longer than {MAX_LINE >> 10} kB were cut")
+    if scan.blocks.nulls:
+        said.append(f"{scan.blocks.nulls} null bytes were left out")
+    thinned = sum(t.seen > t.count for t in scan.ledger.tracks.values())
+    if thinned:
+        said.append(
+            f"{thinned} series were thinned to about {scan.ledger.limit} points each; extremes and"
+            " values that are not finite were kept"
+        )
+    if scan.unlearnt:
+        said.append(
+            f"{scan.unlearnt} lines were not searched: the log has more than {MAX_KINDS} kinds of"
+            " lines"
+        )
+    if scan.ledger.refused:
+        said.append(f"more than {MAX_TRACKS} different metrics; the rest was left out")
+    return said
+
+
+def _events(notes: Notes, counting: Counting, artifact: str) -> list[Event]:
+    events = []
+    for noted in notes.happenings:
+        step, epoch = counting.moment(noted.counters)
+        text = noted.text if noted.count == 1 else f"{noted.text} ({noted.count} times)"
+        locator = f"line {noted.place}"
+        events.append(Event(noted.kind, text, artifact, locator, step, epoch))
+    return events
+
+
+def _failures(notes: Notes, counting: Counting, artifact: str) -> tuple[Failure, ...]:
+    found: list[Failure] = []
+    for window in notes.windows:
+        step, _ = counting.moment(window.counters)
+        parsed = parse_failures("\n".join(window.lines), artifact, window.first)
+        found += [f if f.step is not None else replace(f, step=step) for f in parsed]
+    return tuple(found)

@@ -1,0 +1,98 @@
+"""Tables: a row of names, and rows of numbers under it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from traindx.model import Floats
+from traindx.readers.console.notes import Notes
+from traindx.readers.console.timeline import Telling
+from traindx.readers.console.tracks import (
+    EPOCH,
+    PLACE,
+    STEP,
+    STEP_EPOCH,
+    TOTAL,
+    VALUE,
+    Ledger,
+    Track,
+)
+from traindx.readers.console.vocabulary import IDENTIFIERS, counts
+
+_SHORT = {"p": "precision", "r": "recall", "box(p": "precision", "mask(p": "precision mask"}
+_CLEAN = re.compile(r"[^\w%/@.() -]")
+
+
+@dataclass(slots=True)
+class _Grid:
+    """The cells of the rows of one kind, each a track of its own."""
+
+    cells: int
+    tracks: dict[int, Track]
+
+
+def tellings_of_tables(ledger: Ledger, notes: Notes) -> list[Telling]:
+    """Return the columns of tables as what they are called in the header above them."""
+    grids: dict[tuple[str, int | None], _Grid] = {}
+    for told, track in ledger.tracks.items():
+        if track.plan.cells:
+            grid = grids.setdefault((told.template, told.rank), _Grid(track.plan.cells, {}))
+            # the first cell may be a word such as "all"
+            grid.tracks[int(told.name[1:])] = track
+    found: list[Telling] = []
+    for grid in grids.values():
+        for columns, start, end in _spans(notes, grid.cells):
+            found += _columns(grid, columns, start, end)
+    return found
+
+
+def _spans(notes: Notes, cells: int) -> Iterator[tuple[tuple[str, ...], float, float]]:
+    """Yield the headers of as many cells, and the lines for which they hold."""
+    fitting = [(p, c) for p, c in notes.headers if len(c) == cells]
+    for i, (place, columns) in enumerate(fitting):
+        end = fitting[i + 1][0] if i + 1 < len(fitting) else np.inf
+        yield columns, place, end
+
+
+def _columns(grid: _Grid, columns: tuple[str, ...], start: float, end: float) -> Iterator[Telling]:
+    counters: dict[str, Floats] = {}
+    parts: dict[int, Floats] = {}
+    for i, track in grid.tracks.items():
+        rows = track.rows()
+        under = rows[(rows[:, PLACE] > start) & (rows[:, PLACE] < end)]
+        kind = counts([columns[i]], has_total=True)
+        if kind is not None and kind not in counters:
+            counters[kind] = under
+        else:
+            parts[i] = under
+    is_evaluation = columns[0].lower() == "class"
+    for i, rows in parts.items():
+        name = _SHORT.get(columns[i].lower(), columns[i])
+        if not len(rows) or name.lower() in IDENTIFIERS:
+            continue
+        track = grid.tracks[i]
+        phase = "val" if is_evaluation else None
+        # the header may be printed again and again; its rows are one series
+        template = f"table {' '.join(columns)}"
+        told = replace(track.told, name=name, phase=phase, cell=-1, template=template)
+        counted = _counted(rows, counters)
+        has_step = track.plan.step is not None or "step" in counters
+        yield Telling(told, counted, has_step, "epoch" in counters, track.plan.is_bar, len(rows))
+
+
+def _counted(rows: Floats, counters: dict[str, Floats]) -> Floats:
+    rows = rows.copy()
+    for kind, of in counters.items():
+        _, at, where = np.intersect1d(rows[:, PLACE], of[:, PLACE], return_indices=True)
+        if kind == "epoch":
+            rows[:, EPOCH] = np.nan
+            rows[at, EPOCH] = of[where, VALUE]
+            rows[:, STEP_EPOCH] = rows[:, EPOCH]
+        else:
+            rows[:, STEP : TOTAL + 1] = np.nan
+            rows[at, STEP] = of[where, VALUE]
+    return rows

@@ -1,0 +1,235 @@
+"""Series out of tracks: global steps, phases from headings, one series per metric and kind of line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from traindx.model import Floats, Origin, Series
+from traindx.names import canonical, is_measured
+from traindx.readers.console.notes import Notes
+from traindx.readers.console.tracks import (
+    EPOCH,
+    PLACE,
+    STEP,
+    STEP_EPOCH,
+    TOTAL,
+    VALUE,
+    Ledger,
+    Told,
+    Track,
+)
+
+NEAR = 6  # lines under a heading, or after the last line that belongs to it
+RECURS = 3  # lines that an unknown name takes to be a series
+SHARED = 0.02  # of the points; two kinds of lines that share more of their steps are two series
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Telling:
+    """The points of one metric from one kind of line, with what its counters mean."""
+
+    told: Told
+    rows: Floats
+    has_step: bool
+    has_epoch: bool
+    is_bar: bool = False
+    seen: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """How the run counts: the number of its first epoch, and step counters that begin anew."""
+
+    first_epoch: float
+    totals: frozenset[float]
+
+    def steps(self, rows: Floats) -> Floats:
+        """Return steps that count on through the epochs."""
+        steps, totals, epochs = rows[:, STEP], rows[:, TOTAL], rows[:, STEP_EPOCH]
+        is_local = np.isin(totals, list(self.totals)) & np.isfinite(epochs)
+        passed = np.floor(epochs) - self.first_epoch
+        return np.where(is_local, steps + np.where(is_local, passed * totals, 0.0), steps)
+
+    def moment(self, counters: Floats) -> tuple[float | None, float | None]:
+        """Return step and epoch of a line, given step, total, the step's epoch, and the epoch."""
+        step, total, step_epoch, epoch = counters.tolist()
+        row = np.array([[0.0, 0.0, step, total, epoch, step_epoch]])
+        steps = float(self.steps(row)[0])
+        return (None if np.isnan(steps) else steps), (None if np.isnan(epoch) else epoch)
+
+
+def tellings_of(ledger: Ledger) -> list[Telling]:
+    """Return what each track tells, labels before the lines sorted out into steps and ranks."""
+    found: list[Telling] = []
+    for track in ledger.tracks.values():
+        if not track.told.name.startswith("#"):
+            found += _by_label(track, track.rows())
+    return found
+
+
+def _by_label(track: Track, rows: Floats) -> list[Telling]:
+    """A number before every line is a counter if it grows, and the rank of the writer if not."""
+    plan = track.plan
+    if not plan.is_label:
+        has_step, has_epoch = plan.step is not None, plan.epoch is not None
+        return [Telling(track.told, rows, has_step, has_epoch, plan.is_bar, track.seen)]
+    labels = rows[:, STEP]
+    if len(labels) > 1 and bool(np.all(np.diff(labels) > 0)):
+        return [Telling(track.told, rows, True, False, plan.is_bar, track.seen)]
+    found = []
+    for label in np.unique(labels):
+        told = replace(track.told, rank=int(label))
+        own = rows[labels == label].copy()
+        own[:, STEP] = np.nan
+        found.append(Telling(told, own, False, False, plan.is_bar, len(own)))
+    return found
+
+
+def counting_of(tellings: Iterable[Telling]) -> Counting:
+    """Learn how the run counts from all that it counted."""
+    first = 1.0
+    totals: set[float] = set()
+    for telling in tellings:
+        rows = telling.rows
+        if telling.has_epoch and bool(np.any(rows[:, EPOCH] == 0.0)):
+            first = 0.0
+        if not telling.has_step or len(rows) < 2:
+            continue
+        back = (np.diff(rows[:, STEP]) <= 0) & (np.diff(rows[:, STEP_EPOCH]) > 0)
+        again = np.flatnonzero(back) + 1
+        totals.update(rows[again, TOTAL][np.isfinite(rows[again, TOTAL])].tolist())
+        totals.update(rows[again - 1, TOTAL][np.isfinite(rows[again - 1, TOTAL])].tolist())
+    return Counting(first, frozenset(totals))
+
+
+def split_phases(telling: Telling, notes: Notes) -> Iterator[Telling]:
+    """Give points without a phase the one of the heading above them."""
+    rows = telling.rows
+    if telling.told.phase is not None or not notes.headings or not len(rows):
+        yield telling
+        return
+    places = np.array([p for p, _ in notes.headings])
+    phases = np.array([PHASE_CODES.get(h, 0) for _, h in notes.headings])
+    above = np.searchsorted(places, rows[:, PLACE], side="right") - 1
+    start = np.where(above >= 0, places[np.maximum(above, 0)], -np.inf)
+    before = np.append(-np.inf, rows[:-1, PLACE])
+    is_far = rows[:, PLACE] - np.maximum(start, before) > NEAR
+    is_new = np.append(True, np.diff(above) != 0)
+    far = np.cumsum(is_far)
+    at_new = np.maximum.accumulate(np.where(is_new, np.arange(len(rows)), 0))
+    is_under = (far - far[at_new] == 0) & ~is_far[at_new] & (above >= 0)
+    codes = np.where(is_under, phases[np.maximum(above, 0)], 0)
+    for code in np.unique(codes):
+        phase = next((p for p, c in PHASE_CODES.items() if c == code), None)
+        told = replace(telling.told, phase=phase)
+        yield replace(telling, told=told, rows=rows[codes == code])
+
+
+PHASE_CODES = {"val": 1, "test": 2}  # train is what a metric without a phase is anyway
+
+
+def training_began(tellings: Iterable[Telling]) -> float:
+    """Return the line of the first metric that came with a counter, or came again."""
+    first = np.inf
+    for telling in tellings:
+        is_result = is_measured(canonical(telling.told.name))
+        if (
+            len(telling.rows)
+            and is_result
+            and (telling.has_step or telling.has_epoch or telling.seen > 2)
+        ):
+            first = min(first, float(telling.rows[0, PLACE]))
+    return first
+
+
+def series_of(
+    tellings: Iterable[Telling], counting: Counting, notes: Notes, artifact: str
+) -> list[Series]:
+    """Return the series of a log; the same metric may come in several tellings."""
+    groups: dict[tuple[str, str, str], list[Telling]] = {}
+    for whole in tellings:
+        for telling in split_phases(whole, notes):
+            name = canonical(telling.told.name, telling.told.phase)
+            axis = _axis(telling, counting)
+            groups.setdefault(
+                (_ranked(name, telling.told.rank), axis, telling.told.name), []
+            ).append(telling)
+    made: list[Series] = []
+    for (name, axis, raw), group in groups.items():
+        for rows in _joined(group, axis, counting):
+            if len(rows) >= _least(name):
+                made.append(_series(name, axis, rows, Origin(artifact, raw), counting))
+    return made
+
+
+def _ranked(name: str, rank: int | None) -> str:
+    return name if not rank else f"ranks/{rank}/{name}"
+
+
+def _least(name: str) -> int:
+    """How many points make a series of a metric: a number that stands alone is none."""
+    bare = name.split("/", 2)[2] if name.startswith("ranks/") else name
+    if bare.startswith("other/"):
+        return RECURS
+    return 1 if is_measured(bare) and bare.split("/")[0] not in {"lr", "loss_scale"} else 2
+
+
+def _axis(telling: Telling, counting: Counting) -> str:
+    if telling.has_step:
+        return "step"
+    if telling.has_epoch:
+        return "epoch"
+    epochs = telling.rows[:, EPOCH]
+    if bool(np.all(np.isfinite(epochs))) and bool(np.all(np.diff(epochs) > 0)):
+        return "epoch"
+    steps = counting.steps(telling.rows)
+    if bool(np.all(np.isfinite(steps))) and bool(np.all(np.diff(steps) > 0)):
+        return "step"
+    return "point"
+
+
+def _joined(group: list[Telling], axis: str, counting: Counting) -> list[Floats]:
+    """Join kinds of lines that never speak of the same step; they are one series."""
+    joined: list[Floats] = []
+    for telling in sorted(group, key=lambda t: -len(t.rows)):
+        rows = _without_refreshes(telling.rows) if telling.is_bar else telling.rows
+        for i, other in enumerate(joined):
+            if not _overlap(other, rows, axis, counting):
+                both = np.concatenate([other, rows])
+                joined[i] = both[np.argsort(both[:, PLACE], kind="stable")]
+                break
+        else:
+            joined.append(rows)
+    return joined
+
+
+def _overlap(a: Floats, b: Floats, axis: str, counting: Counting) -> bool:
+    if axis == "point":
+        return False
+    ours, theirs = (
+        (counting.steps(a), counting.steps(b)) if axis == "step" else (a[:, EPOCH], b[:, EPOCH])
+    )
+    shared = int(np.isin(np.unique(theirs), ours).sum())
+    return shared > SHARED * len(b)
+
+
+def _without_refreshes(rows: Floats) -> Floats:
+    """Drop what a progress bar shows again while nothing has moved on."""
+    if len(rows) < 2:
+        return rows
+    told = np.nan_to_num(rows[:, [VALUE, STEP, EPOCH]], nan=-1.5, posinf=1e301, neginf=-1e301)
+    return rows[np.append(True, np.any(np.diff(told, axis=0) != 0, axis=1))]
+
+
+def _series(name: str, axis: str, rows: Floats, origin: Origin, counting: Counting) -> Series:
+    steps = np.arange(len(rows), dtype=np.float64)
+    if axis == "step":
+        steps = counting.steps(rows)
+    elif axis == "epoch":
+        steps = rows[:, EPOCH].copy()
+    epochs = rows[:, EPOCH] if bool(np.any(np.isfinite(rows[:, EPOCH]))) else np.empty(0)
+    places = np.floor(rows[:, PLACE]).astype(np.int64)
+    return Series(name, rows[:, VALUE].copy(), steps, origin, axis, epochs.copy(), places)

@@ -1,0 +1,1 @@
+"""TensorBoard event files, read without TensorBoard: framing, messages, points, settings."""

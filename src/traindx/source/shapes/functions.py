@@ -1,0 +1,356 @@
+"""Functions of torch and methods of tensors: what they make of shapes.
+
+A method is the function of its name with the tensor as first argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from traindx.source.shapes import products, reshaping, windows
+from traindx.source.shapes.sizes import Dim, is_dim, product
+from traindx.source.shapes.values import UNKNOWN, Shape, Tensor, Value
+from traindx.source.shapes.windows import Symbols
+
+Operation = Callable[["Arguments", Symbols], Value]
+
+ALIKE = frozenset(
+    """relu relu_ relu6 leaky_relu leaky_relu_ elu elu_ selu celu gelu silu mish tanh tanh_ sigmoid
+    sigmoid_ softmax log_softmax softplus softsign hardswish hardsigmoid hardtanh logsigmoid
+    dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout exp log log2 log10 log1p
+    expm1 sqrt rsqrt abs neg sin cos tan asin acos atan sinh cosh erf erfinv square sign floor ceil
+    round trunc frac reciprocal clamp clamp_ clamp_min clamp_max clip normalize contiguous clone
+    detach detach_ to float half double bfloat16 int long bool short cuda cpu type type_as
+    requires_grad_ zeros_like ones_like rand_like randn_like empty_like full_like masked_fill
+    masked_fill_ zero_ fill_ normal_ uniform_ cumsum cumprod flip roll tril triu nan_to_num
+    logit batch_norm instance_norm group_norm local_response_norm isnan isinf
+    logical_not bernoulli gumbel_softmax scatter scatter_ scatter_add scatter_add_ index_fill
+    index_copy index_add checkpoint_identity rms_norm prelu rrelu threshold softmin
+    bernoulli_ copy_ requires_grad data argsort fliplr flipud""".split()
+)
+BINARY = frozenset(
+    """add add_ sub sub_ mul mul_ div div_ true_divide maximum minimum pow fmod remainder eq ne lt
+    le gt ge logical_and logical_or logical_xor atan2 lerp multiply subtract divide addcmul addcdiv
+    rsub bitwise_and bitwise_or floor_divide""".split()
+)
+REDUCING = frozenset(
+    "mean sum amax amin argmax argmin prod std var logsumexp all any nanmean nansum".split()
+)
+SCALAR = frozenset(
+    """cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy kl_div
+    binary_cross_entropy_with_logits""".split()
+)
+CREATING = frozenset("zeros ones rand randn empty new_zeros new_ones new_empty".split())
+
+
+class Arguments:
+    """The arguments of a call, by position or name."""
+
+    def __init__(self, args: Sequence[Value], kwargs: Mapping[str, Value]) -> None:
+        self.args = args
+        self.kwargs = kwargs
+
+    def get(self, position: int, name: str, default: Value = None) -> Value:
+        if position < len(self.args):
+            return self.args[position]
+        if name == "dim" and "axis" in self.kwargs:
+            return self.kwargs["axis"]
+        return self.kwargs.get(name, default)
+
+    def tensor(self, position: int = 0, name: str = "input") -> Tensor:
+        value = self.get(position, name)
+        return value if isinstance(value, Tensor) else Tensor()
+
+    def rest(self, position: int, name: str) -> tuple[Value, ...]:
+        """Return `f(x, 1, 2)`, `f(x, (1, 2))` and `f(x, size=(1, 2))` alike."""
+        if position < len(self.args):
+            first = self.args[position]
+            return first if isinstance(first, tuple) else tuple(self.args[position:])
+        value = self.kwargs.get(name)
+        return value if isinstance(value, tuple) else () if value is None else (value,)
+
+
+def apply_function(
+    name: str, args: Sequence[Value], kwargs: Mapping[str, Value], symbols: Symbols
+) -> Value:
+    """Return what a function makes of its arguments; what is not known here is unknown."""
+    given = Arguments(args, kwargs)
+    operation = OPERATIONS.get(name)
+    if operation is not None:
+        return operation(given, symbols)
+    if name in ALIKE:
+        return Tensor(given.tensor().shape) if isinstance(given.get(0, "input"), Tensor) else UNKNOWN
+    if name in BINARY:
+        return _broadcast_all(given, symbols)
+    if name in REDUCING:
+        return _reduced(given.tensor(), given.get(1, "dim"), given.get(2, "keepdim"), symbols)
+    if name in SCALAR:
+        return Tensor(Shape(())) if given.kwargs.get("reduction", "mean") != "none" else Tensor()
+    if name in CREATING:
+        return _created(given, 1 if name.startswith("new_") else 0)
+    return UNKNOWN
+
+
+def _broadcast_all(given: Arguments, symbols: Symbols) -> Value:
+    result: Value = given.get(0, "input")
+    for other in given.args[1:]:
+        result = products.broadcast(result, other, symbols)
+    return result
+
+
+def _created(given: Arguments, start: int) -> Value:
+    sizes = given.rest(start, "size")
+    if not all(is_dim(s) for s in sizes):
+        return Tensor()
+    return Tensor(Shape(tuple(s for s in sizes if is_dim(s))))
+
+
+def _reduced(tensor: Tensor, dim: Value, keep: Value, symbols: Symbols) -> Value:
+    if dim is None:
+        return Tensor(Shape(()))
+    sizes = tensor.shape.sizes
+    dims = dim if isinstance(dim, tuple) else (dim,)
+    if keep not in (None, True, False) or not all(isinstance(d, int) for d in dims):
+        return Tensor()
+    if tensor.shape.is_open:
+        inside = all(isinstance(d, int) and -len(sizes) <= d < 0 for d in dims)
+        if not inside:
+            return Tensor()
+    places = {reshaping.position(d, len(sizes)) for d in dims}
+    if keep:
+        kept: tuple[Dim, ...] = tuple(1 if i in places else s for i, s in enumerate(sizes))
+    else:
+        kept = tuple(s for i, s in enumerate(sizes) if i not in places)
+    return Tensor(Shape(kept, tensor.shape.is_open))
+
+
+def _extreme(given: Arguments, symbols: Symbols) -> Value:
+    """Max and min: of all, of two tensors, or along a dimension with the indices."""
+    second = given.get(1, "dim")
+    if isinstance(second, Tensor) or isinstance(given.kwargs.get("other"), Tensor):
+        return _broadcast_all(given, symbols)
+    found = _reduced(given.tensor(), second, given.get(2, "keepdim"), symbols)
+    return found if second is None else (found, found)
+
+
+def _norm(given: Arguments, symbols: Symbols) -> Value:
+    return _reduced(given.tensor(), given.get(2, "dim"), given.get(3, "keepdim"), symbols)
+
+
+def _spread(given: Arguments, symbols: Symbols) -> Value:
+    """Std and var: the dimension may be the first argument after the tensor, or a flag."""
+    first = given.get(1, "dim")
+    if isinstance(first, bool):
+        return Tensor()
+    return _reduced(given.tensor(), first, given.kwargs.get("keepdim"), symbols)
+
+
+def _topk(given: Arguments, symbols: Symbols) -> Value:
+    tensor, count, dim = given.tensor(), given.get(1, "k"), given.get(2, "dim", -1)
+    at = None if tensor.shape.is_open else reshaping.position(dim, len(tensor.shape.sizes))
+    if at is None or not is_dim(count):
+        return (Tensor(), Tensor())
+    found = reshaping.with_size(tensor, at, count)
+    return (found, found)
+
+
+def _arange(given: Arguments, symbols: Symbols) -> Value:
+    numbers = given.args
+    if len(numbers) == 1 and is_dim(numbers[0]):
+        return Tensor(Shape((numbers[0],)))
+    if len(numbers) == 2 and is_dim(numbers[0]) and is_dim(numbers[1]):
+        return Tensor(Shape((numbers[1] - numbers[0],)))
+    if len(numbers) == 3 and all(isinstance(n, int) and n for n in numbers[1:]):
+        start, stop, step = (n if isinstance(n, int) else 0 for n in numbers)
+        return Tensor(Shape((len(range(start, stop, step)),)))
+    return Tensor(Shape((symbols.new(),)))
+
+
+def _full(given: Arguments, symbols: Symbols) -> Value:
+    sizes = given.get(0, "size")
+    whole = isinstance(sizes, tuple) and all(is_dim(s) for s in sizes)
+    return Tensor(Shape(tuple(sizes))) if whole else Tensor()  # type: ignore[arg-type]
+
+
+def _randint(given: Arguments, symbols: Symbols) -> Value:
+    sizes = given.kwargs.get("size", given.args[-1] if given.args else None)
+    return _full(Arguments((sizes,), {}), symbols)
+
+
+def _linear(given: Arguments, symbols: Symbols) -> Value:
+    """F.linear: the weight is (out, in)."""
+    tensor, weight = given.tensor(), given.tensor(1, "weight")
+    if len(weight.shape.sizes) != 2 or weight.shape.is_open:
+        return Tensor()
+    turned = Tensor(Shape(weight.shape.sizes[::-1]))
+    if tensor.shape.is_open:
+        return Tensor(Shape((weight.shape.sizes[0],), True))
+    return products.multiplied(tensor, turned, symbols)
+
+
+def _sequence(given: Arguments) -> list[Tensor] | None:
+    items = given.get(0, "tensors")
+    if not isinstance(items, tuple) or not items:
+        return None
+    tensors = [i for i in items if isinstance(i, Tensor)]
+    return tensors if len(tensors) == len(items) else None
+
+
+def _cat(given: Arguments, symbols: Symbols) -> Value:
+    tensors = _sequence(given)
+    return Tensor() if tensors is None else reshaping.joined(tensors, given.get(1, "dim", 0))
+
+
+def _stack(given: Arguments, symbols: Symbols) -> Value:
+    tensors = _sequence(given)
+    return Tensor() if tensors is None else reshaping.stacked(tensors, given.get(1, "dim", 0))
+
+
+def _split(given: Arguments, symbols: Symbols) -> Value:
+    wanted = given.get(1, "split_size", given.kwargs.get("split_size_or_sections"))
+    found = reshaping.split(given.tensor(), wanted, given.get(2, "dim", 0), symbols)
+    if found is None and isinstance(wanted, tuple):
+        return tuple(Tensor() for _ in wanted)
+    return UNKNOWN if found is None else found
+
+
+def _unbind(given: Arguments, symbols: Symbols) -> Value:
+    tensor, dim = given.tensor(), given.get(1, "dim", 0)
+    at = None if tensor.shape.is_open else reshaping.position(dim, len(tensor.shape.sizes))
+    size = None if at is None else tensor.shape.sizes[at]
+    if at is None or not isinstance(size, int) or size > 4096:
+        return UNKNOWN
+    sizes = tensor.shape.sizes
+    return tuple(Tensor(Shape((*sizes[:at], *sizes[at + 1 :]))) for _ in range(size))
+
+
+def _select(given: Arguments, symbols: Symbols) -> Value:
+    return _reduced(given.tensor(), given.get(1, "dim"), False, symbols)
+
+
+def _narrow(given: Arguments, symbols: Symbols) -> Value:
+    tensor, dim, length = given.tensor(), given.get(1, "dim"), given.get(3, "length")
+    at = None if tensor.shape.is_open else reshaping.position(dim, len(tensor.shape.sizes))
+    return reshaping.with_size(tensor, at, length) if at is not None and is_dim(length) else Tensor()
+
+
+def _repeat_interleave(given: Arguments, symbols: Symbols) -> Value:
+    tensor, times, dim = given.tensor(), given.get(1, "repeats"), given.get(2, "dim")
+    at = None if tensor.shape.is_open else reshaping.position(dim, len(tensor.shape.sizes))
+    if at is None or not is_dim(times):
+        return Tensor()
+    return reshaping.with_size(tensor, at, tensor.shape.sizes[at] * times)
+
+
+def _view_as(given: Arguments, symbols: Symbols) -> Value:
+    like = given.tensor(1, "other").shape
+    return Tensor() if like.is_open else reshaping.viewed(given.tensor(), like.sizes, symbols)
+
+
+def _expand_as(given: Arguments, symbols: Symbols) -> Value:
+    like = given.tensor(1, "other").shape
+    return Tensor() if like.is_open else reshaping.expanded(given.tensor(), like.sizes, symbols)
+
+
+def _view(given: Arguments, symbols: Symbols) -> Value:
+    wanted = given.rest(1, "shape")
+    if not wanted or not all(is_dim(w) or w is UNKNOWN for w in wanted):
+        return Tensor(given.tensor().shape) if wanted and not is_dim(wanted[0]) else Tensor()
+    return reshaping.viewed(given.tensor(), wanted, symbols)
+
+
+def _one_hot(given: Arguments, symbols: Symbols) -> Value:
+    count, shape = given.get(1, "num_classes", -1), given.tensor().shape
+    made = count if is_dim(count) and count != -1 else symbols.new()
+    return Tensor(Shape((*shape.sizes, made), shape.is_open))
+
+
+def _embedding(given: Arguments, symbols: Symbols) -> Value:
+    shape, weight = given.tensor().shape, given.tensor(1, "weight").shape
+    width = weight.sizes[-1] if weight.sizes else symbols.new()
+    return Tensor(Shape((*shape.sizes, width), shape.is_open))
+
+
+def _gather(given: Arguments, symbols: Symbols) -> Value:
+    return Tensor(given.tensor(2, "index").shape)
+
+
+def _count(given: Arguments, symbols: Symbols) -> Value:
+    shape = given.tensor().shape
+    return symbols.new() if shape.is_open else product(shape.sizes)
+
+
+def _where(given: Arguments, symbols: Symbols) -> Value:
+    return _broadcast_all(given, symbols) if len(given.args) == 3 else UNKNOWN
+
+
+def _through(function: Callable[..., Any], *names: tuple[str, Value]) -> Operation:
+    """Make an operation of a function that takes a tensor and some options by name."""
+
+    def operation(given: Arguments, symbols: Symbols) -> Value:
+        found = [given.get(i + 1, name, default) for i, (name, default) in enumerate(names)]
+        return function(given.tensor(), *found)
+
+    return operation
+
+
+OPERATIONS: dict[str, Operation] = {
+    "max": _extreme,
+    "min": _extreme,
+    "norm": _norm,
+    "std": _spread,
+    "var": _spread,
+    "topk": _topk,
+    "sort": lambda g, s: (Tensor(g.tensor().shape), Tensor(g.tensor().shape)),
+    "arange": _arange,
+    "linspace": lambda g, s: _created(Arguments((g.get(2, "steps"),), {}), 0),
+    "eye": lambda g, s: _created(Arguments((g.get(0, "n"), g.get(1, "m", g.get(0, "n"))), {}), 0),
+    "full": _full,
+    "randint": _randint,
+    "Parameter": lambda g, s: g.tensor(0, "data"),
+    "linear": _linear,
+    "cat": _cat,
+    "concat": _cat,
+    "concatenate": _cat,
+    "stack": _stack,
+    "split": _split,
+    "split_with_sizes": _split,
+    "chunk": lambda g, s: reshaping.chunked(
+        g.tensor(), g.get(1, "chunks"), g.get(2, "dim", 0), s
+    ) or UNKNOWN,
+    "unbind": _unbind,
+    "select": _select,
+    "narrow": _narrow,
+    "repeat_interleave": _repeat_interleave,
+    "view": _view,
+    "reshape": _view,
+    "view_as": _view_as,
+    "reshape_as": _view_as,
+    "expand_as": _expand_as,
+    "flatten": lambda g, s: reshaping.flattened(
+        g.tensor(), g.get(1, "start_dim", 0), g.get(2, "end_dim", -1), s
+    ),
+    "unflatten": _through(reshaping.unflattened, ("dim", None), ("sizes", None)),
+    "permute": lambda g, s: reshaping.permuted(g.tensor(), g.rest(1, "dims")),
+    "transpose": _through(reshaping.transposed, ("dim0", None), ("dim1", None)),
+    "swapaxes": _through(reshaping.transposed, ("axis0", None), ("axis1", None)),
+    "swapdims": _through(reshaping.transposed, ("dim0", None), ("dim1", None)),
+    "t": lambda g, s: reshaping.transposed(g.tensor(), -1, -2),
+    "squeeze": _through(reshaping.squeezed, ("dim", None)),
+    "unsqueeze": _through(reshaping.unsqueezed, ("dim", None)),
+    "expand": lambda g, s: reshaping.expanded(g.tensor(), g.rest(1, "size"), s),
+    "repeat": lambda g, s: reshaping.repeated(g.tensor(), g.rest(1, "repeats"), s),
+    "tile": lambda g, s: reshaping.repeated(g.tensor(), g.rest(1, "dims"), s),
+    "pad": lambda g, s: windows.padded(g.tensor(), g.get(1, "pad"), s),
+    "one_hot": _one_hot,
+    "embedding": _embedding,
+    "gather": _gather,
+    "numel": _count,
+    "where": _where,
+    "matmul": lambda g, s: products.multiplied(g.tensor(), g.tensor(1, "other"), s),
+    "mm": lambda g, s: products.multiplied(g.tensor(), g.tensor(1, "mat2"), s),
+    "bmm": lambda g, s: products.multiplied(g.tensor(), g.tensor(1, "mat2"), s),
+    "einsum": lambda g, s: products.summed(g.args, s),
+    "scaled_dot_product_attention": products.attended,
+}  # fmt: skip
