@@ -1,4 +1,4 @@
-"""Writes the pages that follow from the code: causes.md, detectors.md, reach.md.
+"""Writes what follows from the code: causes.md, detectors.md, reach.md, the report in the README.
 
 Run `python docs/generate.py` to write them, `python docs/generate.py --check` to learn which are
 stale.
@@ -7,14 +7,19 @@ stale.
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import groupby, product
 from pathlib import Path
 
-from traindx import catalogue
+from rich.console import Console
+
+from traindx import catalogue, diagnose, open_run
 from traindx.causes import Cause, families
 from traindx.registry import Detector
+from traindx.report.terminal import print_report
 
 HERE = Path(__file__).parent
 NOTE = "<!-- Written by docs/generate.py; change the code, then run `make docs`. -->"
@@ -28,6 +33,7 @@ ARTIFACTS = {
     "config": "config",
     "architecture": "checkpoint",
 }
+DEMO_STARTS, DEMO_ENDS = "<!-- demo -->", "<!-- /demo -->"
 ALONE, TOGETHER = "●", "○"
 
 
@@ -37,6 +43,7 @@ def pages() -> dict[str, str]:
         "causes.md": causes_page(),
         "detectors.md": detectors_page(),
         "reach.md": reach_page(),
+        "../README.md": readme(),
     }
 
 
@@ -47,6 +54,27 @@ def stale_pages() -> list[str]:
 
 def _is_current(path: Path, text: str) -> bool:
     return path.is_file() and path.read_text(encoding="utf-8") == text
+
+
+def readme() -> str:
+    """Return the README with the report of the demo as it is printed now."""
+    text = (HERE.parent / "README.md").read_text(encoding="utf-8")
+    before, _, rest = text.partition(DEMO_STARTS)
+    _, _, after = rest.partition(DEMO_ENDS)
+    return f"{before}{DEMO_STARTS}\n```text\n{demo_report()}\n```\n{DEMO_ENDS}{after}"
+
+
+def demo_report() -> str:
+    """Return what `traindx demo` prints at 80 columns, up to the end of the first cause."""
+    here = Path.cwd()
+    os.chdir(HERE.parent)  # so that the paths in the report are those a reader would type
+    try:
+        run = open_run("src/traindx/demo/train.log", "src/traindx/demo/config.yaml")
+    finally:
+        os.chdir(here)
+    out = io.StringIO()
+    print_report(run, diagnose(run), Console(file=out, width=80))
+    return out.getvalue().split("\nOpen hypotheses")[0].rstrip()
 
 
 def causes_page() -> str:

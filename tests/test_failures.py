@@ -938,6 +938,14 @@ def test_chain_whose_first_half_is_lost() -> None:
     assert len(parse(text)) == 1
 
 
+def test_link_that_leads_nowhere() -> None:
+    link = "During handling of the above exception, another exception occurred:\n"
+    heading = "Traceback (most recent call last):\n"
+    text = f"Exception ignored in: f\n{link}{heading * 6}KeyError  {heading[:-2]}\n"
+    assert [f.type for f in parse(text)] == ["KeyError"]
+    assert len(parse(f"KeyError: 1\n\n{link}" + "log\n" * 9 + "ValueError: 2\n")) == 2
+
+
 # --- own frames -----------------------------------------------------------------------------------
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # means what typing's own means, without the cost of importing it
 
 if TYPE_CHECKING:
     from traindx.api import diagnose, open_run
@@ -38,12 +38,12 @@ _HOME = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import a public name when it is first used, so that importing the package costs nothing."""
     if name not in _HOME:
         raise AttributeError(f"module 'traindx' has no attribute {name!r}")
     import importlib
 
-    value = getattr(importlib.import_module(_HOME[name]), name)
+    value: object = getattr(importlib.import_module(_HOME[name]), name)
     globals()[name] = value
     return value

@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx.model import Architecture, Config, Floats, Ints, Run, Series, Setting, join_points
+from traindx.model import Architecture, Config, Event, Failure, Floats, Ints, Run, Series, Setting, join_points
 from traindx.names import phase_of, words
 
 _SHARD = re.compile(r"-\d+-of-\d+\.\w+$|\.\w+\.index\.json$")  # model-00001-of-00002.safetensors
@@ -38,16 +38,52 @@ def merge_runs(parts: Sequence[Run], name: str) -> Run:
     checkpoints = merge_checkpoints(c for p in parts for c in p.checkpoints)
     return Run(
         name=name,
-        series=resolve(s for p in parts for s in p.series.values()),
-        events=tuple(e for p in parts for e in p.events),
-        failures=tuple(f for p in parts for f in p.failures),
+        series=resolve(_held_out([s for p in parts for s in p.series.values()])),
+        events=_told_once(e for p in parts for e in p.events),
+        failures=_merge_failures(f for p in parts for f in p.failures),
         sources=tuple(s for p in parts for s in p.sources),
         config=_merge_settings(s for p in parts for s in p.config.settings),
         architecture=_latest(checkpoints, architectures),
         artifacts=tuple(a for p in parts for a in p.artifacts),
         symptoms=tuple(dict.fromkeys(s for p in parts for s in p.symptoms)),
         checkpoints=checkpoints,
+        samples=tuple(dict.fromkeys(s for p in parts for s in p.samples)),
+        confusions=tuple(dict.fromkeys(c for p in parts for c in p.confusions)),
     )
+
+
+def _told_once(events: Iterable[Event]) -> tuple[Event, ...]:
+    """Drop what another artifact tells too, as a tracker's file repeats the console log."""
+    first: dict[tuple[str, str, float | None, float | None], str] = {}
+    kept = []
+    for event in events:
+        same = (event.kind, event.text, event.step, event.epoch)
+        if not event.locator or first.setdefault(same, event.artifact) == event.artifact:
+            kept.append(event)
+    return tuple(kept)
+
+
+def _merge_failures(failures: Iterable[Failure]) -> tuple[Failure, ...]:
+    """Keep each failure once, and those with a time first, in its order: the first one counts."""
+    kept: list[Failure] = []
+    for failure in failures:
+        for i, other in enumerate(kept):
+            if _is_same(failure, other):
+                fuller = max(other, failure, key=lambda f: (f.time_s is not None, len(f.frames)))
+                step = other.step if fuller.step is None else fuller.step
+                kept[i] = replace(fuller, step=step)
+                break
+        else:
+            kept.append(failure)
+    return tuple(sorted(kept, key=lambda f: math.inf if f.time_s is None else f.time_s))
+
+
+def _is_same(a: Failure, b: Failure) -> bool:
+    if a.artifact == b.artifact or (a.type, a.message) != (b.type, b.message):
+        return False
+    if a.rank is not None and b.rank is not None and a.rank != b.rank:
+        return False
+    return a.frames == b.frames or None not in (a.rank, b.rank)
 
 
 def merge_checkpoints(parts: Iterable[Architecture]) -> tuple[Architecture, ...]:

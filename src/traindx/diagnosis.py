@@ -49,6 +49,18 @@ HOW_TO_GET = {
     "source": "pass the training script",
     "failure": "pass the traceback, where the run crashed",
     "architecture": "pass a checkpoint or a model summary",
+    "checkpoint": "pass a checkpoint",
+    "checkpoints": "pass two checkpoints of the run",
+    "loss/train/*": "log every term of the loss",
+    "accuracy/train*": "log the training accuracy",
+    "accuracy/val*": "log the validation accuracy",
+    "loss_scale|events": "pass the console log, or log the gradient scale",
+    "kl/*|loss/*/kl*": "log the KL term",
+    "accuracy/*": "log the accuracy",
+    "recall/*|f1/*|precision/*": "log recall or F1 beside the accuracy",
+    "lr|config": "log the learning rate, or pass the config",
+    "samples": "pass a log or file with outputs of the model",
+    "confusions": "pass a log with a confusion matrix",
     "events": "pass the console log",
 }
 
@@ -97,7 +109,9 @@ def gather(run: Run, *, deadline: float | None = None) -> Gathered:
     gathered = Gathered(skipped=list(_unread(run)), failed=list(found.failed))
     for detector in found.items:
         missing = tuple(need for need in detector.needs if not run.has(need))
-        if missing:
+        if missing == ("failure",) and _has_output(run):
+            gathered.checked.append(detector.name)  # the run's output was read and holds no error
+        elif missing:
             gathered.skipped.append(Skipped(detector.name, missing, _how(missing)))
         elif deadline is not None and time.monotonic() > deadline:
             how = "not reached within --max-time; allow more time"
@@ -105,6 +119,10 @@ def gather(run: Run, *, deadline: float | None = None) -> Gathered:
         else:
             _run_detector(detector, run, gathered)
     return gathered
+
+
+def _has_output(run: Run) -> bool:
+    return any(artifact.reader == "console" for artifact in run.artifacts)
 
 
 def _unread(run: Run) -> Iterator[Skipped]:
@@ -236,7 +254,7 @@ def _status(draft: Diagnosis, run: Run) -> Status:
     symptoms = [f for f in draft.findings if f.is_symptom and f.strength is not Strength.WEAK]
     roots = draft.root_causes
     if not roots:
-        if symptoms or not _has_enough(run):
+        if symptoms or run.symptoms or not _has_enough(run):
             return Status.INSUFFICIENT
         return Status.HEALTHY
     explained = {id(f) for h in draft.hypotheses if h.confidence >= LISTED_FROM for f in h.findings}
@@ -260,6 +278,8 @@ def _summary(draft: Diagnosis, status: Status, run: Run) -> str:
     if status is Status.INSUFFICIENT and symptoms:
         leads = [h.cause for h in draft.hypotheses if h.cause in symptoms[-1].suggests][:3]
         return f"{symptoms[-1].claim}{_undecided(leads)}."
+    if status is Status.INSUFFICIENT and run.symptoms:
+        return f"Nothing in these artifacts shows what you report: {'; '.join(run.symptoms)}."
     if status is Status.INSUFFICIENT:
         return "There is too little here to judge the run by."
     return f"No problem found: {len(draft.checked)} checks on {_extent(run)}."
@@ -301,6 +321,9 @@ def _questions(draft: Diagnosis, status: Status, run: Run) -> list[str]:
     undecided = (h for h in draft.hypotheses if h.confidence <= SHOWN_FROM)
     for hypothesis in [h for h in undecided if h.cause not in draft.folded][:4]:
         questions.setdefault(f"To decide on {hypothesis.cause}: {hypothesis.confirm_by}")
+    if run.symptoms and not draft.hypotheses:
+        missing = sorted({s.how for s in draft.skipped if s.needs}, key=len)[:3]
+        questions.setdefault(f"To see it, any of these would help: {'; '.join(missing)}")
     if not run.has("loss") and not run.sources and not run.failures:
         questions.setdefault("Is there a console log, a metrics file, or the training script?")
     return list(questions)

@@ -98,6 +98,19 @@ class Series:
             keep[:restart] &= self.steps[:restart] < self.steps[restart]
         return self if bool(keep.all()) else self.take(keep)
 
+    def position_of(self, event: Event) -> int | None:
+        """Return the first point at or after an event: by its line, else its step, else its epoch."""
+        line = event.locator.removeprefix("line ")
+        same = event.artifact == self.origin.artifact and self.origin.unit == "line"
+        if same and line.isdigit() and len(self.places):
+            return int(np.searchsorted(self.places, int(line)))
+        if event.step is not None and self.axis == "step":
+            return int(np.searchsorted(self.steps, event.step))
+        epochs = self.steps if self.axis == "epoch" else self.epochs
+        if event.epoch is not None and len(epochs):
+            return int(np.searchsorted(epochs, event.epoch))
+        return None
+
     def where(self, index: int) -> str:
         """Return the place of a point in its artifact, such as ``line 812``."""
         if len(self.places):
@@ -149,6 +162,27 @@ class Failure:
     frames: tuple[Frame, ...] = ()
     rank: int | None = None
     step: float | None = None
+    time_s: float | None = None  # since 1970, where the artifact tells: which rank failed first
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A text that the model produced, as it was logged."""
+
+    text: str
+    artifact: str
+    locator: str = ""
+    step: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Confusion:
+    """How often each true class (a row) was taken for each class (a column)."""
+
+    matrix: tuple[tuple[float, ...], ...]
+    labels: tuple[str, ...]
+    artifact: str
+    locator: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +306,8 @@ class Run:
     artifacts: tuple[Artifact, ...] = ()
     symptoms: tuple[str, ...] = ()
     checkpoints: tuple[Architecture, ...] = ()  # oldest first; `architecture` is the latest
+    samples: tuple[Sample, ...] = ()  # in the order in which the run wrote them
+    confusions: tuple[Confusion, ...] = ()
 
     def get(self, name: str) -> Series | None:
         """Return the series of that canonical name as it counts, resumed parts replaced."""
@@ -305,8 +341,8 @@ class Run:
         """Tell whether the run has what a detector needs; ``a|b`` means one of the two.
 
         A need is a kind of content (``config``, ``source``, ``failure``, ``architecture``,
-        ``events``, ``checkpoint``), ``checkpoints`` for two of them to compare, ``loss`` for any
-        training loss, or a pattern of series names.
+        ``events``, ``samples``, ``confusions``, ``checkpoint``), ``checkpoints`` for two of them
+        to compare, ``loss`` for any training loss, or a pattern of series names.
         """
         return any(self._has_one(part) for part in need.split("|"))
 
@@ -321,6 +357,10 @@ class Run:
             return self.architecture is not None
         if need == "events":
             return bool(self.events)
+        if need == "samples":
+            return bool(self.samples)
+        if need == "confusions":
+            return bool(self.confusions)
         if need == "checkpoint":
             refused = any(e.kind.endswith("-checkpoint") for e in self.events)
             return refused or bool(self.checkpoints)

@@ -143,8 +143,12 @@ _SPELLINGS = tuple(
 )
 
 
+MAX_NAME = 200  # a longer one is a sentence or an attack
+
+
 @lru_cache(maxsize=4096)
 def _split(name: str) -> tuple[str, ...]:
+    name = name[:MAX_NAME]
     for pattern, word in _SPELLINGS:
         name = pattern.sub(word, name)
     return tuple(w.lower() for w in _WORD.findall(name))
@@ -177,7 +181,7 @@ def _is_counter(parts: tuple[str, ...], counted: frozenset[str]) -> bool:
 @lru_cache(maxsize=4096)
 def canonical(name: str, phase: str | None = None) -> str:
     """Return the canonical name of a metric; `phase` says what its name may leave out."""
-    name = name.strip().replace("@", " ")  # `@` tells apart the tellings of one metric
+    name = name.strip()[:MAX_NAME].replace("@", " ")  # `@` tells apart the tellings of one metric
     parts = words(name)
     # the last one: "train/val_loss" is a validation loss on the panel of the training
     named_phase = next((PHASES[w] for w in reversed(parts) if w in PHASES), None)

@@ -307,9 +307,12 @@ def _onset(c: Curve) -> int:
 
 
 def _is_recovering(c: Curve) -> bool:
-    """Tell whether the run is on its way back, at a pace that would get it there."""
+    """Tell whether the run is on its way back, at a pace that would get it there.
+
+    A run that has lost all it ever learnt has not recovered, however fast it falls.
+    """
     rest = c.level[c.peak :]
-    if len(rest) < 4 or not _is_falling_since_peak(c):
+    if len(rest) < 4 or c.end_level > c.start_level or not _is_falling_since_peak(c):
         return False
     last_half = rest[len(rest) // 2 :]
     return float(last_half[0] - c.end_level) > 0.25 * c.rise

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from traindx.errors import UnreadableArtifact
 from traindx.model import Run
-from traindx.readers.console.reader import read
+from traindx.readers.console.blocks import Blocks
+from traindx.readers.console.reader import read, sniff
+from traindx.readers.console.scan import Scan
+from traindx.readers.console.tracks import thin
 
 
 def read_text(tmp_path: Path, text: str | bytes) -> Run:
@@ -74,7 +81,11 @@ FORMATS: dict[str, tuple[str, dict[str, tuple[str, list[float], list[float]]]]] 
         "Epoch 2\n-------------------------------\nloss: 2.103494  [   64/60000]\n"
         "loss: 2.094637  [ 6464/60000]\nTest Error: \n Accuracy: 54.7%, Avg loss: 1.957 \n\nDone!\n",
         {
-            "loss/train": ("step", [64, 6464, 60064, 66464], [2.303494, 2.294637, 2.103494, 2.094637]),
+            "loss/train": (
+                "step",
+                [64, 6464, 60064, 66464],
+                [2.303494, 2.294637, 2.103494, 2.094637],
+            ),
             "accuracy/test": ("epoch", [1, 2], [44.7, 54.7]),
             "loss/test": ("epoch", [1, 2], [2.157, 1.957]),
         },
@@ -388,6 +399,45 @@ FORMATS: dict[str, tuple[str, dict[str, tuple[str, list[float], list[float]]]]] 
             "accuracy/train": ("epoch", [1, 2], [90.5, 91.5]),
         },
     ),
+    "bars whose carriage returns were lost": (
+        "  0%|          | 0/40 [00:00<?, ?it/s][rank0]: W note: nothing\n"
+        "  2%|▎         | 9/40 [00:09<00:31,  1.0s/it]  5%|▎         | 10/40 [00:10<00:30,  1.0s/it]"
+        "            {'loss': 1.5, 'learning_rate': 5e-05, 'epoch': 0.01}\n"
+        " 25%|▎         | 10/40 [00:10<00:30,  1.0s/it] 50%|▎         | 20/40 [00:20<00:20,  1.0s/it]"
+        "            {'loss': 1.4, 'learning_rate': 4e-05, 'epoch': 0.01}\n"
+        " 50%|▎         | 20/40 [00:20<00:20,  1.0s/it] 75%|▎         | 30/40 [00:30<00:10,  1.0s/it]"
+        "            {'loss': 1.3, 'learning_rate': 3e-05, 'epoch': 0.02}\n",
+        {"loss/train": ("step", [10, 20, 30], [1.5, 1.4, 1.3])},
+    ),
+    "postfix in bars without carriage returns": (
+        "Epoch 1:  50%|██ | 1/2 [00:01<00:01,  1.0it/s, loss=0.9]Epoch 1: 100%|███| 2/2 [00:02<00:00,"
+        "  1.0it/s, loss=0.8]\n",
+        {"loss/train": ("step", [1, 2], [0.9, 0.8])},
+    ),
+    "ordinal counter on its own line": (
+        "current step: 1th step\nbatch loss:4.02\ncurrent step: 2th step\nbatch loss:3.91\n",
+        {"loss/train": ("step", [1, 2], [4.02, 3.91])},
+    ),
+    "short names": (
+        "epoch=0 i=0/2 total_loss=3.7 spectro_loss=0.9\nepoch=0 i=1/2 total_loss=3.6 spectro_loss=0.8\n"
+        "epoch=1 i=0/2 total_loss=3.5 spectro_loss=0.7\n",
+        {
+            "loss/train": ("step", [0, 1, 2], [3.7, 3.6, 3.5]),
+            "loss/train/spectro": ("step", [0, 1, 2], [0.9, 0.8, 0.7]),
+        },
+    ),
+    "a number in the name": (
+        "epoch 1 mAP 0.5 : 0.6795, mAP : 0.3657\nepoch 2 mAP 0.5 : 0.7, mAP : 0.4\n",
+        {
+            "map/val/50": ("epoch", [1, 2], [0.6795, 0.7]),
+            "map/val": ("epoch", [1, 2], [0.3657, 0.4]),
+        },
+    ),
+    "reports whose line ends were lost": (
+        "".join(f"Episode {i}\tFrame {20 * i} \tAverage100 Score: {i}.50" for i in range(1, 21))
+        + "\n",
+        {"score/train/average100": ("step", list(range(1, 21)), [i + 0.5 for i in range(1, 21)])},
+    ),
     "accuracy of the network": (
         "[1,  2000] loss: 2.2\nAccuracy of the network on the 10000 test images: 53 %\n",
         {"accuracy/test": ("epoch", [1], [53])},
@@ -403,5 +453,309 @@ def test_format(name: str, tmp_path: Path) -> None:
         assert series in run.series, sorted(run.series)
         assert (run.series[series].axis, steps(run, series)) == (axis, at)
         np.testing.assert_allclose(run.series[series].values, told, rtol=1e-12, equal_nan=True)
-    known = {n for n in run.series if n.startswith("loss/")}
-    assert known <= set(expected) | {n for n in known if len(run.series[n]) >= 1}
+
+
+NOT_METRICS = {
+    "versions and paths": "torch 2.1.0+cu121, python 3.11.4\nsaving to /data/run_7/step_100/model-5.pt\n"
+    "loading ./ckpt/epoch=3-step=100.ckpt\nsee https://example.org/issues/42?loss=3\n" * 4,
+    "dates, times, sizes, shapes": "2024-01-01 10:00:00\n10:00:01 started\nimages: torch.Size([64, 3, 32, 32])\n"
+    "resized to 640x480 in 3.2s\n[12345] pid 12345 listening on port 29500\n" * 4,
+    "model summary": "Layer (type)       Output Shape     Param #\n=================================\n"
+    "conv1 (Conv2d)     [-1, 32, 26, 26]     320\nfc1 (Linear)      [-1, 128]     1,179,776\n"
+    "Total params: 1,199,882\nTrainable params: 1,199,882\n",
+    "machine": "Using 4 GPUs\nUsing device cuda:0\nGPU 0: NVIDIA A100-SXM4-80GB\nworkers: 8 seed: 42\n",
+    "sentences": "Found 60000 images belonging to 10 classes\nretrying in 5 seconds (attempt 3 of 5)\n"
+    "connection to 10.0.0.1:8080 failed with error 111\nexit code: 1\n" * 3,
+    "a metric in a traceback": 'Traceback (most recent call last):\n  File "train.py", line 12, in <module>\n'
+    "    loss = model(x)[0] * 2\nValueError: expected 3 channels, got 1\n",
+    "best so far": "val_loss improved from 0.51 to 0.49, saving model\n" * 3,
+}
+
+
+@pytest.mark.parametrize("name", NOT_METRICS)
+def test_numbers_that_are_no_metrics(name: str, tmp_path: Path) -> None:
+    assert list(read_text(tmp_path, NOT_METRICS[name]).series) == []
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["[rank{}]: ", "[{}] ", "rank={} ", "(RANK {}) ", "{}: ", "[Rank {}] ", "[default{}]:"],
+)
+def test_ranks(prefix: str, tmp_path: Path) -> None:
+    lines = [
+        prefix.format(r) + f"step {s} loss: {s + r / 10}" for s in (1, 2, 3) for r in (0, 1, 2)
+    ]
+    run = read_text(tmp_path, "\n".join(lines))
+    assert values(run, "loss/train") == [1.0, 2.0, 3.0]
+    assert values(run, "ranks/1/loss/train") == [1.1, 2.1, 3.1]
+    assert steps(run, "ranks/2/loss/train") == [1, 2, 3]
+
+
+def test_a_growing_number_before_the_line_is_a_counter(tmp_path: Path) -> None:
+    run = read_text(tmp_path, "".join(f"{10 * i}: loss {1 / i:.3f}\n" for i in range(1, 5)))
+    assert steps(run, "loss/train") == [10, 20, 30, 40]
+
+
+def test_names_with_digits_are_different_metrics(tmp_path: Path) -> None:
+    text = "".join(
+        f"step {s} layer{k} grad_norm: {s * k}.5 top{k}: 0.{k}\n" for s in range(40) for k in (1, 5)
+    )
+    run = read_text(tmp_path, text)
+    assert {"accuracy/train", "accuracy/train/top5"} <= set(run.series)
+    assert values(run, "accuracy/train/top5") == [0.5] * 40
+    assert len([n for n in run.series if "grad_norm" in n]) == 2
+
+
+def test_unknown_names_are_series_only_if_they_recur(tmp_path: Path) -> None:
+    text = "step 1 loss: 0.5 diversity: 0.1\nstep 2 loss: 0.4 diversity: 0.2\nstep 3 loss: 0.3"
+    assert "other/diversity" not in read_text(tmp_path, text + "\n").series
+    assert "other/diversity" in read_text(tmp_path, text + " diversity: 0.3\n").series
+
+
+def test_optional_fields_do_not_split_a_series(tmp_path: Path) -> None:
+    lines = [
+        f"epoch {e} loss: {1 / e:.3f}" + f" val_loss: {2 / e:.3f}" * (e % 5 == 0)
+        for e in range(1, 21)
+    ]
+    run = read_text(tmp_path, "\n".join(lines))
+    assert steps(run, "loss/train") == list(range(1, 21))
+    assert steps(run, "loss/val") == [5, 10, 15, 20]
+    assert not [n for n in run.series if "@" in n]
+
+
+def test_places_are_lines(tmp_path: Path) -> None:
+    run = read_text(tmp_path, "hello\r\n\r\nstep 1 loss: 0.5\r\nstep 2 loss: 0.4\r\n")
+    loss = run.series["loss/train"]
+    assert loss.places.tolist() == [3, 4]
+    assert loss.where(0) == "line 3"
+    assert loss.origin.name == "loss"
+
+
+def test_validation_without_a_counter_takes_the_step_before(tmp_path: Path) -> None:
+    lines = [
+        line
+        for s in range(100, 500, 100)
+        for line in (
+            f"step {s - 50} loss: 1.{s}",
+            f"step {s} loss: 1.{s}1",
+            f"Validation loss: 2.{s}",
+        )
+    ]
+    run = read_text(tmp_path, "\n".join(lines))
+    assert steps(run, "loss/val") == [100, 200, 300, 400]
+
+
+def test_settings(tmp_path: Path) -> None:
+    text = (
+        "Namespace(lr=0.1, epochs=3, data='/data', betas=(0.9, 0.95), amp=True)\n"
+        "2024-01-01 10:00:00 INFO optimizer: Adam\n  batch_size ........ 64\nweight decay: 1e-4\n"
+        "{'dropout': 0.1, 'hidden': 128}\nstep 1 loss: 0.5\nstep 2 loss: 0.4\nmomentum: 0.9\n"
+    )
+    run = read_text(tmp_path, text)
+    found = {s.key: (s.value, s.locator) for s in run.config.settings}
+    assert found["lr"] == (0.1, "line 1")
+    assert found["epochs"] == (3, "line 1")
+    assert found["betas"] == ((0.9, 0.95), "line 1")
+    assert found["amp"] == (True, "line 1")
+    assert found["optimizer"] == ("Adam", "line 2")
+    assert found["batch_size"] == (64, "line 3")
+    assert found["weight_decay"] == (1e-4, "line 4")
+    assert found["dropout"] == (0.1, "line 5")
+    assert "momentum" not in found
+    assert "loss" not in found
+
+
+EVENTS = {
+    "warning": [
+        "/venv/torch/x.py:12: UserWarning: var(): degrees of freedom is <= 0. Correction should be less",
+        "UserWarning: Detected call of `lr_scheduler.step()` before `optimizer.step()`.",
+        "2024-01-01 10:00:00 WARNING: gradient of layer fc is zero",
+    ],
+    "resume": [
+        "Resuming training from checkpoint /ckpt/step_500.pt",
+        "=> loaded checkpoint 'model_best.pth.tar'",
+        "Restored optimizer state from checkpoint",
+    ],
+    "boundary": [
+        "Switching to dataset B",
+        "Entering stage 2",
+        "Unfreezing the encoder",
+        "Phase 2: long",
+    ],
+    "skipped-step": [
+        "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0",
+        "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768",
+    ],
+    "killed": [
+        "Killed",
+        "slurmstepd: error: *** JOB 4242 ON n1 CANCELLED AT 2024-01-01T10:00:00 DUE TO TIME LIMIT ***",
+        "Received SIGTERM, shutting down",
+        "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=42.0",
+    ],
+    "disk-full": ["OSError: [Errno 28] No space left on device"],
+    "oom": ["torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"],
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "line"), [(k, line) for k, lines in EVENTS.items() for line in lines]
+)
+def test_events(kind: str, line: str, tmp_path: Path) -> None:
+    text = (
+        f"epoch 1 step 10 loss: 0.5\nepoch 1 step 20 loss: 0.4\n{line}\nepoch 1 step 30 loss: 0.3\n"
+    )
+    run = read_text(tmp_path, text)
+    found = [e for e in run.events if e.kind == kind]
+    assert [(e.locator, e.step, e.epoch) for e in found] == [("line 3", 20.0, 1.0)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Downloading pretrained weights from hub",
+        "resume: None",
+        "Saved checkpoint to out/step_10.pt",
+        "DeprecationWarning: the imp module is deprecated",
+        "loading tokenizer from checkpoint gpt2",
+        "stage: train",
+    ],
+)
+def test_lines_that_are_no_events(line: str, tmp_path: Path) -> None:
+    assert read_text(tmp_path, f"step 1 loss: 1.0\n{line}\nstep 2 loss: 0.9\n").events == ()
+
+
+def test_repeated_warnings_are_one_event(tmp_path: Path) -> None:
+    text = "x.py:3: UserWarning: loss is odd\n" * 5
+    (event,) = read_text(tmp_path, text).events
+    assert (event.locator, event.text) == ("line 1", "UserWarning: loss is odd (5 times)")
+
+
+def test_failures_know_their_line_and_step(tmp_path: Path) -> None:
+    text = (
+        "step 1 loss: 1.0\nstep 2 loss: 0.9\nTraceback (most recent call last):\n"
+        '  File "train.py", line 12, in <module>\n    main()\n  File "train.py", line 8, in main\n'
+        "    loss.backward()\nRuntimeError: one of the variables needed was modified\n"
+    )
+    (failure,) = read_text(tmp_path, text).failures
+    assert (failure.type, failure.locator, failure.step) == ("RuntimeError", "line 8", 2.0)
+    assert [f.line for f in failure.frames] == [12, 8]
+
+
+ODD = {
+    "null bytes": b"step 1 loss: 0.5\n\0\0\0\0step 2 loss: 0.4\nstep 3 loss: 0.3\n",
+    "stray bytes": b"step 1 loss: 0.5\n\xff\xfe\x80 caf\xe9 1\nstep 2 loss: 0.4\nstep 3 loss: 0.3\n",
+    "latin-1": "step 1 loss: 0.5 é\nstep 2 loss: 0.4 é\nstep 3 loss: 0.3 é\n".encode("latin-1"),
+    "utf-16": "step 1 loss: 0.5\r\nstep 2 loss: 0.4\r\nstep 3 loss: 0.3\r\n".encode("utf-16"),
+    "utf-8 mark": b"\xef\xbb\xbfstep 1 loss: 0.5\nstep 2 loss: 0.4\nstep 3 loss: 0.3",
+    "colours": b"\x1b[32mstep\x1b[0m 1 \x1b[1;31mloss: 0.5\x1b[0m\n\x1b[32mstep\x1b[0m 2 loss: 0.4\nstep 3 loss: 0.3\n",
+    "a line without end": b"step 1 loss: 0.5\n"
+    + b"x" * 10_000_000
+    + b"\nstep 2 loss: 0.4\nstep 3 loss: 0.3\n",
+    "half a line": b"step 1 loss: 0.5\nstep 2 loss: 0.4\nstep 3 loss: 0.3\nstep 4 lo",
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_files(name: str, tmp_path: Path) -> None:
+    run = read_text(tmp_path, ODD[name])
+    assert (steps(run, "loss/train"), values(run, "loss/train")) == ([1, 2, 3], [0.5, 0.4, 0.3])
+
+
+def test_a_cut_line_is_told(tmp_path: Path) -> None:
+    run = read_text(tmp_path, ODD["a line without end"])
+    assert "cut" in run.artifacts[0].warnings[0]
+    assert run.series["loss/train"].places.tolist() == [1, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\n\n  \n", bytes(range(256)) * 40, b"\x80\x04\x95" + bytes(500)]
+)
+def test_unreadable(data: bytes, tmp_path: Path) -> None:
+    with pytest.raises(UnreadableArtifact, match="Try"):
+        read_text(tmp_path, data)
+
+
+def test_text_without_metrics_is_an_empty_run(tmp_path: Path) -> None:
+    run = read_text(tmp_path, "Once upon a time\nthere was a log without numbers\n")
+    assert (dict(run.series), run.events, run.failures) == ({}, (), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        (FORMATS["tqdm"][0], 0.3, 0.6),
+        (FORMATS["keras 2"][0], 0.3, 0.6),
+        (FORMATS["python dict"][0], 0.3, 0.6),
+        ('Traceback (most recent call last):\n  File "a.py", line 1\nValueError: no\n', 0.5, 0.6),
+        ("Dear diary,\ntoday was a day.\n", 0.05, 0.2),
+        ("", 0.0, 0.0),
+        ("\0\1\2\3\4" * 100, 0.0, 0.0),
+    ],
+)
+def test_sniff(text: str, low: float, high: float) -> None:
+    assert low <= sniff(Path("any.txt"), text.encode()) <= high
+
+
+def test_thinning_keeps_what_matters() -> None:
+    rng = np.random.default_rng(0)
+    rows = np.full((50_000, 7), np.nan)
+    rows[:, 0] = np.arange(50_000)
+    rows[:, 5:] = rng.normal(size=(50_000, 2))
+    rows[12_345, 5] = 99.0
+    rows[40_000:40_010, 6] = np.nan
+    kept = thin(rows, 2_000)
+    assert len(kept) <= 2_000
+    assert {0, 12_345, 49_999, *range(40_000, 40_010)} <= set(kept[:, 0].astype(int).tolist())
+    assert bool(np.all(np.diff(kept[:, 0]) > 0))
+
+
+def lines_of_logs() -> st.SearchStrategy[list[str]]:
+    kinds = [t.replace("\r", "\n").split("\n") for t, _ in FORMATS.values()]
+    kinds += [t.split("\n") for t in NOT_METRICS.values()] + list(EVENTS.values())
+    real = st.sampled_from([line for lines in kinds for line in lines])
+    number = st.one_of(
+        st.floats(allow_nan=True, width=64).map(repr),
+        st.floats(allow_nan=False, allow_infinity=False).map(lambda x: f"{x:.4e}"),
+        st.integers(0, 10**20).map(lambda x: f"{x:,}"),
+        st.floats(0, 1e6).map(lambda x: f"{x:.3f}"),
+    )
+    made = st.builds(
+        "step {} loss: {} acc@{} {} rank{} lr={}".format,
+        st.integers(0, 10**9), number, st.integers(1, 9), number, st.integers(0, 3), number,
+    )  # fmt: skip
+    return st.lists(st.one_of(real, made), max_size=80)
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(lines=lines_of_logs(), size=st.integers(40, 4000))
+def test_reading_at_once_and_line_by_line_agree(
+    tmp_path: Path, lines: list[str], size: int
+) -> None:
+    path = tmp_path / "mixed.log"
+    path.write_text("\n".join(lines * 3), encoding="utf-8", newline="")
+    at_once = Scan(Blocks(path), many=1)
+    one_by_one = Scan(Blocks(path, size=size), many=10**9)
+    at_once.run()
+    one_by_one.run()
+    assert list(at_once.ledger.sheets) != [] or not one_by_one.ledger.sheets
+    theirs = {t.told: t.rows for t in one_by_one.ledger.tracks()}
+    ours = {t.told: t.rows for t in at_once.ledger.tracks()}
+    assert ours.keys() == theirs.keys()
+    for told, rows in ours.items():
+        np.testing.assert_array_equal(rows, theirs[told])
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    data=st.one_of(
+        st.binary(max_size=2000), st.text(max_size=600).map(lambda t: t.encode("utf-8", "replace"))
+    )
+)
+def test_nothing_makes_it_crash(tmp_path: Path, data: bytes) -> None:
+    sniff(tmp_path, data)
+    with contextlib.suppress(UnreadableArtifact):
+        read_text(tmp_path, data)

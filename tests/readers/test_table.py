@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from traindx.errors import UnreadableArtifact
 from traindx.model import Run
-from traindx.readers.table import number, read, sniff
+from traindx.readers.layout import number
+from traindx.readers.table import read, sniff
 
 
 def write(folder: Path, text: str | bytes, name: str = "metrics.csv") -> Path:

@@ -23,6 +23,7 @@ from traindx.registry import Reader, readers
 
 NAMED = 0.1  # how sure a reader must be of a file that the user named
 MAX_STDIN = 256 << 20
+MAX_SEARCHED = 32 << 20  # of a damaged file that is searched for a traceback
 STDIN = "standard input"
 _RANK = re.compile(r"(?:rank|worker|gpu|node|process)[-_]?\d", re.IGNORECASE)
 _TRY_NAMED = "a log, a table or JSON of metrics, a configuration, a script or a checkpoint"
@@ -180,7 +181,7 @@ def _read(path: Path, label: str, reader: Reader, gathered: _Gathered) -> None:
 def _read_messages(path: Path, label: str, gathered: _Gathered) -> None:
     """Look for a traceback among the lines of a damaged table or JSON file: it says why."""
     console = next((r for r in readers().items if r.name == "console"), None)
-    if console is None or not is_text(read_head(path)):
+    if console is None or path.stat().st_size > MAX_SEARCHED or not is_text(read_head(path)):
         return
     try:
         run = _labelled(console.read(path), path, label, console.name)
@@ -198,6 +199,7 @@ def _labelled(run: Run, path: Path, label: str, reader: str) -> Run:
         return label if artifact in own else artifact
 
     artifacts = tuple(replace(a, path=named(a.path)) for a in run.artifacts)
+    weights = run.architecture
     return replace(
         run,
         series={
@@ -208,6 +210,10 @@ def _labelled(run: Run, path: Path, label: str, reader: str) -> Run:
         failures=tuple(replace(f, artifact=named(f.artifact)) for f in run.failures),
         sources=tuple(replace(s, path=named(s.path)) for s in run.sources),
         config=Config(tuple(replace(s, artifact=named(s.artifact)) for s in run.config.settings)),
+        architecture=weights and replace(weights, artifact=named(weights.artifact)),
+        checkpoints=tuple(replace(c, artifact=named(c.artifact)) for c in run.checkpoints),
+        samples=tuple(replace(s, artifact=named(s.artifact)) for s in run.samples),
+        confusions=tuple(replace(c, artifact=named(c.artifact)) for c in run.confusions),
         artifacts=artifacts or (Artifact(label, reader),),
     )
 

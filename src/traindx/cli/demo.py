@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from typing import Any
 
 from traindx.cli import options as shared
 
 SHIPPED = ("train.log", "config.yaml")
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
         "demo",
@@ -30,8 +30,8 @@ def call(options: argparse.Namespace) -> int:
     from traindx import api
 
     with as_file(files("traindx.demo")) as folder:
-        paths = [folder / name for name in SHIPPED]
-        print(f"$ traindx diagnose {' '.join(str(p) for p in paths)}\n", file=sys.stderr)
+        paths = [min(os.path.relpath(p), str(p), key=len) for p in map(folder.joinpath, SHIPPED)]
+        print(f"$ traindx diagnose {' '.join(paths)}\n", file=sys.stderr)
         run = api.open_run(*paths, symptoms=options.symptom)
         diagnosis = api.diagnose(run, max_time_s=options.max_time)
         return shared.deliver(run, diagnosis, options)

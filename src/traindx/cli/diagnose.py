@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from typing import Any
 
 from traindx.cli import options as shared
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
         "diagnose",

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from typing import Any
 
 from traindx.cli import options as shared
 
 
-def add_to(commands: Any) -> None:
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
         "inspect",
@@ -25,6 +23,8 @@ def add_to(commands: Any) -> None:
 
 def call(options: argparse.Namespace) -> int:
     """Read and show."""
+    import json
+
     from rich.console import Console
 
     from traindx import api

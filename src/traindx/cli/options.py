@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from traindx.errors import UsageError
+
+TYPE_CHECKING = False  # means what typing's own means, without the cost of importing it
 
 if TYPE_CHECKING:
     from traindx.evidence import Diagnosis
@@ -82,7 +82,7 @@ def deliver(run: Run, diagnosis: Diagnosis, options: argparse.Namespace) -> int:
     from dataclasses import replace
 
     if options.output:
-        made = _write(run, diagnosis, Path(options.output))
+        made = _write(run, diagnosis, options.output)
         diagnosis = replace(diagnosis, analysis_artifacts=made)
     _print(run, diagnosis, options)
     if options.output and options.format == "terminal" and not options.quiet:
@@ -90,9 +90,12 @@ def deliver(run: Run, diagnosis: Diagnosis, options: argparse.Namespace) -> int:
     return 1 if _is_too_severe(diagnosis, options.fail_on) else 0
 
 
-def _write(run: Run, diagnosis: Diagnosis, folder: Path) -> dict[str, str]:
+def _write(run: Run, diagnosis: Diagnosis, output: str) -> dict[str, str]:
+    from pathlib import Path
+
     from traindx.report.bundle import write_bundle
 
+    folder = Path(output)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return dict(write_bundle(run, diagnosis, folder))

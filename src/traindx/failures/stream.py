@@ -25,6 +25,7 @@ STACKS = ("Call stack:", "Stack (most recent call last):")
 QUIET_LEVELS = frozenset({"DEBUG", "INFO", "WARNING", "WARN"})
 NATIVE = ("FatalPythonError", "terminate")
 LINK_GAP = 4  # lines, blank ones included, between two exceptions that belong together
+LONG_AGO = -LINK_GAP - 1
 CRASH_GAP = 200  # lines of native stack between a crash and the shell's word about it
 
 
@@ -55,8 +56,8 @@ class Stream:
     chains: list[Chain] = field(default_factory=list)
     at: int = 0
     began: int = 0  # where the current step did
-    ignored: int = -LINK_GAP - 1  # where Python last said it ignores an exception
-    is_linked: bool = False
+    ignored: int = LONG_AGO  # where Python last said it ignores an exception
+    linked: int = LONG_AGO  # where the text last said that two exceptions belong together
     nested: int = 0
     caught: str = ""
     rank: int | None = None
@@ -159,7 +160,7 @@ class Stream:
     def _link(self) -> None:
         """Take what follows as one with the block just above, or if that is lost as a new chain."""
         last = self._last()
-        self.is_linked = True
+        self.linked = self.at
         if self.at - self.ignored <= LINK_GAP:
             self.ignored = self.at
         elif last is None or self.at - last.end > LINK_GAP:
@@ -171,7 +172,7 @@ class Stream:
         if last is not None:
             last.is_wrapper = True
             last.message = last.message or message
-            self.nested, self.caught, self.is_linked = last.depth + 1, "", True
+            self.nested, self.caught, self.linked = last.depth + 1, "", self.at
 
     def _last(self) -> Block | None:
         return self.chains[-1].blocks[-1] if self.chains and self.chains[-1].blocks else None
@@ -192,10 +193,11 @@ class Stream:
         if block is None:
             return
         if self.began - self.ignored <= LINK_GAP:
-            self.ignored, self.is_linked = block.end, False
+            self.ignored, self.linked = block.end, LONG_AGO
             return
         is_member = block.depth > 1 and self._last() is not None
-        if not self.is_linked and not is_member:
+        is_linked = bool(self.chains) and self.began - self.linked <= LINK_GAP
+        if not is_linked and not is_member:
             self.nested, self.rank = 0, None
             self.chains.append(Chain(block.start))
         block.depth += self.nested
@@ -204,7 +206,7 @@ class Stream:
         self.chains[-1].blocks.append(block)
         if self.caught and grammar.last_part(block.type) == self.caught:
             self.nested, self.caught = max(0, self.nested - 1), ""
-        self.is_linked = False
+        self.linked = LONG_AGO
 
 
 def read_stream(lines: Sequence[Line]) -> list[Chain]:

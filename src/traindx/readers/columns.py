@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,7 @@ class _Clock:
     columns: frozenset[int]
 
 
+@lru_cache(maxsize=4096)
 def is_key(name: str) -> bool:
     """Tell whether a column may say which metric, split or run a row is about."""
     return _flat(name) in TAGS | SPLITS | RUNS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,10 @@ def _read_lines(path: Path) -> Run:
             stripped = line.strip().rstrip(",")
             if stripped in {"", "[", "]", "{", "}"}:
                 continue
-            record = load(stripped)
+            # a list with a record on each line is read line by line too
+            record = load(stripped.removeprefix("[") if stripped[0] == "[" else stripped)
+            if record is None and stripped.endswith("}]"):
+                record = load(stripped[:-1])
             if isinstance(record, dict):
                 records.add(record, place)
             else:
@@ -153,8 +157,8 @@ class _Records:
 
     def __init__(self) -> None:
         self.places: list[int] = []
-        self.rows: dict[str, list[int]] = {}
-        self.values: dict[str, list[float]] = {}
+        self.rows: dict[str, array[int]] = {}
+        self.values: dict[str, array[float]] = {}
         self.texts: dict[str, list[str]] = {}
         self.summaries: list[str] = []
         self.first: Record | None = None
@@ -171,15 +175,20 @@ class _Records:
             if is_key(name) and isinstance(value, (str, int)):
                 column = self.texts.setdefault(name, [])
                 column += [""] * (row - len(column)) + [str(value)]
-            number = as_number(value)
-            if number is not None and (name in self.rows or len(self.rows) < MAX_NAMES):
-                self.rows.setdefault(name, []).append(row)
-                self.values.setdefault(name, []).append(number)
+            number = value if type(value) is float else as_number(value)
+            if number is None:
+                continue
+            if name not in self.rows:
+                if len(self.rows) >= MAX_NAMES:
+                    continue
+                self.rows[name], self.values[name] = array("q"), array("d")
+            self.rows[name].append(row)
+            self.values[name].append(number)
 
     def columns(self) -> Columns:
         """Return the records by column."""
         numbers = [
-            Cells(name, np.array(rows, dtype=np.int64), np.array(self.values[name]))
+            Cells(name, np.array(rows, dtype=np.int64), np.array(self.values[name], dtype=float))
             for name, rows in self.rows.items()
         ]
         count = len(self.places)
@@ -190,8 +199,10 @@ class _Records:
 def _leaves(record: Record, prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
     """Yield the plain values of a record under names joined by slashes."""
     for key, value in record.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping):
+        name = prefix + key if prefix else key
+        if type(value) is float:
+            yield name, value
+        elif isinstance(value, Mapping):
             if depth < MAX_DEPTH and "_type" not in value:  # W&B: an image, a histogram
                 below = prefix if key.lower() in _CONTAINERS else f"{name}/"
                 yield from _leaves(value, below, depth + 1)
@@ -251,11 +262,11 @@ class _Finder:
         widths = {len(x) if isinstance(x, list) else 0 for x in node}
         is_plain = widths in ({2}, {3}) and all(_is_number(v) for x in node for v in x)
         if is_plain and (phase_of(canonical(name)) or widths == {3} or not name):
-            records = [dict(zip(("step", "value"), x[-2:], strict=True)) for x in node]
-            self._take_records(records, "", prefix)
+            columns = {"step": [x[-2] for x in node], "value": [x[-1] for x in node]}
+            self._take_group(columns, len(node), prefix)
             return True
         if not name and node and all(_is_number(x) for x in node):
-            self._take_records([{"value": x} for x in node], "", "")
+            self._take_group({"value": node}, len(node), "")
             return True
         return False
 
@@ -291,7 +302,7 @@ class _Finder:
         cells = []
         for key, values in group.items():
             known = np.array([v is not None for v in values], dtype=bool)
-            numbers = np.array([np.nan if v is None else v for v in values], dtype=np.float64)
+            numbers = np.array([np.nan if v is None else _bounded(v) for v in values], float)
             cells.append(Cells(key, rows[known], numbers[known]))
         self.series += to_series(Columns(cells, rows + 1), self.path, "entry", prefix)
 

@@ -108,6 +108,9 @@ def confidence(hypothesis: Hypothesis) -> str:
     return f"{band(hypothesis)} ({hypothesis.confidence:.2f})"
 
 
+RULED_OUT = 0.05
+
+
 def place(evidence: Evidence) -> str:
     """Return where evidence can be looked up."""
     artifact = clean(evidence.artifact, 120)
@@ -120,11 +123,16 @@ def counted(count: int, noun: str) -> str:
 
 
 def open_hypotheses(diagnosis: Diagnosis) -> tuple[Hypothesis, ...]:
-    """Return what is considered but not listed as a cause, and is no consequence of one."""
+    """Return what is considered but not listed as a cause, and is no consequence of one.
+
+    What is as good as ruled out stays in the JSON and off the page.
+    """
     return tuple(
         h
         for h in diagnosis.hypotheses
-        if not h.confidence >= LISTED_FROM and h.cause not in diagnosis.folded
+        if not h.confidence >= LISTED_FROM
+        and not h.confidence < RULED_OUT
+        and h.cause not in diagnosis.folded
     )
 
 

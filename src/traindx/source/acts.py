@@ -11,6 +11,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from weakref import WeakKeyDictionary
 
 from traindx.evidence import Location
 from traindx.source.module import Function, Module, key_of
@@ -87,9 +88,27 @@ class _Place:
 
 def acts_of(project: Project, module: Module, scope: ast.Module | Function) -> list[Act]:
     """Return the acts of a module's top level or of a function, in order."""
-    function = None if isinstance(scope, ast.Module) else scope
-    place = _Place(module, function, followed=() if function is None else (function,))
-    return list(_Walk(project).block(scope.body, place))
+    known = _KNOWN.setdefault(project, {})
+    if scope not in known:
+        function = None if isinstance(scope, ast.Module) else scope
+        place = _Place(module, function, followed=() if function is None else (function,))
+        if function is not None:
+            place = replace(place, contexts=_decorators(module, function))
+        known[scope] = list(_Walk(project).block(scope.body, place))
+    return known[scope]
+
+
+_KNOWN: WeakKeyDictionary[Project, dict[ast.AST, list[Act]]] = WeakKeyDictionary()
+
+
+def _decorators(module: Module, function: Function) -> tuple[str, ...]:
+    """The contexts that a function runs under by its decorators: `@torch.no_grad()`."""
+    targets = (d.func if isinstance(d, ast.Call) else d for d in function.decorator_list)
+    names = (module.qualified(t) or "" for t in targets)
+    return tuple(n for n in names if n.endswith(_GRAD_CONTEXTS))
+
+
+_GRAD_CONTEXTS = ("no_grad", "inference_mode", "enable_grad", "autocast")
 
 
 class _Walk:
@@ -179,6 +198,7 @@ class _Walk:
                 module=module,
                 function=function,
                 given=self.given(node, function, place),
+                contexts=(*place.contexts, *_decorators(module, function)),
                 followed=(*place.followed, function),
             )
             yield from self.block(function.body, inside)

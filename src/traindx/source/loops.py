@@ -44,7 +44,7 @@ def _training_loops(project: Project) -> tuple[TrainingLoop, ...]:
 
 
 def _scopes(project: Project) -> Iterator[tuple[Module, ast.Module | Function]]:
-    for module in project.modules:
+    for module in project.training_modules:
         yield module, module.tree
         for function in module.functions.values():
             yield module, function

@@ -7,11 +7,19 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
+from traindx.evidence import Evidence, Location, cite_source
 from traindx.model import Source
+
+Node = TypeVar("Node", bound=ast.AST)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 MAX_SOURCE = 2_000_000  # characters; a longer file is data, not a training script
+TEST_LIBRARIES = frozenset({"pytest", "unittest", "hypothesis"})
+OTHER_FRAMEWORKS = frozenset(
+    {"tensorflow", "keras", "jax", "flax", "paddle", "mxnet", "mlx", "optax", "haiku", "equinox"}
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,17 +42,48 @@ class Module:
         return self.text.split("\n")  # as the parser counts; splitlines breaks at form feeds too
 
     @cached_property
+    def roots(self) -> frozenset[str]:
+        """The packages that the file imports from."""
+        return frozenset(name.split(".", 1)[0] for name in self.aliases.values())
+
+    @cached_property
+    def is_test(self) -> bool:
+        """Tell whether the file tests code: odd training loops are what tests are made of."""
+        is_named = self.name.startswith("test_") or self.name.endswith("_test")
+        is_internal = any(n.startswith("torch.testing._internal") for n in self.aliases.values())
+        return is_named or self.name == "conftest" or is_internal or bool(self.roots & TEST_LIBRARIES)
+
+    @cached_property
+    def is_foreign(self) -> bool:
+        """Tell whether the file trains with another framework than torch."""
+        return bool(self.roots & OTHER_FRAMEWORKS) and "torch" not in self.roots
+
+    @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
         return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
     @cached_property
+    def _by_type(self) -> dict[type[ast.AST], list[ast.AST]]:
+        found: dict[type[ast.AST], list[ast.AST]] = {}
+        for node in self.parents:
+            found.setdefault(type(node), []).append(node)
+        for nodes in found.values():
+            nodes.sort(key=_position)
+        return found
+
+    def nodes(self, kind: type[Node]) -> list[Node]:
+        """Return every node of a type in the file, in the order of the text."""
+        return self._by_type.get(kind, [])  # type: ignore[return-value]
+
+    @cached_property
     def functions(self) -> dict[str, Function]:
         """Every function by its dotted name inside the file: `train`, `Net.forward`."""
-        return {self.dotted(n): n for n in ast.walk(self.tree) if isinstance(n, Function)}
+        found = [*self.nodes(ast.FunctionDef), *self.nodes(ast.AsyncFunctionDef)]
+        return {self.dotted(n): n for n in found}
 
     @cached_property
     def classes(self) -> dict[str, ast.ClassDef]:
-        return {n.name: n for n in ast.walk(self.tree) if isinstance(n, ast.ClassDef)}
+        return {n.name: n for n in self.nodes(ast.ClassDef)}
 
     def enclosing(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield the nodes around a node, innermost first."""
@@ -57,6 +96,24 @@ class Module:
 
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
         return next((n for n in self.enclosing(node) if isinstance(n, ast.ClassDef)), None)
+
+    def statement_of(self, node: ast.AST) -> ast.stmt | None:
+        """Return the statement in which a node stands; a statement is its own."""
+        around = (node, *self.enclosing(node))
+        return next((n for n in around if isinstance(n, ast.stmt)), None)
+
+    def location(self, node: ast.AST) -> Location:
+        """Return the place of a node, as a finding gives it."""
+        first = int(getattr(node, "lineno", 1))
+        return Location(self.path, first, int(getattr(node, "end_lineno", None) or first))
+
+    def cite(self, node: ast.AST, says: str) -> Evidence:
+        """Return what a node shows as evidence that can be looked up."""
+        return cite_source(self.path, int(getattr(node, "lineno", 1)), says)
+
+    def source(self, node: ast.expr) -> str:
+        """Return an expression as it is written."""
+        return ast.get_source_segment(self.text, node) or ast.unparse(node)
 
     def dotted(self, node: Function | ast.ClassDef) -> str:
         above = [n.name for n in self.enclosing(node) if isinstance(n, (*_NAMED,))]
@@ -76,9 +133,20 @@ class Module:
 
     def calls(self, within: ast.AST | None = None) -> Iterator[tuple[ast.Call, str]]:
         """Yield every call with the dotted name of what is called, where it has one."""
-        for node in ast.walk(within or self.tree):
+        if within is None or within is self.tree:
+            yield from self._all_calls
+            return
+        for node in ast.walk(within):
             if isinstance(node, ast.Call):
                 yield node, self.qualified(node.func) or ""
+
+    @cached_property
+    def _all_calls(self) -> list[tuple[ast.Call, str]]:
+        return [(node, self.qualified(node.func) or "") for node in self.nodes(ast.Call)]
+
+
+def _position(node: ast.AST) -> tuple[int, int]:
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

@@ -14,6 +14,12 @@ MODULE_BASES = (
     "torch.nn.Module", "nn.Module", "torch.nn.modules.module.Module", "torch.jit.ScriptModule",
     "transformers.PreTrainedModel",
 )  # fmt: skip
+# a name imported from one of these is never one of the user's own files
+LIBRARIES = frozenset(
+    {"torch", "torchvision", "torchaudio", "torchtext", "numpy", "scipy", "sklearn", "pandas",
+     "transformers", "datasets", "accelerate", "lightning", "pytorch_lightning", "timm", "os",
+     "sys", "math", "random", "typing", "collections", "functools", "tqdm", "matplotlib", "wandb"}
+)  # fmt: skip
 LIGHTNING_BASES = ("LightningModule", "pl.LightningModule", "L.LightningModule")
 
 
@@ -27,6 +33,19 @@ class Project:
     @cached_property
     def by_name(self) -> dict[str, Module]:
         return {m.name: m for m in self.modules}
+
+    @cached_property
+    def training_modules(self) -> tuple[Module, ...]:
+        """The files that may train with torch: neither tests nor another framework's code."""
+        return tuple(m for m in self.modules if not m.is_test and not m.is_foreign)
+
+    @cached_property
+    def _by_stem(self) -> dict[str, list[tuple[tuple[str, ...], Module]]]:
+        found: dict[str, list[tuple[tuple[str, ...], Module]]] = {}
+        for module in self.modules:
+            parts = _import_path(module.path)
+            found.setdefault(parts[-1], []).append((parts, module))
+        return found
 
     def find_class(self, module: Module, name: str) -> tuple[Module, ast.ClassDef] | None:
         """Find the class a name means in a file: defined there, or imported from another file."""
@@ -51,11 +70,21 @@ class Project:
         if imported is None and "." not in name:
             yield module
             return
-        for part in reversed((imported or name).split(".")):
-            home = self.by_name.get(part)
-            if home is not None:
-                yield home
+        if imported is None:
+            dotted = name.split(".")
+        else:
+            dotted = [*imported.split("."), *name.split(".")[1:]]
+        for end in range(len(dotted), 0, -1):
+            yield from self._files_called(tuple(dotted[:end]))
         yield module
+
+    def _files_called(self, dotted: tuple[str, ...]) -> Iterator[Module]:
+        """The files that an import of that dotted name may mean."""
+        for parts, module in self._by_stem.get(dotted[-1], ()):
+            shared = min(len(parts), len(dotted))
+            is_library = dotted[0] in LIBRARIES and dotted[0] not in parts
+            if parts[-shared:] == dotted[-shared:] and not is_library:
+                yield module
 
     def bases(self, module: Module, node: ast.ClassDef) -> set[str]:
         """Return the dotted names of all base classes, through the files of the project."""
@@ -121,6 +150,13 @@ class Project:
                 for key, values in self._attributes(*parent).items():
                     merged.setdefault(key, list(values))
         return merged
+
+
+def _import_path(path: str) -> tuple[str, ...]:
+    parts = [p for p in path.replace("\\", "/").removesuffix(".py").split("/") if p not in ("", ".")]
+    if parts[-1:] == ["__init__"] and len(parts) > 1:
+        parts = parts[:-1]
+    return tuple(parts or [path])
 
 
 def _parameters(function: Function) -> set[str]:

@@ -1,4 +1,4 @@
-"""The split left nothing for validation: NumPy's mean of nothing is NaN, training itself is fine."""
+"""The split left nothing to validate on: the mean of nothing is NaN, training itself is fine."""
 
 import contextlib
 import io
@@ -32,6 +32,7 @@ def make(folder: Path) -> None:
         paths = str(Path(np.__file__).parents[1])
         lines += noticed.getvalue().replace(paths, "/opt/conda/site-packages").rstrip().splitlines()
         lines.append(
-            f"epoch {epoch:2d} train_loss {total:.4f} val_loss {val_loss:.4f} val_acc {accuracy:.4f}"
+            f"epoch {epoch:2d} train_loss {total:.4f}"
+            f" val_loss {val_loss:.4f} val_acc {accuracy:.4f}"
         )
     (folder / "train.log").write_text("\n".join(lines) + "\n")

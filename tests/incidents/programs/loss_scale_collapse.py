@@ -1,5 +1,6 @@
-"""From epoch 3 a distance loss joins in whose square root has no gradient at 0: every step overflows,
-is skipped, and halves the scale, while the loss itself stays finite."""
+"""From epoch 3 a square root without a gradient at 0 joins in: every step is skipped and halves the
+scale, while the loss itself stays finite.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Plain SGD with steps several times too large: the loss grows tenfold per step until it overflows."""
+"""Plain SGD with steps too large: the loss grows tenfold per step until it overflows."""
 
 from pathlib import Path
 

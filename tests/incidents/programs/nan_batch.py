@@ -1,4 +1,4 @@
-"""One row of the data holds NaN: from its batch on every loss is NaN. All that is left is the log."""
+"""One row of the data holds NaN: from its batch on every loss is NaN. Only the log is left."""
 
 from pathlib import Path
 

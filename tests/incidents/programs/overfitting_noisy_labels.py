@@ -1,4 +1,4 @@
-"""A hundred digits, a quarter of them with a wrong label, and a network that learns them by heart."""
+"""A hundred digits, some with a wrong label, and a network that learns them by heart."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""One batch arrives unscaled (0 to 4000 instead of -0.5 to 0.5); SGD without clipping never recovers."""
+"""One batch arrives unscaled, up to 4000 instead of 0.5; SGD without clipping never recovers."""
 
 from pathlib import Path
 

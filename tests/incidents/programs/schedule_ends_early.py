@@ -38,5 +38,5 @@ def make(folder: Path) -> None:
             )
     write_jsonl(folder / "metrics.jsonl", rows)
     (folder / "config.json").write_text(
-        '{"lr": 0.002, "scheduler": "linear", "warmup_steps": 20, "num_epochs": 5, "batch_size": 16}\n'
+        '{"lr": 0.002, "scheduler": "linear", "warmup_steps": 20, "num_epochs": 5}\n'
     )

@@ -30,7 +30,8 @@ def make(folder: Path) -> None:
             error = (output - price[1000:]).abs().mean()
         lines += [
             f"Epoch {epoch}/{EPOCHS}",
-            f"20/20 - 0s - 2ms/step - loss: {total:.1f} - val_loss: {val_loss:.1f} - val_mae: {error:.1f}",
+            f"20/20 - 0s - 2ms/step - loss: {total:.1f}"
+            f" - val_loss: {val_loss:.1f} - val_mae: {error:.1f}",
         ]
     (folder / "train.log").write_text("\n".join(lines) + "\n")
     (folder / "config.yaml").write_text(

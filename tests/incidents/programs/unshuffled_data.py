@@ -1,4 +1,4 @@
-"""The digits come in order of their class: within an epoch the loss is a saw, one tooth per class."""
+"""The digits come in order of their class: the loss is a saw with one tooth per class."""
 
 from pathlib import Path
 

@@ -13,6 +13,7 @@ from traindx.registry import detector
 from traindx.stats import curve
 
 GREW = 2.0  # times the median of the run's last part, in the last points before the end: a climb
+ASTRONOMICAL = 1e6  # a loss that begins here is in units that no learning rate fits
 HALF = ("fp16", "half", "float16", "16", "16-mixed", "fp16-mixed")
 
 
@@ -26,6 +27,7 @@ HALF = ("fp16", "half", "float16", "16", "16-mixed", "fp16-mixed")
         "fp16-overflow",
         "bad-initialisation",
         "empty-validation",
+        "unnormalised-targets",
     ),
 )
 def check(run: Run) -> Iterator[Finding]:
@@ -70,8 +72,11 @@ def _finding(run: Run, loss: Series, onset: int, phase: str) -> Finding:
     half = _half_precision(run)
     if half and course != "after a climb":
         suggests = {**suggests, "fp16-overflow": Strength.MODERATE}
+    if len(before) and abs(float(before.values[0])) > ASTRONOMICAL:
+        suggests = {**suggests, "unnormalised-targets": Strength.MODERATE}
     if phase == "val":
-        course, suggests = "in validation only", {"empty-validation": Strength.MODERATE}
+        never = Strength.MODERATE if len(before) else Strength.STRONG
+        course, suggests = "in validation only", {"empty-validation": never}
     word = "infinite" if np.isinf(loss.values[onset]) else "NaN"
     evidence = [cite(loss, f"{loss.origin.name} is {word} from {loss.when(onset)} on", onset, -1)]
     if len(before):

@@ -68,8 +68,8 @@ def _goes_on(loss: Series) -> bool:
 def _boundaries(run: Run, loss: Series) -> Iterator[tuple[int, Evidence]]:
     """Points of the loss at which an artifact says that the data or the task changed."""
     for event in run.events:
-        position = _event_position(event, loss) if event.kind == "boundary" else None
-        if position is not None:
+        position = loss.position_of(event) if event.kind == "boundary" else None
+        if position is not None and 0 < position < len(loss):
             yield position, cite_event(event)
     for setting in run.config.settings:
         number = as_number(setting.value)
@@ -78,14 +78,6 @@ def _boundaries(run: Run, loss: Series) -> Iterator[tuple[int, Evidence]]:
         axis = _axis(loss, "epoch" if "epoch" in setting.key.lower() else "step")
         if axis is not None and float(axis[0]) < number < float(axis[-1]):
             yield int(np.searchsorted(axis, number)), cite_setting(setting)
-
-
-def _event_position(event: Event, loss: Series) -> int | None:
-    for number, name in ((event.step, "step"), (event.epoch, "epoch")):
-        axis = _axis(loss, name)
-        if number is not None and axis is not None and axis[0] < number <= axis[-1]:
-            return int(np.searchsorted(axis, number))
-    return None
 
 
 def _axis(loss: Series, name: str) -> Floats | None:

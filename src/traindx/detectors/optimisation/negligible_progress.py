@@ -15,10 +15,11 @@ from traindx.stats import curve, slope_z
 NEXT_TO_NOTHING = 0.05  # of the starting loss over the whole run
 STEADY = 0.5  # the second half still falls at this share of the first half's pace: no plateau
 MANY_POINTS = 30  # fewer points may be an early look at a healthy run
+ASTRONOMICAL = 1e6
 TINY_RATE = 1e-6  # below what any published recipe trains a network from scratch with
 
 
-@detector(needs=("loss",), suggests=("lr-too-low", "vanishing-gradients", "unnormalised-targets"))
+@detector(needs=("loss",), suggests=("lr-too-low", "vanishing-gradients"))
 def check(run: Run) -> Iterator[Finding]:
     """The loss falls steadily, at a pace that will never arrive.
 
@@ -43,6 +44,8 @@ def check(run: Run) -> Iterator[Finding]:
     c = curve(finite.values)
     start, end = c.start_value, c.end_value
     gained = (start - end) / abs(start) if start else 0.0
+    if start > ASTRONOMICAL:
+        return  # a matter of scale, which another detector judges
     if not 0.0 < gained < NEXT_TO_NOTHING or slope_z(finite.values) > -5.0:
         return
     middle = float(np.median(c.level[len(c.level) * 9 // 20 : len(c.level) * 11 // 20 + 1]))

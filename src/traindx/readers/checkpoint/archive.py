@@ -62,7 +62,7 @@ def unpack(file: BinaryIO, size: int) -> Unpacked:
     try:
         entries = _directory(file, size)
     except DamageError as error:
-        return _salvage(file, str(error))
+        return _salvage(file, size, str(error))
     pickles = [n for n in entries if n == "data.pkl" or n.endswith("/data.pkl")]
     if not pickles:
         return Unpacked(Unpickled(), damage=["the archive has no data.pkl"], has_storages=False)
@@ -108,7 +108,7 @@ def _find_storages(
             unpacked.damage.append(f"{prefix}byteorder: {error}")
 
 
-def _salvage(file: BinaryIO, why: str) -> Unpacked:
+def _salvage(file: BinaryIO, size: int, why: str) -> Unpacked:
     """Read the pickle of an archive without a directory: it is the first entry."""
     file.seek(0)
     head = file.read(30)
@@ -119,7 +119,7 @@ def _salvage(file: BinaryIO, why: str) -> Unpacked:
         file.seek(30 + length + extra)
     if not name.endswith(b"data.pkl") or struct.unpack("<H", head[8:10])[0] != _STORED:
         return Unpacked(Unpickled(), damage=[why], has_storages=False)
-    pickle = follow(file.read(MAX_PICKLE))
+    pickle = follow(file.read(min(MAX_PICKLE, size)))
     return Unpacked(pickle, damage=[why], has_storages=False)
 
 

@@ -70,8 +70,13 @@ def make_run(
         config=Config(settings),
         architecture=architecture,
         artifacts=(Artifact(label, reader, tuple(e.text for e in events) + said),),
-        checkpoints=(architecture,) if architecture is not None else (),
+        checkpoints=(architecture,) if architecture is not None and _is_told(architecture) else (),
     )
+
+
+def _is_told(architecture: Architecture) -> bool:
+    """Of a file that was cut off only the names are known; it is no checkpoint to compare with."""
+    return any(t.statistics for t in architecture.tensors)
 
 
 def _is_odd(value: object) -> bool:

@@ -80,9 +80,14 @@ def _understand_object(value: Made, found: Contents) -> None:
 def _understand_dict(value: dict[Any, Any], found: Contents) -> None:
     found.tensors = _model_of(value)
     texts = {k: v for k, v in value.items() if isinstance(k, str)}
+    for key, held in texts.items():
+        if key in _CONFIGURATIONS and not _is_optimizer(held) and not _holds_tensors(held):
+            found.settings += _plain_settings(held, key)
+    optimizers = [o for k, v in texts.items() for o in _optimizers(k, v)]
+    if not found.tensors and not optimizers:
+        return  # a scheduler's or a generator's state, or a data set: their counters are their own
     found.step = _counter(texts, _STEPS)
     found.epoch = _counter(texts, _EPOCHS)
-    optimizers = [o for k, v in texts.items() for o in _optimizers(k, v)]
     has = {
         "optimizer": bool(optimizers),
         "scheduler": any(_SCHEDULER.search(k) and _is_filled(v) for k, v in texts.items()),
@@ -98,9 +103,6 @@ def _understand_dict(value: dict[Any, Any], found: Contents) -> None:
             found.settings.append((f"checkpoint.{name}", int(number)))
     for optimizer in optimizers[:1]:
         found.settings += _optimizer_settings(optimizer)
-    for key, held in texts.items():
-        if key in _CONFIGURATIONS and not _is_optimizer(held) and not _holds_tensors(held):
-            found.settings += _plain_settings(held, key)
 
 
 def _is_filled(value: Any) -> bool:

@@ -23,10 +23,10 @@ _MODULES = frozenset(
     {"os", "posix", "nt", "subprocess", "commands", "sys", "pty", "shutil", "socket", "runpy",
      "importlib", "imp", "ctypes", "_ctypes", "webbrowser", "pip", "ensurepip", "pdb", "bdb",
      "code", "codeop", "timeit", "cProfile", "profile", "trace", "marshal", "pickle", "_pickle",
-     "shelve", "tempfile", "glob", "pkgutil", "requests", "urllib", "urllib2", "http", "httplib", "ftplib",
-     "smtplib", "telnetlib", "xmlrpc", "aiohttp", "signal", "gc", "inspect", "platform", "doctest",
-     "venv", "asyncio", "multiprocessing", "_posixsubprocess", "antigravity", "idlelib", "lib2to3",
-     "sqlite3", "zipimport"}
+     "shelve", "tempfile", "glob", "pkgutil", "requests", "urllib", "urllib2", "http", "httplib",
+     "ftplib", "smtplib", "telnetlib", "xmlrpc", "aiohttp", "signal", "gc", "inspect", "platform",
+     "doctest", "venv", "asyncio", "multiprocessing", "_posixsubprocess", "antigravity", "idlelib",
+     "lib2to3", "sqlite3", "zipimport"}
 )  # fmt: skip
 _BUILTINS = frozenset(
     {"eval", "exec", "execfile", "compile", "open", "__import__", "input", "breakpoint", "setattr",

@@ -16,7 +16,7 @@ MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # a pickled number that tor
 def unpack(file: BinaryIO, size: int) -> Unpacked:
     """Read the parts one after another: a number, a version, the machine, the value, the keys."""
     file.seek(0)
-    stream = io.BytesIO(file.read(MAX_PICKLE))
+    stream = io.BytesIO(file.read(min(MAX_PICKLE, size)))
     names: dict[str, None] = {}
     for part in ("its magic number", "its version", "its description of the machine"):
         step = follow(stream)
@@ -71,7 +71,7 @@ def _find_storages(file: BinaryIO, size: int, at: int, keys: list[str], unpacked
 def unpack_plain(file: BinaryIO, size: int) -> Unpacked:
     """Read a pickle that torch did not write."""
     file.seek(0)
-    value = follow(file.read(MAX_PICKLE))
+    value = follow(file.read(min(MAX_PICKLE, size)))
     value.was_cut |= bool(value.problem) and size > MAX_PICKLE
     damage = [f"it is damaged: {value.problem}"] if value.problem and not value.was_cut else []
     return Unpacked(value, damage=damage, has_storages=False)

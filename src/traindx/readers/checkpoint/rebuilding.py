@@ -104,8 +104,8 @@ def _sizes(value: Any) -> tuple[int, ...]:
 
 
 def _tensor(storage: Any, offset: Any, shape: Any, stride: Any, dtype: str = "") -> Stored:
-    if storage is not None and not isinstance(storage, Storage):
-        raise ValueError("a tensor refers to no storage")
+    if not isinstance(storage, Storage):
+        storage = None  # pickled in another way: only the shape is known
     sizes = _sizes(shape)
     strides = _sizes(stride)
     if len(strides) != len(sizes) or not _is_count(offset):

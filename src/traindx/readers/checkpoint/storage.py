@@ -66,7 +66,7 @@ def measure(file: BinaryIO, place: Place, limit: int = MAX_SAMPLE) -> dict[str, 
     if raw is None:
         return {}
     looked_at = len(raw) // place.width
-    found = _statistics(_numbers(raw, place), place)
+    found = _statistics(_numbers(raw, place))
     found["checksum"] = float(zlib.crc32(raw))
     found["count"] = float(looked_at)
     if looked_at < place.size:
@@ -88,15 +88,15 @@ def _sample(file: BinaryIO, place: Place, limit: int) -> bytes | None:
         wanted = place.size * place.width
         raw = file.read(wanted)
         return raw if len(raw) == wanted else None
-    pieces = []
+    sample = bytearray()
     last = place.size - BLOCK
     for at in np.linspace(0, last, max(1, limit // BLOCK)).astype(np.int64):
         file.seek(place.start + int(at) * place.width)
         piece = file.read(BLOCK * place.width)
         if len(piece) != BLOCK * place.width:
             return None
-        pieces.append(piece)
-    return b"".join(pieces)
+        sample += piece
+    return bytes(sample)
 
 
 def _numbers(raw: bytes, place: Place) -> NDArray[Any]:
@@ -125,22 +125,32 @@ def _e4m3_table() -> NDArray[np.float32]:
 _E4M3 = _e4m3_table()
 
 
-def _statistics(values: NDArray[Any], place: Place) -> dict[str, float]:
-    found = {"nan": 0.0, "inf": 0.0}
-    if values.dtype.kind == "f":
-        is_finite = np.isfinite(values)
-        if not bool(is_finite.all()):
-            found["nan"] = float(np.isnan(values).sum())
-            found["inf"] = float(len(values) - is_finite.sum()) - found["nan"]
-            values = values[is_finite]
-    found["zeros"] = float((values == 0).mean()) if len(values) else 0.0
-    if not len(values):
-        return {**found, "norm": math.nan}
+def _statistics(values: NDArray[Any]) -> dict[str, float]:
+    """Sum up block by block: a block stays in the processor's cache, a whole tensor does not."""
+    nan = inf = zeros = count = 0
+    total = square = 0.0
+    low, high = math.inf, -math.inf
     with np.errstate(all="ignore"):
-        wide = values.astype(np.float64)
-        mean = float(wide.mean())
-        norm = float(np.sqrt(np.dot(wide, wide)))
-        wide -= mean
-        std = float(np.sqrt(np.dot(wide, wide) / len(wide)))
-    ends = {"min": float(values.min()), "max": float(values.max())}
-    return {**found, "mean": mean, "std": std, **ends, "norm": norm}
+        for at in range(0, len(values), BLOCK):
+            wide = values[at : at + BLOCK].astype(np.float64)
+            squared = float(np.square(wide).sum())
+            if not math.isfinite(squared):  # a quick way to see that all are numbers
+                is_finite = np.isfinite(wide)
+                lost = int(np.isnan(wide).sum())
+                nan += lost
+                inf += len(wide) - int(is_finite.sum()) - lost
+                wide = wide[is_finite]
+                squared = float(np.square(wide).sum())
+            if len(wide):
+                zeros += len(wide) - int(np.count_nonzero(wide))
+                count += len(wide)
+                total += float(wide.sum())
+                square += squared
+                low, high = min(low, float(wide.min())), max(high, float(wide.max()))
+    found = {"nan": float(nan), "inf": float(inf), "zeros": zeros / max(1, count)}
+    if not count:
+        return {**found, "norm": math.nan}
+    mean = total / count
+    variance = max(0.0, square / count - mean * mean) if low < high else 0.0
+    spread = {"mean": mean, "std": math.sqrt(variance), "min": low, "max": high}
+    return {**found, **spread, "norm": math.sqrt(square)}

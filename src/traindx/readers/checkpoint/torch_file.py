@@ -84,6 +84,8 @@ def read(path: Path) -> Run:
 
 def _make(path: Path, file: BinaryIO, unpacked: Unpacked) -> Run:
     contents = understand(unpacked.pickle.value)
+    if unpacked.damage or unpacked.pickle.was_cut:  # what is missing may have been lost
+        contents.settings = [(k, v) for k, v in contents.settings if v is not False]
     places, short = _locate(contents, unpacked)
     if short and not any("missing" in d or "ends" in d for d in unpacked.damage):
         unpacked.damage.append(f"the data of {len(short)} tensors are cut short: {listed(short)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,10 +11,18 @@ from typing import BinaryIO
 
 import numpy as np
 
-from traindx.model import Floats
+from traindx.model import Floats, Ints
 
-BLOCK = 1 << 22
+BLOCK = 1 << 21
 MAX_LINE = 1 << 16  # of what a line may hold; a longer one is cut
+_TQDM_END = re.compile(rb"\[\d+:\d\d(?::\d\d)?<[^\]\r\n]*\](?=[^\r\n])")
+_KERAS_START = re.compile(
+    rb"(?<=[^\s\d]) {0,8}(?=\x1b\[1m *\d+/\d+\x1b\[0m )|(?<=[^\s]) +(?=\d+/\d+ \[[=>.]{8,}\])"
+)
+_LONG = 400  # bytes; hardly a line that reports once is longer
+_REPORT_START = re.compile(
+    rb"(?<=[\d%)\]])(?=(?:[Ee]pisode|[Ee]poch|[Ss]tep|[Ii]ter(?:ation)?|Train Epoch)[ :\[#=]{1,3}\d)"
+)
 _PIECES = 1 << 20  # of a line that are told apart
 _WIDE = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark is its beginning
@@ -23,16 +32,47 @@ _WIDE = (
 )
 
 
-@dataclass(slots=True)
+def separate(text: bytes) -> bytes:
+    """End every refresh of a progress bar with a carriage return, also where it was lost.
+
+    Terminals, notebooks and copies drop them; the next refresh or message then follows at once.
+    """
+    if b"\x08" in text:  # Keras goes back over its bar
+        text = text.replace(b"\x08", b"\r")
+    if b"%|" in text:
+        text = _TQDM_END.sub(rb"\g<0>\r", text)
+    if b"ETA" in text or b"/step" in text:
+        text = _KERAS_START.sub(b"\r", text)
+    return text
+
+
+def split_reports(text: bytes) -> bytes:
+    """Part the reports that follow each other on an overlong line, for the same reason."""
+    if len(text) < _LONG or max(map(len, text.split(b"\n"))) < _LONG:
+        return text
+    return _REPORT_START.sub(b"\r", text)
+
+
 class Block:
-    """Pieces of a log, one per text line, and their places.
+    """Pieces of a log between line ends, and their places.
 
     A place is the number of the line; the pieces of a progress bar share a line and follow each
     other in its fraction.
     """
 
-    text: bytes
-    places: Floats
+    def __init__(self, text: bytes, first_line: int) -> None:
+        self.text = text
+        self.raw = np.frombuffer(text, dtype=np.uint8)
+        self.ends: Ints = np.append(np.flatnonzero(self.raw == 10), len(text))
+        self.starts: Ints = np.append(0, self.ends[:-1] + 1)
+        self.places: Floats = np.arange(first_line, first_line + len(self.ends), dtype=np.float64)
+
+    def __len__(self) -> int:
+        """Count the pieces, without the empty one after the last line."""
+        return len(self.ends) - int(self.starts[-1] == self.ends[-1])
+
+    def __getitem__(self, i: int) -> bytes:
+        return self.text[self.starts[i] : self.ends[i]]
 
 
 @dataclass(slots=True)
@@ -88,15 +128,14 @@ class Blocks:
         if b"\0" in text:
             self.nulls += text.count(b"\0")
             text = text.replace(b"\0", b"")
-        if b"\x08" in text:  # Keras goes back over its bar
-            text = text.replace(b"\x08", b"\r")
+        text = split_reports(separate(text))
         if b"\r" in text:
             text = text.replace(b"\r\n", b"\n")
         if b"\r" in text:
             return self._pieces(text)
-        first = self.lines + 1
-        self.lines += text.count(b"\n")
-        return Block(text, np.arange(first, self.lines + 2, dtype=np.float64))
+        block = Block(text, self.lines + 1)
+        self.lines += len(block.ends) - 1
+        return block
 
     def _pieces(self, text: bytes) -> Block:
         raw = np.frombuffer(text, dtype=np.uint8)
@@ -106,6 +145,7 @@ class Blocks:
         starts = np.maximum.accumulate(np.where(is_line, order, 0))
         piece = order - starts + np.where(lines == 0, self._piece, 0)
         self._piece = int(piece[-1])
-        places = self.lines + 1 + lines + np.minimum(piece, _PIECES - 1) / _PIECES
+        block = Block(text.replace(b"\r", b"\n"), 1)
+        block.places = self.lines + 1 + lines + np.minimum(piece, _PIECES - 1) / _PIECES
         self.lines += int(lines[-1])
-        return Block(text.replace(b"\r", b"\n"), places)
+        return block

@@ -33,6 +33,7 @@ _WRAPPING = str.maketrans("", "", " \t\"'[]({)}\x02`*<\\$")
 _UNIT_WORDS = frozenset({"s", "ms", "sec", "secs", "seconds", "min", "mins", "gb", "mb", "h", "it"})
 _RATIO = re.compile(r"\s*/\s*$")
 _BRACKETED_RATIO = re.compile(r"\s*\[\s*0\s*/")
+_NEXT_VALUE = re.compile(r"\s*[:=]\s*[-+]?(?:0|\.0|nan|inf)")
 _NEXT_BRACKET = re.compile(r"\s*\]\s*\[\s*0")
 
 
@@ -42,6 +43,7 @@ class _Found:
 
     field: Field
     is_known: bool
+    is_cell: bool = False
 
 
 @dataclass(slots=True)
@@ -58,7 +60,6 @@ class _Walk:
     found: list[_Found] = field(default_factory=list)
     steps: list[tuple[int, Number, Number | None]] = field(default_factory=list)
     epoch: Number | None = None
-    loose: int = 0  # numbers that nothing names
 
     def run(self) -> None:
         """Give every number its meaning."""
@@ -76,9 +77,10 @@ class _Walk:
             else:
                 over = self._over(i)
                 self._place(token, over, gap)
+                if not self.said or self.said[-1] is not token:
+                    self._break()
                 i += 0 if over is None else over[1]
                 token = token if over is None else over[0]
-                self.said = []
             end = token.end
             i += 1
         self._break()
@@ -141,15 +143,25 @@ class _Walk:
         if self._place_counter(token, over, gap, said, bound):
             return
         before = len(self.found)
+        if bound == "" and said and self._is_named_by(token):
+            return
         if bound in _STRONG or (bound.startswith(":") and len(bound) < 3):
             self._measure(token, total, pick_name(said, is_bound=True), True)
         elif bound in {"|", "│", "┃"} and self._is_cell():
             self._measure(token, total, " ".join(said[-4:]), True)
+            for found in self.found[before:]:
+                found.is_cell = True
         elif bound in {"", "-", "#"} and said and "(" not in gap:
             self._measure(token, total, pick_name(said, is_bound=False), False)
-        if len(self.found) == before:
-            self.loose += 1
-            self._break()
+        if len(self.found) > before:
+            self.said = []
+
+    def _is_named_by(self, token: Token) -> bool:
+        """Take a number into the name of the next one: ``mAP 0.5 : 0.31``."""
+        if token.unit or not _NEXT_VALUE.match(self.marks.text, token.end):
+            return False
+        self.said.append(token)
+        return True
 
     def _place_counter(
         self, token: Token, over: tuple[Token, int] | None, gap: str, said: list[str], bound: str
@@ -159,6 +171,8 @@ class _Walk:
         if value is None or token.unit or (over and over[0].unit) or value.special is not None:
             return False
         kind = counts(said, has_total=over is not None)
+        if bound in _STRONG and len(said) > 1 and measures(pick_name(said, is_bound=True)):
+            return False
         if kind and (bound in _STRONG or bound in {"", "#", "-", "|", "│", "┃"}):
             if kind == "step" and not is_whole:
                 return False
@@ -269,7 +283,9 @@ def _plan(walk: _Walk, marked: Plan) -> Plan:
             epoch = marks.step
         else:
             step, total = marks.step, marks.total
-    reports = step is not None or epoch is not None or any(f.is_known for f in walk.found)
+    reports = (
+        step is not None or epoch is not None or any(f.is_known or f.is_cell for f in walk.found)
+    )
     fields = tuple(f.field for f in walk.found) if reports else ()
     cells = 0
     if not walk.found and walk.epoch is None:
@@ -291,6 +307,7 @@ def _plan(walk: _Walk, marked: Plan) -> Plan:
         rank=rank,
         is_label=is_label,
         is_bar=marks.is_bar,
+        is_cell=any(f.is_cell for f in walk.found),
         sets_clock=not walk.phases or "train" in walk.phases,
         cells=cells,
         heading=_announced(marked, epoch) if not fields else None,

@@ -90,7 +90,7 @@ def recognise(line: str) -> tuple[str, str] | None:
             return kind, text[:MAX_TEXT]
     python = _PYTHON.search(text)
     if python is not None:
-        if _DULL.search(python[1]):
+        if _DULL.search(python[1]) or "deprecated" in python[2]:
             return None
         return "warning", python[0][:MAX_TEXT]
     if _LEVEL.search(text[:200]) and _MATTERS.search(text):

@@ -18,6 +18,7 @@ _RULER = re.compile(r"[\s|+*_=─━┃│┏┓┗┛┡┩╇└┘├┤┴�
 _WORDS = re.compile(r"[^\W\d_][\w-]*")
 _CELLS = re.compile(r"\s{2,}|\t|\s*[|│┃]\s*")
 _SECTION = re.compile(r"^\|\s*([\w-]+)/\s*\|\s*\|\s*$")
+_BAR = re.compile(r":?\s*\d+%\|.*$")
 _ALNUM = re.compile(r"[^\W_]")
 
 
@@ -51,13 +52,19 @@ def _heading(text: str) -> str | None:
 
 def split_cells(text: str) -> list[str]:
     """Return the cells of a line of a table, names cleaned of brackets and colons."""
+    text = _BAR.sub("", text)
     return [c for cell in _CELLS.split(text) if (c := cell.strip(" ():|│┃"))]
+
+
+def split_words(text: str) -> list[str]:
+    """Return the cells of a line that single blanks separate."""
+    return _BAR.sub("", text).split()
 
 
 def _is_header(text: str) -> bool:
     cells = split_cells(text)
     if len(cells) < 3 or any(c[:1] in "0-+." for c in cells):
-        cells = text.split() if len(text.split()) >= 3 else []
+        cells = split_words(text)
         if any(c[:1] in "0-+." for c in cells):
             return False
     return len(cells) >= 3 and sum(len(c) < 40 and is_known(c) for c in cells) >= 2

@@ -15,7 +15,7 @@ from traindx.readers.console.vocabulary import PHASE_WORDS
 ANSI = re.compile(
     r"\x1b\[[0-9;:?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.|\[0(?:;0)*m"
 )
-_PERCENT_BAR = re.compile(r"(?:0|0\.0)%\s?[|▕┃│][^|▏┃│]{0,300}[|▏┃│]")
+_PERCENT_BAR = re.compile(r"(?:0|0\.0)%[|▕┃│][^|▏┃│A-Za-z=:]{0,300}[|▏┃│]")
 _TQDM = re.compile(
     r"(?P<x>0)(?P<xf>\.0)?(?P<xu>[kMGTit]{0,2})(?:/(?P<n>0)(?P<nf>\.0)?(?P<nu>[kMGT]?))?\s*"
     r"\[(?:0:)?0:0(?:<[^,\]]*)?(?P<rate>,\s*[^,\]=]*)?(?=[,\]])"

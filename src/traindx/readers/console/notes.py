@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
 
 from traindx.model import Floats
+from traindx.readers.console.blocks import Block
 from traindx.readers.console.happenings import DEFAULT_LIMIT, LIMITS, recognise
-from traindx.readers.console.lines import split_cells
+from traindx.readers.console.lines import split_cells, split_words
 from traindx.readers.console.plan import Plan
 from traindx.readers.console.tracks import Clock
 
 BEFORE, AFTER, LONG_AFTER = 3, 60, 600  # lines around an error and around a traceback
-MAX_WINDOWS = 400  # from the beginning; of the rest the last ones are kept
+MAX_WINDOW = 3000  # lines
+MAX_KEPT = 4 << 20  # characters from the beginning, and as many from the end
+MAX_MOMENTS = 100
 MAX_MARKS = 200_000
 T = TypeVar("T")
 _NUMBER = re.compile(r"\d+")
@@ -29,8 +31,8 @@ class Happening:
 
     kind: str
     text: str
-    place: int
-    counters: Floats
+    place: float
+    counters: Floats = field(default_factory=lambda: np.full(4, np.nan))
     count: int = 1
 
 
@@ -40,7 +42,16 @@ class Window:
 
     first: int
     lines: list[str]
-    counters: Floats
+    moments: list[tuple[float, Floats]]  # the lines that speak of errors, and their counters
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.lines))
+
+    def counters(self, line: int) -> Floats | None:
+        """Return the counters of the last error at or before a line."""
+        before = [counters for place, counters in self.moments if int(place) <= line]
+        return before[-1] if before else self.moments[0][1] if self.moments else None
 
 
 @dataclass(slots=True)
@@ -54,18 +65,18 @@ class Notes:
     rulers: list[float] = field(default_factory=list)
     omitted: int = 0
     _alike: dict[tuple[str, str], list[Happening]] = field(default_factory=dict)
-    _last: deque[Window] = field(default_factory=lambda: deque(maxlen=MAX_WINDOWS))
+    _last: deque[Window] = field(default_factory=deque)
     _until: int = 0
 
     def omit(self, count: int) -> None:
         """Count lines that nobody looked at, for there were too many of their kind at once."""
         self.omitted += max(0, count)
 
-    def take(
-        self, marked: list[tuple[int, Plan]], lines: Sequence[bytes], places: Floats, clock: Clock
-    ) -> None:
+    def take(self, marked: list[tuple[int, Plan]], lines: Block, clock: Clock) -> None:
         """Look at the lines of a block that say something."""
+        places = lines.places
         marked.sort(key=lambda m: m[0])
+        known = len(self.happenings)
         errors: list[tuple[int, int]] = []
         for i, plan in marked:
             place = float(places[i])
@@ -78,15 +89,17 @@ class Notes:
             text = lines[i].decode("utf-8", errors="replace")
             if plan.is_header:
                 cells = split_cells(text)
-                cells = cells if len(cells) >= 3 else text.split()
+                cells = cells if len(cells) >= 3 else split_words(text)
                 _append(self.headers, (place, tuple(cells)))
             if plan.is_notable:
-                self._notice(text, int(place), clock.at(places[i : i + 1])[0])
+                self._notice(text, place)
             if plan.is_error:
                 errors.append((i, LONG_AFTER if "Traceback" in text else AFTER))
-        self._cut(errors, lines, places, clock)
+        for noted in self.happenings[known:]:
+            noted.counters = clock.at(np.array([noted.place]))[0]
+        self._cut(errors, lines, clock)
 
-    def _notice(self, line: str, place: int, counters: Floats) -> None:
+    def _notice(self, line: str, place: float) -> None:
         found = recognise(line)
         if found is None:
             return
@@ -97,43 +110,39 @@ class Notes:
             if alike:
                 alike[-1].count += 1
             return
-        alike.append(Happening(kind, text, place, counters))
+        alike.append(Happening(kind, text, place))
         self.happenings.append(alike[-1])
 
-    def _cut(
-        self,
-        errors: list[tuple[int, int]],
-        lines: Sequence[bytes],
-        places: Floats,
-        clock: Clock,
-    ) -> None:
+    def _cut(self, errors: list[tuple[int, int]], lines: Block, clock: Clock) -> None:
         """Keep the lines around errors; a window that began in the last block goes on in this."""
-        spans: list[tuple[int, int]] = []
-        if self._until:
-            spans.append((0, self._until))
+        spans: list[tuple[int, int]] = [(0, self._until)] if self._until else []
         for i, after in errors:
             start, end = max(0, i - BEFORE), i + after
             if spans and start <= spans[-1][1]:
                 spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
             else:
                 spans.append((start, end))
-        goes_on = bool(self._until)
-        count = len(lines) - (not lines[-1])
-        for k, (start, end) in enumerate(spans):
-            first, kept = _window(lines[start : min(end, count)], places[start:])
-            self._keep(
-                Window(first, kept, clock.at(places[start : start + 1])[0]), goes_on and not k
-            )
-        self._until = max(0, spans[-1][1] - count) if spans else 0
+        goes_on, self._until = bool(self._until), 0
+        for start, end in spans:
+            stop = min(end, len(lines), start + MAX_WINDOW)
+            first, kept = _window(lines, start, stop)
+            at = np.array([lines.places[i] for i, _ in errors if start <= i < stop][:MAX_MOMENTS])
+            moments = list(zip(at.tolist(), clock.at(at), strict=True))
+            self._keep(Window(first, kept, moments), goes_on)
+            self._until, goes_on = max(0, end - len(lines)), False
 
     def _keep(self, window: Window, is_continued: bool) -> None:
-        kept = self._last or self.windows
-        if is_continued and kept:
-            kept[-1].lines += window.lines
-        elif len(self.windows) < MAX_WINDOWS:
+        """Keep the first windows of a log and the last ones, for that is where it failed."""
+        last = (self._last or self.windows)[-1] if self._last or self.windows else None
+        if is_continued and last is not None and len(last.lines) < MAX_WINDOW:
+            last.lines += window.lines
+            last.moments += window.moments
+        elif sum(w.size for w in self.windows) < MAX_KEPT:
             self.windows.append(window)
         else:
             self._last.append(window)
+            while len(self._last) > 1 and sum(w.size for w in self._last) > MAX_KEPT:
+                self._last.popleft()
 
     def close(self) -> None:
         """Put the last windows after the first ones."""
@@ -146,11 +155,12 @@ def _append(items: list[T], item: T) -> None:
         items.append(item)
 
 
-def _window(lines: Sequence[bytes], places: Floats) -> tuple[int, list[str]]:
+def _window(lines: Block, start: int, end: int) -> tuple[int, list[str]]:
     """Return text lines; of the pieces of a bar, the last one is what a reader would see."""
     kept: dict[int, str] = {}
-    for line, place in zip(lines, np.floor(places[: len(lines)]).astype(int).tolist(), strict=True):
-        text = line.decode("utf-8", errors="replace")
+    for i in range(start, end):
+        text = lines[i].decode("utf-8", errors="replace")
+        place = int(lines.places[i])
         if text.strip() or place not in kept:
             kept[place] = text
     first = min(kept, default=1)

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from traindx.model import Floats
+from traindx.model import Floats, Ints
 
 EXACT_DIGITS = 15
 EXACT_POWER = 22
+_BATCH = 512  # lines whose digits fit into the cache
 _POWERS = 10.0 ** np.arange(EXACT_POWER + 1)
 
 MASK = bytes.maketrans(b"123456789", b"000000000")
@@ -54,6 +56,16 @@ class Number:
     def is_integer(self) -> bool:
         return self.special is None and self.fraction is None and self.exponent is None
 
+    @property
+    def digits(self) -> tuple[int, ...]:
+        """The runs before and after the point."""
+        return self.whole if self.fraction is None else (*self.whole, self.fraction)
+
+    @property
+    def powers(self) -> tuple[int, ...]:
+        """The run of the exponent."""
+        return () if self.exponent is None else (self.exponent,)
+
     def of(self, runs: Sequence[bytes]) -> float:
         """Return the value in a line, given its runs of digits."""
         if self.special is not None:
@@ -67,81 +79,71 @@ class Number:
         return -value if self.is_negative else value
 
 
-class Columns:
-    """Lines of one kind and one length as a matrix of bytes, read number by number."""
+class Layout:
+    """Where in lines of one shape the digits of some numbers stand."""
 
-    def __init__(self, lines: Sequence[bytes], spans: Spans) -> None:
-        self.count = len(lines)
-        text = np.frombuffer(b"".join(lines), dtype=np.uint8)
-        self.matrix: Bytes = text.reshape(self.count, -1)
+    def __init__(self, numbers: Sequence[Number], spans: Spans) -> None:
+        self.numbers = numbers
         self.spans = spans
-
-    def all_of(self, numbers: Sequence[Number]) -> list[Floats]:
-        """Return the values of several numbers, each for every line."""
-        columns, weights = self._weights(numbers)
-        digits = self.matrix[:, columns].astype(np.float64)
-        digits -= 48.0
-        whole = digits @ weights
-        return [self._value(n, whole[:, 2 * i : 2 * i + 2]) for i, n in enumerate(numbers)]
-
-    def _weights(self, numbers: Sequence[Number]) -> tuple[list[int], Floats]:
-        """Return the columns of the digits, and what each of them counts in which number."""
         columns: list[int] = []
         entries: list[tuple[int, int, float]] = []
         for i, number in enumerate(numbers):
-            if number.special is not None:
-                continue
-            runs = (*number.whole, *([] if number.fraction is None else [number.fraction]))
-            for target, of in ((2 * i, runs), (2 * i + 1, self._exponent_runs(number))):
-                places = [c for run in of for c in range(*self.spans[run])]
+            for target, runs in ((2 * i, number.digits), (2 * i + 1, number.powers)):
+                places = [c for run in runs for c in range(*spans[run])]
                 if len(places) > EXACT_DIGITS:
                     continue  # read as text
                 for power, column in enumerate(reversed(places)):
                     entries.append((len(columns), target, 10.0**power))
                     columns.append(column)
-        weights = np.zeros((len(columns), 2 * len(numbers)))
+        self._columns = np.array(columns, dtype=np.int64)
+        self._weights = np.zeros((len(columns), 2 * len(numbers)))
         for row, target, weight in entries:
-            weights[row, target] = weight
-        return columns, weights
+            self._weights[row, target] = weight
 
-    @staticmethod
-    def _exponent_runs(number: Number) -> tuple[int, ...]:
-        return () if number.exponent is None else (number.exponent,)
+    def read(self, text: Bytes, starts: Ints) -> list[Floats]:
+        """Return the values of the numbers, each for every line that starts at one of the places."""
+        whole = np.empty((len(starts), self._weights.shape[1]))
+        if len(self._columns):
+            first, last = int(self._columns.min()), int(self._columns.max()) + 1
+            windows = sliding_window_view(text[first:], last - first)
+            columns = self._columns - first
+            for at in range(0, len(starts), _BATCH):
+                digits = windows[starts[at : at + _BATCH]][:, columns].astype(np.float64)
+                digits -= 48.0
+                np.matmul(digits, self._weights, out=whole[at : at + _BATCH])
+        return [self._value(i, whole, text, starts) for i in range(len(self.numbers))]
 
-    def _value(self, number: Number, read: Floats) -> Floats:
+    def _value(self, i: int, whole: Floats, text: Bytes, starts: Ints) -> Floats:
+        number = self.numbers[i]
         if number.special is not None:
-            return np.full(self.count, number.special)
-        decimals = 0
-        if number.fraction is not None:
-            decimals = self.spans[number.fraction][1] - self.spans[number.fraction][0]
-        digits = decimals + sum(self.spans[i][1] - self.spans[i][0] for i in number.whole)
-        if digits > EXACT_DIGITS or decimals > EXACT_POWER:
-            return self._parsed(number)
+            return np.full(len(starts), number.special)
+        decimals = 0 if number.fraction is None else self._width(number.fraction)
+        if sum(self._width(run) for run in number.digits) > EXACT_DIGITS:
+            return self._parsed(number, text, starts)
+        value = whole[:, 2 * i]
         if number.exponent is None:
-            value = read[:, 0] / _POWERS[decimals]
+            value = value / _POWERS[decimals] if decimals else value
         else:
-            power = (-read[:, 1] if number.is_small else read[:, 1]) - decimals
-            if not bool(np.all(np.abs(power) <= EXACT_POWER)):
-                return self._parsed(number)
+            power = whole[:, 2 * i + 1]
+            power = (-power if number.is_small else power) - decimals
+            if self._width(number.exponent) > 3 or not bool(np.all(np.abs(power) <= EXACT_POWER)):
+                return self._parsed(number, text, starts)
             table = _POWERS[np.abs(power).astype(np.int64)]
-            value = np.where(power < 0, read[:, 0] / table, read[:, 0] * table)
-        return -value if number.is_negative else np.asarray(value)
+            value = np.where(power < 0, value / table, value * table)
+        return -value if number.is_negative else value
 
-    def _parsed(self, number: Number) -> Floats:
-        """Read the numbers one by one; for those of more digits than float64 holds exactly."""
-        used = [*number.whole, number.fraction, number.exponent]
-        texts = {i: self.text(i) for i in used if i is not None}
-        runs = [b""] * (max(texts) + 1)
-        values = np.empty(self.count)
-        for row in range(self.count):
-            for i, column in texts.items():
-                runs[i] = column[row]
-            values[row] = number.of(runs)
-        return values
+    def _width(self, run: int) -> int:
+        return self.spans[run][1] - self.spans[run][0]
 
-    def text(self, run: int) -> list[bytes]:
-        """Return a run of digits of every line."""
-        start, end = self.spans[run]
-        text = self.matrix[:, start:end].tobytes()
-        width = end - start
-        return [text[i : i + width] for i in range(0, len(text), width)]
+    def _parsed(self, number: Number, text: Bytes, starts: Ints) -> Floats:
+        """Read the numbers as text; for those of more digits than float64 holds exactly."""
+        used = (*number.digits, *number.powers)
+        columns = np.arange(self.spans[used[0]][0], self.spans[used[-1]][1])
+        texts = text[starts[:, None] + columns]
+        if len(number.whole) > 1:  # without the commas between thousands
+            texts = np.ascontiguousarray(texts[:, texts[0] != ord(",")])
+        if number.fraction is not None:  # a decimal comma
+            texts[:, self.spans[number.fraction][0] - 1 - columns[0]] = ord(".")
+        # numpy reads a text as `float` does
+        values = texts.view(f"S{texts.shape[1]}").ravel().astype(np.float64)
+        return -values if number.is_negative else values

@@ -40,6 +40,7 @@ class Plan:
     rank: Number | None = None
     is_label: bool = False  # the step is a bare number before the line, which may be a rank
     is_bar: bool = False
+    is_cell: bool = False  # a name and a number in a box; the counter stands in another line of it
     sets_clock: bool = True
     cells: int = 0  # of a row of a table, whose fields are named by their position
     heading: str | None = None  # the phase that the line announces for what follows; "" ends it

@@ -10,6 +10,7 @@ from typing import Any
 
 from traindx.model import Setting
 from traindx.names import canonical, is_measured, kind_of
+from traindx.readers.console.blocks import separate
 from traindx.readers.text import decode
 
 MAX_BYTES = 1 << 18
@@ -27,6 +28,7 @@ _SINGLE = re.compile(
     rf"""(?:--)?["']?({_KEY}(?: [a-z]\w*| [A-Z]\w*){{0,3}})["']?\s*(?:=|:|\.{{3,}}|\s\|\s)\s*(\S.*?),?\s*\|?$"""
 )
 _SEVERAL = re.compile(rf"(?<![\w.'\"])({_KEY})\s?[=]\s?([^\s,;|()\[\]{{}}]+)")
+_LISTED = re.compile(rf"({_KEY}):\s?(\S+)")
 _QUOTED = re.compile(
     rf"""["']({_KEY})["']\s*:\s*("[^"]{{0,100}}"|'[^']{{0,100}}'|[^\s,{{}}\[\]]+)"""
 )
@@ -46,8 +48,9 @@ _NEVER = frozenset(
 def head_of(path: Path) -> list[str]:
     """Return the first lines of a log."""
     with path.open("rb") as file:
-        text = decode(file.read(MAX_BYTES))
-    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")[:MAX_LINES]
+        text = decode(separate(file.read(MAX_BYTES)))
+    lines = text.replace("\r\n", "\n").split("\n")[:MAX_LINES]
+    return [line.rsplit("\r", 1)[-1] for line in lines]
 
 
 def settings_of(path: Path, before: float) -> tuple[Setting, ...]:
@@ -75,6 +78,10 @@ def _pairs(line: str) -> Iterator[tuple[str, str]]:
     if single is not None and _is_setting(single[1], single[2]):
         yield single[1].strip().replace(" ", "_"), single[2]
         return
+    listed = [_LISTED.fullmatch(part.strip()) for part in text.split(",")]
+    if len(listed) > 1 and all(listed):
+        yield from ((m[1], m[2]) for m in listed if m is not None and _is_setting(m[1], m[2]))
+        return
     several = _SEVERAL.findall(text)
     if len(several) > 1 or (several and text.startswith(several[0][0])):
         yield from ((k, v) for k, v in several if _is_setting(k, v))
@@ -83,7 +90,7 @@ def _pairs(line: str) -> Iterator[tuple[str, str]]:
 def _is_setting(key: str, value: str) -> bool:
     if _SCALAR.fullmatch(value.strip()) is None or key.lower().split(" ")[0] in _NEVER:
         return False
-    name = canonical(key)
+    name = canonical(key.replace(" ", "_"))
     # a rate may be set; a loss, an accuracy or a time is measured
     is_result = is_measured(name) and kind_of(name) != "lr" or name.startswith(("time/", "memory/"))
     return not (

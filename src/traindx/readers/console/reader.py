@@ -9,7 +9,7 @@ from traindx.assembly import resolve
 from traindx.errors import UnreadableArtifact
 from traindx.failures import parse_failures
 from traindx.model import Config, Event, Failure, Run
-from traindx.readers.console.blocks import MAX_LINE, Blocks
+from traindx.readers.console.blocks import MAX_LINE, Blocks, separate
 from traindx.readers.console.grammar import learn
 from traindx.readers.console.notes import Notes
 from traindx.readers.console.numbers import MASK, collapse
@@ -24,7 +24,7 @@ from traindx.readers.console.timeline import (
     tellings_of,
     training_began,
 )
-from traindx.readers.console.tracks import MAX_TRACKS
+from traindx.readers.console.tracks import MAX_SHEETS
 from traindx.readers.console.vocabulary import measures
 from traindx.readers.text import damage, decode, is_text
 from traindx.registry import reader
@@ -39,7 +39,8 @@ def sniff(path: Path, head: bytes) -> float:
     """Say how sure it is that a file is what a run printed."""
     if not head.strip() or not is_text(head):
         return 0.0
-    sample = decode(head[:SNIFFED]).encode("utf-8", errors="replace").replace(b"\r", b"\n")
+    sample = separate(decode(head[:SNIFFED]).encode("utf-8", errors="replace"))
+    sample = sample.replace(b"\r", b"\n")
     lines = [line for line in sample.split(b"\n")[:SNIFFED_LINES] if line.strip()]
     plans = [learn(collapse(line.translate(MASK))) for line in lines]
     told = sum(_reports(plan) for plan in plans)
@@ -64,7 +65,7 @@ def read(path: Path) -> Run:
     scan.run()
     label = str(path)
     tables = tellings_of_tables(scan.ledger, scan.notes)
-    told = tellings_of(scan.ledger) + tables
+    told = tellings_of(scan.ledger, scan.notes) + tables
     counting = counting_of(told)
     series = resolve(series_of(told, counting, scan.notes, label))
     artifact, events = damage(path, "console", _warnings(scan))
@@ -94,11 +95,12 @@ def _warnings(scan: Scan) -> list[str]:
         said.append(f"{scan.blocks.cut} lines longer than {MAX_LINE >> 10} kB were cut")
     if scan.blocks.nulls:
         said.append(f"{scan.blocks.nulls} null bytes were left out")
-    thinned = sum(t.seen > t.count for t in scan.ledger.tracks.values())
+    thinned = [s for s in scan.ledger.sheets.values() if s.seen > s.count]
     if thinned:
         said.append(
-            f"{thinned} series were thinned to about {scan.ledger.limit} points each; extremes and"
-            " values that are not finite were kept"
+            f"{sum(len(s.told) for s in thinned)} series were thinned to between"
+            f" {scan.ledger.limit} and {2 * scan.ledger.limit} points each; extremes and values"
+            " that are not finite were kept"
         )
     if scan.unlearnt:
         said.append(
@@ -106,7 +108,7 @@ def _warnings(scan: Scan) -> list[str]:
             " lines"
         )
     if scan.ledger.refused:
-        said.append(f"more than {MAX_TRACKS} different metrics; the rest was left out")
+        said.append(f"more than {MAX_SHEETS} kinds of lines with metrics; the rest was left out")
     return said
 
 
@@ -115,7 +117,7 @@ def _events(notes: Notes, counting: Counting, artifact: str) -> list[Event]:
     for noted in notes.happenings:
         step, epoch = counting.moment(noted.counters)
         text = noted.text if noted.count == 1 else f"{noted.text} ({noted.count} times)"
-        locator = f"line {noted.place}"
+        locator = f"line {int(noted.place)}"
         events.append(Event(noted.kind, text, artifact, locator, step, epoch))
     return events
 
@@ -123,7 +125,9 @@ def _events(notes: Notes, counting: Counting, artifact: str) -> list[Event]:
 def _failures(notes: Notes, counting: Counting, artifact: str) -> tuple[Failure, ...]:
     found: list[Failure] = []
     for window in notes.windows:
-        step, _ = counting.moment(window.counters)
-        parsed = parse_failures("\n".join(window.lines), artifact, window.first)
-        found += [f if f.step is not None else replace(f, step=step) for f in parsed]
+        for failure in parse_failures("\n".join(window.lines), artifact, window.first):
+            line = failure.locator.removeprefix("line ")
+            counters = window.counters(int(line) if line.isdigit() else window.first)
+            step = None if counters is None else counting.moment(counters)[0]
+            found.append(failure if failure.step is not None else replace(failure, step=step))
     return tuple(found)

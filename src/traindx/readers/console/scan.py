@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 
 import numpy as np
 
-from traindx.model import Floats, Ints
+from traindx.model import Ints
 from traindx.readers.console.blocks import Block, Blocks
 from traindx.readers.console.grammar import learn
 from traindx.readers.console.notes import Notes
-from traindx.readers.console.numbers import MASK, RUN, Columns, Spans, collapse
+from traindx.readers.console.numbers import MASK, RUN, Layout, Spans, collapse
 from traindx.readers.console.plan import NOTHING, Plan
-from traindx.readers.console.tracks import Ledger
+from traindx.readers.console.tracks import PLACE, STEP, VALUES, Ledger
 
 MANY = 16  # lines of one shape; below this, reading them one by one costs less
 MAX_KINDS = 30_000  # of lines that are learnt; text without end has no more that counts
 MAX_SHAPES = 60_000
+MAX_SHAPE_BYTES = 64 << 20
 MAX_MARKED = 500  # lines of one kind in one block that are looked at one by one
 
-Shape = tuple[Plan, Spans]
+
+@dataclass(slots=True)
+class Shape:
+    """Lines whose digits stand at the same places."""
+
+    plan: Plan
+    spans: Spans
+    layout: Layout | None = None
+
+
+class Shapes(dict[bytes, int]):
+    """Numbers for the shapes of lines, in the order in which they first appear."""
+
+    def __missing__(self, key: bytes) -> int:
+        self[key] = len(self)
+        return len(self) - 1
 
 
 @dataclass(slots=True)
@@ -32,10 +47,11 @@ class Scan:
     many: int = MANY
     ledger: Ledger = field(default_factory=Ledger)
     notes: Notes = field(default_factory=Notes)
-    has_text: bool = False
     unlearnt: int = 0
     _kinds: dict[bytes, Plan] = field(default_factory=dict)
-    _shapes: dict[bytes, Shape] = field(default_factory=dict)
+    _numbered: Shapes = field(default_factory=Shapes)
+    _shapes: list[Shape] = field(default_factory=list)
+    _bytes: int = 0
 
     def run(self) -> None:
         """Read the whole log."""
@@ -44,84 +60,106 @@ class Scan:
         self.notes.close()
 
     def _read(self, block: Block) -> None:
-        lines = block.text.split(b"\n")
-        groups: defaultdict[bytes, list[int]] = defaultdict(list)
-        for i, key in enumerate(block.text.translate(MASK).split(b"\n")):
-            groups[key].append(i)
-        self.has_text = self.has_text or len(groups) > 1 or any(k.strip() for k in groups)
+        keys = block.text.translate(MASK).split(b"\n")
+        numbers = np.fromiter(map(self._numbered.__getitem__, keys), np.int32, len(keys))
+        for key in islice(self._numbered, len(self._shapes), None):
+            self._shapes.append(self._shape(key))
+        order = np.argsort(numbers, kind="stable")
+        bounds = np.flatnonzero(np.diff(numbers[order])) + 1
         marked: list[tuple[int, Plan]] = []
         few: dict[Plan, list[int]] = {}
-        for key, at in groups.items():
-            plan, spans = self._shapes.get(key) or self._shape(key)
+        for at in np.split(order, bounds):
+            shape = self._shapes[numbers[at[0]]]
+            plan = shape.plan
             if plan is NOTHING:
                 continue
             if plan.is_marked:
-                marked += [(i, plan) for i in at[:MAX_MARKED]]
+                marked += [(i, plan) for i in at[:MAX_MARKED].tolist()]
                 self.notes.omit(len(at) - MAX_MARKED)
             if not plan.is_counted:
                 continue
             if len(at) < self.many:
-                few.setdefault(plan, []).extend(at)
+                few.setdefault(plan, []).extend(at.tolist())
             else:
-                self._read_many(plan, Columns([lines[i] for i in at], spans), block.places[at])
-        for plan, at in few.items():
-            self._read_few(plan, [lines[i] for i in at], block.places[at])
+                self._read_many(shape, block, at)
+        for plan, some in few.items():
+            self._read_few(plan, block, some)
         self.ledger.settle()
-        self.notes.take(marked, lines, block.places, self.ledger.clock)
+        self.notes.take(marked, block, self.ledger.clock)
+        self._forget()
 
     def _shape(self, key: bytes) -> Shape:
         kind = collapse(key)
+        self._bytes += len(key)
         plan = self._kinds.get(kind)
         if plan is None:
             if len(self._kinds) >= MAX_KINDS:
                 self.unlearnt += 1
-                return NOTHING, ()
+                return Shape(NOTHING, ())
             plan = self._kinds[kind] = learn(kind)
-        spans = [m.span() for m in RUN.finditer(key)] if plan.is_counted else []
-        if len(self._shapes) >= MAX_SHAPES:
-            self._shapes.clear()
-        self._shapes[key] = (plan, spans)
-        return plan, spans
+        spans = [m.span() for m in RUN.finditer(key)] if plan.is_counted else ()
+        return Shape(plan, spans)
 
-    def _read_few(self, plan: Plan, lines: Iterable[bytes], places: Floats) -> None:
+    def _forget(self) -> None:
+        """Let go of the shapes if there are too many; a log of free text has no end of them."""
+        if len(self._shapes) > MAX_SHAPES or self._bytes > MAX_SHAPE_BYTES:
+            self._numbered.clear()
+            self._shapes.clear()
+            self._bytes = 0
+
+    def _read_few(self, plan: Plan, lines: Block, at: list[int]) -> None:
         rows: dict[tuple[bytes, ...], list[list[float]]] = {}
         counters = (plan.step, plan.total, plan.epoch)
-        for line, place in zip(lines, places.tolist(), strict=True):
-            runs = RUN.findall(line)
-            row = [float(place), *(np.nan if n is None else n.of(runs) for n in counters)]
+        for i in sorted(at):
+            runs = RUN.findall(lines[i])
+            row = [float(lines.places[i])]
+            row += [np.nan if n is None else n.of(runs) for n in counters]
+            row.append(np.nan)
             for made in plan.fields:
                 value = made.value.of(runs)
                 over = 1.0 if made.over is None else made.over.of(runs)
                 row.append(value / over if over else np.nan)
-            identity = tuple(runs[i] for i in plan.identity)
+            identity = tuple(runs[run] for run in plan.identity)
             rows.setdefault(identity, []).append(row)
         for identity, some in rows.items():
             self.ledger.post(plan, identity, np.array(some))
 
-    def _read_many(self, plan: Plan, columns: Columns, places: Floats) -> None:
-        values = iter(columns.all_of(plan.numbers))
-        rows = np.full((columns.count, 4 + len(plan.fields)), np.nan)
-        rows[:, 0] = places
-        for i, counter in enumerate((plan.step, plan.total, plan.epoch)):
-            if counter is not None:
-                rows[:, 1 + i] = next(values)
-        for i, made in enumerate(plan.fields):
-            rows[:, 4 + i] = next(values)
+    def _read_many(self, shape: Shape, lines: Block, at: Ints) -> None:
+        plan = shape.plan
+        if shape.layout is None:
+            shape.layout = Layout(plan.numbers, shape.spans)
+        starts = lines.starts[at]
+        values = iter(shape.layout.read(lines.raw, starts))
+        rows = np.empty((len(at), VALUES + len(plan.fields)))
+        rows[:, PLACE] = lines.places[at]
+        for i, counter in enumerate((plan.step, plan.total, plan.epoch, None)):
+            rows[:, STEP + i] = np.nan if counter is None else next(values)
+        for i, made in enumerate(plan.fields, start=VALUES):
+            rows[:, i] = next(values)
             if made.over is not None:
                 over = next(values)
-                rows[:, 4 + i] /= np.where(over == 0.0, np.nan, over)
-        for identity, at in self._identities(plan, columns):
-            self.ledger.post(plan, identity, rows if at is None else rows[at])
+                rows[:, i] /= np.where(over == 0.0, np.nan, over)
+        for identity, some in _identities(shape, lines, starts):
+            self.ledger.post(plan, identity, rows if some is None else rows[some])
 
-    @staticmethod
-    def _identities(plan: Plan, columns: Columns) -> list[tuple[tuple[bytes, ...], Ints | None]]:
-        """Split lines of one kind by the digits in their names and by their rank."""
-        if not plan.identity:
-            return [((), None)]
-        texts = list(zip(*(columns.text(run) for run in plan.identity), strict=True))
-        if texts.count(texts[0]) == len(texts):
-            return [(texts[0], None)]
-        found: dict[tuple[bytes, ...], list[int]] = {}
-        for i, identity in enumerate(texts):
-            found.setdefault(identity, []).append(i)
-        return [(identity, np.array(at, dtype=np.int64)) for identity, at in found.items()]
+
+def _identities(
+    shape: Shape, lines: Block, starts: Ints
+) -> list[tuple[tuple[bytes, ...], Ints | None]]:
+    """Split lines of one shape by the digits in their names and by their rank."""
+    if not shape.plan.identity:
+        return [((), None)]
+    columns = np.array([c for run in shape.plan.identity for c in range(*shape.spans[run])])
+    digits = lines.raw[starts[:, None] + columns]
+    found: list[tuple[tuple[bytes, ...], Ints | None]] = []
+    left = np.arange(len(starts))
+    while len(left):
+        same = (digits[left] == digits[left[0]]).all(axis=1)
+        start = int(starts[left[0]])
+        identity = tuple(
+            lines.text[start + a : start + b]
+            for a, b in (shape.spans[run] for run in shape.plan.identity)
+        )
+        found.append((identity, None if bool(same.all()) and not found else left[same]))
+        left = left[~same]
+    return found

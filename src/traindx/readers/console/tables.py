@@ -38,7 +38,8 @@ class _Grid:
 def tellings_of_tables(ledger: Ledger, notes: Notes) -> list[Telling]:
     """Return the columns of tables as what they are called in the header above them."""
     grids: dict[tuple[str, int | None], _Grid] = {}
-    for told, track in ledger.tracks.items():
+    for track in ledger.tracks():
+        told = track.told
         if track.plan.cells:
             grid = grids.setdefault((told.template, told.rank), _Grid(track.plan.cells, {}))
             # the first cell may be a word such as "all"
@@ -47,7 +48,29 @@ def tellings_of_tables(ledger: Ledger, notes: Notes) -> list[Telling]:
     for grid in grids.values():
         for columns, start, end in _spans(notes, grid.cells):
             found += _columns(grid, columns, start, end)
-    return found
+    return _with_epochs(found)
+
+
+def _with_epochs(tellings: list[Telling]) -> list[Telling]:
+    """Give a table without an epoch the one that the table above it counts."""
+    counted = [t.rows[:, [PLACE, EPOCH]] for t in tellings if t.has_epoch and len(t.rows)]
+    if not counted:
+        return tellings
+    clock = np.concatenate(counted)
+    clock = clock[np.argsort(clock[:, 0], kind="stable")]
+    filled = []
+    for telling in tellings:
+        rows = telling.rows
+        if (
+            not telling.has_epoch
+            and not telling.has_step
+            and bool(np.all(np.isnan(rows[:, EPOCH])))
+        ):
+            rows = rows.copy()
+            at = np.searchsorted(clock[:, 0], rows[:, PLACE], side="right") - 1
+            rows[:, EPOCH] = np.where(at >= 0, clock[np.maximum(at, 0), 1], np.nan)
+        filled.append(replace(telling, rows=rows))
+    return filled
 
 
 def _spans(notes: Notes, cells: int) -> Iterator[tuple[tuple[str, ...], float, float]]:
@@ -62,7 +85,7 @@ def _columns(grid: _Grid, columns: tuple[str, ...], start: float, end: float) ->
     counters: dict[str, Floats] = {}
     parts: dict[int, Floats] = {}
     for i, track in grid.tracks.items():
-        rows = track.rows()
+        rows = track.rows
         under = rows[(rows[:, PLACE] > start) & (rows[:, PLACE] < end)]
         kind = counts([columns[i]], has_total=True)
         if kind is not None and kind not in counters:
@@ -78,7 +101,7 @@ def _columns(grid: _Grid, columns: tuple[str, ...], start: float, end: float) ->
         phase = "val" if is_evaluation else None
         # the header may be printed again and again; its rows are one series
         template = f"table {' '.join(columns)}"
-        told = replace(track.told, name=name, phase=phase, cell=-1, template=template)
+        told = replace(track.told, name=name, phase=phase, template=template)
         counted = _counted(rows, counters)
         has_step = track.plan.step is not None or "step" in counters
         yield Telling(told, counted, has_step, "epoch" in counters, track.plan.is_bar, len(rows))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from traindx.model import Floats, Origin, Series
+from traindx.model import Floats, Ints, Origin, Series
 from traindx.names import canonical, is_measured
 from traindx.readers.console.notes import Notes
 from traindx.readers.console.tracks import (
@@ -37,6 +37,7 @@ class Telling:
     has_epoch: bool
     is_bar: bool = False
     seen: int = 0
+    is_cell: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +57,41 @@ class Counting:
     def moment(self, counters: Floats) -> tuple[float | None, float | None]:
         """Return step and epoch of a line, given step, total, the step's epoch, and the epoch."""
         step, total, step_epoch, epoch = counters.tolist()
-        row = np.array([[0.0, 0.0, step, total, epoch, step_epoch]])
+        row = np.array([[0.0, step, total, epoch, step_epoch, 0.0]])
         steps = float(self.steps(row)[0])
         return (None if np.isnan(steps) else steps), (None if np.isnan(epoch) else epoch)
 
 
-def tellings_of(ledger: Ledger) -> list[Telling]:
+def tellings_of(ledger: Ledger, notes: Notes) -> list[Telling]:
     """Return what each track tells, labels before the lines sorted out into steps and ranks."""
     found: list[Telling] = []
-    for track in ledger.tracks.values():
-        if not track.told.name.startswith("#"):
-            found += _by_label(track, track.rows())
-    return found
+    for track in ledger.tracks():
+        if not track.plan.cells:
+            found += _by_label(track, track.rows)
+    boxes = _boxed_steps(ledger, notes)
+    return [_boxed(t, *boxes) if boxes is not None and t.is_cell else t for t in found]
+
+
+def _boxed_steps(ledger: Ledger, notes: Notes) -> tuple[Floats, Ints, Floats] | None:
+    """Return the rulers between boxes, and the boxes that hold a step, with that step."""
+    if not ledger.announced or not notes.rulers:
+        return None
+    rows = np.concatenate(ledger.announced)
+    rows = rows[np.argsort(rows[:, 0], kind="stable")]
+    rulers = np.array(notes.rulers)
+    boxes, at = np.unique(np.searchsorted(rulers, rows[:, 0]), return_index=True)
+    return rulers, boxes, rows[at, 1]
+
+
+def _boxed(telling: Telling, rulers: Floats, boxes: Ints, steps: Floats) -> Telling:
+    """Give the lines of a box the step that another line of it counts."""
+    own = np.searchsorted(rulers, telling.rows[:, PLACE])
+    at = np.minimum(np.searchsorted(boxes, own), len(boxes) - 1)
+    if not bool(np.all(boxes[at] == own)):
+        return telling
+    rows = telling.rows.copy()
+    rows[:, STEP], rows[:, TOTAL] = steps[at], np.nan
+    return replace(telling, rows=rows, has_step=True)
 
 
 def _by_label(track: Track, rows: Floats) -> list[Telling]:
@@ -75,7 +99,9 @@ def _by_label(track: Track, rows: Floats) -> list[Telling]:
     plan = track.plan
     if not plan.is_label:
         has_step, has_epoch = plan.step is not None, plan.epoch is not None
-        return [Telling(track.told, rows, has_step, has_epoch, plan.is_bar, track.seen)]
+        return [
+            Telling(track.told, rows, has_step, has_epoch, plan.is_bar, track.seen, plan.is_cell)
+        ]
     labels = rows[:, STEP]
     if len(labels) > 1 and bool(np.all(np.diff(labels) > 0)):
         return [Telling(track.told, rows, True, False, plan.is_bar, track.seen)]
@@ -91,18 +117,26 @@ def _by_label(track: Track, rows: Floats) -> list[Telling]:
 def counting_of(tellings: Iterable[Telling]) -> Counting:
     """Learn how the run counts from all that it counted."""
     first = 1.0
-    totals: set[float] = set()
+    groups: dict[tuple[str, int | None], list[Floats]] = {}
     for telling in tellings:
-        rows = telling.rows
-        if telling.has_epoch and bool(np.any(rows[:, EPOCH] == 0.0)):
+        if telling.has_epoch and bool(np.any(telling.rows[:, EPOCH] == 0.0)):
             first = 0.0
-        if not telling.has_step or len(rows) < 2:
-            continue
-        back = (np.diff(rows[:, STEP]) <= 0) & (np.diff(rows[:, STEP_EPOCH]) > 0)
-        again = np.flatnonzero(back) + 1
-        totals.update(rows[again, TOTAL][np.isfinite(rows[again, TOTAL])].tolist())
-        totals.update(rows[again - 1, TOTAL][np.isfinite(rows[again - 1, TOTAL])].tolist())
+        if telling.has_step:
+            key = (telling.told.name, telling.told.rank)
+            groups.setdefault(key, []).append(telling.rows)
+    totals: set[float] = set()
+    for some in groups.values():
+        totals |= _restarting(np.concatenate(some))
     return Counting(first, frozenset(totals))
+
+
+def _restarting(rows: Floats) -> set[float]:
+    """Return the totals of the counters that begin anew when the epoch goes on."""
+    rows = rows[np.isfinite(rows[:, TOTAL]) & np.isfinite(rows[:, STEP_EPOCH])]
+    rows = rows[np.lexsort((rows[:, PLACE], rows[:, TOTAL]))]
+    same = np.diff(rows[:, TOTAL]) == 0
+    begins = same & (np.diff(rows[:, STEP]) <= 0) & (np.diff(rows[:, STEP_EPOCH]) > 0)
+    return set(rows[1:][begins, TOTAL].tolist())
 
 
 def split_phases(telling: Telling, notes: Notes) -> Iterator[Telling]:
@@ -180,15 +214,20 @@ def _least(name: str) -> int:
 def _axis(telling: Telling, counting: Counting) -> str:
     if telling.has_step:
         return "step"
-    if telling.has_epoch:
-        return "epoch"
     epochs = telling.rows[:, EPOCH]
+    if telling.has_epoch:
+        # two decimals of an epoch say less than the step that the bar above shows
+        is_rough = bool(np.any(epochs % 1)) and not bool(np.all(np.diff(epochs) > 0))
+        return "step" if is_rough and _advances(telling, counting) else "epoch"
     if bool(np.all(np.isfinite(epochs))) and bool(np.all(np.diff(epochs) > 0)):
         return "epoch"
+    return "step" if _advances(telling, counting) else "point"
+
+
+def _advances(telling: Telling, counting: Counting) -> bool:
+    """Tell whether the inherited step moves on with every point."""
     steps = counting.steps(telling.rows)
-    if bool(np.all(np.isfinite(steps))) and bool(np.all(np.diff(steps) > 0)):
-        return "step"
-    return "point"
+    return bool(np.all(np.isfinite(steps))) and bool(np.all(np.diff(steps) > 0))
 
 
 def _joined(group: list[Telling], axis: str, counting: Counting) -> list[Floats]:

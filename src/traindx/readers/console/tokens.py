@@ -34,6 +34,7 @@ _NOISE = "|".join(
         rf"(?<![\w.])[\w./+=-]{{1,300}}\.(?:{_EXTENSIONS})(?![A-Za-z_0])(?::0(?::\w+)?)?",
         # dates, times and versions
         r"(?<![\w.])0[-/.]0[-/.]0(?:[T_ ]\s?0:0(?::0)?(?:[.,]0)?)?(?:Z|\s?[-+]0:?0)?(?!\w)",
+        r"^\W{0,2}0[-/]0(?=\s0:0:0)",
         r"(?<![\w.])v?0(?:\.0){2,}[\w.+-]*",
         r"(?<![\w.])0:0(?::0)?(?:[.,]0)?(?![\w])",
         r"(?<![\w.])0x[0-9a-fA-F]+",
@@ -48,7 +49,7 @@ TOKEN = re.compile(
     r"(?![A-Za-z_0]))"
     rf"|(?P<word>[{_LETTER}](?:[{_LETTER}0]|[./@+-](?=[{_LETTER}0]))*(?:\([A-Z]\))?%?)"
     rf"|(?P<other>[^\W\d_{_LETTER}]+)"
-    rf"|(?P<number>{_NUMBER})(?P<unit>(?:{_UNIT}))?{_END}"
+    rf"|(?P<number>{_NUMBER})(?P<unit>(?:{_UNIT}))?(?:st|nd|rd|th)?{_END}"
     r"|(?P<ident>0[\w.-]*)"
 )
 _PARTS = re.compile(

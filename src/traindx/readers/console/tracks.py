@@ -6,31 +6,32 @@ a counter of its own inherits the one that was printed last.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from traindx.model import Floats
+from traindx.model import Floats, Ints
 from traindx.readers.console.plan import Plan
 
-PLACE, VALUE, STEP, TOTAL, EPOCH, STEP_EPOCH = range(6)
+# the columns of a sheet; the values of its fields follow
+PLACE, STEP, TOTAL, EPOCH, STEP_EPOCH, VALUES = range(6)
+VALUE = VALUES  # of a track, which is a sheet with one field
 MAX_POINTS = 200_000  # of a series; beyond this it is thinned
-MAX_ROWS = 6_000_000  # of all series together, 48 bytes each
+MAX_CELLS = 40_000_000  # of all sheets together, 8 bytes each
 MIN_POINTS = 2_000  # of a series, however many there are
-MAX_TRACKS = 4_000
+MAX_SHEETS = 4_000
 MAX_NONFINITE = 0.1  # of the points that are kept
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What tells a track from another: who says it, in which kind of line, and its name there."""
+    """What tells a series from another: who says it, in which kind of line, and its name there."""
 
     rank: int | None
     template: str
     name: str
     phase: str | None
-    cell: int = -1
 
 
 @dataclass(slots=True)
@@ -38,6 +39,16 @@ class Track:
     """The points of one metric in one kind of line."""
 
     told: Told
+    plan: Plan
+    rows: Floats
+    seen: int
+
+
+@dataclass(slots=True)
+class Sheet:
+    """The points of all metrics of one kind of line."""
+
+    told: tuple[Told, ...]
     plan: Plan
     chunks: list[Floats] = field(default_factory=list)
     count: int = 0
@@ -54,147 +65,196 @@ class Track:
 
     def rows(self) -> Floats:
         """Return all rows in the order of their lines."""
-        if not self.chunks:
-            return np.empty((0, 6))
         rows = np.concatenate(self.chunks)
         if bool(np.any(np.diff(rows[:, PLACE]) < 0)):
             rows = rows[np.argsort(rows[:, PLACE], kind="stable")]
         self.chunks = [rows]
         return rows
 
+    def tracks(self) -> Iterator[Track]:
+        """Yield the metrics one by one."""
+        rows = self.rows()
+        for i, told in enumerate(self.told):
+            own = np.column_stack([rows[:, :VALUES], rows[:, VALUES + i]])
+            yield Track(told, self.plan, own, self.seen)
+
 
 def thin(rows: Floats, limit: int) -> Floats:
     """Keep the first, last, lowest and highest of each stretch, and what is not finite."""
     if len(rows) <= limit:
         return rows
-    strange = np.flatnonzero(~np.isfinite(rows[:, VALUE]))
-    allowed = max(2, int(MAX_NONFINITE * limit))
-    if len(strange) > allowed:  # the onset matters, and that it lasted to the end
-        strange = np.concatenate([strange[: allowed // 2], strange[-(allowed // 2) :]])
-    finite = np.flatnonzero(np.isfinite(rows[:, VALUE]))
-    buckets = max(1, (limit - len(strange)) // 4)
+    keep = np.zeros(len(rows), dtype=bool)
+    fields = rows.shape[1] - VALUES
+    allowed = max(2, int(MAX_NONFINITE * limit / max(1, fields)))
     span = rows[-1, PLACE] - rows[0, PLACE] + 1.0
-    bucket = np.floor((rows[finite, PLACE] - rows[0, PLACE]) * (buckets / span))
-    keep = [strange]
-    for order in (np.arange(len(finite)), np.lexsort((rows[finite, VALUE], bucket))):
-        changes = np.flatnonzero(np.diff(bucket[order])) if len(order) else order
-        firsts = np.append(0, changes + 1)[: len(order)]
-        lasts = np.append(changes, len(order) - 1)[: len(order)]
-        keep += [finite[order[firsts]], finite[order[lasts]]]
-    return rows[np.unique(np.concatenate(keep).astype(np.int64))]
+    buckets = max(1, int(limit * (1.0 - MAX_NONFINITE)) // (2 + 2 * fields))
+    bucket = np.floor((rows[:, PLACE] - rows[0, PLACE]) * (buckets / span))
+    starts = np.append(0, np.flatnonzero(np.diff(bucket)) + 1)
+    sizes = np.diff(np.append(starts, len(rows)))
+    keep[starts] = keep[starts + sizes - 1] = True
+    for column in range(VALUES, rows.shape[1]):
+        values = rows[:, column]
+        strange = np.flatnonzero(~np.isfinite(values))
+        for extreme, never in ((np.minimum, np.inf), (np.maximum, -np.inf)):
+            if len(strange):
+                values = values.copy()
+                values[strange] = never
+            found = np.repeat(extreme.reduceat(values, starts), sizes) == values
+            keep[_firsts(np.flatnonzero(found), bucket)] = True
+        if len(strange) > allowed:  # the onset matters, and that it lasted to the end
+            strange = np.concatenate([strange[: allowed // 2], strange[-(allowed // 2) :]])
+        keep[strange] = True
+    return rows[keep]
 
 
-@dataclass(slots=True)
+def _firsts(at: Ints, bucket: Floats) -> Ints:
+    """Return the first of several places in one stretch."""
+    return at[np.append(True, np.diff(bucket[at]) != 0)] if len(at) else at
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What lines of one kind say about the time, in the order of the lines."""
+
+    places: Floats
+    steps: Floats | None
+    totals: Floats
+    epochs: Floats | None
+
+
 class Clock:
     """The counters that hold at a line: the last ones printed at or before it."""
 
-    places: Floats = field(default_factory=lambda: np.empty(0))
-    state: Floats = field(default_factory=lambda: np.full((1, 4), np.nan))
+    def __init__(self) -> None:
+        self._readings: Sequence[Reading] = ()
+        self._before = np.full(4, np.nan)
 
-    def wind(self, readings: Sequence[Floats]) -> None:
-        """Take in the counters of a block: rows of place, step, total and epoch."""
-        carried = self.state[-1:]
-        if not readings:
-            self.places, self.state = np.empty(0), carried
-            return
-        rows = np.concatenate(readings)
-        rows = rows[np.argsort(rows[:, 0], kind="stable")]
-        state = np.concatenate([carried, np.full((len(rows), 4), np.nan)])
-        epoch = _carry(np.append(carried[0, 3], rows[:, 3]))
-        has_step = ~np.isnan(rows[:, 1])
-        state[1:, 0], state[1:, 1] = rows[:, 1], rows[:, 2]
-        state[1:, 2] = epoch[1:]
-        state[1:][~has_step] = np.nan
-        last = np.maximum.accumulate(np.append(0, np.where(has_step, np.arange(1, len(state)), 0)))
-        state = state[last]
-        state[:, 3] = epoch
-        self.places, self.state = rows[:, 0], state
+    def wind(self, readings: Sequence[Reading]) -> None:
+        """Go on to the next block, given what its lines say."""
+        self._before = self.at(np.array([np.inf]))[0]
+        self._readings = readings
 
     def at(self, places: Floats) -> Floats:
         """Return step, total, the epoch of that step, and the epoch, at some lines."""
-        return self.state[np.searchsorted(self.places, places, side="right")]
+        found = np.tile(self._before, (len(places), 1))
+        latest = np.full(len(places), -np.inf)
+        for reading in self._readings:
+            if reading.steps is not None:
+                i, at = _last_before(reading.places, places, latest)
+                latest[i] = reading.places[at]
+                found[i, 0], found[i, 1] = reading.steps[at], reading.totals[at]
+        found[:, 3] = self._epochs(places)
+        is_new = latest > -np.inf
+        found[is_new, 2] = self._epochs(latest[is_new])
+        return found
+
+    def _epochs(self, places: Floats) -> Floats:
+        epochs = np.full(len(places), self._before[3])
+        latest = np.full(len(places), -np.inf)
+        for reading in self._readings:
+            if reading.epochs is not None:
+                i, at = _last_before(reading.places, places, latest)
+                latest[i] = reading.places[at]
+                epochs[i] = reading.epochs[at]
+        return epochs
 
 
-def _carry(values: Floats) -> Floats:
-    """Fill what is missing with the last value before it."""
-    known = np.where(np.isnan(values), 0, np.arange(len(values)))
-    return values[np.maximum.accumulate(known)]
+def _last_before(told: Floats, places: Floats, after: Floats) -> tuple[Ints, Ints]:
+    """Return which places have a telling at or before them that is later than known, and which."""
+    at = np.searchsorted(told, places, side="right") - 1
+    i = np.flatnonzero((at >= 0) & (told[np.maximum(at, 0)] > after))
+    return i, at[i]
 
 
 class Ledger:
-    """All tracks of a log and the clock that runs through it."""
+    """All sheets of a log and the clock that runs through it."""
 
     def __init__(self) -> None:
-        self.tracks: dict[Told, Track] = {}
+        self.sheets: dict[tuple[Told, ...], Sheet] = {}
         self.clock = Clock()
         self.refused = 0
-        self._known: dict[tuple[int, tuple[bytes, ...]], list[Track | None]] = {}
+        self.announced: list[Floats] = []  # steps that have a line of their own
+        self._announced = 0
+        self._cells = 0
+        self._known: dict[tuple[Plan, tuple[bytes, ...]], Sheet | None] = {}
         self._pending: dict[tuple[Plan, tuple[bytes, ...]], list[Floats]] = {}
 
+    def tracks(self) -> Iterator[Track]:
+        """Yield every metric of every kind of line."""
+        for sheet in self.sheets.values():
+            yield from sheet.tracks()
+
     def post(self, plan: Plan, identity: tuple[bytes, ...], rows: Floats) -> None:
-        """Note lines of a kind: rows of place, step, total, epoch and the values."""
+        """Note lines of a kind, as rows of a sheet; what they do not count is NaN."""
         self._pending.setdefault((plan, identity), []).append(rows)
 
     def settle(self) -> None:
-        """Wind the clock through a block and give its rows to their tracks."""
-        merged = {key: np.concatenate(rows) for key, rows in self._pending.items()}
+        """Wind the clock through a block and give its rows to their sheets."""
+        merged = {key: _in_order(rows) for key, rows in self._pending.items()}
         self._pending.clear()
-        readings = []
-        for (plan, _), rows in merged.items():
-            if plan.step is not None or plan.epoch is not None:
-                reading = rows[:, :4]
-                if plan.is_label or not plan.sets_clock:
-                    reading = reading.copy()
-                    reading[:, 1:3] = np.nan
-                readings.append(reading)
-        self.clock.wind(readings)
+        self.clock.wind([self._reading(plan, rows) for (plan, _), rows in merged.items()])
         for (plan, identity), rows in merged.items():
-            if plan.fields:
-                self._distribute(plan, identity, rows)
+            sheet = self._sheet(plan, identity) if plan.fields else None
+            if sheet is not None:
+                self._inherit(plan, rows)
+                sheet.add(rows, self.limit)
 
-    def _distribute(self, plan: Plan, identity: tuple[bytes, ...], rows: Floats) -> None:
-        filled = np.empty((len(rows), 6))
-        now = self.clock.at(rows[:, 0])
-        filled[:, PLACE] = rows[:, 0]
-        filled[:, STEP : TOTAL + 1] = now[:, :2] if plan.step is None else rows[:, 1:3]
-        filled[:, EPOCH] = now[:, 3] if plan.epoch is None else rows[:, 3]
-        filled[:, STEP_EPOCH] = now[:, 2] if plan.step is None else filled[:, EPOCH]
-        limit = self.limit
-        for i, track in enumerate(self._tracks(plan, identity)):
-            if track is not None:
-                own = filled.copy()
-                own[:, VALUE] = rows[:, 4 + i]
-                track.add(own, limit)
+    def _reading(self, plan: Plan, rows: Floats) -> Reading:
+        """Return what lines say about the time."""
+        if not plan.fields and plan.step is not None and self._announced < MAX_POINTS:
+            self.announced.append(rows[:, [PLACE, STEP]])
+            self._announced += len(rows)
+        has_step = plan.step is not None and plan.sets_clock and not plan.is_label
+        places = rows[:, PLACE].copy() if has_step or plan.epoch is not None else rows[:0, PLACE]
+        return Reading(
+            places,
+            rows[:, STEP].copy() if has_step else None,
+            rows[:, TOTAL].copy() if has_step else places,
+            rows[:, EPOCH].copy() if plan.epoch is not None else None,
+        )
+
+    def _inherit(self, plan: Plan, rows: Floats) -> None:
+        """Fill in the counters that lines do not have themselves."""
+        if plan.step is None or plan.epoch is None:
+            now = self.clock.at(rows[:, PLACE])
+            if plan.epoch is None:
+                rows[:, EPOCH] = now[:, 3]
+            if plan.step is None:
+                rows[:, STEP : TOTAL + 1] = now[:, :2]
+                rows[:, STEP_EPOCH] = now[:, 2]
+                return
+        rows[:, STEP_EPOCH] = rows[:, EPOCH]
 
     @property
     def limit(self) -> int:
         """How many points a series may have."""
-        return max(MIN_POINTS, min(MAX_POINTS, MAX_ROWS // (2 * max(1, len(self.tracks)))))
+        return max(MIN_POINTS, min(MAX_POINTS, MAX_CELLS // (2 * max(1, self._cells))))
 
-    def _tracks(self, plan: Plan, identity: tuple[bytes, ...]) -> list[Track | None]:
-        key = (id(plan), identity)
+    def _sheet(self, plan: Plan, identity: tuple[bytes, ...]) -> Sheet | None:
+        key = (plan, identity)
         if key not in self._known:
-            self._known[key] = [self._open(plan, told) for told in _tellings(plan, identity)]
+            told = tuple(_tellings(plan, identity))
+            sheet = self.sheets.get(told)
+            if sheet is None and len(self.sheets) < MAX_SHEETS:
+                sheet = self.sheets[told] = Sheet(told, plan)
+                self._cells += VALUES + len(told)
+            self.refused += sheet is None
+            self._known[key] = sheet
         return self._known[key]
 
-    def _open(self, plan: Plan, told: Told) -> Track | None:
-        track = self.tracks.get(told)
-        if track is None:
-            if len(self.tracks) >= MAX_TRACKS:
-                self.refused += 1
-                return None
-            track = self.tracks[told] = Track(told, plan)
-        return track
+
+def _in_order(chunks: list[Floats]) -> Floats:
+    if len(chunks) == 1:
+        return chunks[0]
+    rows = np.concatenate(chunks)
+    return rows[np.argsort(rows[:, PLACE], kind="stable")]
 
 
-def _tellings(plan: Plan, identity: tuple[bytes, ...]) -> Iterable[Told]:
-    """Return what each field of a line of this kind tells of, its digits filled in."""
+def _tellings(plan: Plan, identity: tuple[bytes, ...]) -> Iterator[Told]:
+    """Yield what each field of a line of this kind tells of, its digits filled in."""
     rank = int(b"".join(identity[-len(plan.rank.whole) :])) if plan.rank else None
     at = 0
-    used: dict[tuple[str, str | None], int] = {}
-    for i, made in enumerate(plan.fields):
+    for made in plan.fields:
         name = made.spelled(identity[at : at + len(made.runs)])
         at += len(made.runs)
-        again = used[name, made.phase] = used.get((name, made.phase), -1) + 1
-        cell = i if plan.cells else (again or -1)
-        yield Told(rank, plan.template, name, made.phase, cell)
+        yield Told(rank, plan.template, name, made.phase)

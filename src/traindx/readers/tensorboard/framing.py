@@ -17,7 +17,7 @@ import numpy as np
 from traindx.model import Ints
 from traindx.readers.tensorboard.checksum import masked
 
-BLOCK = 4 << 20  # fits the caches, which matters more than the number of reads
+BLOCK = 8 << 20  # larger ones leave the caches, smaller ones have too few records of a layout
 MAX_RECORD = 16 << 20  # longer ones are graphs and videos
 MAX_KNOWN = 1 << 16
 HEADER = 12

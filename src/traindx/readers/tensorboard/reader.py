@@ -71,7 +71,7 @@ def read(path: Path) -> Run:
     series = resolve(contents.series())
     settings = tuple(contents.notes.settings.values())
     if not series and not settings and not warnings:
-        warnings.append("it holds no scalars: the run ended before it logged any")
+        warnings.append("it holds no scalars: the run logged none, or ended before it did")
     artifact, events = damage(path, "tensorboard", warnings)
     name = path.resolve().parent.name or path.stem
     return Run(

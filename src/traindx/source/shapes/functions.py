@@ -16,32 +16,41 @@ from traindx.source.shapes.windows import Symbols
 Operation = Callable[["Arguments", Symbols], Value]
 
 ALIKE = frozenset(
-    """relu relu_ relu6 leaky_relu leaky_relu_ elu elu_ selu celu gelu silu mish tanh tanh_ sigmoid
-    sigmoid_ softmax log_softmax softplus softsign hardswish hardsigmoid hardtanh logsigmoid
-    dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout exp log log2 log10 log1p
-    expm1 sqrt rsqrt abs neg sin cos tan asin acos atan sinh cosh erf erfinv square sign floor ceil
-    round trunc frac reciprocal clamp clamp_ clamp_min clamp_max clip normalize contiguous clone
-    detach detach_ to float half double bfloat16 int long bool short cuda cpu type type_as
-    requires_grad_ zeros_like ones_like rand_like randn_like empty_like full_like masked_fill
-    masked_fill_ zero_ fill_ normal_ uniform_ cumsum cumprod flip roll tril triu nan_to_num
-    logit batch_norm instance_norm group_norm local_response_norm isnan isinf
-    logical_not bernoulli gumbel_softmax scatter scatter_ scatter_add scatter_add_ index_fill
-    index_copy index_add checkpoint_identity rms_norm prelu rrelu threshold softmin
-    bernoulli_ copy_ requires_grad data argsort fliplr flipud""".split()
-)
+    {"relu", "relu_", "relu6", "leaky_relu", "leaky_relu_", "elu", "elu_", "selu", "celu", "gelu",
+     "silu", "mish", "tanh", "tanh_", "sigmoid", "sigmoid_", "softmax", "log_softmax", "softplus",
+     "softsign", "hardswish", "hardsigmoid", "hardtanh", "logsigmoid", "dropout", "dropout1d",
+     "dropout2d", "dropout3d", "alpha_dropout", "feature_dropout", "exp", "log", "log2", "log10",
+     "log1p", "expm1", "sqrt", "rsqrt", "abs", "neg", "sin", "cos", "tan", "asin", "acos", "atan",
+     "sinh", "cosh", "erf", "erfinv", "square", "sign", "floor", "ceil", "round", "trunc", "frac",
+     "reciprocal", "clamp", "clamp_", "clamp_min", "clamp_max", "clip", "normalize", "contiguous",
+     "clone", "detach", "detach_", "to", "float", "half", "double", "bfloat16", "int", "long",
+     "bool", "short", "cuda", "cpu", "type", "type_as", "requires_grad_", "zeros_like",
+     "ones_like", "rand_like", "randn_like", "empty_like", "full_like", "masked_fill",
+     "masked_fill_", "zero_", "fill_", "normal_", "uniform_", "cumsum", "cumprod", "flip", "roll",
+     "tril", "triu", "nan_to_num", "logit", "batch_norm", "instance_norm", "group_norm",
+     "local_response_norm", "isnan", "isinf", "logical_not", "bernoulli", "gumbel_softmax",
+     "scatter", "scatter_", "scatter_add", "scatter_add_", "index_fill", "index_copy",
+     "index_add", "checkpoint_identity", "rms_norm", "prelu", "rrelu", "threshold", "softmin",
+     "bernoulli_", "copy_", "requires_grad", "data", "argsort", "fliplr", "flipud"}
+)  # fmt: skip
+ALONG_DIM = frozenset({"softmax", "log_softmax", "cumsum", "cumprod", "softmin"})
 BINARY = frozenset(
-    """add add_ sub sub_ mul mul_ div div_ true_divide maximum minimum pow fmod remainder eq ne lt
-    le gt ge logical_and logical_or logical_xor atan2 lerp multiply subtract divide addcmul addcdiv
-    rsub bitwise_and bitwise_or floor_divide""".split()
-)
+    {"add", "add_", "sub", "sub_", "mul", "mul_", "div", "div_", "true_divide", "maximum",
+     "minimum", "pow", "fmod", "remainder", "eq", "ne", "lt", "le", "gt", "ge", "logical_and",
+     "logical_or", "logical_xor", "atan2", "lerp", "multiply", "subtract", "divide", "addcmul",
+     "addcdiv", "rsub", "bitwise_and", "bitwise_or", "floor_divide"}
+)  # fmt: skip
 REDUCING = frozenset(
-    "mean sum amax amin argmax argmin prod std var logsumexp all any nanmean nansum".split()
-)
+    {"mean", "sum", "amax", "amin", "argmax", "argmin", "prod", "std", "var", "logsumexp", "all",
+     "any", "nanmean", "nansum"}
+)  # fmt: skip
 SCALAR = frozenset(
-    """cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy kl_div
-    binary_cross_entropy_with_logits""".split()
+    {"cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
+     "binary_cross_entropy", "kl_div", "binary_cross_entropy_with_logits"}
+)  # fmt: skip
+CREATING = frozenset(
+    ["zeros", "ones", "rand", "randn", "empty", "new_zeros", "new_ones", "new_empty"]
 )
-CREATING = frozenset("zeros ones rand randn empty new_zeros new_ones new_empty".split())
 
 
 class Arguments:
@@ -79,8 +88,12 @@ def apply_function(
     operation = OPERATIONS.get(name)
     if operation is not None:
         return operation(given, symbols)
+    if name in ALONG_DIM and not given.tensor().shape.is_open:
+        reshaping.position(given.get(1, "dim"), len(given.tensor().shape.sizes))
     if name in ALIKE:
-        return Tensor(given.tensor().shape) if isinstance(given.get(0, "input"), Tensor) else UNKNOWN
+        return (
+            Tensor(given.tensor().shape) if isinstance(given.get(0, "input"), Tensor) else UNKNOWN
+        )
     if name in BINARY:
         return _broadcast_all(given, symbols)
     if name in REDUCING:
@@ -117,7 +130,7 @@ def _reduced(tensor: Tensor, dim: Value, keep: Value, symbols: Symbols) -> Value
         inside = all(isinstance(d, int) and -len(sizes) <= d < 0 for d in dims)
         if not inside:
             return Tensor()
-    places = {reshaping.position(d, len(sizes)) for d in dims}
+    places = reshaping.positions(dims, len(sizes))
     if keep:
         kept: tuple[Dim, ...] = tuple(1 if i in places else s for i, s in enumerate(sizes))
     else:
@@ -232,7 +245,9 @@ def _select(given: Arguments, symbols: Symbols) -> Value:
 def _narrow(given: Arguments, symbols: Symbols) -> Value:
     tensor, dim, length = given.tensor(), given.get(1, "dim"), given.get(3, "length")
     at = None if tensor.shape.is_open else reshaping.position(dim, len(tensor.shape.sizes))
-    return reshaping.with_size(tensor, at, length) if at is not None and is_dim(length) else Tensor()
+    return (
+        reshaping.with_size(tensor, at, length) if at is not None and is_dim(length) else Tensor()
+    )
 
 
 def _repeat_interleave(given: Arguments, symbols: Symbols) -> Value:

@@ -82,9 +82,7 @@ def _batch_norm(layer: Layer, tensor: Tensor, symbols: Symbols) -> Value:
     shape = tensor.shape
     wanted = layer.number("num_features")
     if shape.rank is not None and shape.rank not in allowed:
-        text = (
-            f"{layer.kind} takes {_either(allowed)} input and receives {shape.rank}D: {tensor.shape}"
-        )
+        text = f"{layer.kind} takes {_either(allowed)} input and receives {shape.rank}D: {shape}"
         raise Mismatch("rank", _either(allowed), f"{shape.rank}D", text)
     if shape.rank is None or wanted is None:
         return Tensor(shape)

@@ -39,7 +39,7 @@ def _with_other(left: Value, right: Value) -> Value:
 def _matched(
     first: Dim, second: Dim, pair: tuple[Tensor, Tensor], at: int, symbols: Symbols
 ) -> Dim:
-    if first == second or second == 1:
+    if second in (first, 1):
         return first
     if first == 1:
         return second

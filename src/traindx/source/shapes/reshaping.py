@@ -29,6 +29,16 @@ def position(dim: Value, rank: int) -> int | None:
     return dim % max(rank, 1)
 
 
+def positions(dims: Sequence[Value], rank: int) -> list[int | None]:
+    """Return dimensions counted from the front; one that is named twice is a mismatch."""
+    found = [position(d, rank) for d in dims]
+    known = [p for p in found if p is not None]
+    if len(set(known)) < len(known):
+        text = f"dimensions {', '.join(map(str, dims))} name one dimension twice"
+        raise Mismatch("dimension", "each dimension once", tuple(dims), text)
+    return found
+
+
 def viewed(tensor: Tensor, wanted: Sequence[Value], symbols: Symbols) -> Tensor:
     """Apply view or reshape."""
     sizes = [w if is_dim(w) else symbols.new() for w in wanted]
@@ -93,6 +103,8 @@ def unflattened(tensor: Tensor, dim: Value, wanted: Value) -> Tensor:
     if -1 in parts:
         rest = product(tuple(p for p in parts if p != -1))
         whole = divided(sizes[at], rest)
+        if whole is None and isinstance(sizes[at], int) and isinstance(rest, int):
+            raise _unfit(wanted, sizes[at], tensor)
         if whole is None:
             return Tensor()
         parts[parts.index(-1)] = whole
@@ -109,7 +121,7 @@ def permuted(tensor: Tensor, order: Sequence[Value]) -> Tensor:
     if len(order) != len(sizes):
         text = f"permute{tuple(order)} names {len(order)} dimensions of {tensor.shape}"
         raise Mismatch("dimension", f"{len(sizes)} dimensions", f"{len(order)}", text)
-    places = [position(o, len(sizes)) for o in order]
+    places = positions(order, len(sizes))
     return Tensor(Shape(tuple(sizes[p] for p in places if p is not None)))
 
 
@@ -164,6 +176,8 @@ def expanded(tensor: Tensor, wanted: Sequence[Value], symbols: Symbols) -> Tenso
     for new, old in zip(wanted, padded, strict=True):
         if new == -1:
             sizes.append(old)
+        elif isinstance(new, int) and new < 0:
+            raise Mismatch("dimension", "-1 or a size", new, f"expand to a size of {new}")
         elif not is_dim(new):
             sizes.append(symbols.new())
         elif isinstance(old, int) and old != 1 and is_surely_different(new, old):
@@ -210,9 +224,9 @@ def split(tensor: Tensor, wanted: Value, dim: Value, symbols: Symbols) -> Value:
     if at is None:
         return None
     size = tensor.shape.sizes[at]
-    if isinstance(wanted, tuple) and all(is_dim(w) for w in wanted):
+    if isinstance(wanted, tuple) and wanted and all(is_dim(w) for w in wanted):
         parts = tuple(w for w in wanted if is_dim(w))
-        total = reduce(lambda a, b: a + b, parts, 0)
+        total = reduce(lambda a, b: a + b, parts)
         if is_surely_different(total, size):
             text = f"split into {', '.join(map(str, parts))} = {total} of {size} in {tensor.shape}"
             raise Mismatch("split", size, total, text)
@@ -293,7 +307,7 @@ def cut(size: Dim, start: Value, stop: Value, step: Value, symbols: Symbols) -> 
     high = stop if is_dim(stop) else size
     low = size + low if isinstance(low, int) and low < 0 else low
     high = size + high if isinstance(high, int) and high < 0 else high
-    if step in (None, 1) and (stop is None or isinstance(stop, int) and stop < 0 or high == size):
+    if step in (None, 1) and (stop is None or (isinstance(stop, int) and stop < 0) or high == size):
         return high - low
     if step not in (None, 1) and start is None and stop is None and is_dim(step):
         return floor(size - 1, step) + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache
 
 from traindx.source.shapes.values import UNKNOWN, Value
 
@@ -132,7 +132,7 @@ AS_LAYER = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def parameters(kind: str) -> tuple[tuple[str, bool, object], ...]:
     """Return a layer's parameters in order: name, whether there is a default, the default."""
     found = []

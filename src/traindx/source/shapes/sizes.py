@@ -7,7 +7,7 @@ the numbers are not known: `T` and `T - 1` differ whatever `T` is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeGuard, Union
+from typing import TypeGuard
 
 Monomial = tuple[str, ...]
 FLOOR = "⌊"
@@ -43,6 +43,9 @@ class Size:
 
     __rmul__ = __mul__
 
+    def __rfloordiv__(self, other: int) -> Dim:
+        return floor(other, self)
+
     def __floordiv__(self, other: Dim) -> Dim:
         exact = divided(self, other)
         return floor(self, other) if exact is None else exact
@@ -56,7 +59,7 @@ class Size:
         return text.removeprefix(" + ").replace(" - ", "-", 1 if text.startswith(" - ") else 0)
 
 
-Dim = Union[int, Size]
+Dim = int | Size
 
 
 def symbol(name: str) -> Size:

@@ -150,6 +150,18 @@ class Record:
     is_whole: bool = True
 
 
+@dataclass(slots=True, eq=False)
+class Frame:
+    """One call in progress."""
+
+    module: Module
+    names: dict[str, Value] = field(default_factory=dict)
+    around: Mapping[str, Value] = field(default_factory=dict)
+    owner: ClassRef | None = None
+    bound: Value = None
+    returns: list[Value] = field(default_factory=list)
+
+
 LISTS = frozenset({"list", "Sequential", "ModuleList"})
 DICTS = frozenset({"dict", "ModuleDict"})
 

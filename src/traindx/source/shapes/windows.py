@@ -159,7 +159,11 @@ def upsampled(layer: Layer, tensor: Tensor, symbols: Symbols) -> Tensor:
     if tensor.shape.is_open:
         return Tensor()
     sizes, count = tensor.shape.sizes, len(tensor.shape.sizes) - 2
-    wanted, factor = each(layer.options.get("size"), count), layer.options.get("scale_factor")
+    given, factor = layer.options.get("size"), layer.options.get("scale_factor")
+    if isinstance(given, tuple) and len(given) != count:
+        text = f"a size of {len(given)} dimensions for an input of {count} in {tensor.shape}"
+        raise Mismatch("dimension", f"{count} sizes", len(given), text)
+    wanted = each(given, count)
     if wanted is not None:
         return Tensor(Shape((*sizes[:2], *wanted)))
     if isinstance(factor, (int, float)):
@@ -206,7 +210,7 @@ def padded(tensor: Tensor, pads: Value, symbols: Symbols) -> Tensor:
     for i in range(0, len(pads), 2):
         before, after, at = pads[i], pads[i + 1], -1 - i // 2
         known = is_dim(before) and is_dim(after)
-        sizes[at] = sizes[at] + before + after if known else symbols.new()  # type: ignore[operator]
+        sizes[at] = sizes[at] + before + after if known else symbols.new()
     return Tensor(Shape(tuple(sizes), tensor.shape.is_open))
 
 

@@ -1,0 +1,1 @@
+"""Benchmarks: accuracy, speed and overhead, each beside a baseline."""

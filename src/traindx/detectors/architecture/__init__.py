@@ -1,0 +1,1 @@
+"""Architecture: how the parameters of a model are spread."""

@@ -1,0 +1,118 @@
+"""Units of a layer have equal weights."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from traindx.evidence import Evidence, Finding, Strength
+from traindx.model import Architecture, Run, Tensor, make_run
+from traindx.registry import detector
+
+SMALLEST = 4  # rows and columns; smaller ones may be equal by chance or design
+MOST_ZERO = 0.5  # of the weight matrices; a zero branch here and there is a habit
+SHOWN = 4
+# zero or constant by design: norms, scales, adapters, gates, positions, filters, last layers
+_BY_DESIGN = re.compile(
+    r"norm|(?:^|[._])(?:bn|ln|gn)\d*(?:[._]|$)|gamma|scale|lora|adapter|adaln|modulation|gate|router"
+    r"|zero|pos|token|embed|mask|filt|blur|kernel|window|buffer|queue|proto|anchor|upsampl|temporal"
+    r"|head|final|classifier|out(?:put)?(?:[._]|$|_proj)|proj_out|to_out|running_|rel|index|dfl",
+    re.IGNORECASE,
+)
+
+
+@detector(needs=("checkpoint",), suggests=("bad-initialisation",))
+def check(run: Run) -> Iterator[Finding]:
+    """Units of a hidden layer have equal weights.
+
+    ## What it detects
+    A hidden weight matrix all of whose rows are equal, or a model most of whose matrices are zero.
+
+    ## Why it matters
+    Units with equal weights get equal gradients and stay copies of each other: the layer has one
+    unit, however wide it is. Two zero layers in a row pass no gradient at all.
+
+    ## What to do
+    Look for `zeros`, `ones`, `full` or `constant_` where the weights are made; PyTorch's defaults
+    are sound.
+
+    ## When it is wrong
+    Zeros and constants are usual for norms, layer scales, adapters (LoRA B), adaLN, gates,
+    positions and last layers; those are left alone, and so are depthwise filters.
+    """
+    if not run.checkpoints:
+        return
+    latest = run.checkpoints[-1]
+    matrices = [t for t in latest.tensors if _is_matrix(t)]
+    judged = [t for t in matrices[:-1] if not _BY_DESIGN.search(t.name)]  # the last one is the head
+    equal = [t for t in judged if t.statistics["equal_rows"] == 1.0 and t.statistics["norm"] > 0]
+    zero = [t for t in matrices if t.statistics["norm"] == 0]
+    if equal:
+        yield _finding(latest, equal, "in each of which all units are equal", Strength.STRONG)
+    elif len(zero) >= 2 and len(zero) > MOST_ZERO * len(matrices):
+        yield _finding(latest, zero, "which are all zero", Strength.MODERATE)
+
+
+def _is_matrix(tensor: Tensor) -> bool:
+    if len(tensor.shape) < 2 or not tensor.dtype.startswith(("float", "bfloat")):
+        return False
+    if tensor.shape[0] < SMALLEST or tensor.shape[1] < SMALLEST:
+        return False
+    return "equal_rows" in tensor.statistics and not tensor.statistics.get("nan")
+
+
+def _finding(latest: Architecture, tensors: list[Tensor], what: str, strength: Strength) -> Finding:
+    evidence = []
+    for t in tensors[:SHOWN]:
+        low, high = t.statistics.get("min", 0.0), t.statistics.get("max", 0.0)
+        says = f"{t.name}: {t.shape[0]} equal rows, from {low:.4g} to {high:.4g}"
+        evidence.append(Evidence(says, latest.artifact, t.name, values={"min": low, "max": high}))
+    count = f"{len(tensors)} weight matri{'x' if len(tensors) == 1 else 'ces'}"
+    return Finding(
+        claim=f"The last checkpoint has {count} {what}, first {tensors[0].name}",
+        strength=strength,
+        evidence=tuple(evidence),
+        suggests={"bad-initialisation": strength},
+        is_symptom=True,
+    )
+
+
+def _tensor(name: str, *shape: int, equal: bool = False, norm: float = 3.0) -> Tensor:
+    spread = {"min": 0.1, "max": 0.3} if norm else {"min": 0.0, "max": 0.0}
+    figures = {"equal_rows": float(equal), "norm": norm, "nan": 0.0, **spread}
+    return Tensor(name, shape, "float32", figures)
+
+
+def _example(*tensors: Tensor) -> Run:
+    saved = Architecture(tensors, "model.pt")
+    return replace(make_run(architecture=saved), checkpoints=(saved,))
+
+
+_HEAD = _tensor("head.weight", 10, 64)
+
+FIRES = {
+    "a hidden layer of copies": _example(_tensor("fc1.weight", 64, 32, equal=True), _HEAD),
+    "nothing but zeros": _example(
+        _tensor("a.weight", 64, 32, equal=True, norm=0.0),
+        _tensor("b.weight", 10, 64, equal=True, norm=0.0),
+    ),
+}
+
+SILENT = {
+    "near miss: LoRA B and a zero last layer": _example(
+        _tensor("q.lora_A.weight", 8, 64),
+        _tensor("q.lora_B.weight", 64, 8, equal=True, norm=0.0),
+        _tensor("fc.weight", 64, 64),
+        _tensor("head.weight", 10, 64, equal=True, norm=0.0),
+    ),
+    "near miss: zero-initialised residual branches": _example(
+        *(_tensor(f"block{i}.fc1.weight", 64, 64) for i in range(3)),
+        *(_tensor(f"block{i}.fc2.weight", 64, 64, equal=True, norm=0.0) for i in range(3)),
+        _HEAD,
+    ),
+    "near miss: a depthwise blur": _example(
+        _tensor("pool.weight", 64, 1, 3, 3, equal=True), _tensor("fc.weight", 64, 64), _HEAD
+    ),
+    "a sound model": _example(_tensor("fc1.weight", 64, 32), _HEAD),
+}

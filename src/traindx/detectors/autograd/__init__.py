@@ -1,0 +1,1 @@
+"""Faults in how gradients are recorded and run back."""

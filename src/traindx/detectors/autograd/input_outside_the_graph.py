@@ -1,0 +1,70 @@
+"""A gradient was asked for that the graph does not lead to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength
+from traindx.model import Run
+from traindx.registry import detector
+from traindx.source.errors import explain, make_failed_run, match_root
+
+MESSAGE = re.compile(
+    r"differentiated Tensors? (?:at index (\d+) )?appears to not have been used in the graph"
+    r"|One of the differentiated Tensors (?:appears|does not require grad)"
+    r"|differentiated (?:Tensors?|input) .{0,40}unreachable"
+)
+
+
+@detector(needs=("failure",), suggests=("unused-parameters", "detached-loss"))
+def check(run: Run) -> Iterator[Finding]:
+    """`autograd.grad` is asked for the gradient of something the output does not depend on.
+
+    ## What it detects
+    "One of the differentiated Tensors appears to not have been used in the graph" and, in newer
+    versions, the index of the tensor in the list that was given.
+
+    ## Why it matters
+    Either a part of the model has no influence on the loss, which is a fault of the model, or the
+    path to it was cut.
+
+    ## What to do
+    Find which parameter it is, and use it or leave it out of the list. `allow_unused=True` returns
+    None for it and hides a missing connection.
+
+    ## When it is wrong
+    Meta-learning with parameters that only some tasks use means it so; then `allow_unused=True` is
+    right.
+    """
+    hit = match_root(run, MESSAGE)
+    if hit is None:
+        return
+    failure, found = hit
+    which = f"number {found[1]} of the list (counted from 0)" if found[1] else "one of the list"
+    yield explain(
+        run,
+        failure,
+        f"The output does not depend on a tensor whose gradient is asked for: {which}",
+        suggests={"unused-parameters": Strength.STRONG, "detached-loss": Strength.WEAK},
+    )
+
+
+FIRES = {
+    "by index": make_failed_run(
+        "RuntimeError: The differentiated Tensor at index 3 appears to not have been used in the "
+        "graph. Set allow_unused=True if this is the desired behavior.",
+        "grads = torch.autograd.grad(loss, model.parameters())",
+    ),
+    "without": make_failed_run(
+        "RuntimeError: One of the differentiated Tensors appears to not have been used in the "
+        "graph. Set allow_unused=True if this is the desired behavior."
+    ),
+}
+
+SILENT = {
+    "near miss: no graph at all": make_failed_run(
+        "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn"
+    ),
+    "another error": make_failed_run("KeyError: 'label'"),
+}

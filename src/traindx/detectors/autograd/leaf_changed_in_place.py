@@ -1,0 +1,95 @@
+"""A parameter was changed in place while autograd watched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from traindx.evidence import Finding
+from traindx.model import Failure, Run
+from traindx.registry import detector
+from traindx.source.errors import Culprit, explain, make_failed_run, match_root, site_of
+from traindx.source.overwrites import overwrites_in
+from traindx.source.patches import diff, replacing
+
+MESSAGE = re.compile(
+    r"(a view of )?a leaf Variable that requires grad (?:is being|has been) used in an in-?place"
+    r"|a leaf Variable that requires grad has been used in an in-place",
+    re.IGNORECASE,
+)
+
+
+@detector(needs=("failure",), suggests=("in-place-modification",))
+def check(run: Run) -> Iterator[Finding]:
+    """A parameter is changed in place outside of `no_grad`.
+
+    ## What it detects
+    "a leaf Variable that requires grad is being used in an in-place operation", also for a view
+    (`weight[0] = …`) of one.
+
+    ## Why it matters
+    Autograd cannot both record the change and keep the parameter as the place where the gradient
+    is collected, so it refuses.
+
+    ## What to do
+    Initialise and update parameters under `torch.no_grad()`; if the change is a part of the
+    model, compute a new tensor from the parameter instead.
+
+    ## When it is wrong
+    The message is always right; which of the two is meant, only the author knows.
+    """
+    hit = match_root(run, MESSAGE)
+    if hit is None:
+        return
+    failure, found = hit
+    what = "A part (view) of a parameter" if found[1] else "A parameter"
+    yield explain(
+        run,
+        failure,
+        f"{what} that requires a gradient is changed in place while autograd records",
+        shows="in-place-modification",
+        culprit=_culprit(run, failure),
+    )
+
+
+def _culprit(run: Run, failure: Failure) -> Culprit | None:
+    site = site_of(run, failure)
+    scope = (site.function or site.module.tree) if site is not None else None
+    changes = overwrites_in(site.module, scope) if site is not None and scope is not None else []
+    for change in changes:
+        if site is not None and change.statement is site.node:
+            line = site.module.lines[site.node.lineno - 1]
+            indent = line[: len(line) - len(line.lstrip())]
+            text = f"with torch.no_grad():\n{indent}    {change.text}"
+            is_plain = "\n" not in change.text and "import torch" in site.module.text
+            patch = diff(site.module, replacing(site.node, text)) if is_plain else None
+            says = f"`{change.text}` changes {change.target} in place"
+            return Culprit(site.module, site.node, says, patch)
+    return None
+
+
+_ERROR = "RuntimeError: a leaf Variable that requires grad is being used in an in-place operation."
+_SOURCE = """
+import torch
+w = torch.zeros(3, requires_grad=True)
+for x in data:
+    (w * x).sum().backward()
+    w -= 0.1 * w.grad
+"""
+
+FIRES = {
+    "an update by hand": make_failed_run(_ERROR, "w -= 0.1 * w.grad", sources={"t.py": _SOURCE}),
+    "an element of a weight": make_failed_run(
+        "RuntimeError: a view of a leaf Variable that requires grad is being used in an in-place "
+        "operation.",
+        "model.fc.weight[0] = 1.0",
+    ),
+}
+
+SILENT = {
+    "near miss: a tensor inside of the graph": make_failed_run(
+        "RuntimeError: one of the variables needed for gradient computation has been modified by "
+        "an inplace operation"
+    ),
+    "another error": make_failed_run("RuntimeError: CUDA out of memory."),
+}

@@ -1,0 +1,1 @@
+"""Checkpoints: damaged, unsafe, incomplete."""

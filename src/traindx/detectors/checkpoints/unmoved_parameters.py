@@ -1,0 +1,170 @@
+"""Some parameters are the same in the first and the last checkpoint."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from traindx.evidence import Evidence, Finding, Strength
+from traindx.model import Architecture, Run, Tensor, as_number, make_run
+from traindx.registry import detector
+
+SHOWN = 4
+HALF = ("float16", "bfloat16")
+# never trained by design: positions, filters, tables of constants, teachers, frozen helpers
+_FIXED = re.compile(
+    r"pos|rotary|inv_freq|freq|sin|cos|(?:^|\.)pe(?:\.|$)|mask|filt|blur|window|mel|stft|anchor|dfl"
+    r"|teacher|target|ema|momentum|proto|queue|lpips|vgg|percept|running_|buffer|rel|index|tril",
+    re.IGNORECASE,
+)
+_ADAPTER = re.compile(r"lora|adapter|prompt|prefix|ia3|dora", re.IGNORECASE)
+_HEAD = re.compile(r"(?:^|\.)(?:head|classifier|fc|cls|score|lm_head|out|output)(?:\.|$)", re.I)
+_WRAPPERS = frozenset({"module", "model", "_orig_mod", "net", "network"})
+
+
+@detector(
+    needs=("checkpoints",),
+    suggests=("frozen-parameters", "parameters-not-in-optimizer", "half-precision-weights"),
+)
+def check(run: Run) -> Iterator[Finding]:
+    """Some weights never moved between two checkpoints while others did.
+
+    ## What it detects
+    Weight matrices that are equal to the last bit in the first and the last checkpoint of a run in
+    which others changed.
+
+    ## Why it matters
+    They do not learn: frozen, absent from the optimizer, without a gradient, or with updates too
+    small for half precision.
+
+    ## What to do
+    Compare `[n for n, p in model.named_parameters() if not p.requires_grad]` and the optimizer's
+    groups with what you meant to train.
+
+    ## When it is wrong
+    Freezing is common. Adapters on a fixed model are left alone, and a whole block or the first
+    layers are only a remark. A head alone that stays as it was made is rarely meant.
+    """
+    moved, still = _compare(run.checkpoints[0], run.checkpoints[-1])
+    if not moved or not still or any(_ADAPTER.search(t.name) for t in (*moved, *still)):
+        return
+    yield _finding(run, moved, still)
+
+
+def _finding(run: Run, moved: list[Tensor], still: list[Tensor]) -> Finding:
+    first, last = run.checkpoints[0], run.checkpoints[-1]
+    order = {t.name: i for i, t in enumerate(last.tensors)}
+    places = [order[t.name] for t in still]
+    reached = [order[t.name] for t in moved]
+    is_odd = min(places) > max(reached) and all(_HEAD.search(t.name) for t in still)
+    is_meant = max(places) < min(reached) or not {*map(_block, still)} & {*map(_block, moved)}
+    strength = Strength.WEAK if is_meant and not is_odd else Strength.MODERATE
+    shown = still[:SHOWN]
+    names = ", ".join(t.name for t in shown)
+    says = f"equal in both: {names}" + (" and others" if len(still) > len(shown) else "")
+    changed = f"changed since {_label(first)}: {', '.join(t.name for t in moved[:SHOWN])}"
+    return Finding(
+        claim=f"{len(still)} of {len(still) + len(moved)} weight matrices never moved between"
+        f" {_label(first)} and {_label(last)}",
+        strength=strength,
+        evidence=(
+            Evidence(says, last.artifact, shown[0].name),
+            Evidence(changed, last.artifact, moved[0].name),
+        ),
+        suggests=_suggests(run, still, moved, strength),
+        is_symptom=is_odd,
+    )
+
+
+def _compare(first: Architecture, last: Architecture) -> tuple[list[Tensor], list[Tensor]]:
+    """The weight matrices that differ between two checkpoints, and those that do not."""
+    before = {t.name: t for t in first.tensors}
+    moved: list[Tensor] = []
+    still: list[Tensor] = []
+    for tensor in last.tensors:
+        old = before.get(tensor.name)
+        if old is None or not _is_comparable(old, tensor) or _FIXED.search(tensor.name):
+            continue
+        is_same = old.statistics["checksum"] == tensor.statistics["checksum"]
+        if not is_same:
+            moved.append(tensor)
+        elif not tensor.statistics.get("sampled") and tensor.statistics.get("norm", 0.0) > 0:
+            still.append(tensor)
+    return moved, still
+
+
+def _is_comparable(old: Tensor, new: Tensor) -> bool:
+    if len(new.shape) < 2 or old.shape != new.shape or old.dtype != new.dtype:
+        return False  # a bias before a norm may stay where it is
+    if not new.dtype.startswith(("float", "bfloat")) or new.statistics.get("alias"):
+        return False
+    counts = [t.statistics.get("count") for t in (old, new)]
+    return "checksum" in old.statistics and "checksum" in new.statistics and counts[0] == counts[1]
+
+
+def _block(tensor: Tensor) -> str:
+    parts = [p for p in tensor.name.split(".")[:-1] if p not in _WRAPPERS]
+    return parts[0] if parts else tensor.name
+
+
+def _suggests(
+    run: Run, still: list[Tensor], moved: list[Tensor], strength: Strength
+) -> Mapping[str, Strength]:
+    suggests = {"frozen-parameters": strength, "parameters-not-in-optimizer": strength}
+    held = next(
+        (s for s in run.config.settings if s.key == "checkpoint.optimizer.parameters"), None
+    )
+    number = None if held is None else as_number(held.value)
+    if number is not None and number >= len(run.checkpoints[-1].tensors):
+        del suggests["parameters-not-in-optimizer"]  # the optimizer has them all
+    if all(t.dtype in HALF for t in (*still, *moved)):
+        suggests["half-precision-weights"] = Strength.WEAK
+    return suggests
+
+
+def _label(checkpoint: Architecture) -> str:
+    return checkpoint.artifact.replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def _tensor(name: str, checksum: float, **more: float) -> Tensor:
+    figures = {"checksum": checksum, "count": 4096.0, "norm": 3.0, **more}
+    return Tensor(name, (64, 64), "float32", figures)
+
+
+def _example(before: dict[str, float], after: dict[str, float], **more: float) -> Run:
+    saved = tuple(
+        Architecture(tuple(_tensor(n, c, **more) for n, c in each.items()), f"step{i}.pt", step=i)
+        for i, each in ((100, before), (900, after))
+    )
+    return replace(make_run(architecture=saved[1]), checkpoints=saved)
+
+
+_BODY = {"encoder.0.weight": 1.0, "encoder.1.weight": 2.0}
+
+FIRES = {
+    "the head never moved": _example({**_BODY, "head.weight": 3.0}, {
+        "encoder.0.weight": 11.0, "encoder.1.weight": 12.0, "head.weight": 3.0,
+    }),
+    "a layer in the middle of a block": _example(
+        {**_BODY, "encoder.2.weight": 3.0},
+        {"encoder.0.weight": 11.0, "encoder.1.weight": 2.0, "encoder.2.weight": 13.0},
+    ),
+    "a frozen backbone is a remark": _example(
+        {**_BODY, "decoder.weight": 3.0}, {**_BODY, "decoder.weight": 13.0}
+    ),
+}  # fmt: skip
+
+SILENT = {
+    "near miss: an adapter on a fixed model": _example(
+        {**_BODY, "encoder.0.lora_B": 3.0}, {**_BODY, "encoder.0.lora_B": 13.0}
+    ),
+    "near miss: fixed positions": _example(
+        {"pos_embed": 1.0, "fc.weight": 2.0}, {"pos_embed": 1.0, "fc.weight": 12.0}
+    ),
+    "near miss: two copies of one checkpoint": _example(_BODY, _BODY),
+    "near miss: a large table of which a sample was read": _example(
+        _BODY, {**_BODY, "encoder.0.weight": 11.0}, sampled=1.0
+    ),
+    "all of it moved": _example(_BODY, {"encoder.0.weight": 11.0, "encoder.1.weight": 12.0}),
+}

@@ -1,0 +1,91 @@
+"""Weights grew out of all proportion between two checkpoints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from traindx.evidence import Evidence, Finding, Strength
+from traindx.model import Architecture, Run, Tensor, make_run
+from traindx.registry import detector
+
+GROWTH = 100.0  # times the norm; training from scratch grows weights a few times over
+SMALLEST = 1e-3  # root mean square before; zero-initialised branches grow by any factor
+SHOWN = 4
+
+
+@detector(needs=("checkpoints",), suggests=("lr-too-high", "missing-gradient-clipping"))
+def check(run: Run) -> Iterator[Finding]:
+    """Weights grew out of all proportion between two checkpoints.
+
+    ## What it detects
+    Weight matrices whose norm is a hundred times that of the checkpoint before.
+
+    ## Why it matters
+    Weights that large saturate or overflow what they feed; the run has left the region where it
+    can learn, even if the loss is still finite.
+
+    ## What to do
+    Go back to the checkpoint before, lower the learning rate, and clip the gradient norm.
+
+    ## When it is wrong
+    Layers that start at or near zero are left alone. Checkpoints of two different runs in one
+    folder differ as well.
+    """
+    for before, after in zip(run.checkpoints, run.checkpoints[1:], strict=False):
+        grown = list(_grown(before, after))
+        if not grown:
+            continue
+        evidence = []
+        for tensor, old, new in grown[:SHOWN]:
+            says = f"the norm of {tensor.name} went from {old:.4g} to {new:.4g}"
+            values = {"before": old, "after": new}
+            evidence.append(Evidence(says, after.artifact, tensor.name, values=values))
+        name = before.artifact.replace("\\", "/").rsplit("/", 1)[-1]
+        yield Finding(
+            claim=f"{len(grown)} weight matrices grew more than {GROWTH:.0f} times since {name}",
+            strength=Strength.STRONG,
+            evidence=tuple(evidence),
+            suggests={
+                "lr-too-high": Strength.MODERATE,
+                "missing-gradient-clipping": Strength.WEAK,
+            },
+            is_symptom=True,
+            onset=after.step,
+        )
+        return
+
+
+def _grown(before: Architecture, after: Architecture) -> Iterator[tuple[Tensor, float, float]]:
+    known = {t.name: t for t in before.tensors}
+    for tensor in after.tensors:
+        old = known.get(tensor.name)
+        if old is None or len(tensor.shape) < 2 or old.shape != tensor.shape:
+            continue
+        if not tensor.dtype.startswith(("float", "bfloat")):
+            continue
+        norms = [t.statistics.get("norm", math.nan) for t in (old, tensor)]
+        is_ordinary = norms[0] > SMALLEST * math.sqrt(max(1, old.size))
+        if is_ordinary and math.isfinite(norms[1]) and norms[1] > GROWTH * norms[0]:
+            yield tensor, norms[0], norms[1]
+
+
+def _example(*norms: float, shape: tuple[int, ...] = (64, 64)) -> Run:
+    saved = tuple(
+        Architecture(
+            (Tensor("fc.weight", shape, "float32", {"norm": norm}),), f"step{i}.pt", step=i
+        )
+        for i, norm in enumerate(norms)
+    )
+    return replace(make_run(architecture=saved[-1]), checkpoints=saved)
+
+
+FIRES = {"a layer explodes": _example(4.6, 5.1, 8.4e4)}
+
+SILENT = {
+    "near miss: ten times over a long training": _example(4.6, 20.0, 46.0),
+    "near miss: a branch that started near zero": _example(1e-4, 5.0),
+    "near miss: a temperature": _example(1.0, 400.0, shape=(1,)),
+    "lost to NaN, which is another rule's": _example(4.6, math.nan),
+}

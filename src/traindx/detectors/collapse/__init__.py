@@ -1,0 +1,1 @@
+"""Faults in which outputs lose their variety."""

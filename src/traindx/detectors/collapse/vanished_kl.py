@@ -1,0 +1,90 @@
+"""A variational autoencoder whose KL term goes to zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.examples import decay, flat
+from traindx.model import Run, Series, make_run
+from traindx.registry import detector
+
+NOTHING = 0.02  # nats in all: the latent code carries less than a thirtieth of a bit
+LASTS = 0.3  # of the run, to the end
+VAE_WORDS = ("recon", "reconstruction", "rec", "elbo", "vae", "latent", "beta")
+
+
+@detector(needs=("kl/*|loss/*/kl*",), suggests=("posterior-collapse",))
+def check(run: Run) -> Iterator[Finding]:
+    """The KL term of a variational autoencoder goes to zero and stays there.
+
+    ## What it detects
+    A KL divergence below a fiftieth of a nat for the last part of a run that also has a
+    reconstruction term (or says that it trains a VAE).
+
+    ## Why it matters
+    The posterior equals the prior: the latent code carries nothing, the decoder ignores it.
+
+    ## What to do
+    Anneal the weight of the KL term from zero, give it free bits, or weaken the decoder.
+
+    ## When it is wrong
+    The small KL of a policy update in reinforcement learning is meant to be small; without a
+    reconstruction term nothing is said. A KL logged per dimension is smaller by that factor.
+    """
+    if not _is_vae(run):
+        return
+    for series in (*run.matching("kl/train*"), *run.matching("loss/train/kl*")):
+        finite = series.finite()
+        start = int(len(finite) * (1.0 - LASTS))
+        if len(finite) < 5 or not bool(np.all(np.abs(finite.values[start:]) < NOTHING)):
+            continue
+        first = _first_below(finite)
+        end = float(finite.values[-1])
+        yield Finding(
+            claim=f"The KL term is gone since {finite.when(first)}: the latent code is ignored",
+            strength=Strength.STRONG,
+            evidence=(
+                cite(
+                    finite,
+                    f"{finite.origin.name} stays below {NOTHING} since {finite.when(first)}",
+                    first,
+                    -1,
+                    end=end,
+                ),
+            ),
+            shows="posterior-collapse",
+            is_symptom=True,
+            onset=float(finite.steps[first]),
+        )
+        return
+
+
+def _is_vae(run: Run) -> bool:
+    names = {w for n in run.series for w in n.replace("_", "/").split("/")}
+    told = " ".join(f"{s.key} {s.value}" for s in run.config.settings).lower()
+    return bool(names & set(VAE_WORDS)) or any(word in told for word in ("vae", "latent"))
+
+
+def _first_below(series: Series) -> int:
+    above = np.flatnonzero(np.abs(series.values) >= NOTHING)
+    return int(above[-1]) + 1 if len(above) else 0
+
+
+_RECON = decay(40, 90.0, 40.0)
+
+FIRES = {
+    "collapsed": make_run({"kl/train": np.geomspace(5.0, 1e-4, 40), "loss/train/recon": _RECON})
+}
+
+SILENT = {
+    "used": make_run({"kl/train": flat(40, 12.0), "loss/train/recon": _RECON}),
+    "near miss: a policy's small KL": make_run(
+        {"kl/train": flat(40, 0.005), "reward/train": _RECON}
+    ),
+    "near miss: annealed from zero": make_run(
+        {"kl/train": np.linspace(0.0, 8.0, 40), "loss/train/recon": _RECON}
+    ),
+}

@@ -1,0 +1,76 @@
+"""A loader was made over no examples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength
+from traindx.model import Failure, Run
+from traindx.registry import detector
+from traindx.source.errors import culprit_frame, explain, make_failed_run, match_root
+
+MESSAGE = re.compile(
+    r"num_samples should be a positive integer value, but got num_samples=(0)"
+    r"|(?:dataset|train_dataset|samples?).{0,20}(?:is|are) empty|integer modulo by zero|empty range"
+    r"|With n_samples=(0)|Found array with (0) sample|Total length of sampler.{0,20}(0)"
+)
+DIVISION = re.compile(r"^(?:float )?division(?: or modulo)? by zero")
+HELD_OUT = re.compile(r"\b(?:val|valid|validation|test|eval|dev)(?=_|\b)", re.IGNORECASE)
+
+
+@detector(needs=("failure",), suggests=("api-misuse", "empty-validation"))
+def check(run: Run) -> Iterator[Finding]:
+    """A data loader is made over a dataset without examples.
+
+    ## What it detects
+    "num_samples should be a positive integer value, but got num_samples=0", and a division by zero
+    on a line that averages over a loader's length.
+
+    ## Why it matters
+    A wrong folder, a filter that drops everything, or a split that rounds down to nothing; without
+    shuffling the same fault passes in silence and the epoch has no steps.
+
+    ## What to do
+    Assert `len(dataset) > 0` where the dataset is made, and look at the path and the split.
+
+    ## When it is wrong
+    A rank that gets no shard of a small dataset sees the same while the others do not.
+    """
+    hit = match_root(run, MESSAGE, DIVISION)
+    if hit is None:
+        return
+    failure, found = hit
+    code = _code(run, failure)
+    if found.re is DIVISION and not re.search(
+        r"/ ?(?:len\(|\w*(?:total|count|num|n_|samples))", code
+    ):
+        return
+    is_held_out = HELD_OUT.search(code) is not None
+    what = "The held-out dataset" if is_held_out else "The dataset"
+    cause = "empty-validation" if is_held_out else "api-misuse"
+    claim = f"{what} has 0 examples"
+    yield explain(run, failure, claim, suggests={cause: Strength.STRONG})
+
+
+def _code(run: Run, failure: Failure) -> str:
+    frame = culprit_frame(run, failure)
+    return f"{frame.code} {frame.function}" if frame is not None else ""
+
+
+_ERROR = "ValueError: num_samples should be a positive integer value, but got num_samples=0"
+
+FIRES = {
+    "training data": make_failed_run(_ERROR, "loader = DataLoader(train_set, shuffle=True)"),
+    "validation data": make_failed_run(_ERROR, "val_loader = DataLoader(val_set, shuffle=True)"),
+    "an average over nothing": make_failed_run(
+        "ZeroDivisionError: division by zero", "return total_loss / len(val_loader)"
+    ),
+}
+
+SILENT = {
+    "near miss: another division": make_failed_run(
+        "ZeroDivisionError: division by zero", "scale = 1 / (a - b)"
+    ),
+    "another error": make_failed_run("KeyError: 'label'"),
+}

@@ -1,0 +1,1 @@
+"""Faults in training over several processes."""

@@ -1,0 +1,87 @@
+"""A high accuracy while the rare class is never found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.examples import flat
+from traindx.model import Run, Series, make_run
+from traindx.registry import detector
+
+HIGH = 0.8  # accuracy: below, the class is not rare enough to hide behind
+NEVER = 1e-3  # recall or F1
+REPEATS = 5  # evaluations to the end
+
+
+@detector(
+    needs=("accuracy/*", "recall/*|f1/*|precision/*"),
+    suggests=("class-imbalance", "class-collapse"),
+)
+def check(run: Run) -> Iterator[Finding]:
+    """Accuracy is high while recall or F1 is zero.
+
+    ## What it detects
+    An accuracy of 80 % or more beside a recall or F1 score that is zero in the last five
+    evaluations.
+
+    ## Why it matters
+    The model answers with the majority class. The accuracy is the share of that class and nothing
+    else.
+
+    ## What to do
+    Weight the loss or resample, and select models by recall, F1 or the area under the
+    precision-recall curve.
+
+    ## When it is wrong
+    A metric that is computed for the wrong class, or with a threshold that nothing reaches, is zero
+    too; look at the confusion matrix.
+    """
+    for phase in ("val", "test", "train"):
+        accuracy = run.get(f"accuracy/{phase}")
+        if accuracy is None or len(accuracy.finite()) < REPEATS:
+            continue
+        end = float(np.median(accuracy.finite().values[-REPEATS:]))
+        share = end / 100.0 if end > 1.5 else end
+        zero = _zero_metric(run, phase)
+        if share < HIGH or zero is None:
+            continue
+        yield Finding(
+            claim=f"Accuracy is {share:.1%} with {zero.origin.name} at zero: one class is lost",
+            strength=Strength.STRONG,
+            evidence=(
+                cite(
+                    zero, f"{zero.origin.name} is 0 in the last {REPEATS} evaluations", -REPEATS, -1
+                ),
+                cite(accuracy, f"{accuracy.origin.name} ends at {end:.4g}", -1, accuracy=end),
+            ),
+            suggests={"class-imbalance": Strength.STRONG, "class-collapse": Strength.WEAK},
+            is_symptom=True,
+            onset=float(zero.steps[0]),
+        )
+        return
+
+
+def _zero_metric(run: Run, phase: str) -> Series | None:
+    for kind in ("recall", "f1", "precision"):
+        for series in run.matching(f"{kind}/{phase}*"):
+            finite = series.finite()
+            if len(finite) >= REPEATS and bool(np.all(finite.values[-REPEATS:] <= NEVER)):
+                return finite
+    return None
+
+
+def _run(accuracy: float, recall: float) -> Run:
+    return make_run(
+        {"accuracy/val": flat(20, accuracy, noise=0.002), "recall/val": np.full(20, recall)}
+    )
+
+
+FIRES = {"two per cent positives": _run(0.979, 0.0)}
+
+SILENT = {
+    "found, if rarely": _run(0.979, 0.3),
+    "near miss: both poor": _run(0.5, 0.0),
+}

@@ -1,0 +1,1 @@
+"""Faults in device and host memory."""

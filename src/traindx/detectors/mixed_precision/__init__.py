@@ -1,0 +1,1 @@
+"""Faults of training in two precisions."""

@@ -1,0 +1,97 @@
+"""The gradient scaler keeps halving its scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Evidence, Finding, Strength, cite, cite_event
+from traindx.model import Event, Run, Series, make_run
+from traindx.registry import detector
+
+USELESS = 1.0  # at a scale of one nothing is left to scale; healthy scales stay above a hundred
+HALVINGS = 6  # in the last part of the run, without a doubling between them
+MANY_SKIPS = 8  # at the start of a run a scaler skips a few steps to find its scale
+
+
+@detector(needs=("loss_scale|events",), suggests=("loss-scale-collapse",))
+def check(run: Run) -> Iterator[Finding]:
+    """The loss scale halves again and again, and steps are skipped.
+
+    ## What it detects
+    A gradient scale that ends at one or below after falling from a healthy level, or a log in which
+    overflow skips step after step until the end.
+
+    ## Why it matters
+    Each halving is a step that was thrown away because a gradient was not finite. Lowering the
+    scale cannot help when the gradients are infinite or NaN without it.
+
+    ## What to do
+    Find the operation that overflows and keep it in float32, or train in bfloat16.
+
+    ## When it is wrong
+    The scale starts high on purpose and halves a few times at the beginning; that is left alone.
+    """
+    scale = run.get("loss_scale")
+    if scale is not None and len(scale.finite()) >= 5:
+        yield from _by_scale(scale.finite())
+        return
+    skips = [e for e in run.events if e.kind == "skipped-step"]
+    if len(skips) >= MANY_SKIPS and _last_until_the_end(run, skips):
+        yield _finding(
+            f"{len(skips)} steps in the log were skipped for overflow",
+            (cite_event(skips[0]), cite_event(skips[-1])),
+            skips[0].step,
+        )
+
+
+def _by_scale(scale: Series) -> Iterator[Finding]:
+    values = scale.values
+    top, end = float(values.max()), float(values[-1])
+    falls = np.flatnonzero(np.diff(values) < 0)
+    rises = np.flatnonzero(np.diff(values) > 0)
+    run_of_falls = falls[falls > (rises[-1] if len(rises) else -1)]
+    is_gone = end <= USELESS and top >= 100 * USELESS
+    # logs are sparse: one logged fall may stand for many halvings
+    halvings = np.log2(top / end) if end > 0 else np.inf
+    if not is_gone or halvings < HALVINGS or not len(run_of_falls):
+        return
+    start = int(run_of_falls[0])
+    says = (
+        f"{scale.origin.name} fell from {values[start]:.4g} to {end:.4g} since {scale.when(start)}"
+    )
+    evidence = cite(scale, says, start, -1, before=float(values[start]), end=end)
+    yield _finding(f"The loss scale collapsed to {end:.3g}", (evidence,), float(scale.steps[start]))
+
+
+def _last_until_the_end(run: Run, skips: list[Event]) -> bool:
+    loss = run.main_loss()
+    last = skips[-1].step
+    return loss is None or last is None or last >= 0.9 * float(loss.steps[-1])
+
+
+def _finding(claim: str, evidence: tuple[Evidence, ...], onset: float | None) -> Finding:
+    return Finding(
+        claim=claim,
+        strength=Strength.STRONG,
+        evidence=evidence,
+        shows="loss-scale-collapse",
+        is_symptom=True,
+        onset=onset,
+    )
+
+
+FIRES = {
+    "halves to nothing": make_run(
+        {"loss_scale": np.concatenate([np.full(20, 65536.0), 65536.0 * 0.5 ** np.arange(40)])}
+    )
+}
+
+SILENT = {
+    "near miss: finds its level at the start": make_run(
+        {"loss_scale": [65536.0, 32768, 16384, 8192, 8192, 8192, 16384, 16384]}
+    ),
+    "steady": make_run({"loss_scale": np.full(30, 1024.0)}),
+    "not used: always one": make_run({"loss_scale": np.ones(30)}),
+}

@@ -1,0 +1,88 @@
+"""The gradient clip acts on nearly every step and stalls the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite, cite_setting
+from traindx.examples import decay, flat
+from traindx.model import Run, Setting, as_number, make_run
+from traindx.registry import detector
+from traindx.stats import curve
+
+CLIPS = (
+    "max_grad_norm", "grad_clip", "gradient_clip_val", "clip_grad_norm", "clip_grad", "clip_norm",
+    "grad_norm_clip", "gradient_clipping", "max_norm",
+)  # fmt: skip
+ALWAYS = 0.95  # of the logged steps
+FAR_BELOW = 20.0  # median norm over clip; recipes clip at a fifth of the norm and train well
+STALLED = 0.05  # of the starting loss
+ADAPTIVE = ("adam", "lamb", "lion", "adafactor", "rmsprop", "adagrad", "muon", "sophia")
+
+
+@detector(needs=("grad_norm", "config", "loss"), suggests=("gradient-clipping-too-tight",))
+def check(run: Run) -> Iterator[Finding]:
+    """The gradient is clipped many-fold on nearly every step while the loss stands still.
+
+    ## What it detects
+    A configured clip far below the logged norm on nearly every step, in a run that hardly learns.
+
+    ## Why it matters
+    Every update is shrunk by the same large factor: the learning rate in force is that much
+    smaller.
+
+    ## What to do
+    Clip at about twice the median of the norm, so that only outliers are touched.
+
+    ## When it is wrong
+    Optimizers that divide by the size of the gradient (Adam and its kin) do not feel a constant
+    factor; with these nothing is said. A norm logged after clipping equals the clip and says
+    nothing.
+    """
+    loss, norm = run.objective(), run.get("grad_norm")
+    setting = _clip(run)
+    if loss is None or norm is None or setting is None or len(loss.finite()) < 20:
+        return
+    limit = as_number(setting.value) or 0.0
+    norms = norm.finite().values
+    if limit <= 0 or not len(norms) or _is_adaptive(run):
+        return
+    share, excess = float(np.mean(norms > 1.01 * limit)), float(np.median(norms)) / limit
+    c = curve(loss.finite().values)
+    stalled = abs(c.start_value - c.end_value) < STALLED * abs(c.start_value)
+    if share < ALWAYS or excess < FAR_BELOW or not stalled:
+        return
+    says = f"{norm.origin.name} is {excess:.0f} times the clip (median), above it in {share:.0%}"
+    yield Finding(
+        claim=f"The gradient is clipped {excess:.0f}-fold on nearly every step, the loss stalls",
+        strength=Strength.STRONG,
+        evidence=(cite(norm, says, 0, -1, excess=excess, share=share), cite_setting(setting)),
+        shows="gradient-clipping-too-tight",
+        is_symptom=True,
+        onset=float(norm.steps[0]),
+    )
+
+
+def _clip(run: Run) -> Setting | None:
+    return run.config.find(*CLIPS)
+
+
+def _is_adaptive(run: Run) -> bool:
+    named = [str(s.value).lower() for s in run.config.settings if "optim" in s.key.lower()]
+    return any(word in name for name in named for word in ADAPTIVE)
+
+
+def _run(clip: float, loss: object, optimizer: str = "sgd") -> Run:
+    series = {"loss/train": np.asarray(loss), "grad_norm": flat(100, 0.4, noise=0.1)}
+    return make_run(series, config={"max_grad_norm": clip, "optimizer": optimizer})
+
+
+FIRES = {"four-hundredfold": _run(0.001, flat(100, 2.3, noise=0.005))}
+
+SILENT = {
+    "near miss: a usual clip on a plateau": _run(0.1, flat(100, 2.3, noise=0.005)),
+    "tight, and learning": _run(0.001, decay(100)),
+    "near miss: Adam does not feel it": _run(0.001, flat(100, 2.3, noise=0.005), "AdamW"),
+}

@@ -1,0 +1,139 @@
+"""The learning-rate schedule is stepped at the wrong time or pace."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength, cite_source
+from traindx.model import Run, make_run
+from traindx.registry import detector
+from traindx.source import project_of
+from traindx.source.acts import Act, Do
+from traindx.source.loops import TrainingLoop, training_loops
+from traindx.source.module import argument, key_of
+
+STEPS = (Do.STEP, Do.SCALER_STEP)
+PER_BATCH = {"OneCycleLR", "CyclicLR"}
+EPOCH_WORDS = ("epoch", "epochs")
+
+
+@detector(needs=("source",), suggests=("lr-schedule-misuse",))
+def check(run: Run) -> Iterator[Finding]:
+    """The learning-rate schedule is stepped per batch where it counts epochs, or the reverse.
+
+    ## What it detects
+    A scheduler whose length was given in epochs and that is stepped in the loop over batches; one
+    that counts batches by nature (OneCycleLR, CyclicLR) and is stepped once per epoch.
+
+    ## Why it matters
+    Counted in the wrong unit the rate falls to its end within the first epochs, or never moves.
+
+    ## What to do
+    Step it in the loop whose unit its length was given in.
+
+    ## When it is wrong
+    A variable called `epochs` that really counts steps misleads this; so does a schedule that is
+    stepped out of sight.
+    """
+    for loop in training_loops(project_of(run)):
+        for act in loop.does(Do.SCHEDULER_STEP):
+            fault = _fault(loop, act)
+            if fault is None:
+                continue
+            made, why = fault
+            yield Finding(
+                claim=f"The learning-rate schedule is stepped at the wrong pace: {why}",
+                strength=Strength.STRONG,
+                evidence=(
+                    cite_source(act.module.path, act.line, f"{act.target}.step() runs here"),
+                    cite_source(act.module.path, made.lineno, "the schedule is made here"),
+                ),
+                shows="lr-schedule-misuse",
+                location=act.location,
+            )
+            return
+
+
+def _fault(loop: TrainingLoop, act: Act) -> tuple[ast.Call, str] | None:
+    made = act.value.call
+    step = loop.first(*STEPS)
+    if made is None or step is None or not act.value.is_certain or act.guards:
+        return None
+    kind = act.value.made_by.rsplit(".", 1)[-1]
+    per_batch = len(act.loops) >= len(step.loops)
+    has_batches = len(step.loops) > 1
+    length = _length(kind, made)
+    if per_batch and has_batches and length is not None and _counts_epochs(loop, length):
+        return made, f"{kind} counts {ast.unparse(length)} epochs and is stepped for every batch"
+    if kind in PER_BATCH and not per_batch:
+        return made, f"{kind} counts batches and is stepped once per epoch"
+    return None
+
+
+def _length(kind: str, made: ast.Call) -> ast.expr | None:
+    """The argument that says how long a schedule is, where it has one."""
+    if kind == "CosineAnnealingLR":
+        return argument(made, "T_max", 1)
+    if kind == "LinearLR":
+        return argument(made, "total_iters", 3)
+    if kind == "PolynomialLR":
+        return argument(made, "total_iters", 1)
+    return None
+
+
+def _counts_epochs(loop: TrainingLoop, length: ast.expr) -> bool:
+    """Tell whether a length is the number of epochs: the very bound of the outer loop."""
+    name = (key_of(length) or "").rsplit(".", 1)[-1].lower()
+    is_named = bool(name) and any(w in name for w in EPOCH_WORDS) and "step" not in name
+    bound = _bound(loop.node)
+    is_bound = bound is not None and ast.dump(bound) == ast.dump(length)
+    return is_named or is_bound
+
+
+def _bound(node: ast.AST) -> ast.expr | None:
+    call = node.iter if isinstance(node, ast.For) else None
+    if (
+        isinstance(call, ast.Call)
+        and key_of(call.func) in {"range", "trange", "tqdm"}
+        and call.args
+    ):
+        return call.args[-1] if len(call.args) < 3 else call.args[1]
+    return None
+
+
+_LOOP = """
+import torch
+
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.{scheduler}
+for epoch in range(epochs):
+    for data, target in loader:
+        optimizer.zero_grad()
+        criterion(model(data), target).backward()
+        optimizer.step()
+{inner}
+{outer}
+"""
+_COSINE = "CosineAnnealingLR(optimizer, T_max=epochs)"
+_ONE_CYCLE = "OneCycleLR(optimizer, 0.1, epochs=epochs, steps_per_epoch=len(loader))"
+
+
+def _loop(scheduler: str, *, inner: str = "", outer: str = "") -> Run:
+    inner, outer = inner and f"        {inner}", outer and f"    {outer}"
+    text = _LOOP.format(scheduler=scheduler, inner=inner, outer=outer)
+    return make_run(sources={"train.py": text})
+
+
+FIRES = {
+    "cosine over epochs, per batch": _loop(_COSINE, inner="scheduler.step()"),
+    "one cycle, per epoch": _loop(_ONE_CYCLE, outer="scheduler.step()"),
+}
+
+SILENT = {
+    "cosine over epochs, per epoch": _loop(_COSINE, outer="scheduler.step()"),
+    "one cycle, per batch": _loop(_ONE_CYCLE, inner="scheduler.step()"),
+    "near miss: cosine over all steps, per batch": _loop(
+        "CosineAnnealingLR(optimizer, T_max=epochs * len(loader))", inner="scheduler.step()"
+    ),
+}

@@ -1,0 +1,1 @@
+"""Faults in how fast a run goes."""

@@ -1,0 +1,1 @@
+"""Faults in single tensors and calls."""

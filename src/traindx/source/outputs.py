@@ -1,0 +1,147 @@
+"""What the last thing is that happens to a value before it is returned or handed to a loss."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from traindx.source.module import Function, Module, key_of
+from traindx.source.project import Project
+from traindx.source.values import Kind, value_of
+
+# what leaves the nature of its input as it is: shape changes, indexing by methods
+KEEPS = frozenset(
+    {"squeeze", "unsqueeze", "view", "reshape", "flatten", "transpose", "permute", "contiguous",
+     "float", "to", "cuda", "cpu", "t", "clone", "half", "double", "type", "expand"}
+)  # fmt: skip
+ACTIVATIONS = {
+    "softmax": "softmax", "Softmax": "softmax", "Softmax2d": "softmax",
+    "log_softmax": "log_softmax", "LogSoftmax": "log_softmax",
+    "sigmoid": "sigmoid", "Sigmoid": "sigmoid", "logsigmoid": "log_sigmoid",
+    "relu": "relu", "ReLU": "relu", "tanh": "tanh", "Tanh": "tanh",
+    "Linear": "linear", "linear": "linear", "Conv2d": "convolution", "Conv1d": "convolution",
+    "LazyLinear": "linear", "Bilinear": "linear",
+}  # fmt: skip
+DEEP = 12  # assignments and modules followed before giving up
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The operation that a value ends with (`softmax`, `linear` …), and where it stands."""
+
+    operation: str
+    module: Module
+    node: ast.AST
+
+
+def ending_of(
+    project: Project, module: Module, at: ast.AST, node: ast.expr, depth: int = DEEP
+) -> Ending | None:
+    """Say what an expression ends with; None where that cannot be followed."""
+    if depth == 0:
+        return None
+    if isinstance(node, ast.Tuple) and node.elts:
+        return ending_of(project, module, at, node.elts[0], depth - 1)
+    if isinstance(node, (ast.Subscript, ast.Starred)):
+        return ending_of(project, module, at, node.value, depth - 1)
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return _of_name(project, module, at, node, depth)
+    if isinstance(node, ast.Call):
+        return _of_call(project, module, at, node, depth)
+    return None
+
+
+def _of_name(
+    project: Project, module: Module, at: ast.AST, node: ast.expr, depth: int
+) -> Ending | None:
+    key = key_of(node)
+    if key is None:
+        return None
+    line = getattr(node, "lineno", 0)
+    earlier = [v for v in project.lookup(module, at, key) if v.lineno <= line and v is not node]
+    before = [v for v in earlier if (v.end_lineno or v.lineno) < line] or earlier
+    if not before:
+        return None
+    latest = max(before, key=lambda v: v.lineno)
+    return ending_of(project, module, at, latest, depth - 1)
+
+
+def _of_call(
+    project: Project, module: Module, at: ast.AST, call: ast.Call, depth: int
+) -> Ending | None:
+    name = module.qualified(call.func) or ""
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    last = method or name.rsplit(".", 1)[-1]
+    is_torch = name.startswith("torch.") or "functional" in name
+    if last in ACTIVATIONS and (is_torch or last.islower()) and not _is_own(project, module, name):
+        return Ending(ACTIVATIONS[last], module, call)
+    if method in KEEPS and isinstance(call.func, ast.Attribute):
+        return ending_of(project, module, at, call.func.value, depth - 1)
+    if name in {"torch.squeeze", "torch.flatten", "torch.reshape", "torch.unsqueeze"} and call.args:
+        return ending_of(project, module, at, call.args[0], depth - 1)
+    return _of_module_call(project, module, at, call, depth)
+
+
+def _is_own(project: Project, module: Module, name: str) -> bool:
+    return project.find_function(module, name) is not None
+
+
+def _of_module_call(
+    project: Project, module: Module, at: ast.AST, call: ast.Call, depth: int
+) -> Ending | None:
+    """What a module ends with, where a value is the output of calling one."""
+    callee = call.func
+    if isinstance(callee, ast.Call):  # nn.Softmax(dim=1)(x)
+        return ending_of_module(project, module, at, callee, depth - 1)
+    value = value_of(project, module, at, callee)
+    if value.kind is Kind.MODEL and value.call is not None:
+        return ending_of_module(
+            project, _home(project, module, value.call), at, value.call, depth - 1
+        )
+    return None
+
+
+def _home(project: Project, module: Module, call: ast.Call) -> Module:
+    """The file in which a call stands."""
+    holders = (m for m in project.modules if call in m.parents)
+    return next(holders, module)
+
+
+def ending_of_module(
+    project: Project, module: Module, at: ast.AST, made: ast.Call, depth: int = DEEP
+) -> Ending | None:
+    """Say what the output of a module ends with, from the call that makes the module."""
+    if depth == 0:
+        return None
+    name = module.qualified(made.func) or ""
+    last = name.rsplit(".", 1)[-1]
+    if last == "Sequential" and made.args and not isinstance(made.args[-1], ast.Starred):
+        tail = made.args[-1]
+        if isinstance(tail, ast.Call):
+            return ending_of_module(project, module, at, tail, depth - 1)
+        return None
+    if last in ACTIVATIONS and name.startswith(("torch.nn.", "nn.")):
+        return Ending(ACTIVATIONS[last], module, made)
+    found = project.find_class(module, name)
+    if found is None or not project.is_module(*found):
+        return None
+    return ending_of_forward(project, found[0], found[1], depth - 1)
+
+
+def ending_of_forward(
+    project: Project, module: Module, cls: ast.ClassDef, depth: int = DEEP
+) -> Ending | None:
+    """Say what a module class's `forward` returns, where all its returns agree."""
+    forward = module.functions.get(f"{module.dotted(cls)}.forward")
+    if forward is None:
+        return None
+    returns = [n.value for n in _own_returns(forward) if n.value is not None]
+    endings = [ending_of(project, module, forward, value, depth - 1) for value in returns]
+    operations = {None if e is None else e.operation for e in endings}
+    return endings[0] if endings and len(operations) == 1 else None
+
+
+def _own_returns(function: Function) -> list[ast.Return]:
+    inner = [n for n in ast.walk(function) if isinstance(n, (ast.FunctionDef, ast.Lambda))]
+    hidden = {n for f in inner if f is not function for n in ast.walk(f)}
+    return [n for n in ast.walk(function) if isinstance(n, ast.Return) and n not in hidden]

@@ -1,0 +1,188 @@
+"""How the source uses a model class: where it builds one, and what it feeds to it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from traindx.source.module import Module, key_of
+from traindx.source.project import Project
+from traindx.source.shapes.datasets import sample_shape
+from traindx.source.shapes.machine import Found, Machine
+from traindx.source.shapes.sizes import symbol
+from traindx.source.shapes.tracing import Construction, Trace, trace
+from traindx.source.shapes.values import Frame, GiveUp, Shape, Tensor
+from traindx.source.values import Kind, value_of
+
+MOVES = frozenset({"to", "cuda", "cpu", "float", "half", "double", "long", "requires_grad_"})
+MAX_USES = 4  # of one class; more are the same again
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A model as it is built, with the inputs that the source feeds to it, where they are known."""
+
+    built_by: Construction | None
+    inputs: tuple[Shape | None, ...] = ()
+    origin: str = ""  # where the input shapes come from, in words
+
+    @property
+    def has_inputs(self) -> bool:
+        return any(shape is not None for shape in self.inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The trace of one use of a class."""
+
+    module: Module
+    cls: ast.ClassDef
+    use: Use
+    trace: Trace
+
+
+def model_classes(project: Project) -> Iterator[tuple[Module, ast.ClassDef]]:
+    """Yield every class that derives from nn.Module."""
+    for module in project.modules:
+        for cls in module.classes.values():
+            if project.is_module(module, cls):
+                yield module, cls
+
+
+def follow(project: Project, module: Module, cls: ast.ClassDef) -> Iterator[Followed]:
+    """Trace a class in each way the source uses it; with inferred inputs where it does not."""
+    for use in uses_of(project, module, cls):
+        yield Followed(module, cls, use, trace(project, module, cls, use.inputs, use.built_by))
+
+
+def uses_of(project: Project, module: Module, cls: ast.ClassDef) -> list[Use]:
+    """Return the uses of a class, those with known inputs first."""
+    constructions = list(_constructions(project, cls))
+    found = [use for use in _calls(project, cls) if use.has_inputs]
+    covered = {use.built_by.call for use in found if use.built_by is not None}
+    found.extend(Use(c) for c in constructions if c.call not in covered)
+    return found[:MAX_USES] or [Use(None)]
+
+
+def _constructions(project: Project, cls: ast.ClassDef) -> Iterator[Construction]:
+    for module in project.modules:
+        for call, name in module.calls():
+            if name.rsplit(".", 1)[-1] == cls.name:
+                found = project.find_class(module, name)
+                if found is not None and found[1] is cls and not _is_super(module, call):
+                    yield Construction(module, call)
+
+
+def _is_super(module: Module, call: ast.Call) -> bool:
+    return isinstance(module.parents.get(call), ast.Attribute) and not call.args
+
+
+def _calls(project: Project, cls: ast.ClassDef) -> Iterator[Use]:
+    """Yield the calls of models of that class, with the shapes of their arguments."""
+    for module in project.modules:
+        for call, _ in module.calls():
+            built = _callee(project, module, call, cls)
+            if built is not None:
+                shapes = tuple(_input(project, module, call, a) for a in call.args)
+                origin = f"{module.path}:{call.lineno}"
+                yield Use(built, tuple(s for s, _ in shapes), _origin(shapes, origin))
+
+
+def _origin(shapes: tuple[tuple[Shape | None, str], ...], call: str) -> str:
+    named = next((text for shape, text in shapes if shape is not None), "")
+    return named or f"the call at {call}"
+
+
+def _callee(
+    project: Project, module: Module, call: ast.Call, cls: ast.ClassDef
+) -> Construction | None:
+    """Return where the called model was built, if it is one of that class."""
+    if isinstance(call.func, ast.Call):
+        made: ast.Call | None = call.func
+    elif key_of(call.func) is not None and key_of(call.func) != "self":
+        at: ast.AST = module.function_of(call) or module.tree
+        value = value_of(project, module, at, call.func)
+        made = value.call if value.kind is Kind.MODEL and value.is_certain else None
+    else:
+        made = None
+    if made is None:
+        return None
+    for home in project.modules:
+        if made in home.parents:
+            found = project.find_class(home, home.qualified(made.func) or "")
+            return Construction(home, made) if found is not None and found[1] is cls else None
+    return None
+
+
+def _input(
+    project: Project, module: Module, call: ast.Call, node: ast.expr
+) -> tuple[Shape | None, str]:
+    """Return the shape of an argument, and where it is known from if not from the call."""
+    made = _settled(project, module, call, node)
+    if made is not None:
+        machine = Machine(project)
+        try:
+            value = machine.evaluate(made, Frame(module))
+        except (GiveUp, Found, RecursionError):
+            return None, ""
+        if isinstance(value, Tensor) and value.shape.rank:
+            return value.shape, ""
+        return None, ""
+    key = key_of(node) if isinstance(node, ast.Name) else None
+    if key is not None and _is_batch(module, call, key):
+        sample = sample_shape(project)
+        if sample is not None:
+            return Shape((symbol("B"), *sample.sizes)), sample.origin
+    return None, ""
+
+
+def _settled(project: Project, module: Module, call: ast.Call, node: ast.expr) -> ast.expr | None:
+    """Return the expression that made a value, through one assignment and moves of it."""
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr in MOVES:
+            return _settled(project, module, call, node.func.value)
+        return node
+    if not isinstance(node, ast.Name):
+        return None
+    bound = [v for v in project.lookup(module, call, node.id) if not _is_moved(v, node.id)]
+    if len(bound) != 1 or _is_loop_target(module, call, node.id):
+        return None
+    return bound[0] if isinstance(bound[0], ast.Call) else None
+
+
+def _is_moved(value: ast.expr, name: str) -> bool:
+    """Tell whether a value is `name.to(device)`."""
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        return value.func.attr in MOVES and key_of(value.func.value) == name
+    return False
+
+
+def _is_loop_target(module: Module, at: ast.AST, name: str) -> bool:
+    loops = (n for n in module.enclosing(at) if isinstance(n, ast.For))
+    return any(name in _names(loop.target) for loop in loops)
+
+
+def _names(target: ast.expr) -> set[str]:
+    return {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
+
+
+def _is_batch(module: Module, call: ast.Call, name: str) -> bool:
+    """Tell whether a name is what a loader gives, changed by nothing but moves to a device."""
+    for loop in (n for n in module.enclosing(call) if isinstance(n, ast.For)):
+        if name not in _names(loop.target):
+            continue
+        for node in ast.walk(loop):
+            if isinstance(node, ast.Assign) and any(name in _names(t) for t in node.targets):
+                parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+                if not all(_is_moved(p, key_of_moved(p)) for p in parts):
+                    return False
+        return True
+    return False
+
+
+def key_of_moved(value: ast.expr) -> str:
+    """Return the name that is moved in `name.to(device)`."""
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        return key_of(value.func.value) or ""
+    return ""
