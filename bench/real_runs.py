@@ -2,8 +2,8 @@
 
     REAL_RUNS=folder python -m bench.real_runs
 
-The folder holds the artifacts and a `labels.csv` with the columns file, should_alarm (no, yes, soft)
-and causes. It is not part of this repository; without it this bench says so and passes.
+The folder holds the artifacts and a `labels.csv` with the columns file, should_alarm (no, yes,
+soft) and causes. It is not part of this repository; without it this bench says so and passes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Exceptions are found in every form in which runs leave them behind, and nowhere else."""
 
-# ruff: noqa: E501 -- what runs print is quoted as they print it
-
 from __future__ import annotations
 
 import io

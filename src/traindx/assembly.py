@@ -19,7 +19,18 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx.model import Architecture, Config, Event, Failure, Floats, Ints, Run, Series, Setting, join_points
+from traindx.model import (
+    Architecture,
+    Config,
+    Event,
+    Failure,
+    Floats,
+    Ints,
+    Run,
+    Series,
+    Setting,
+    join_points,
+)
 from traindx.names import phase_of, words
 
 _SHARD = re.compile(r"-\d+-of-\d+\.\w+$|\.\w+\.index\.json$")  # model-00001-of-00002.safetensors

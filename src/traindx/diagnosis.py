@@ -254,7 +254,7 @@ def _status(draft: Diagnosis, run: Run) -> Status:
     symptoms = [f for f in draft.findings if f.is_symptom and f.strength is not Strength.WEAK]
     roots = draft.root_causes
     if not roots:
-        if symptoms or run.symptoms or not _has_enough(run):
+        if symptoms or not _has_enough(run):
             return Status.INSUFFICIENT
         return Status.HEALTHY
     explained = {id(f) for h in draft.hypotheses if h.confidence >= LISTED_FROM for f in h.findings}
@@ -278,11 +278,10 @@ def _summary(draft: Diagnosis, status: Status, run: Run) -> str:
     if status is Status.INSUFFICIENT and symptoms:
         leads = [h.cause for h in draft.hypotheses if h.cause in symptoms[-1].suggests][:3]
         return f"{symptoms[-1].claim}{_undecided(leads)}."
-    if status is Status.INSUFFICIENT and run.symptoms:
-        return f"Nothing in these artifacts shows what you report: {'; '.join(run.symptoms)}."
     if status is Status.INSUFFICIENT:
         return "There is too little here to judge the run by."
-    return f"No problem found: {len(draft.checked)} checks on {_extent(run)}."
+    told = " What you report shows no cause in these artifacts." if run.symptoms else ""
+    return f"No problem found: {len(draft.checked)} checks on {_extent(run)}.{told}"
 
 
 def _undecided(leads: Sequence[str]) -> str:
@@ -315,15 +314,15 @@ def _extent(run: Run) -> str:
 
 def _questions(draft: Diagnosis, status: Status, run: Run) -> list[str]:
     """Return what to ask for, most decisive first."""
+    questions: dict[str, None] = {}
+    if status is Status.HEALTHY and run.symptoms:
+        missing = sorted({s.how for s in draft.skipped if s.needs}, key=len)[:3]
+        return [f"If the trouble persists, any of these would help: {'; '.join(missing)}"]
     if status in (Status.COMPLETE, Status.HEALTHY):
         return []
-    questions: dict[str, None] = {}
     undecided = (h for h in draft.hypotheses if h.confidence <= SHOWN_FROM)
     for hypothesis in [h for h in undecided if h.cause not in draft.folded][:4]:
         questions.setdefault(f"To decide on {hypothesis.cause}: {hypothesis.confirm_by}")
-    if run.symptoms and not draft.hypotheses:
-        missing = sorted({s.how for s in draft.skipped if s.needs}, key=len)[:3]
-        questions.setdefault(f"To see it, any of these would help: {'; '.join(missing)}")
     if not run.has("loss") and not run.sources and not run.failures:
         questions.setdefault("Is there a console log, a metrics file, or the training script?")
     return list(questions)

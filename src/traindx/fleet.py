@@ -97,7 +97,7 @@ def scan(
     deadline: float | None = None,
     tell: Callable[[int, int], None] = lambda done, of: None,
 ) -> Scan:
-    """Diagnose every run below the folders; an interrupt or the deadline ends it with what is known."""
+    """Diagnose every run below the folders; an interrupt or the deadline ends it early."""
     paths = [str(path) for folder in folders for path in _runs_of(folder)]
     found = Scan(unread=list(paths))
     try:

@@ -99,7 +99,7 @@ class Series:
         return self if bool(keep.all()) else self.take(keep)
 
     def position_of(self, event: Event) -> int | None:
-        """Return the first point at or after an event: by its line, else its step, else its epoch."""
+        """Return the first point at or after an event: by line, else by step, else by epoch."""
         line = event.locator.removeprefix("line ")
         same = event.artifact == self.origin.artifact and self.origin.unit == "line"
         if same and line.isdigit() and len(self.places):

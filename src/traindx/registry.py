@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
@@ -84,13 +84,13 @@ class Discovered:
     failed: tuple[Failed, ...] = ()
 
 
-@lru_cache(maxsize=None)
+@cache
 def detectors() -> Discovered:
     """Find every detector: the built-in ones, then those of plugins."""
     return _discover("traindx.detectors", "traindx_detector")
 
 
-@lru_cache(maxsize=None)
+@cache
 def readers() -> Discovered:
     """Find every reader: the built-in ones, then those of plugins."""
     return _discover("traindx.readers", "traindx_reader")

@@ -30,7 +30,7 @@ def noise(values: Floats) -> float:
     """Return the point-to-point noise of a curve, blind to its trend and its outliers."""
     if len(values) < 4:
         return 0.0
-    return spread(np.diff(values, n=2)) / np.sqrt(6.0)
+    return float(spread(np.diff(values, n=2)) / np.sqrt(6.0))
 
 
 def wander(values: Floats) -> float:
@@ -42,7 +42,7 @@ def wander(values: Floats) -> float:
     lag = 1
     while lag <= max(1, len(values) // 20) and len(values) > 2 * lag + 1:
         bend = values[2 * lag :] - 2.0 * values[lag:-lag] + values[: -2 * lag]
-        worst = max(worst, spread(bend) / np.sqrt(6.0))
+        worst = max(worst, float(spread(bend) / np.sqrt(6.0)))
         lag *= 2
     return worst
 
@@ -54,7 +54,8 @@ def running_median(values: Floats, window: int) -> Floats:
     window = min(window, len(values) - (len(values) + 1) % 2)
     half = window // 2
     padded = np.concatenate([values[:half][::-1], values, values[-half:][::-1]])
-    return np.median(np.lib.stride_tricks.sliding_window_view(padded, window), axis=1)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, window)
+    return np.asarray(np.median(windows, axis=1), dtype=np.float64)
 
 
 def bucket_edges(count: int, most: int = MAX_BUCKETS) -> NDArray[np.int64]:
@@ -186,7 +187,7 @@ def mixed_scale(values: Floats) -> Floats:
     """Map values to a scale that is logarithmic above 1 % of the starting level, linear below."""
     head = values[: max(1, len(values) // 20)]
     unit = 0.01 * float(np.median(np.abs(head)))
-    unit = max(unit, 1e-15 * float(np.max(np.abs(values))))  # beyond, the division overflows
+    unit = max(unit, 1e-300 * float(np.max(np.abs(values))))  # beyond, the division overflows
     return np.arcsinh(values / unit) if unit > 0 else values.astype(np.float64)
 
 
@@ -293,17 +294,24 @@ def _is_falling_since_peak(c: Curve) -> bool:
 
 
 def _onset(c: Curve) -> int:
-    """The first point after the best from which on the level stays above the noise."""
-    above = c.level[c.best :] > c.level[c.best] + 3.0 * c.noise
+    """The first point after the best from which on the level stays up until the peak."""
+    above = c.level[c.best : c.peak + 1] > c.level[c.best] + 3.0 * c.noise
     back_in_noise = np.flatnonzero(~above)
     bucket = c.best + int(back_in_noise[-1]) + 1 if len(back_in_noise) else c.best + 1
     bucket = min(bucket, len(c.level) - 1)
-    if len(c.level) == len(c.values):
-        return bucket
-    first, last = c.point(max(bucket - 2, c.best)), c.point(bucket)
-    raw = c.values[first : last + 1]
-    jump = int(np.argmax(np.diff(raw))) + 1 if len(raw) > 1 else 0
-    return first + jump
+    return _sharpened(c, bucket)
+
+
+def _sharpened(c: Curve, bucket: int) -> int:
+    """Undo the smoothing where the rise is abrupt: the one jump that makes up most of it."""
+    window = 2 * (len(c.level) // 80) + 1
+    first = c.point(max(bucket - window, 0))
+    last = int(c.edges[min(bucket + window + 1, len(c.level))])
+    raw = mixed_scale(c.values)[first:last]
+    jumps = np.diff(raw)
+    if len(jumps) and float(jumps.max()) > 0.5 * c.rise:
+        return first + int(np.argmax(jumps)) + 1
+    return c.point(bucket)
 
 
 def _is_recovering(c: Curve) -> bool:

@@ -1,7 +1,7 @@
 """Whole cases with their expected diagnosis: for this project and for plugin authors.
 
-An incident is a folder with `incident.json` and `artifacts/`. `examine` diagnoses the artifacts and
-returns what differs from what the incident expects, as sentences; an empty list means that it holds.
+An incident is a folder with `incident.json` and `artifacts/`. `examine` diagnoses the artifacts
+and returns what differs from what the incident expects, as sentences; no difference, empty list.
 """
 
 from __future__ import annotations

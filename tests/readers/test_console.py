@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from traindx.errors import UnreadableArtifact
 from traindx.model import Run
 from traindx.readers.console.blocks import Blocks
+from traindx.readers.console.plan import Plan
 from traindx.readers.console.reader import read, sniff
 from traindx.readers.console.scan import Scan
-from traindx.readers.console.tracks import thin
+from traindx.readers.console.tracks import Sheet
 
 
 def read_text(tmp_path: Path, text: str | bytes) -> Run:
@@ -434,9 +435,9 @@ FORMATS: dict[str, tuple[str, dict[str, tuple[str, list[float], list[float]]]]] 
         },
     ),
     "reports whose line ends were lost": (
-        "".join(f"Episode {i}\tFrame {20 * i} \tAverage100 Score: {i}.50" for i in range(1, 21))
+        "".join(f"Episode {i}\tFrame {20 * i} \tAverage100 Score: {i}.50" for i in range(1, 41))
         + "\n",
-        {"score/train/average100": ("step", list(range(1, 21)), [i + 0.5 for i in range(1, 21)])},
+        {"score/train/average100": ("step", list(range(1, 41)), [i + 0.5 for i in range(1, 41)])},
     ),
     "accuracy of the network": (
         "[1,  2000] loss: 2.2\nAccuracy of the network on the 10000 test images: 53 %\n",
@@ -703,9 +704,12 @@ def test_thinning_keeps_what_matters() -> None:
     rows[:, 5:] = rng.normal(size=(50_000, 2))
     rows[12_345, 5] = 99.0
     rows[40_000:40_010, 6] = np.nan
-    kept = thin(rows, 2_000)
-    assert len(kept) <= 2_000
-    assert {0, 12_345, 49_999, *range(40_000, 40_010)} <= set(kept[:, 0].astype(int).tolist())
+    sheet = Sheet((), Plan())
+    for start in range(0, 50_000, 1_000):
+        sheet.add(rows[start : start + 1_000], 2_000)
+    kept = sheet.rows()
+    assert 500 < len(kept) == sheet.count <= 2_000
+    assert {0, 12_345, 40_000, 40_009, 40_010, 49_999} <= set(kept[:, 0].astype(int).tolist())
     assert bool(np.all(np.diff(kept[:, 0]) > 0))
 
 

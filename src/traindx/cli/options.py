@@ -47,6 +47,12 @@ def add_diagnosing(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write everything there: diagnosis.json, report.html, report.md, figures, fix.patch",
     )
+    add_limits(parser)
+    add_loudness(parser)
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """Add when to stop, and what counts as failure."""
     parser.add_argument(
         "--max-time",
         type=float,
@@ -60,7 +66,6 @@ def add_diagnosing(parser: argparse.ArgumentParser) -> None:
         metavar="SEVERITY",
         help=f"exit with 1 if a cause is at least this severe: {', '.join(SEVERITIES)}",
     )
-    add_loudness(parser)
 
 
 def add_format(parser: argparse.ArgumentParser, choices: tuple[str, ...] = FORMATS) -> None:
@@ -120,8 +125,10 @@ def _print(run: Run, diagnosis: Diagnosis, options: argparse.Namespace) -> None:
 
 
 def _is_too_severe(diagnosis: Diagnosis, limit: str | None) -> bool:
-    if limit is None:
-        return False
-    return any(
-        SEVERITIES.index(h.severity.value) >= SEVERITIES.index(limit) for h in diagnosis.root_causes
-    )
+    found = [h.severity.value for h in diagnosis.root_causes]
+    return limit is not None and is_any_at_least(found, limit)
+
+
+def is_any_at_least(severities: list[str], limit: str) -> bool:
+    """Tell whether one of the severities reaches a limit."""
+    return any(SEVERITIES.index(s) >= SEVERITIES.index(limit) for s in severities)

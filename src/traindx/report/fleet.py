@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -42,6 +43,7 @@ def print_scan(scan: Mapping[str, Any], console: Console, *, verbose: bool = Fal
 
 def _table(runs: Sequence[Mapping[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
+    shared = _shared_folder([run["path"] for run in runs])
     table.add_column("")
     table.add_column("run", overflow="fold")
     table.add_column("cause", overflow="fold")
@@ -54,12 +56,18 @@ def _table(runs: Sequence[Mapping[str, Any]]) -> Table:
         cause = clean(run["status"].replace("_", " ") if first is None else first["cause"])
         table.add_row(
             Text(mark, style=style),
-            Text(clean(run["path"])),
+            Text(clean(run["path"][len(shared) :])),
             Text(f"{cause} +{more}" if more > 0 else cause),
             Text("" if first is None else f"{first['confidence']:.2f}"),
             Text(run["severity"] or ""),
         )
     return table
+
+
+def _shared_folder(paths: Sequence[str]) -> str:
+    """The part that all paths begin with, up to a separator: it says nothing in a table."""
+    shared = os.path.commonprefix(list(paths)) if len(paths) > 1 else ""
+    return shared[: shared.rfind(os.sep) + 1]
 
 
 def _print_causes(groups: Mapping[str, Sequence[str]], console: Console) -> None:

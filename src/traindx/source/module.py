@@ -51,7 +51,8 @@ class Module:
         """Tell whether the file tests code: odd training loops are what tests are made of."""
         is_named = self.name.startswith("test_") or self.name.endswith("_test")
         is_internal = any(n.startswith("torch.testing._internal") for n in self.aliases.values())
-        return is_named or self.name == "conftest" or is_internal or bool(self.roots & TEST_LIBRARIES)
+        is_named = is_named or self.name == "conftest"
+        return is_named or is_internal or bool(self.roots & TEST_LIBRARIES)
 
     @cached_property
     def is_foreign(self) -> bool:
@@ -78,7 +79,7 @@ class Module:
     @cached_property
     def functions(self) -> dict[str, Function]:
         """Every function by its dotted name inside the file: `train`, `Net.forward`."""
-        found = [*self.nodes(ast.FunctionDef), *self.nodes(ast.AsyncFunctionDef)]
+        found: list[Function] = [*self.nodes(ast.FunctionDef), *self.nodes(ast.AsyncFunctionDef)]
         return {self.dotted(n): n for n in found}
 
     @cached_property

@@ -153,7 +153,8 @@ class Project:
 
 
 def _import_path(path: str) -> tuple[str, ...]:
-    parts = [p for p in path.replace("\\", "/").removesuffix(".py").split("/") if p not in ("", ".")]
+    split = path.replace("\\", "/").removesuffix(".py").split("/")
+    parts = [p for p in split if p not in ("", ".")]
     if parts[-1:] == ["__init__"] and len(parts) > 1:
         parts = parts[:-1]
     return tuple(parts or [path])

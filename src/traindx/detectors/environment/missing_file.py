@@ -12,7 +12,7 @@ from traindx.source.errors import explain, make_failed_run, match_root
 
 PATH = re.compile(r"No such file or directory:? ?(?:'([^']+)'|\"([^\"]+)\")?")
 FOLDER = re.compile(
-    r"Couldn't find any class folder in (\S+)|Found 0 (?:files|images|logs) in (?:subfolders of: )?(\S+)"
+    r"Couldn't find any class folder in (\S+)|Found 0 (?:files|images) in (?:subfolders of: )?(\S+)"
     r"|(?:Parent directory|Dataset) (\S+) (?:does not exist|not found)"
 )
 

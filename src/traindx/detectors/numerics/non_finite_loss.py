@@ -71,7 +71,9 @@ def _finding(run: Run, loss: Series, onset: int, phase: str) -> Finding:
     course, suggests = _course(before)
     half = _half_precision(run)
     if half and course != "after a climb":
-        suggests = {**suggests, "fp16-overflow": Strength.MODERATE}
+        at_once = not len(before) or bool(np.isinf(loss.values[onset]))
+        strength = Strength.STRONG if at_once else Strength.MODERATE
+        suggests = {**suggests, "fp16-overflow": strength}
     if len(before) and abs(float(before.values[0])) > ASTRONOMICAL:
         suggests = {**suggests, "unnormalised-targets": Strength.MODERATE}
     if phase == "val":

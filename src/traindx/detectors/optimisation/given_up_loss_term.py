@@ -56,7 +56,7 @@ def check(run: Run) -> Iterator[Finding]:
     evidence += [_cite_term(s, *_levels(s)) for s in learnt[:2]]
     names = ", ".join(s.origin.name for s, _, _ in stuck)
     yield Finding(
-        claim=f"A part of the loss is given up: {names} stays where it began, other terms fall",
+        claim=f"A part of the loss is given up: {names} does not fall while other terms do",
         strength=Strength.STRONG,
         evidence=tuple(evidence),
         suggests={"competing-losses": Strength.STRONG, "unnormalised-targets": Strength.WEAK},

@@ -15,6 +15,10 @@ from traindx.stats import divergence, spread
 SPIKE = 5.0  # times the level before; healthy gradient norms vary two- or threefold
 SURE = 6.0  # and beyond this many units of their own (logarithmic) spread
 NEAR = 0.04  # of the run, on either side of the onset: logs are sparse, onsets are estimates
+CLIPS = (
+    "max_grad_norm", "grad_clip", "gradient_clip_val", "clip_grad_norm", "clip_grad", "clip_norm",
+    "grad_norm_clip", "gradient_clipping", "clip",
+)  # fmt: skip
 STAYS_UP = 1.5  # level after the spike over the level before it: the instability feeds itself
 
 
@@ -53,7 +57,10 @@ def check(run: Run) -> Iterator[Finding]:
     value = float(norm.values[top])
     stays_up = not np.isfinite(after) or after > STAYS_UP * before
     rates = _learning_rate(run)
+    unclipped = () if stays_up else _no_clipping(run)
     shows = "lr-too-high" if stays_up and rates else None
+    if unclipped:
+        shows = "missing-gradient-clipping"
     says = (
         f"{norm.origin.name} rose {value / before:.0f}-fold, from {before:.3g} to {value:.4g}, "
         f"at {norm.when(top)}"
@@ -62,8 +69,13 @@ def check(run: Run) -> Iterator[Finding]:
     yield Finding(
         claim=f"The gradient norm jumped at {norm.when(spike)}, where the loss turned ({where})",
         strength=Strength.STRONG,
-        evidence=(cite(norm, says, spike, top, before=before, after=value), *rates),
+        evidence=(
+            cite(norm, says, spike, top, before=before, after=value),
+            *(unclipped or rates),
+        ),
         suggests=_suggests(stays_up=stays_up),
+        # a norm that falls back at once does not feed itself, as steps that are too large do
+        against={} if stays_up else {"lr-too-high": Strength.MODERATE},
         shows=shows,
         is_symptom=True,
         onset=float(norm.steps[spike]),
@@ -75,7 +87,7 @@ def _suggests(*, stays_up: bool) -> Mapping[str, Strength]:
         return {"lr-too-high": Strength.STRONG, "missing-gradient-clipping": Strength.MODERATE}
     return {
         "missing-gradient-clipping": Strength.STRONG,
-        "lr-too-high": Strength.MODERATE,
+        "lr-too-high": Strength.WEAK,
         "outlier-batch": Strength.MODERATE,
     }
 
@@ -123,6 +135,14 @@ def _levels(norm: Series, spike: int) -> tuple[float, float]:
     if not len(rest) or len(finite) < len(rest) / 2:
         return before, float("inf")
     return before, float(np.median(finite))
+
+
+def _no_clipping(run: Run) -> tuple[Evidence, ...]:
+    """A clip that is configured as switched off."""
+    setting = run.config.find(*CLIPS)
+    if setting is not None and str(setting.value).lower() in {"none", "null", "0", "0.0", "false"}:
+        return (cite_setting(setting, f"clipping is off: {setting.key} = {setting.value}"),)
+    return ()
 
 
 def _learning_rate(run: Run) -> tuple[Evidence, ...]:

@@ -67,6 +67,7 @@ def _spikes(values: Floats) -> NDArray[np.int64]:
     height = residual / max(spread(residual), 1e-12)
     is_spike = (height > HEIGHT) & (values > FACTOR * np.abs(level))
     is_spike[-3:] = False  # what comes last may be the beginning of the end
+    is_spike[: len(values) // 20] = False  # a steep first descent stands above its own median
     return np.flatnonzero(is_spike).astype(np.int64)
 
 

@@ -62,9 +62,9 @@ def _resumes(run: Run, loss: Series) -> Iterator[tuple[int, tuple[Evidence, ...]
         back = f"{loss.axis} goes back from {loss.steps[at - 1]:.0f} to {loss.steps[at]:.0f}"
         yield at, (cite(loss, back, at - 1, at),)
     for event in run.events:
-        at = loss.position_of(event) if event.kind == "resume" else None
-        if at is not None and 0 < at < len(loss):
-            yield at, (cite_event(event),)
+        resumed = loss.position_of(event) if event.kind == "resume" else None
+        if resumed is not None and 0 < resumed < len(loss):
+            yield resumed, (cite_event(event),)
 
 
 def _jump(loss: Series, at: int) -> tuple[float, float] | None:

@@ -53,9 +53,9 @@ def check(run: Run) -> Iterator[Finding]:
     if second < STEADY * first:
         return
     rate = _tiny_rate(run)
-    says = f"{finite.origin.name} fell from {start:.4g} to {end:.4g} ({100 * gained:.1f} %)"
+    says = f"{finite.origin.name} fell from {start:.4g} to {end:.4g} ({100 * gained:.2g} %)"
     yield Finding(
-        claim=f"The loss falls steadily, by only {100 * gained:.1f} % over the whole run",
+        claim=f"The loss falls steadily, by only {100 * gained:.2g} % over the whole run",
         strength=Strength.MODERATE if rate else Strength.WEAK,
         evidence=(cite(finite, says, 0, -1, start=start, end=end), *rate),
         suggests={

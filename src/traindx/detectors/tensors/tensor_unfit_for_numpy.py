@@ -50,7 +50,7 @@ def check(run: Run) -> Iterator[Finding]:
         )
         culprit = _culprit(run, failure, "cpu()")
     else:
-        claim, culprit = f"numpy and torch share no type {found[1] or found[2]}", None
+        culprit = None
         claim = f"A value of type {found[1] or found[2]} has no counterpart between numpy and torch"
     yield explain(run, failure, claim, shows="api-misuse", culprit=culprit)
 

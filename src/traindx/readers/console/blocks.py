@@ -13,15 +13,13 @@ import numpy as np
 
 from traindx.model import Floats, Ints
 
-BLOCK = 1 << 21
+BLOCK = 1 << 23
 MAX_LINE = 1 << 16  # of what a line may hold; a longer one is cut
 _TQDM_END = re.compile(rb"\[\d+:\d\d(?::\d\d)?<[^\]\r\n]*\](?=[^\r\n])")
-_KERAS_START = re.compile(
-    rb"(?<=[^\s\d]) {0,8}(?=\x1b\[1m *\d+/\d+\x1b\[0m )|(?<=[^\s]) +(?=\d+/\d+ \[[=>.]{8,}\])"
-)
-_LONG = 400  # bytes; hardly a line that reports once is longer
+_LONG = 1000  # bytes; hardly a line that reports once is longer
 _REPORT_START = re.compile(
     rb"(?<=[\d%)\]])(?=(?:[Ee]pisode|[Ee]poch|[Ss]tep|[Ii]ter(?:ation)?|Train Epoch)[ :\[#=]{1,3}\d)"
+    rb"|(?<=\S) *(?=\x1b\[1m *\d+/\d+\x1b\[0m )|(?<=\S) +(?=\d+/\d+ \[[=>.]{8,}\])"
 )
 _PIECES = 1 << 20  # of a line that are told apart
 _WIDE = (
@@ -39,18 +37,9 @@ def separate(text: bytes) -> bytes:
     """
     if b"\x08" in text:  # Keras goes back over its bar
         text = text.replace(b"\x08", b"\r")
-    if b"%|" in text:
+    if b"|" in text and b"%|" in text:
         text = _TQDM_END.sub(rb"\g<0>\r", text)
-    if b"ETA" in text or b"/step" in text:
-        text = _KERAS_START.sub(b"\r", text)
     return text
-
-
-def split_reports(text: bytes) -> bytes:
-    """Part the reports that follow each other on an overlong line, for the same reason."""
-    if len(text) < _LONG or max(map(len, text.split(b"\n"))) < _LONG:
-        return text
-    return _REPORT_START.sub(b"\r", text)
 
 
 class Block:
@@ -128,12 +117,20 @@ class Blocks:
         if b"\0" in text:
             self.nulls += text.count(b"\0")
             text = text.replace(b"\0", b"")
-        text = split_reports(separate(text))
+        text = separate(text)
         if b"\r" in text:
             text = text.replace(b"\r\n", b"\n")
         if b"\r" in text:
             return self._pieces(text)
         block = Block(text, self.lines + 1)
+        if int(np.max(block.ends - block.starts)) > _LONG:
+            # reports on one line that lost their carriage returns
+            parted = b"\n".join(
+                _REPORT_START.sub(b"\r", line) if len(line) > _LONG else line
+                for line in text.split(b"\n")
+            )
+            if b"\r" in parted:
+                return self._pieces(parted)
         self.lines += len(block.ends) - 1
         return block
 

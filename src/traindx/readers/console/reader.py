@@ -26,6 +26,7 @@ from traindx.readers.console.timeline import (
 )
 from traindx.readers.console.tracks import MAX_SHEETS
 from traindx.readers.console.vocabulary import measures
+from traindx.readers.outputs.attached import with_outputs
 from traindx.readers.text import damage, decode, is_text
 from traindx.registry import reader
 
@@ -69,7 +70,7 @@ def read(path: Path) -> Run:
     counting = counting_of(told)
     series = resolve(series_of(told, counting, scan.notes, label))
     artifact, events = damage(path, "console", _warnings(scan))
-    return Run(
+    run = Run(
         name=path.stem,
         series=series,
         events=(*events, *_events(scan.notes, counting, label)),
@@ -77,6 +78,7 @@ def read(path: Path) -> Run:
         config=Config(settings_of(path, training_began(told))),
         artifacts=(artifact,),
     )
+    return with_outputs(run, path)
 
 
 def _refuse_unreadable(path: Path) -> None:
@@ -98,9 +100,9 @@ def _warnings(scan: Scan) -> list[str]:
     thinned = [s for s in scan.ledger.sheets.values() if s.seen > s.count]
     if thinned:
         said.append(
-            f"{sum(len(s.told) for s in thinned)} series were thinned to between"
-            f" {scan.ledger.limit} and {2 * scan.ledger.limit} points each; extremes and values"
-            " that are not finite were kept"
+            f"{sum(len(s.told) for s in thinned)} series were thinned to at most"
+            f" {scan.ledger.limit} points each; extremes and the onset of values that are not"
+            " finite were kept"
         )
     if scan.unlearnt:
         said.append(

@@ -15,7 +15,7 @@ from traindx.readers.console.numbers import MASK, RUN, Layout, Spans, collapse
 from traindx.readers.console.plan import NOTHING, Plan
 from traindx.readers.console.tracks import PLACE, STEP, VALUES, Ledger
 
-MANY = 16  # lines of one shape; below this, reading them one by one costs less
+MANY = 5  # lines of one shape; below this, reading them one by one costs less
 MAX_KINDS = 30_000  # of lines that are learnt; text without end has no more that counts
 MAX_SHAPES = 60_000
 MAX_SHAPE_BYTES = 64 << 20
@@ -64,6 +64,8 @@ class Scan:
         numbers = np.fromiter(map(self._numbered.__getitem__, keys), np.int32, len(keys))
         for key in islice(self._numbered, len(self._shapes), None):
             self._shapes.append(self._shape(key))
+        if len(self._shapes) < 1 << 15:
+            numbers = numbers.astype(np.int16)  # which are sorted in one pass
         order = np.argsort(numbers, kind="stable")
         bounds = np.flatnonzero(np.diff(numbers[order])) + 1
         marked: list[tuple[int, Plan]] = []

@@ -17,11 +17,10 @@ from traindx.readers.console.plan import Plan
 # the columns of a sheet; the values of its fields follow
 PLACE, STEP, TOTAL, EPOCH, STEP_EPOCH, VALUES = range(6)
 VALUE = VALUES  # of a track, which is a sheet with one field
-MAX_POINTS = 200_000  # of a series; beyond this it is thinned
+MAX_POINTS = 150_000  # of a series; beyond this it is thinned
 MAX_CELLS = 40_000_000  # of all sheets together, 8 bytes each
 MIN_POINTS = 2_000  # of a series, however many there are
 MAX_SHEETS = 4_000
-MAX_NONFINITE = 0.1  # of the points that are kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +52,21 @@ class Sheet:
     chunks: list[Floats] = field(default_factory=list)
     count: int = 0
     seen: int = 0
+    stretch: float = 0.0  # lines of which only the extremes are kept; 0 keeps everything
 
     def add(self, rows: Floats, limit: int) -> None:
-        """Append rows and thin them when they become too many."""
+        """Append rows, thinned like those before; when there are too many, thin all of them more."""
+        self.seen += len(rows)
+        if self.stretch:
+            rows = thin(rows, self.stretch)
         self.chunks.append(rows)
         self.count += len(rows)
-        self.seen += len(rows)
-        if self.count > 2 * limit:
-            self.chunks = [thin(self.rows(), limit)]
+        if self.count > limit:
+            rows = self.rows()
+            kept = 2 + 2 * (rows.shape[1] - VALUES)  # of every stretch, at most
+            span = float(rows[-1, PLACE] - rows[0, PLACE]) + 1.0
+            self.stretch = max(2.0 * self.stretch, 2.0 * kept * span / limit)
+            self.chunks = [thin(rows, self.stretch)]
             self.count = len(self.chunks[0])
 
     def rows(self) -> Floats:
@@ -79,31 +85,26 @@ class Sheet:
             yield Track(told, self.plan, own, self.seen)
 
 
-def thin(rows: Floats, limit: int) -> Floats:
-    """Keep the first, last, lowest and highest of each stretch, and what is not finite."""
-    if len(rows) <= limit:
-        return rows
-    keep = np.zeros(len(rows), dtype=bool)
-    fields = rows.shape[1] - VALUES
-    allowed = max(2, int(MAX_NONFINITE * limit / max(1, fields)))
-    span = rows[-1, PLACE] - rows[0, PLACE] + 1.0
-    buckets = max(1, int(limit * (1.0 - MAX_NONFINITE)) // (2 + 2 * fields))
-    bucket = np.floor((rows[:, PLACE] - rows[0, PLACE]) * (buckets / span))
+def thin(rows: Floats, stretch: float) -> Floats:
+    """Keep the first, last, lowest and highest of so many lines, and the onset of what is not finite.
+
+    Rows are in the order of their lines, and thinning in pieces or at once gives nearly the same.
+    """
+    bucket = np.floor(rows[:, PLACE] / stretch)
     starts = np.append(0, np.flatnonzero(np.diff(bucket)) + 1)
     sizes = np.diff(np.append(starts, len(rows)))
+    keep = np.zeros(len(rows), dtype=bool)
     keep[starts] = keep[starts + sizes - 1] = True
     for column in range(VALUES, rows.shape[1]):
-        values = rows[:, column]
-        strange = np.flatnonzero(~np.isfinite(values))
+        values = np.ascontiguousarray(rows[:, column])
+        strange = ~np.isfinite(values)
         for extreme, never in ((np.minimum, np.inf), (np.maximum, -np.inf)):
-            if len(strange):
-                values = values.copy()
-                values[strange] = never
-            found = np.repeat(extreme.reduceat(values, starts), sizes) == values
+            ordinary = np.where(strange, never, values) if strange.any() else values
+            found = np.repeat(extreme.reduceat(ordinary, starts), sizes) == ordinary
             keep[_firsts(np.flatnonzero(found), bucket)] = True
-        if len(strange) > allowed:  # the onset matters, and that it lasted to the end
-            strange = np.concatenate([strange[: allowed // 2], strange[-(allowed // 2) :]])
-        keep[strange] = True
+        # where a value turns into NaN or Inf, and where it turns back
+        keep[1:] |= strange[1:] != strange[:-1]
+        keep[:-1] |= strange[1:] != strange[:-1]
     return rows[keep]
 
 
@@ -228,7 +229,7 @@ class Ledger:
     @property
     def limit(self) -> int:
         """How many points a series may have."""
-        return max(MIN_POINTS, min(MAX_POINTS, MAX_CELLS // (2 * max(1, self._cells))))
+        return max(MIN_POINTS, min(MAX_POINTS, MAX_CELLS // max(1, self._cells)))
 
     def _sheet(self, plan: Plan, identity: tuple[bytes, ...]) -> Sheet | None:
         key = (plan, identity)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from traindx.failures import own_frames
@@ -60,8 +60,13 @@ class Blame:
 
     @property
     def name(self) -> str:
-        """How the user calls the layer."""
+        """How the user calls the layer; for the middle of a sentence."""
         return self.conflict.attribute or self.conflict.operation
+
+
+def title_of(blame: Blame) -> str:
+    """Return the layer's name for the head of a sentence."""
+    return f"Layer {blame.name}"
 
 
 def find_blame(project: Project, failure: Failure, fits: Fits) -> Blame | None:
@@ -113,7 +118,8 @@ def _solved(
     """Find the size of the images for which the error arises as it was reported."""
     first = next(iter(follow(project, module, cls)))
     shape = _assumed(first) if batch is None or not first.use.has_inputs else first.use.inputs[0]
-    if shape is None or first.trace.conflict is not None or len(shape.sizes) not in (3, 4, 5):
+    is_settled = first.trace.conflict is not None and batch is None
+    if shape is None or is_settled or len(shape.sizes) not in (3, 4, 5):
         return None
     lead = shape.sizes[:2] if batch is None else (batch, shape.sizes[1])
     is_open = any(isinstance(s, Size) for s in shape.sizes[2:])
@@ -181,11 +187,3 @@ def expression_of(layer: Layer, size: object) -> str:
     if target is None:
         return text
     return text[: target.col_offset] + str(size) + text[target.end_col_offset :]
-
-
-def all_conflicts(project: Project) -> Iterator[Followed]:
-    """Yield each use of a model class in which the source shows a conflict."""
-    for module, cls in model_classes(project):
-        for followed in follow(project, module, cls):
-            if followed.trace.conflict is not None:
-                yield followed

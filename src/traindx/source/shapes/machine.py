@@ -39,6 +39,8 @@ class Step:
     before: tuple[Shape, ...]
     after: tuple[Shape, ...]
     layer: Layer | None = None
+    taken: tuple[Tensor, ...] = ()
+    made: tuple[Tensor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +121,12 @@ class Machine:
         layer: Layer | None = None,
     ) -> None:
         """Note an operation on tensors."""
-        came = tuple(v.shape for v in before if isinstance(v, Tensor))
+        taken = tuple(v for v in before if isinstance(v, Tensor))
         found = after if isinstance(after, tuple) else (after,)
-        went = tuple(v.shape for v in found if isinstance(v, Tensor))
-        if came or went:
-            step = Step(frame.module.path, node.lineno, operation, came, went, layer)
+        made = tuple(v for v in found if isinstance(v, Tensor))
+        if taken or made:
+            came, went = tuple(t.shape for t in taken), tuple(t.shape for t in made)
+            step = Step(frame.module.path, node.lineno, operation, came, went, layer, taken, made)
             self.steps.append(step)
 
     def conflict(

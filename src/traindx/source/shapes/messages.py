@@ -92,7 +92,9 @@ def _stack(found: re.Match[str]) -> SizeError:
         f"Samples of different shapes are put into one batch: {_text(first)} at entry {found[2]}, "
         f"{_text(other)} at entry {found[4]}"
     )
-    return SizeError("stack", claim, None, None, other, _stack_hint(first, other))
+    is_image = len(first) == len(other) == 3 and first[1:] == other[1:]
+    kind = "stack-channels" if is_image else "stack"
+    return SizeError(kind, claim, None, None, other, _stack_hint(first, other))
 
 
 def _stack_hint(first: tuple[int, ...], other: tuple[int, ...]) -> str:
@@ -113,7 +115,7 @@ def _batch(found: re.Match[str]) -> SizeError:
     hint = "the first dimensions of prediction and target must be equal"
     if wanted and got % wanted == 0 and got > wanted:
         hint = (
-            f"{got} = {wanted}·{got // wanted}: a view or flatten moved {got // wanted} features of "
+            f"{got} = {wanted}·{got // wanted}: a view or flatten moved {got // wanted} parts of "
             f"each sample into the batch; keep the batch with `x.view(x.size(0), -1)` or "
             f"`torch.flatten(x, 1)`"
         )
@@ -301,8 +303,8 @@ READINGS: tuple[tuple[re.Pattern[str], Reading], ...] = (
     ),
     (
         _compiled(
-            rf"Using a target size \({_SHAPE}\) that is different to the input size \({_SHAPE}\) is "
-            r"deprecated"
+            rf"Using a target size \({_SHAPE}\) that is different to the input size \({_SHAPE}\)"
+            r" is deprecated"
         ),
         _target,
     ),

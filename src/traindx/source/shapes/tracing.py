@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from traindx.source.module import Module
@@ -101,12 +101,18 @@ def _run(
     inputs: Sequence[Shape | None],
     built_by: Construction | None,
 ) -> Trace:
+    def whole(machine: Machine) -> Value:
+        return _forwarded(machine, cls, _built(machine, cls, built_by), inputs)
+
+    return _interpreted(project, whole)
+
+
+def _interpreted(project: Project, compute: Callable[[Machine], Value]) -> Trace:
     machine = Machine(project)
     result: Value = UNKNOWN
     conflict, reason = None, None
     try:
-        model = _built(machine, cls, built_by)
-        result = _forwarded(machine, cls, model, inputs)
+        result = compute(machine)
     except Found as found:
         conflict = found.conflict
     except GiveUp as end:
@@ -198,3 +204,12 @@ def _forwarded(
         args.append(Tensor(known, parameter.arg))
     bound = FunctionRef(forward.module, forward.node, forward.around, model, forward.owner)
     return calls.call_function(machine, bound, args, {})
+
+
+def trace_chain(project: Project, module: Module, call: ast.Call) -> Trace:
+    """Follow a chain of layers that an expression builds, from an unknown input."""
+    frame = Frame(module)
+    return _interpreted(
+        project,
+        lambda m: m.call(m.evaluate(call, frame), (Tensor(origin="input"),), {}, call, frame),
+    )

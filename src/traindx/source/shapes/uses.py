@@ -11,7 +11,7 @@ from traindx.source.project import Project
 from traindx.source.shapes.datasets import sample_shape
 from traindx.source.shapes.machine import Found, Machine
 from traindx.source.shapes.sizes import symbol
-from traindx.source.shapes.tracing import Construction, Trace, trace
+from traindx.source.shapes.tracing import Construction, Trace, trace, trace_chain
 from traindx.source.shapes.values import Frame, GiveUp, Shape, Tensor
 from traindx.source.values import Kind, value_of
 
@@ -186,3 +186,23 @@ def key_of_moved(value: ast.expr) -> str:
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
         return key_of(value.func.value) or ""
     return ""
+
+
+def loose_chains(project: Project) -> Iterator[tuple[Module, Trace]]:
+    """Trace every nn.Sequential that stands outside of module classes, from an unknown input."""
+    for module in project.modules:
+        for call, name in module.calls():
+            if name == "torch.nn.Sequential" and _is_loose(project, module, call):
+                yield module, trace_chain(project, module, call)
+
+
+def _is_loose(project: Project, module: Module, call: ast.Call) -> bool:
+    """Tell whether a chain is built of what the file itself says, and not part of another."""
+    above = list(module.enclosing(call))
+    if any(isinstance(n, ast.Call) for n in above):
+        return False
+    if any(isinstance(n, ast.ClassDef) and project.is_module(module, n) for n in above):
+        return False
+    inside = module.function_of(call) is not None
+    used = {n.id for n in ast.walk(call) if isinstance(n, ast.Name)}
+    return not inside or used <= module.aliases.keys()

@@ -1,0 +1,127 @@
+"""Layers that cannot meet: the sizes in the source contradict each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.evidence import Evidence, Finding, Location, Strength, cite_source
+from traindx.model import Run, make_run
+from traindx.registry import detector
+from traindx.source import project_of
+from traindx.source.shapes.accounts import origin_of
+from traindx.source.shapes.blame import resized
+from traindx.source.shapes.machine import Conflict
+from traindx.source.shapes.structure import is_test_file
+from traindx.source.shapes.tracing import Trace
+from traindx.source.shapes.uses import follow, loose_chains, model_classes
+
+CAUSES = {"channels": "channel-mismatch"}
+
+
+@detector(needs=("source",), suggests=("shape-mismatch", "channel-mismatch"))
+def check(run: Run) -> Iterator[Finding]:
+    """Layers follow each other whose sizes do not fit.
+
+    ## What it detects
+    The forward pass of every module class is followed on shapes, from the inputs that the source
+    shows or from what the first layer asks for: a linear layer behind a flatten of another size, a
+    convolution or norm for other channels, tensors that cannot be added, joined or viewed.
+
+    ## Why it matters
+    The first batch will fail, after the data were loaded and the GPUs were waited for.
+
+    ## What to do
+    Build the layer for the size that reaches it; the patch does so where a number stands there.
+
+    ## When it is wrong
+    Sizes that depend on what cannot be seen (configuration, data) are left alone. A class that is
+    never used may contradict itself unharmed.
+    """
+    seen: set[tuple[str, int, int | None]] = set()
+    project = project_of(run)
+    traces = [
+        (f.trace, f.use.origin)
+        for module, cls in model_classes(project)
+        if not is_test_file(module)
+        for f in follow(project, module, cls)
+    ]
+    traces += [(trace, "") for module, trace in loose_chains(project) if not is_test_file(module)]
+    for trace, origin in traces:
+        conflict = trace.conflict
+        if conflict is None:
+            continue
+        key = (conflict.file, conflict.line, conflict.built_line)
+        if key not in seen:
+            seen.add(key)
+            yield _finding(trace, conflict, origin)
+
+
+def _finding(trace: Trace, conflict: Conflict, origin: str) -> Finding:
+    layer = conflict.layer
+    where = f"Layer {conflict.attribute}: " if conflict.attribute else ""
+    claim = f"{where}{conflict.text}"
+    evidence = [cite_source(conflict.file, conflict.line, f"the sizes meet here: {conflict.text}")]
+    account = origin_of(trace, conflict)
+    if account:
+        evidence.append(cite_source(conflict.file, conflict.line, account))
+    if origin:
+        evidence.append(Evidence(f"input shapes: {origin}", conflict.file))
+    location, patch = Location(conflict.file, conflict.line, conflict.line), None
+    if layer is not None:
+        says = f"built here for {conflict.expected}"
+        evidence.insert(0, cite_source(layer.module.path, layer.node.lineno, says))
+        last = layer.node.end_lineno or layer.node.lineno
+        location = Location(layer.module.path, layer.node.lineno, last)
+        patch = resized(layer, conflict.got)
+    return Finding(
+        claim=claim[0].upper() + claim[1:],
+        strength=Strength.STRONG,
+        evidence=tuple(evidence),
+        shows=CAUSES.get(conflict.kind, "shape-mismatch"),
+        is_symptom=True,
+        location=location,
+        patch=patch,
+    )
+
+
+_NET = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width=64):
+        super().__init__()
+        self.conv = nn.Conv2d(3, width, 3{padding})
+        self.bn = nn.BatchNorm2d({norm})
+        self.fc = nn.Linear({features}, 10)
+
+    def forward(self, x):
+        x = torch.relu(self.bn(self.conv(x)))
+        return self.fc(torch.flatten(x, 1))
+
+model = Net()
+out = model(torch.randn(4, 3, 32, 32))
+"""
+_CHAIN = """
+from torch import nn
+model = nn.Sequential(nn.Linear(784, {a}), nn.ReLU(), nn.Linear(64, 10))
+"""
+
+
+def _net(norm: str = "width", features: str = "64 * 30 * 30", padding: str = "") -> Run:
+    text = _NET.format(norm=norm, features=features, padding=padding)
+    return make_run(sources={"model.py": text})
+
+
+FIRES = {
+    "a flatten of another size": _net(features="64"),
+    "a norm for other channels": _net(norm="32"),
+    "a chain of linear layers": make_run(sources={"model.py": _CHAIN.format(a=128)}),
+}
+
+SILENT = {
+    "sizes that fit": _net(),
+    "near miss: padding keeps the size": _net(features="64 * 32 * 32", padding=", padding=1"),
+    "near miss: a size from outside": _net(features="config.features"),
+    "a chain that fits": make_run(sources={"model.py": _CHAIN.format(a=64)}),
+}

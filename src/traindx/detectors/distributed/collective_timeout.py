@@ -1,0 +1,116 @@
+"""A collective waited in vain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from traindx.evidence import Evidence, Finding, Strength
+from traindx.model import Run, make_run
+from traindx.registry import detector
+from traindx.source.errors import explain, last_burst, make_failed_run, match_root
+
+WORK = re.compile(
+    r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+)(?:, NumelIn=(\d+), NumelOut=(\d+))?.{0,20}?Timeout\(ms\)="
+    r"(\d+)\)(?: ran for (\d+))?"
+)
+PLAIN = re.compile(
+    r"Watchdog caught collective operation timeout|Timed out waiting (\d+)ms for (send|recv)"
+    r"|timed out in blocking wait|wait timeout after (\d+)ms|Application timeout caused pair closure"
+    r"|Connection (?:closed|reset) by peer|(?:Socket|socket) Timeout|ncclRemoteError"
+    r"|remote process exited or there was a network error"
+)
+DIFFERENT = re.compile(
+    r"Detected mismatch between collectives on ranks|collective.{0,40}(?:mismatch|shapes? not match)"
+    r"|verifyWorkers|op\.preamble\.length <= op\.nbytes"
+)
+
+
+@detector(needs=("failure",), suggests=("collective-mismatch", "uneven-inputs", "straggler-rank"))
+def check(run: Run) -> Iterator[Finding]:
+    """A collective operation is given up because not all ranks came.
+
+    ## What it detects
+    NCCL's watchdog timeouts and gloo's broken connections, with the operation, its number and its
+    sizes, where no rank has an error of its own in the log; and a mismatch that torch itself
+    detects. Ranks that wait in different operations are told apart by them.
+
+    ## Why it matters
+    The ranks that report the timeout are the ones that waited. The fault is with the rank that did
+    not come: another branch, fewer batches, or a death without a message.
+
+    ## What to do
+    Look at what each rank did last; rerun with `TORCH_DISTRIBUTED_DEBUG=DETAIL`, which names the
+    first collective in which they differ.
+
+    ## When it is wrong
+    A rank that is merely slow (first compilation, a long validation on rank 0) times out as well.
+    """
+    hit = match_root(run, DIFFERENT, WORK, PLAIN)
+    if hit is None:
+        return
+    failure, found = hit
+    if found.re is DIFFERENT:
+        claim = "The ranks call different collectives, or with different shapes"
+        yield explain(run, failure, claim, shows="collective-mismatch")
+        return
+    works = {f.rank: w for f in last_burst(run) if (w := WORK.search(f.message))}
+    notes = [
+        Evidence(f"rank {r} waits in {w[2]} number {w[1]}", failure.artifact, failure.locator)
+        for r, w in works.items()
+        if r is not None
+    ]
+    if len({(w[1], w[2], w[3]) for w in works.values()}) > 1:
+        claim = "The ranks wait for each other in different collectives"
+        yield explain(run, failure, claim, shows="collective-mismatch", notes=notes)
+        return
+    guesses = {
+        "collective-mismatch": Strength.MODERATE,
+        "uneven-inputs": Strength.MODERATE,
+        "straggler-rank": Strength.WEAK,
+    }
+    claim = f"A collective was given up{_words(found)}, and no rank says why"
+    yield explain(run, failure, claim, suggests=guesses, notes=notes)
+
+
+def _words(found: re.Match[str]) -> str:
+    if found.re is not WORK:
+        return f" ({found[0]})"
+    size = f" of {int(found[3]):,} elements" if found[3] else ""
+    waited = int(found[6] or found[5]) / 1000
+    return (
+        f": {found[2]} number {found[1]}{size} waited {waited:.0f} s of {int(found[5]) // 1000} s"
+    )
+
+
+def _watchdog(number: int, kind: str) -> str:
+    return (
+        f"torch.distributed.DistBackendError: [Rank 0] Watchdog caught collective operation "
+        f"timeout: WorkNCCL(SeqNum={number}, OpType={kind}, NumelIn=1024, NumelOut=1024, "
+        "Timeout(ms)=1800000) ran for 1800095 milliseconds before timing out."
+    )
+
+
+_RANKS = [
+    make_failed_run(_watchdog(5, "ALLREDUCE"), rank=0).failures[0],
+    make_failed_run(_watchdog(6, "ALLGATHER"), rank=1).failures[0],
+]
+
+FIRES = {
+    "one collective": make_failed_run(_watchdog(1580, "ALLREDUCE"), rank=0),
+    "two different ones": make_run(failures=_RANKS),
+    "gloo": make_failed_run(
+        "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out "
+        "waiting 1800000ms for recv operation to complete"
+    ),
+}
+
+SILENT = {
+    "near miss: another rank failed": make_run(
+        failures=[
+            make_failed_run("KeyError: 'label'", "y = b['label']", rank=1).failures[0],
+            *_RANKS,
+        ]
+    ),
+    "another error": make_failed_run("KeyError: 'label'"),
+}

@@ -1,0 +1,65 @@
+"""The error that was reported follows from another rank's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.evidence import Finding
+from traindx.model import Run, make_run
+from traindx.registry import detector
+from traindx.source.errors import (
+    cite_failure,
+    echoes,
+    explain,
+    first_line,
+    make_failed_run,
+    root_failure,
+    standing,
+)
+
+SHOWN = 3  # echoes that are cited; the others say the same
+
+
+@detector(needs=("failure",), suggests=("rank-failed-first",))
+def check(run: Run) -> Iterator[Finding]:
+    """One rank failed, and the others only noticed.
+
+    ## What it detects
+    A log with timeouts, closed connections or the launcher's summary on some ranks, and an error of
+    its own on one: that rank failed first.
+
+    ## Why it matters
+    The last lines of such a log, and often its loudest, are consequences. Raising the timeout
+    changes nothing.
+
+    ## What to do
+    Mend the error of the rank that failed first; the others need nothing.
+
+    ## When it is wrong
+    If the clocks or the buffering of the ranks differ, the order of the lines may mislead; an error
+    that is no echo still comes before all echoes.
+    """
+    root = root_failure(run)
+    others = [e for e in echoes(run) if root is not None and e.rank != root.rank]
+    if root is None or standing(root) or not others:
+        return
+    ranks = sorted({e.rank for e in others if e.rank is not None})
+    whom = f"rank {', '.join(map(str, ranks))}" if ranks else "the others"
+    where = f"Rank {root.rank}" if root.rank is not None else "One process"
+    claim = f"{where} failed first with {first_line(root, 120)}; {whom} only noticed"
+    notes = [cite_failure(run, e) for e in others[:SHOWN]]
+    yield explain(run, root, claim.rstrip("."), shows="rank-failed-first", notes=notes)
+
+
+def _failures(*pairs: tuple[str, int]) -> Run:
+    return make_run(failures=[make_failed_run(e, "main()", rank=r).failures[0] for e, r in pairs])
+
+
+_ECHO = "RuntimeError: [pair.cc:525] Connection closed by peer [10.0.0.2]:4321"
+
+FIRES = {"a closed connection": _failures(("KeyError: 'label'", 1), (_ECHO, 0))}
+
+SILENT = {
+    "near miss: every rank waited": _failures((_ECHO, 0), (_ECHO, 1)),
+    "the same error on all ranks": _failures(("KeyError: 'label'", 0), ("KeyError: 'label'", 1)),
+}

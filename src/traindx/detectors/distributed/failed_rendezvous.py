@@ -1,0 +1,96 @@
+"""The ranks did not find each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from traindx.evidence import Finding
+from traindx.model import Run
+from traindx.registry import detector
+from traindx.source.errors import explain, make_failed_run, match_root
+
+PORT = re.compile(
+    r"server socket (?:has failed to listen|cannot be initialized).{0,200}|EADDRINUSE"
+    r"|[Aa]ddress already in use",
+    re.DOTALL,
+)
+NAME = re.compile(
+    r"hostname.{0,80}(?:could not|cannot) be (?:resolved|retrieved)|Name or service not known"
+    r"|Temporary failure in name resolution|gai error|getaddrinfo",
+)
+TIME = re.compile(
+    r"client socket has timed out after (\d+)(?:s|ms)?(?:.{0,60}?connect to \(?([\w.\-]+), (\d+))?"
+    r"|connect\(\) timed out(?:\. Original timeout was (\d+))?|RendezvousTimeout|Rendezvous.{0,20}timed out"
+    r"|Timed out after \d+ seconds waiting for (?:worker|client)s|client socket has failed to connect"
+    r"|wait for clients|Connection refused"
+)
+SETTINGS = re.compile(
+    r"environment variable (\w+) expected|Error initializing torch\.distributed using (\w+)://"
+    r"|rank (\d+) .{0,30}world.?size (\d+)|Invalid rank"
+)
+NUMBER = re.compile(r"port:? ?'?(\d{2,5})|\[[^\]]*\]:(\d{2,5})|:(\d{2,5})\b")
+TYPES = ("RendezvousTimeoutError", "RendezvousConnectionError", "RendezvousClosedError")
+
+
+@detector(needs=("failure",), suggests=("rendezvous-failure",))
+def check(run: Run) -> Iterator[Finding]:
+    """The processes of a distributed run do not find each other.
+
+    ## What it detects
+    A port that is taken, a host name that does not resolve, a connection that is refused or times
+    out, missing environment variables, and torchrun's rendezvous errors.
+
+    ## Why it matters
+    Nothing of the training has run yet: the fault is in address, port, number of processes or
+    network, not in the model.
+
+    ## What to do
+    A taken port: another run or the rest of one, choose another `--master_port` or use
+    `--standalone`. A timeout: the address must be reachable from all nodes, and as many processes
+    must start as were announced.
+
+    ## When it is wrong
+    If one rank failed before it could join, the timeout of the others is a consequence.
+    """
+    hit = match_root(run, PORT, NAME, SETTINGS, TIME)
+    if hit is None:
+        hit = match_root(run, re.compile(""), types=TYPES)
+    if hit is None:
+        return
+    failure, found = hit
+    number = NUMBER.search(failure.message)
+    port = f" {next(g for g in number.groups() if g)}" if number is not None else ""
+    if found.re is PORT:
+        claim = f"The port{port} of the rendezvous is taken"
+    elif found.re is NAME:
+        claim = "The address of the rendezvous does not resolve"
+    elif found.re is SETTINGS:
+        missing = f": {found[1]} is not set" if found[1] else ""
+        claim = f"The settings of the process group are incomplete{missing}"
+    else:
+        claim = f"The ranks did not meet in time{f', at port{port}' if port else ''}"
+    yield explain(run, failure, claim, shows="rendezvous-failure")
+
+
+FIRES = {
+    "a port that is taken": make_failed_run(
+        "RuntimeError: The server socket has failed to listen on any local network address. The "
+        "server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use)."
+    ),
+    "too late": make_failed_run(
+        "torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while "
+        "trying to connect to (node-0, 29500)."
+    ),
+    "no variable": make_failed_run(
+        "ValueError: Error initializing torch.distributed using env:// rendezvous: environment "
+        "variable RANK expected, but not set"
+    ),
+}
+
+SILENT = {
+    "near miss: a collective that timed out": make_failed_run(
+        "RuntimeError: Timed out waiting 1800000ms for recv operation to complete"
+    ),
+    "another error": make_failed_run("KeyError: 'label'"),
+}

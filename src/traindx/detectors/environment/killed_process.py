@@ -1,0 +1,124 @@
+"""The process was ended from outside, or crashed below Python."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength, cite_event
+from traindx.model import Event, Failure, Run, make_run
+from traindx.registry import detector
+from traindx.source.errors import explain, last_burst, make_failed_run, root_failure, standing
+
+SIGNAL = re.compile(
+    r"exitcode\s*:\s*-(\d+)|Signal (\d+) \((SIG\w+)\)|terminated by signal (SIG\w+)|got signal: (\d+)"
+)
+MEMORY = re.compile(r"[Oo]ut of memory|oom.?kill|OOM|Exceeded .{0,20}memory limit", re.IGNORECASE)
+TIME = re.compile(r"TIME LIMIT|time limit|preempt", re.IGNORECASE)
+CRASHES = {"SegmentationFault": "segmentation fault", "FatalPythonError": "fatal error",
+           "IllegalInstruction": "illegal instruction",
+           "FloatingPointException": "floating point exception"}  # fmt: skip
+HARD = {"9", "SIGKILL"}
+SOFT = {"15", "SIGTERM", "SIGUSR1", "SIGXCPU", "10"}
+
+
+@detector(
+    needs=("failure|events",),
+    suggests=("killed-by-host", "host-memory-growth", "version-mismatch", "worker-crash"),
+)
+def check(run: Run) -> Iterator[Finding]:
+    """The process was killed from outside, or crashed below Python.
+
+    ## What it detects
+    "Killed", exit code −9, SIGTERM, a scheduler's time limit or pre-emption, the kernel's
+    out-of-memory killer; and segmentation faults.
+
+    ## Why it matters
+    There is no traceback: nothing in the program raised an error. SIGKILL without another word is
+    mostly the host running out of memory.
+
+    ## What to do
+    Read `dmesg -T` or the scheduler's record; log the resident memory. For a segmentation fault run
+    with `python -X faulthandler`.
+
+    ## When it is wrong
+    Someone may have stopped the run by hand; and a launcher kills the other ranks after one failed.
+    """
+    failure = root_failure(run)
+    if failure is not None:
+        yield from _explained(run, failure)
+    elif not run.failures:
+        yield from _noted(run)
+
+
+def _explained(run: Run, failure: Failure) -> Iterator[Finding]:
+    if any(
+        standing(f) == 0 and f.type != "Killed" and f.type not in CRASHES for f in last_burst(run)
+    ):
+        return
+    if failure.type in CRASHES:
+        first = failure.message.split("\n", 1)[0][:100]
+        claim = f"The process crashed below Python: {CRASHES[failure.type]} ({first})"
+        guesses = {"version-mismatch": Strength.MODERATE, "worker-crash": Strength.WEAK}
+        yield explain(run, failure, claim, suggests=guesses)
+        return
+    found = SIGNAL.search(failure.message)
+    signal = next((g for g in found.groups() if g), "") if found is not None else ""
+    if failure.type == "Killed" or signal in HARD:
+        rank = f" (rank {failure.rank})" if failure.rank is not None else ""
+        claim = f"The process{rank} was killed with SIGKILL and left no error"
+        yield explain(run, failure, claim, suggests=_hard(run, failure))
+    elif signal in SOFT:
+        claim = f"The process was told to stop from outside (signal {signal})"
+        yield explain(run, failure, claim, suggests={"killed-by-host": Strength.STRONG})
+    elif signal == "11":
+        claim = "The process crashed below Python: segmentation fault (signal 11)"
+        yield explain(run, failure, claim, suggests={"version-mismatch": Strength.MODERATE})
+
+
+def _hard(run: Run, failure: Failure) -> dict[str, Strength]:
+    texts = [failure.message, *(e.text for e in run.events if e.kind == "killed")]
+    if any(MEMORY.search(t) for t in texts):
+        return {"host-memory-growth": Strength.STRONG, "killed-by-host": Strength.WEAK}
+    return {"killed-by-host": Strength.STRONG, "host-memory-growth": Strength.WEAK}
+
+
+def _noted(run: Run) -> Iterator[Finding]:
+    """A log without any error, whose last event is a kill."""
+    killed = [e for e in run.events if e.kind == "killed"]
+    for event in killed[-1:]:
+        is_memory = MEMORY.search(event.text) is not None
+        is_time = TIME.search(event.text) is not None
+        first = "host-memory-growth" if is_memory and not is_time else "killed-by-host"
+        yield Finding(
+            claim="The log says that the process was ended from outside",
+            strength=Strength.STRONG,
+            evidence=(cite_event(event),),
+            suggests={first: Strength.STRONG},
+            is_symptom=True,
+            onset=event.step,
+        )
+
+
+_TIME = Event("killed", "slurmstepd: error: JOB 12 CANCELLED DUE TO TIME LIMIT", "a.log", "line 9")
+
+FIRES = {
+    "killed": make_failed_run("Killed: Killed"),
+    "in the launcher's summary": make_failed_run(
+        "ChildFailedError: rank      : 1 (local_rank: 1)\nexitcode  : -9 (pid: 12)\ntraceback : Signal"
+        " 9 (SIGKILL) received by PID 12",
+        rank=1,
+    ),
+    "the scheduler": make_run(events=[_TIME]),
+    "a crash": make_failed_run("SegmentationFault: Segmentation fault (core dumped)"),
+}
+
+SILENT = {
+    "near miss: another rank's error came first": make_run(
+        failures=[
+            make_failed_run("KeyError: 'label'", "y = b['label']", rank=0).failures[0],
+            make_failed_run("ChildFailedError: exitcode  : -9 (pid: 12)", rank=1).failures[0],
+        ]
+    ),
+    "no error": make_run({"loss/train": [1.0, 0.5]}),
+}

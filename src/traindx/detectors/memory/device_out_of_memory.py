@@ -1,0 +1,204 @@
+"""The device ran out of memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from traindx.evidence import Evidence, Finding, Strength, cite
+from traindx.failures import own_frames
+from traindx.model import Failure, Run, make_run
+from traindx.registry import detector
+from traindx.source.errors import (
+    explain,
+    make_failed_run,
+    match_root,
+    memory_bytes,
+    memory_words,
+    site_at,
+)
+
+MESSAGE = re.compile(
+    r"(?:CUDA|HIP|XPU|MPS(?: backend)?) (?:error: )?out of memory"
+    r"|Tried to allocate .{0,40}(?:GPU|MPS)|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED",
+    re.DOTALL,
+)
+S = r"(\d+(?:\.\d+)? ?(?:[KMGT]i?B|bytes))"
+NUMBERS = {
+    "tried": rf"Tried to allocate {S}",
+    "capacity": rf"total capac(?:i)?ty of {S}|{S} total capacity|max allowed: {S}",
+    "free": rf"of which {S} is free|{S} free",
+    "allocated": rf"memory {S} is allocated by PyTorch|{S} already allocated|MPS allocated: {S}",
+    "reserved": rf"{S} reserved in total|{S} cached",
+    "unallocated": rf"{S} is reserved by PyTorch but unallocated",
+    "own": rf"this process has {S} memory in use",
+}
+CONTEXT = 1 << 30  # what a process holds besides its tensors: CUDA context and libraries
+SHARED_PART = 0.2  # of the device; less is the context or the desktop
+LOOSE_PART = 0.1  # of the device; less is what any caching allocator keeps
+LATE_STEPS = 100  # a need that is the same in every step shows long before this
+GROWTH = 1.2  # last against first; allocators settle within that
+
+
+@detector(
+    needs=("failure",),
+    suggests=("activation-memory", "memory-fragmentation", "device-shared", "graph-kept-alive",
+              "optimizer-state-memory", "evaluation-with-grad"),
+)  # fmt: skip
+def check(run: Run) -> Iterator[Finding]:
+    """The device has no memory left for what is asked.
+
+    ## What it detects
+    "CUDA out of memory" in all its wordings, with every number in it: what was asked for, what is
+    free, allocated, reserved, held by other processes. Together they tell a need that is too large
+    from fragments, from another process, and from memory that grew over the run.
+
+    ## Why it matters
+    Each of these has another cure, and a smaller batch helps against only one of them.
+
+    ## What to do
+    See the cause that the numbers point at.
+
+    ## When it is wrong
+    A longer sequence or a larger last batch makes a constant need fail late as well.
+    """
+    hit = match_root(run, MESSAGE)
+    if hit is None:
+        return
+    failure, _ = hit
+    sizes = _sizes(failure.message)
+    weights, reason, notes = _weigh(run, failure, sizes)
+    claim = f"The device is out of memory{_words(sizes)}{reason}"
+    yield explain(run, failure, claim, suggests=weights, notes=notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The numbers of the message, in bytes; 0 where it has none."""
+
+    tried: float = 0.0
+    capacity: float = 0.0
+    free: float = 0.0
+    allocated: float = 0.0
+    reserved: float = 0.0
+    unallocated: float = 0.0
+    own: float = 0.0
+
+    @property
+    def loose(self) -> float:
+        """What PyTorch holds without using it."""
+        return self.unallocated or max(0.0, self.reserved - self.allocated)
+
+    @property
+    def others(self) -> float:
+        """What other processes hold, as far as the numbers tell."""
+        if not self.capacity or not (self.own or self.allocated or self.reserved):
+            return 0.0
+        own = self.own or self.allocated + self.loose + CONTEXT
+        return max(0.0, self.capacity - self.free - own)
+
+
+def _sizes(message: str) -> Sizes:
+    found = {}
+    for name, pattern in NUMBERS.items():
+        match = re.search(pattern, message)
+        text = next((g for g in match.groups() if g), "") if match else ""
+        found[name] = memory_bytes(text) or 0.0
+    return Sizes(**found)
+
+
+def _words(sizes: Sizes) -> str:
+    parts = [
+        f"{memory_words(sizes.tried)} asked" if sizes.tried else "",
+        f"{memory_words(sizes.free)} free of {memory_words(sizes.capacity)}"
+        if sizes.capacity
+        else "",
+        f"{memory_words(sizes.allocated)} in tensors" if sizes.allocated else "",
+        f"{memory_words(sizes.loose)} reserved but unused" if sizes.loose else "",
+    ]
+    said = ", ".join(p for p in parts if p)
+    return f" ({said})" if said else ""
+
+
+Weights = dict[str, Strength]
+
+
+def _weigh(run: Run, failure: Failure, sizes: Sizes) -> tuple[Weights, str, list[Evidence]]:
+    """The causes that the numbers, the place and the time speak for."""
+    if sizes.capacity and sizes.tried > sizes.capacity:
+        return {"activation-memory": Strength.STRONG}, ": one request exceeds the whole device", []
+    if sizes.others > SHARED_PART * sizes.capacity and sizes.tried <= sizes.free + sizes.others:
+        reason = f": other processes hold {memory_words(sizes.others)}"
+        return {"device-shared": Strength.STRONG, "activation-memory": Strength.WEAK}, reason, []
+    if sizes.loose > max(sizes.tried, LOOSE_PART * sizes.capacity) > 0:
+        reason = ": the request would fit into what is reserved, but in no single piece"
+        weights = {"memory-fragmentation": Strength.STRONG, "activation-memory": Strength.WEAK}
+        return weights, reason, []
+    grown = _growth(run)
+    if grown is not None:
+        weights = {"graph-kept-alive": Strength.STRONG, "activation-memory": Strength.WEAK}
+        return weights, ": memory has grown over the run", [grown]
+    return _weigh_place(run, failure), "", []
+
+
+def _weigh_place(run: Run, failure: Failure) -> Weights:
+    if any("/optim/" in f.file or f.code.endswith("optimizer.step()") for f in failure.frames):
+        return {"optimizer-state-memory": Strength.STRONG, "activation-memory": Strength.WEAK}
+    if _evaluates_with_grad(run, failure):
+        return {"evaluation-with-grad": Strength.STRONG, "activation-memory": Strength.WEAK}
+    weights = {"activation-memory": Strength.STRONG, "optimizer-state-memory": Strength.WEAK}
+    if failure.step is not None and failure.step >= LATE_STEPS:
+        weights["graph-kept-alive"] = Strength.MODERATE
+    return weights
+
+
+def _evaluates_with_grad(run: Run, failure: Failure) -> bool:
+    for frame in own_frames(failure):
+        if re.search(r"\b_?(?:eval|valid|test)", frame.function):
+            site = site_at(run, frame)
+            function = site.function if site is not None else None
+            if site is not None and function is not None:
+                first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
+                text = "\n".join(site.module.lines[first - 1 : function.end_lineno])
+                return "no_grad" not in text and "inference_mode" not in text
+    return False
+
+
+def _growth(run: Run) -> Evidence | None:
+    for series in (s.finite() for s in run.matching("memory/*")):
+        values = series.values
+        if len(values) < 6 or values[1] <= 0:
+            continue
+        share = float(np.mean(np.diff(values) >= 0))
+        if values[-1] > GROWTH * values[1] and share > 0.8:
+            said = f"{series.name} rises from {values[1]:.4g} to {values[-1]:.4g}"
+            return cite(series, said, 1, len(series) - 1)
+    return None
+
+
+_OLD = (
+    "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 10.76 GiB total "
+    "capacity; 9.71 GiB already allocated; 5.56 MiB free; 9.80 GiB reserved in total by PyTorch)"
+)
+_NEW = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total "
+    "capacity of 79.15 GiB of which 1.25 GiB is free. Including non-PyTorch memory, this process "
+    "has 77.90 GiB memory in use. Of the allocated memory 60.00 GiB is allocated by PyTorch, and "
+    "17.00 GiB is reserved by PyTorch but unallocated."
+)
+
+FIRES = {
+    "older wording": make_failed_run(_OLD, "out = model(x)"),
+    "newer wording, fragments": make_failed_run(_NEW, "out = model(x)"),
+    "no numbers": make_failed_run("RuntimeError: CUDA error: out of memory"),
+}
+
+SILENT = {
+    "near miss: the host's memory": make_failed_run(
+        "RuntimeError: DefaultCPUAllocator: can't allocate memory: you tried to allocate 40 bytes."
+    ),
+    "no error": make_run({"memory/allocated": [1.0, 2.0, 3.0]}),
+}

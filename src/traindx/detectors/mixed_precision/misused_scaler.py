@@ -1,0 +1,85 @@
+"""The gradient scaler was called out of order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength
+from traindx.model import Run
+from traindx.registry import detector
+from traindx.source.errors import explain, make_failed_run, match_root
+
+HALF = re.compile(r"Attempting to unscale FP16 gradients")
+CLAIMS = {
+    r"No inf checks were recorded (?:for this optimizer|prior to update)": (
+        "The scaler steps an optimizer whose parameters got no gradient: no backward on the scaled "
+        "loss, or another optimizer's parameters"
+    ),
+    r"unscale_\(\) has already been called on this optimizer since the last update": (
+        "The gradients are unscaled twice in one step"
+    ),
+    r"unscale_\(\) is being called after step": "The gradients are unscaled after the step",
+    r"step\(\) has already been called since the last update": (
+        "The scaler steps twice without an update in between"
+    ),
+    r"Attempted unscale_? but _scale is None|loss must be a CUDA tensor|Attempted .{0,20} _scale is": (
+        "The scaler is used before it has scaled a loss"
+    ),
+}
+PATTERNS = {re.compile(pattern): claim for pattern, claim in CLAIMS.items()}
+
+
+@detector(
+    needs=("failure",), suggests=("api-misuse", "missing-scaler-update", "half-precision-weights")
+)
+def check(run: Run) -> Iterator[Finding]:
+    """The gradient scaler is used in an order that it refuses.
+
+    ## What it detects
+    "No inf checks were recorded for this optimizer", "unscale_() has already been called",
+    "step() has already been called since the last update()", and "Attempting to unscale FP16
+    gradients", which says that the weights themselves are half precision.
+
+    ## Why it matters
+    Scaled gradients are only right in the order scale, backward, unscale, clip, step, update.
+
+    ## What to do
+    Follow that order once per optimizer step; under accumulation unscale only in the step that
+    updates. Keep weights in float32 and let autocast cast.
+
+    ## When it is wrong
+    A step in which all gradients are None (frozen model, empty batch) records no check either.
+    """
+    hit = match_root(run, HALF, *PATTERNS)
+    if hit is None:
+        return
+    failure, found = hit
+    if found.re is HALF:
+        claim = "The gradients are fp16, because the weights are: the scaler needs float32 weights"
+        yield explain(run, failure, claim, shows="half-precision-weights")
+        return
+    claim = PATTERNS[found.re]
+    if "twice" in claim:
+        guesses = {"missing-scaler-update": Strength.MODERATE, "api-misuse": Strength.MODERATE}
+        yield explain(run, failure, claim, suggests=guesses)
+        return
+    yield explain(run, failure, claim, suggests={"api-misuse": Strength.STRONG})
+
+
+FIRES = {
+    "no gradient": make_failed_run(
+        "AssertionError: No inf checks were recorded for this optimizer.", "scaler.step(optimizer)"
+    ),
+    "twice": make_failed_run(
+        "RuntimeError: unscale_() has already been called on this optimizer since the last update()."
+    ),
+    "half precision": make_failed_run("ValueError: Attempting to unscale FP16 gradients."),
+}
+
+SILENT = {
+    "near miss: two types in a layer": make_failed_run(
+        "RuntimeError: mat1 and mat2 must have the same dtype, but got Half and Float"
+    ),
+    "another error": make_failed_run("KeyError: 'label'"),
+}

@@ -1,0 +1,78 @@
+"""NumPy warned of an invalid value before the loss became NaN."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite_event
+from traindx.examples import decay, join
+from traindx.model import Event, Run, Series, make_run
+from traindx.registry import detector
+
+INVALID = re.compile(
+    r"invalid value encountered|divide by zero encountered|overflow encountered|All-NaN|"
+    r"Mean of empty slice|Degrees of freedom <= 0 for slice",
+    re.IGNORECASE,
+)
+
+
+@detector(needs=("events", "loss/*"), suggests=("nan-in-data",))
+def check(run: Run) -> Iterator[Finding]:
+    """NumPy warns of an invalid value, and the training loss becomes NaN after it.
+
+    ## What it detects
+    A NumPy runtime warning (invalid value, division by zero, an empty mean) in the log before the
+    first point of a training loss that stays NaN.
+
+    ## Why it matters
+    NumPy works on the data, not on the model: a NaN that begins there enters with the batch.
+
+    ## What to do
+    Look at the line that the warning names; drop or repair the sample where the data are made.
+
+    ## When it is wrong
+    The warning may come from a metric that is computed beside training.
+    """
+    loss = run.main_loss()
+    onset = None if loss is None else _onset(loss)
+    if loss is None or onset is None:
+        return
+    for event in run.events:
+        if event.kind != "warning" or not INVALID.search(event.text):
+            continue
+        at = loss.position_of(event)
+        if at is not None and at <= onset:
+            yield Finding(
+                claim="NumPy warned of an invalid value before the loss became NaN",
+                strength=Strength.MODERATE,
+                evidence=(cite_event(event),),
+                suggests={"nan-in-data": Strength.MODERATE},
+                onset=event.step,
+            )
+            return
+
+
+def _onset(loss: Series) -> int | None:
+    finite = np.flatnonzero(loss.is_finite)
+    onset = int(finite[-1]) + 1 if len(finite) else 0
+    return onset if onset < len(loss) else None
+
+
+def _warning(step: float, text: str = "RuntimeWarning: invalid value encountered in log") -> Event:
+    return Event("warning", text, "other.log", "line 7", step=step)
+
+
+_NAN = {"loss/train": join(decay(50), np.full(10, np.nan))}
+
+FIRES = {"a warning, then NaN": make_run(_NAN, events=[_warning(49)])}
+
+SILENT = {
+    "near miss: a warning in a healthy run": make_run(
+        {"loss/train": decay(60)}, events=[_warning(49)]
+    ),
+    "a warning after the fact": make_run(_NAN, events=[_warning(58)]),
+    "another warning": make_run(_NAN, events=[_warning(10, "UserWarning: something else")]),
+}

@@ -1,0 +1,173 @@
+"""A convolution or normalisation gets another number of channels than it was built for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from traindx.evidence import Evidence, Finding
+from traindx.model import Failure, Run
+from traindx.registry import detector
+from traindx.source import project_of
+from traindx.source.errors import explain, make_failed_run, match_root, shape_of
+from traindx.source.shapes.blame import Blame, culprit_of, expression_of, find_blame, title_of
+
+CONVOLUTION = re.compile(
+    r"Given (?:groups|transposed)=\d+, weight (?:of size )?\[?([\d, x]+)\]?, expected "
+    r"input ?\[([\d, x]+)\] to have (\d+) channels, but got (\d+) channels"
+)
+NORM = re.compile(r"(?:running_mean|weight) should contain (\d+) elements not (\d+)")
+GROUPS = re.compile(
+    r"Expected weight to be a vector of size equal to the number of channels in input, but got "
+    r"weight of shape \[(\d+)\] and input of shape \[([\d, ]+)\]"
+)
+RANK = re.compile(
+    r"expected (\dD(?: or \dD)*)(?: \(.{1,30}\))? input \(got (\d)D input\)"
+    r"|[Ee]xpected (\d)-dimensional input for (\d)-dimensional weight.{0,80}?got (\d)-dimensional "
+    r"input"
+)
+LARGEST_COUNT = 4  # of channels in an image: grey, grey with alpha, RGB, RGBA
+
+
+@detector(needs=("failure",), suggests=("channel-mismatch",))
+def check(run: Run) -> Iterator[Finding]:
+    """A convolution or normalisation gets another number of channels than it was built for.
+
+    ## What it detects
+    "expected input[8, 1, 28, 28] to have 3 channels, but got 1 channels instead", "running_mean
+    should contain 32 elements not 64", "expected 4D input (got 2D input)". The numbers tell whether
+    images are grey, have the channels last, or a layer changed without its neighbour.
+
+    ## Why it matters
+    The layer that raised may be right, and the data or the layer in front of it wrong.
+
+    ## What to do
+    Build the layer for the channels that it gets; or convert the images where they are loaded; or
+    bring NHWC arrays into NCHW order with `x.permute(0, 3, 1, 2)`.
+
+    ## When it is wrong
+    The number of channels is as the message says; which side should change is for you to decide.
+    """
+    hit = match_root(run, CONVOLUTION, NORM, GROUPS, RANK)
+    if hit is None:
+        return
+    failure, found = hit
+    if found.re is RANK:
+        yield _ranks(run, failure, found)
+        return
+    if found.re is CONVOLUTION:
+        shape, wanted, got = shape_of(found[2]), int(found[3]), int(found[4])
+        what = "A convolution"
+    elif found.re is NORM:
+        shape, wanted, got, what = (), int(found[2]), int(found[1]), "A normalisation layer"
+    else:
+        shape = shape_of(found[2])
+        wanted, got, what = int(found[1]), shape[1] if len(shape) > 1 else 0, "A group norm"
+    yield _channels(run, failure, what, shape, (wanted, got))
+
+
+def _channels(
+    run: Run, failure: Failure, what: str, shape: tuple[int, ...], sizes: tuple[int, int]
+) -> Finding:
+    wanted, got = sizes
+    blame = find_blame(
+        project_of(run), failure, lambda c: c.kind == "channels" and (c.expected, c.got) == sizes
+    )
+    note = _reason(shape, wanted, got)
+    is_layout = _is_channels_last(shape, wanted)
+    name = what if blame is None else title_of(blame)
+    claim = f"{name} is built for {wanted} channels and receives {got}"
+    if is_layout:
+        claim += f": the channels come last in {list(shape)}"
+    culprit = None if blame is None else culprit_of(
+        blame, _built(blame, wanted, got, is_layout=is_layout), is_repairable=not is_layout
+    )  # fmt: skip
+    notes = [Evidence(note, failure.artifact, failure.locator)] if note else []
+    return explain(run, failure, claim, shows="channel-mismatch", culprit=culprit, notes=notes)
+
+
+def _built(blame: Blame, wanted: int, got: int, *, is_layout: bool) -> str:
+    text = f"{blame.name} is built here for {wanted} channels"
+    if is_layout or blame.layer is None:
+        return text
+    return f"{text}; for its input it should read {expression_of(blame.layer, got)}"
+
+
+def _is_channels_last(shape: tuple[int, ...], wanted: int) -> bool:
+    return len(shape) in (4, 5) and shape[-1] == wanted <= LARGEST_COUNT and shape[1] == shape[2]
+
+
+def _reason(shape: tuple[int, ...], wanted: int, got: int) -> str:
+    if _is_channels_last(shape, wanted):
+        return (
+            f"{list(shape)} is (N, H, W, C): {got} is the height of the image, {wanted} its "
+            "channels; bring it into (N, C, H, W) with `x.permute(0, 3, 1, 2)`"
+        )
+    if (wanted, got) == (3, 1):
+        return (
+            "grey images meet a layer for RGB: build it with 1 channel, or turn the images into "
+            "RGB with `transforms.Grayscale(3)` where they are loaded"
+        )
+    if (wanted, got) == (3, 4):
+        return 'images with an alpha channel: open them with `.convert("RGB")`'
+    if (wanted, got) == (1, 3):
+        return "RGB images meet a layer for grey ones: 3 channels, or `transforms.Grayscale()`"
+    if len(shape) == 3 and shape[-1] == wanted:
+        return (
+            f"{list(shape)} has its {wanted} features last; a 1d convolution wants them second: "
+            "`x.transpose(1, 2)`"
+        )
+    return ""
+
+
+def _ranks(run: Run, failure: Failure, found: re.Match[str]) -> Finding:
+    wanted = found[1] or f"{found[3]}D"
+    got = int(found[2] or found[5])
+    blame = find_blame(project_of(run), failure, lambda c: c.kind == "rank" and c.got == f"{got}D")
+    name = "A layer" if blame is None else title_of(blame)
+    claim = f"{name} takes {wanted} input and receives {got}D"
+    says = "" if blame is None else f"{blame.name} is built here; {blame.conflict.text}"
+    culprit = None if blame is None else culprit_of(blame, says, is_repairable=False)
+    return explain(run, failure, claim, shows="channel-mismatch", culprit=culprit)
+
+
+_MODEL = """
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 64, 3)
+        self.bn = nn.BatchNorm2d(32)
+
+    def forward(self, x):
+        return self.bn(self.conv(x))
+"""
+
+FIRES = {
+    "grey images": make_failed_run(
+        "RuntimeError: Given groups=1, weight of size [64, 3, 3, 3], expected input[8, 1, 28, 28] "
+        "to have 3 channels, but got 1 channels instead"
+    ),
+    "channels last": make_failed_run(
+        "RuntimeError: Given groups=1, weight of size [64, 3, 7, 7], expected input[8, 224, 224, "
+        "3] to have 3 channels, but got 224 channels instead"
+    ),
+    "a norm that was forgotten": make_failed_run(
+        "RuntimeError: running_mean should contain 64 elements not 32",
+        "return self.bn(self.conv(x))",
+        sources={"model.py": _MODEL},
+    ),
+    "flat input": make_failed_run("ValueError: expected 4D input (got 2D input)"),
+    "the wording of torch 1.5": make_failed_run(
+        "RuntimeError: Expected 4-dimensional input for 4-dimensional weight [64, 3, 3, 3], but "
+        "got 3-dimensional input of size [3, 224, 224] instead"
+    ),
+}
+
+SILENT = {
+    "near miss: a dtype": make_failed_run(
+        "RuntimeError: Input type (double) and bias type (float) should be the same"
+    ),
+    "another error": make_failed_run("ValueError: num_samples should be a positive integer value"),
+}

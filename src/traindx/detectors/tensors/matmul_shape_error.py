@@ -1,0 +1,146 @@
+"""A matrix product of sizes that do not fit: a layer built for other inputs than it gets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from traindx.evidence import Evidence, Finding, Strength
+from traindx.model import Failure, Run
+from traindx.registry import detector
+from traindx.source import project_of
+from traindx.source.errors import explain, make_failed_run, match_root
+from traindx.source.shapes.accounts import factorings, origin_of
+from traindx.source.shapes.blame import Blame, culprit_of, expression_of, find_blame, title_of
+
+MATRICES = re.compile(
+    r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)"
+    r"|size mismatch, m1: \[(\d+) x (\d+)\], m2: \[(\d+) x (\d+)\]"
+    r"|size mismatch, got (\d+), \d+x(\d+),(\d+)x?(\d*)"
+)
+BATCHES = re.compile(
+    r"Expected (?:size for first two dimensions of )?batch2 tensor to be: \[(\d+), (\d+)\] but "
+    r"got: \[(\d+), (\d+)\]"
+    r"|[Ee]xpected (?:tensor|batch2).{0,60}\[(\d+), (\d+)\].{0,20}but got:? \[(\d+), (\d+)\]"
+)
+
+
+@detector(needs=("failure",), suggests=("shape-mismatch",))
+def check(run: Run) -> Iterator[Finding]:
+    """A matrix product gets sizes that do not fit.
+
+    ## What it detects
+    "mat1 and mat2 shapes cannot be multiplied (4x57600 and 64x128)" and its older wordings. With
+    the source, the layer that was built for the other size, the line it was built on, and how the
+    size came about: 57600 = 64×30×30, since a 3×3 convolution without padding turns 32×32 into
+    30×30. Without the source, how the number may be made of channels and image sides.
+
+    ## Why it matters
+    The line that raised is rarely the line at fault: the layer was built too small in `__init__`,
+    or what is flattened into it was changed.
+
+    ## What to do
+    Build the layer for the size that it gets, or pool in front of it (`nn.AdaptiveAvgPool2d(1)`)
+    so that the size no longer depends on the image.
+
+    ## When it is wrong
+    If the layer's size is meant, the layers in front of it are at fault: more pooling, another
+    stride, or a smaller image would bring the size down.
+    """
+    hit = match_root(run, MATRICES, BATCHES)
+    if hit is None:
+        return
+    failure, found = hit
+    numbers = [int(n) for n in found.groups() if n]
+    if found.re is BATCHES:
+        claim = f"A batched product needs an inner size of {numbers[1]} and gets {numbers[3]}"
+        yield explain(run, failure, claim, shows="shape-mismatch")
+    elif len(numbers) == 4:
+        yield _product(run, failure, numbers)
+
+
+def _product(run: Run, failure: Failure, numbers: list[int]) -> Finding:
+    rows, got, wanted, out = numbers
+    blame = find_blame(project_of(run), failure, lambda c: c.expected == wanted and c.got == got)
+    if blame is not None and blame.layer is not None:
+        return _blamed(run, failure, blame, got)
+    claim = (
+        f"A layer for {wanted} features receives {got} ({rows} rows of {got} times {wanted}x{out})"
+    )
+    finding = explain(
+        run, failure, claim, suggests={"shape-mismatch": Strength.STRONG},
+        notes=_guess(failure, got, wanted),
+    )  # fmt: skip
+    return replace(finding, strength=Strength.MODERATE)
+
+
+def _blamed(run: Run, failure: Failure, blame: Blame, got: int) -> Finding:
+    layer = blame.layer
+    wanted = blame.conflict.expected
+    fixed = "" if layer is None else f"; it should read {expression_of(layer, got)}"
+    culprit = culprit_of(blame, f"{blame.name} is built here for {wanted} features{fixed}")
+    claim = f"{title_of(blame)} is built for {wanted} features and receives {got}"
+    account = origin_of(blame.trace, blame.conflict)
+    notes = []
+    if account:
+        claim += f" ({account.split(':', 1)[0]})"
+        pooled = f"; to keep {wanted} features, pool in front of the flatten (nn.AdaptiveAvgPool2d)"
+        place = f"line {blame.conflict.line}"
+        notes = [Evidence(account + pooled, blame.conflict.file, place)]
+    return explain(run, failure, claim, shows="shape-mismatch", culprit=culprit, notes=notes)
+
+
+def _guess(failure: Failure, got: int, wanted: int) -> list[Evidence]:
+    """How the size may be made up, with the layer's own size as the likeliest channel count."""
+    likely = factorings(got, (wanted,)) if wanted > 1 else []
+    ways = list(dict.fromkeys([*likely, *factorings(got)]))[:3]
+    if ways:
+        text = f"{got} = {' = '.join(ways)} (channels × height × width): a flattened image"
+    elif wanted > 1 and got % wanted == 0:
+        text = f"{got} = {wanted}×{got // wanted}: a dimension of {got // wanted} was flattened in"
+    else:
+        return []
+    return [Evidence(text, failure.artifact, failure.locator)]
+
+
+_MODEL = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, kernel_size=3)
+        self.fc1 = nn.Linear(64, 128)
+
+    def forward(self, x):
+        x = self.conv1(x)
+        x = x.view(x.size(0), -1)
+        return self.fc1(x)
+"""
+_ERROR = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x57600 and 64x128)"
+
+FIRES = {
+    "a flattened image, with the source": make_failed_run(
+        _ERROR, "return self.fc1(x)", sources={"model.py": _MODEL}
+    ),
+    "the message alone": make_failed_run(_ERROR),
+    "the wording of torch 1.4": make_failed_run(
+        "RuntimeError: size mismatch, m1: [4 x 57600], m2: [64 x 128] at "
+        "/pytorch/aten/src/TH/generic/THTensorMath.cpp:136"
+    ),
+    "a batched product": make_failed_run(
+        "RuntimeError: Expected size for first two dimensions of batch2 tensor to be: [2, 4] but "
+        "got: [2, 5]."
+    ),
+}
+
+SILENT = {
+    "near miss: a checkpoint of another size": make_failed_run(
+        "RuntimeError: Error(s) in loading state_dict for Net:\n\tsize mismatch for fc1.weight: "
+        "copying a param with shape torch.Size([64, 128]) from checkpoint, the shape in current "
+        "model is torch.Size([32, 128])."
+    ),
+    "another error": make_failed_run("RuntimeError: CUDA out of memory."),
+}

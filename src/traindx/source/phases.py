@@ -1,0 +1,119 @@
+"""The phases of a training program: where it evaluates, and in which mode its models are then."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from traindx.source.acts import Act, Do, acts_of
+from traindx.source.loaders import phase_of
+from traindx.source.module import Function, Module, key_of
+from traindx.source.project import Project
+
+LEARNS = frozenset(
+    {Do.BACKWARD, Do.STEP, Do.SCALER_STEP, Do.ZERO_GRAD, Do.GRAD, Do.MANUAL_UPDATE, Do.UNSCALE}
+)
+NO_GRAD = ("no_grad", "inference_mode", "set_grad_enabled", "no_grad_guard", "set_grad_mode")
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A scope that no other scope in sight calls, with everything done from there, in order."""
+
+    module: Module
+    scope: ast.Module | Function
+    acts: tuple[Act, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """A loop over validation or test data that runs a model and learns nothing."""
+
+    entry: Entry
+    module: Module
+    loop: ast.For
+    forward: Act
+    phase: str
+
+
+def entries(project: Project) -> tuple[Entry, ...]:
+    """Return where the project's programs start, as far as they are in sight."""
+    return _entries(project)
+
+
+@lru_cache(maxsize=8)
+def _entries(project: Project) -> tuple[Entry, ...]:
+    found = []
+    for module in project.training_modules:
+        scopes: list[ast.Module | Function] = [module.tree, *module.functions.values()]
+        for scope in scopes:
+            acts = acts_of(project, module, scope)
+            if acts and not _is_driven(project, module, scope):
+                found.append(Entry(module, scope, tuple(acts)))
+    called = {a.function for e in found for a in e.acts if a.function is not e.scope}
+    return tuple(e for e in found if e.scope not in called)
+
+
+def _is_driven(project: Project, module: Module, scope: ast.Module | Function) -> bool:
+    """Tell whether a framework decides when this code runs and in which mode."""
+    cls = None if isinstance(scope, ast.Module) else module.class_of(scope)
+    if cls is None:
+        return False
+    names = {b.rsplit(".", 1)[-1] for b in project.bases(module, cls)}
+    return any(n.endswith(("LightningModule", "Trainer", "Callback", "Module")) for n in names)
+
+
+def evaluations(project: Project) -> tuple[Evaluation, ...]:
+    """Return the loops of the project that evaluate a model on held-out data."""
+    return _evaluations(project)
+
+
+@lru_cache(maxsize=8)
+def _evaluations(project: Project) -> tuple[Evaluation, ...]:
+    return tuple(e for entry in entries(project) for e in _of_entry(project, entry))
+
+
+def _of_entry(project: Project, entry: Entry) -> Iterator[Evaluation]:
+    seen: set[ast.AST] = set()
+    for act in entry.acts:
+        loop = act.loops[-1] if act.loops else None
+        if act.do is not Do.FORWARD or not isinstance(loop, ast.For) or loop in seen:
+            continue
+        seen.add(loop)
+        module = next((m for m in (act.module, *project.modules) if loop in m.parents), act.module)
+        inside = [a for a in entry.acts if loop in a.loops]
+        phase = _phase(module, loop)
+        if phase in ("val", "test") and not any(a.do in LEARNS for a in inside):
+            yield Evaluation(entry, module, loop, act, phase)
+
+
+def _phase(module: Module, loop: ast.For) -> str:
+    """The phase by the name of what is looped over, else by the name of the function."""
+    names = [k for n in ast.walk(loop.iter) if (k := key_of(n))]
+    phases = {p for n in names if (p := phase_of(n))}
+    if phases:
+        return next(iter(phases)) if len(phases) == 1 else ""
+    function = module.function_of(loop)
+    is_loader = any("loader" in n.lower() or n.lower().endswith("dl") for n in names)
+    return phase_of(function.name) if function is not None and is_loader else ""
+
+
+def is_same_model(first: Act, second: Act) -> bool:
+    """Tell whether two acts are on one model: made by one call, else of one name."""
+    if first.value.call is not None and second.value.call is not None:
+        return first.value.call is second.value.call
+    return first.target == second.target
+
+
+def mode_before(entry: Entry, forward: Act) -> Act | None:
+    """Return the last change of mode of a model before it runs, in the order of the program."""
+    before = entry.acts[: entry.acts.index(forward)]
+    modes = (a for a in reversed(before) if a.do in (Do.TRAIN_MODE, Do.EVAL_MODE))
+    return next((a for a in modes if is_same_model(a, forward)), None)
+
+
+def is_without_gradients(act: Act) -> bool:
+    """Tell whether an act runs where no gradients are recorded, or where that is decided late."""
+    return any(c.rsplit(".", 1)[-1] in NO_GRAD for c in act.contexts)
