@@ -17,7 +17,7 @@ ROOT = Path(traindx.__file__).parent
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("model", "names"),
-    ("evidence", "assembly", "examples", "failures"),
+    ("evidence", "assembly", "examples", "failures", "patience"),
     ("registry", "stats", "causes", "source"),
     ("detectors",),
     ("watch", "experiments", "readers", "artifacts", "diagnosis", "routing", "report", "catalogue"),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import IO
 
 from traindx import diagnosis as engine
+from traindx import patience
 from traindx.artifacts import open_paths
 from traindx.evidence import Diagnosis
 from traindx.model import Run
@@ -20,17 +21,22 @@ def open_run(
     context: Path | None = None,
     symptoms: Sequence[str] = (),
     stdin: IO[bytes] | None = None,
+    tell: Callable[[str], None] = lambda label: None,
+    deadline: float | None = None,
 ) -> Run:
     """Read everything that the paths hold about one training run.
 
     A path is a file or a folder, `-` is standard input, and no path means the current folder.
+    `tell` hears of each file before it is read; at the deadline reading ends with what it has.
     """
-    return open_paths(
-        [os.fspath(p) for p in paths],
-        stdin=stdin,
-        context=None if context is None else os.fspath(context),
-        symptoms=symptoms,
-    )
+    with patience.until(deadline):
+        return open_paths(
+            [os.fspath(p) for p in paths],
+            stdin=stdin,
+            context=None if context is None else os.fspath(context),
+            symptoms=symptoms,
+            tell=tell,
+        )
 
 
 def diagnose(
@@ -46,5 +52,5 @@ def diagnose(
     """
     deadline = time.monotonic() + max_time_s
     if not isinstance(run, Run):
-        run = open_run(run, *more, context=context, symptoms=symptoms)
+        run = open_run(run, *more, context=context, symptoms=symptoms, deadline=deadline)
     return engine.diagnose(run, deadline=deadline)

@@ -38,6 +38,8 @@ HIGHEST = 0.99  # short of an experiment
 HIGHEST_FITTING = 0.90
 HIGHEST_WITHOUT_SYMPTOM = 0.65  # a risk that hurts nobody yet is a remark
 
+_PRINTED = frozenset({"console", "torchrun", "notebook", "wandb"})  # readers of what a run printed
+
 HOW_TO_GET = {
     "loss": "log the training loss, or use traindx run",
     "loss/train": "log the training loss, or use traindx run",
@@ -61,6 +63,8 @@ HOW_TO_GET = {
     "lr|config": "log the learning rate, or pass the config",
     "samples": "pass a log or file with outputs of the model",
     "confusions": "pass a log with a confusion matrix",
+    "confusions|recall/*/class*|accuracy/*": "log the accuracy, or print a confusion matrix",
+    "config|confusions": "pass a log with class counts or a confusion matrix",
     "events": "pass the console log",
 }
 
@@ -122,7 +126,7 @@ def gather(run: Run, *, deadline: float | None = None) -> Gathered:
 
 
 def _has_output(run: Run) -> bool:
-    return any(artifact.reader == "console" for artifact in run.artifacts)
+    return any(artifact.reader in _PRINTED for artifact in run.artifacts)
 
 
 def _unread(run: Run) -> Iterator[Skipped]:
@@ -135,12 +139,28 @@ def _unread(run: Run) -> Iterator[Skipped]:
 
 def _run_detector(detector: Detector, run: Run, gathered: Gathered) -> None:
     try:
-        findings = [f.named(detector.name) for f in detector.check(run)]
+        findings = [_in_cells(f.named(detector.name), run) for f in detector.check(run)]
     except Exception as error:  # a detector that crashes must never hide the others
         gathered.failed.append(Failed(detector.name, f"{type(error).__name__}: {error}"))
         return
     gathered.checked.append(detector.name)
     gathered.findings.extend(findings)
+
+
+def _in_cells(finding: Finding, run: Run) -> Finding:
+    """Point into the cells of a notebook, which is how its author counts."""
+    notebooks = {s.path: s for s in run.sources if s.path.endswith(".ipynb")}
+    if not any(e.artifact in notebooks for e in finding.evidence):
+        return finding
+    moved = []
+    for evidence in finding.evidence:
+        line = evidence.locator.removeprefix("line ")
+        if evidence.artifact in notebooks and line.isdigit():
+            where = notebooks[evidence.artifact].where(int(line))
+            moved.append(replace(evidence, locator=where))
+        else:
+            moved.append(evidence)
+    return replace(finding, evidence=tuple(moved))
 
 
 def _how(missing: Sequence[str]) -> str:
@@ -277,7 +297,7 @@ def _summary(draft: Diagnosis, status: Status, run: Run) -> str:
     symptoms = sorted((f for f in draft.findings if f.is_symptom), key=lambda f: f.strength.rank)
     if status is Status.INSUFFICIENT and symptoms:
         leads = [h.cause for h in draft.hypotheses if h.cause in symptoms[-1].suggests][:3]
-        return f"{symptoms[-1].claim}{_undecided(leads)}."
+        return f"{symptoms[-1].claim.rstrip('.')}{_undecided(leads)}."
     if status is Status.INSUFFICIENT:
         return "There is too little here to judge the run by."
     told = " What you report shows no cause in these artifacts." if run.symptoms else ""
@@ -297,7 +317,7 @@ def _cause_summary(roots: Sequence[Hypothesis]) -> str:
     verb = "" if first.confidence > SHOWN_FROM else " (fits the evidence, not confirmed)"
     others = f"; also {_listing([h.cause for h in roots[1:]])}" if len(roots) > 1 else ""
     symptom = next((f.claim for f in first.findings if f.is_symptom), None)
-    because = f": {symptom[0].lower()}{symptom[1:]}" if symptom else ""
+    because = f": {symptom[0].lower()}{symptom[1:].rstrip('.')}" if symptom else ""
     return f"{first.issue}{verb}{because}{others}."
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from traindx import api
+from traindx import diagnosis
+from traindx.artifacts import open_paths
 from traindx.artifacts.folders import find_runs
 from traindx.errors import TraindxError, UnreadableArtifact
 from traindx.evidence import Diagnosis, Severity, Status
@@ -150,8 +151,8 @@ def diagnose_row(path: str) -> Row:
     """Diagnose one run in short; whatever is wrong with it becomes its row."""
     started = time.monotonic()
     try:
-        run = api.open_run(path)
-        found = api.diagnose(run)
+        run = open_paths([path])
+        found = diagnosis.diagnose(run)
     except TraindxError as error:
         return Row(path, "unreadable", str(error), duration_s=time.monotonic() - started)
     return _row(path, run, found, time.monotonic() - started)

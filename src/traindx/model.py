@@ -7,6 +7,7 @@ backward steps are data: points stay in the order in which the run wrote them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -26,6 +27,8 @@ RATE_BOUNDS = frozenset(
     {"min", "max", "final", "end", "decay", "gamma", "schedule", "scheduler", "warmup", "factor",
      "step", "steps", "patience", "policy", "type"}
 )  # fmt: skip
+
+_CELL = re.compile(r"# cell \d+")  # how the notebook reader marks where a cell begins
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -187,10 +190,19 @@ class Confusion:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file of the training code."""
+    """A file of the training code; the text of a notebook has a comment before every cell."""
 
     path: str
     text: str
+
+    def where(self, line: int) -> str:
+        """Return a line's place as its author knows it: in a notebook, the line of a cell."""
+        if self.path.endswith(".ipynb"):
+            above = self.text.split("\n")[:line]
+            for back, text in enumerate(reversed(above)):
+                if _CELL.fullmatch(text):
+                    return f"{text.removeprefix('# ')}, line {back}"
+        return f"line {line}"
 
 
 @dataclass(frozen=True, slots=True)

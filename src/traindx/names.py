@@ -92,13 +92,13 @@ _AGGREGATES = frozenset(
      "overall", "sum", "smoothed", "smooth", "the", "of", "metrics", "metric", "iter", "global",
      "per", "final", "lm", "cross", "ce", "log", "logs", "performance", "rank0", "reduced",
      "scalar", "scalars", "score", "rate", "ep", "episode", "episodic", "rollout", "rollouts",
-     "charts", "sparse", "categorical", "binary"}
+     "charts", "sparse", "categorical", "binary", "avr", "ave"}
 )  # fmt: skip
 # words that turn the name of a metric into the name of something else: "best_val_loss" is no loss
 _ABOUT_A_METRIC = frozenset(
     {"best", "min", "max", "weight", "weights", "coef", "coeff", "lambda", "ratio", "patience",
      "threshold", "delta", "improvement", "count", "num", "std", "var", "variance", "target",
-     "flos", "flops", "id", "name", "fraction"}
+     "flos", "flops", "id", "name", "fraction", "nan"}
 )  # fmt: skip
 
 _OPTIMIZERS = frozenset(
@@ -143,6 +143,9 @@ _SPELLINGS = tuple(
 )
 
 
+_GLUED = re.compile(r"([a-z]+)(loss|acc|accuracy|ppl|auc|lr)")
+_WHOLE_WORDS = frozenset({"logloss", "mlogloss"})
+
 MAX_NAME = 200  # a longer one is a sentence or an attack
 
 
@@ -151,7 +154,16 @@ def _split(name: str) -> tuple[str, ...]:
     name = name[:MAX_NAME]
     for pattern, word in _SPELLINGS:
         name = pattern.sub(word, name)
-    return tuple(w.lower() for w in _WORD.findall(name))
+    return tuple(part for w in _WORD.findall(name) for part in _unglued(w.lower()))
+
+
+def _unglued(word: str) -> tuple[str, ...]:
+    """Split words that were written together: ``trainloss``, ``valacc``, ``closs``."""
+    match = _GLUED.fullmatch(word)
+    if match is None or word in _WHOLE_WORDS:
+        return (word,)
+    is_told = match[2] == "loss" or match[1] in PHASES or match[1] in _AGGREGATES
+    return (match[1], match[2]) if is_told else (word,)
 
 
 def words(name: str) -> list[str]:
@@ -206,16 +218,18 @@ def _layer_name(name: str) -> str | None:
     name = _LIGHTNING.sub("grad_norm", name.strip())
     segments = [s for s in re.split(r"[/\s:]+", name) if s and s.lower() not in PHASES]
     for kind, mark in (("grad_norm", _GRADIENT), ("weight_norm", _WEIGHT)):
-        layer = _layer_after(segments, mark) or _layer_around(segments, mark)
+        layer = _layer_after(segments, mark, is_phrase="/" not in name) or _layer_around(segments, mark)
         if layer:
             return f"layers/{layer}/{kind}"
     return None
 
 
-def _layer_after(segments: list[str], mark: str) -> str | None:
+def _layer_after(segments: list[str], mark: str, *, is_phrase: bool) -> str | None:
     """``grad_norm/encoder`` and ``weights/fc.weight``, but not ``optim/grad_norm``."""
     for i, segment in enumerate(segments[:-1]):
-        if re.fullmatch(mark, segment, re.IGNORECASE):
+        is_marked = re.fullmatch(mark, segment, re.IGNORECASE)
+        # "weight decay" and "gradient accumulation steps" are phrases, no paths
+        if is_marked and ("norm" in segment.lower() or not is_phrase):
             path = segments[i + 1 :]
             if re.fullmatch(mark, path[-1], re.IGNORECASE):
                 path.pop()
@@ -287,14 +301,17 @@ def _rate_name(rest: list[str]) -> str:
 
 
 def _measured_name(rest: list[str], phase: str | None) -> str | None:
-    if _ABOUT_A_METRIC & set(rest):
+    about = set(rest) - ({"target"} if phase else set())  # the target domain of an adaptation
+    if _ABOUT_A_METRIC & about:
         return None
+    if rest[:1] == ["objective"] and set(rest[1:]) - _AGGREGATES - {"value", "function"}:
+        rest = rest[1:]  # a panel: "objective/kl" is no objective
     joined = "".join(rest)
     for kind, spelled in KINDS:
         found = [w for w in rest if re.sub(r"\d+$", "", w) in spelled or w in spelled]
         if not found and joined in spelled:
             found = rest
-        if not found:
+        if not found or (rest == ["top"] and kind == "accuracy"):  # "saved as top 3"
             continue
         part = [w for w in rest if w not in found and w not in _AGGREGATES]
         part += [n for w in found if w not in spelled and (n := re.sub(r"^\D+", "", w))]

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from traindx.errors import UnreadableArtifact
 from traindx.model import Run
 from traindx.readers.console.blocks import Blocks
+from traindx.readers.console.parts import scan_log
 from traindx.readers.console.plan import Plan
 from traindx.readers.console.reader import read, sniff
 from traindx.readers.console.scan import Scan
-from traindx.readers.console.tracks import Sheet
+from traindx.readers.console.tracks import Sheet, Told
 
 
 def read_text(tmp_path: Path, text: str | bytes) -> Run:
@@ -427,6 +428,20 @@ FORMATS: dict[str, tuple[str, dict[str, tuple[str, list[float], list[float]]]]] 
             "loss/train/spectro": ("step", [0, 1, 2], [0.9, 0.8, 0.7]),
         },
     ),
+    "plural counter": (
+        "(epoch: 1, iters: 100, time: 0.1) G_GAN: 1.2 G_loss: 5.6\n"
+        "(epoch: 1, iters: 200, time: 0.1) G_GAN: 1.1 G_loss: 5.5\n",
+        {"loss/train/g": ("step", [100, 200], [5.6, 5.5])},
+    ),
+    "summary after validation": (
+        "Epoch: [0][10/20]\tLoss 6.9 (7.0)\tAcc@1 0.39 (0.14)\n * Acc@1 55.5 Acc@5 80.2\n"
+        "Epoch: [1][10/20]\tLoss 6.8 (6.9)\tAcc@1 0.49 (0.24)\n * Acc@1 56.5 Acc@5 81.2\n",
+        {"accuracy/val": ("epoch", [0, 1], [55.5, 56.5])},
+    ),
+    "epoch in characters": (
+        "第1轮 训练损失: 0.5 验证损失: 0.6\n第2轮 训练损失: 0.4 验证损失: 0.5\n",
+        {"loss/val": ("epoch", [1, 2], [0.6, 0.5])},
+    ),
     "a number in the name": (
         "epoch 1 mAP 0.5 : 0.6795, mAP : 0.3657\nepoch 2 mAP 0.5 : 0.7, mAP : 0.4\n",
         {
@@ -704,7 +719,7 @@ def test_thinning_keeps_what_matters() -> None:
     rows[:, 5:] = rng.normal(size=(50_000, 2))
     rows[12_345, 5] = 99.0
     rows[40_000:40_010, 6] = np.nan
-    sheet = Sheet((), Plan())
+    sheet = Sheet((Told(None, "", "a", None), Told(None, "", "b", None)), Plan())
     for start in range(0, 50_000, 1_000):
         sheet.add(rows[start : start + 1_000], 2_000)
     kept = sheet.rows()
@@ -763,3 +778,23 @@ def test_nothing_makes_it_crash(tmp_path: Path, data: bytes) -> None:
     sniff(tmp_path, data)
     with contextlib.suppress(UnreadableArtifact):
         read_text(tmp_path, data)
+
+
+def test_a_log_read_in_parts_is_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "long.log"
+    lines = [line for text, _ in FORMATS.values() for line in text.replace("\r", "\n").split("\n")]
+    lines += [line for some in EVENTS.values() for line in some]
+    path.write_text("\n".join(lines * 3), encoding="utf-8")
+    whole, parted = Scan(Blocks(path)), Scan(Blocks(path))
+    whole.run()
+    scan_log(parted, min_part=path.stat().st_size // 2)
+    assert parted.blocks.end is not None
+    assert parted.blocks.lines == whole.blocks.lines
+    ours = {t.told: t.rows for t in parted.ledger.tracks()}
+    theirs = {t.told: t.rows for t in whole.ledger.tracks()}
+    assert ours.keys() == theirs.keys()
+    for told, rows in ours.items():
+        np.testing.assert_array_equal(rows, theirs[told])
+    told = [[(h.kind, h.text, h.place) for h in s.notes.happenings] for s in (whole, parted)]
+    assert told[0] == told[1]
+    assert whole.notes.headings == parted.notes.headings

@@ -31,6 +31,7 @@ _SKIPPED_FOLDERS = frozenset(
     {"node_modules", "__pycache__", "site-packages", "venv", "env", "build", "dist", "wheels",
      "egg-info", "htmlcov"}
 )  # fmt: skip
+_MLFLOW = frozenset({"metrics", "params", "tags"})  # beside meta.yaml, which stands for them
 _HIDDEN_BUT_TELLING = frozenset({".hydra"})
 _OWN_REPORTS = frozenset({"diagnosis.json", "report.html", "report.md", "fix.patch"})
 _TELLING = frozenset(
@@ -50,10 +51,12 @@ _NEVER = frozenset(
      ".jar", ".parquet", ".arrow", ".h5", ".hdf5", ".npy", ".npz", ".mat", ".tfrecord", ".lmdb",
      ".html", ".css", ".js", ".ts", ".tsx", ".md", ".rst", ".tex", ".ttf", ".woff", ".woff2",
      ".doc", ".docx", ".xlsx", ".pptx", ".lock", ".c", ".cc", ".cpp", ".cu", ".h", ".hpp", ".rs",
-     ".go", ".java", ".ipynb", ".patch", ".diff", ".xml"}
+     ".go", ".java", ".patch", ".diff", ".xml"}
 )  # fmt: skip
 _CHECKPOINT = re.compile(r"(?:checkpoint|ckpt|global_step|step|epoch)[-_=]?(\d+)", re.IGNORECASE)
-_RANK = re.compile(r"(?:rank|worker|gpu|node|process|local_rank|device)[-_]?\d+|\d+", re.IGNORECASE)
+_RANK = re.compile(
+    r"(?:rank|worker|gpu|node|process|local_rank|device|attempt)[-_]?\d+|\d+", re.IGNORECASE
+)
 _NO_METRICS = frozenset({"python", "settings"})
 
 
@@ -140,7 +143,10 @@ def _walk(folder: Path, found: Search) -> list[Member]:
             shown = "/".join(inner) or str(folder)
             found.notes.append(f"{shown} cannot be opened: {error.strerror or error}")
             continue
+        names = {entry.name for entry in here}
         for entry in here:
+            if entry.name in _MLFLOW and "meta.yaml" in names:
+                continue
             entries += 1
             if entries > MAX_ENTRIES:
                 found.notes.append(f"only the first {MAX_ENTRIES} files and folders were listed")
@@ -239,7 +245,8 @@ def split_runs(members: Sequence[Member]) -> dict[tuple[str, ...], list[Member]]
     for group in alike.values():
         parent = _shared_folder(group)
         names = {m.inner[len(parent)] for m in group}
-        if len(names) < 2 or all(_is_part_of_one_run(n) for n in names):
+        is_tracked = any(m.reader is not None and m.reader.name == "mlflow" for m in group)
+        if len(names) < 2 or (not is_tracked and all(_is_part_of_one_run(n) for n in names)):
             continue
         if all(len(m.inner) > len(parent) + 1 for m in group) and (
             shallowest is None or len(parent) < len(shallowest)

@@ -6,12 +6,13 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
 
+from traindx import patience
 from traindx.artifacts.folders import Search, latest, read_head, recognise, search, split_runs
 from traindx.artifacts.package import Package, read_package
 from traindx.assembly import merge_runs, resolve
@@ -25,7 +26,7 @@ NAMED = 0.1  # how sure a reader must be of a file that the user named
 MAX_STDIN = 256 << 20
 MAX_SEARCHED = 32 << 20  # of a damaged file that is searched for a traceback
 STDIN = "standard input"
-_RANK = re.compile(r"(?:rank|worker|gpu|node|process)[-_]?\d", re.IGNORECASE)
+_RANK = re.compile(r"(?:rank|worker|gpu|node|process|attempt)[-_]?\d", re.IGNORECASE)
 _TRY_NAMED = "a log, a table or JSON of metrics, a configuration, a script or a checkpoint"
 
 
@@ -38,6 +39,8 @@ class _Gathered:
     noted: list[Artifact] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
+    tell: Callable[[str], None] = lambda label: None
+    is_interrupted: bool = False
 
     def is_new(self, path: Path) -> bool:
         """Tell whether a file comes for the first time, by whatever name."""
@@ -53,13 +56,15 @@ def open_paths(
     stdin: IO[bytes] | None = None,
     context: str | None = None,
     symptoms: Sequence[str] = (),
+    tell: Callable[[str], None] = lambda label: None,
 ) -> Run:
     """Return the one run that files, folders, ``-`` and a context package tell of.
 
     No path means the current folder. A path that does not exist is an error. Of several files,
-    those that cannot be read become warnings as long as one can.
+    those that cannot be read become warnings as long as one can. `tell` hears of each file before
+    it is read; an interrupt ends the reading and keeps what was read until then.
     """
-    gathered = _Gathered()
+    gathered = _Gathered(tell=tell)
     package = read_package(Path(context)) if context is not None else Package()
     named = list(paths) or ([] if context is not None else ["."])
     with TemporaryDirectory(prefix="traindx-") as spool:
@@ -157,8 +162,17 @@ def _open_file(path: Path, label: str, gathered: _Gathered) -> None:
 
 
 def _read(path: Path, label: str, reader: Reader, gathered: _Gathered) -> None:
+    if gathered.is_interrupted or patience.is_over():
+        why = "it was not reached before the interruption or the time limit"
+        gathered.failed.append((label, UnreadableArtifact(label, why, "a larger --max-time")))
+        return
+    gathered.tell(label)
     try:
         run = reader.read(path)
+    except KeyboardInterrupt:  # the user has waited long enough and wants what is known
+        gathered.is_interrupted = True
+        why = "reading it was interrupted"
+        gathered.failed.append((label, UnreadableArtifact(label, why, "waiting for it")))
     except UnreadableArtifact as error:
         told = UnreadableArtifact(label, error.why, error.try_this, error.place)
         gathered.failed.append((label, told))

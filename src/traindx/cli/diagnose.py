@@ -29,12 +29,15 @@ def call(options: argparse.Namespace) -> int:
 
     from traindx import api
 
-    run = api.open_run(
-        *options.paths,
-        context=options.context,
-        symptoms=options.symptom,
-        stdin=sys.stdin.buffer,
-    )
+    with shared.progress(options) as tell:
+        run = api.open_run(
+            *options.paths,
+            context=options.context,
+            symptoms=options.symptom,
+            stdin=sys.stdin.buffer,
+            tell=tell,
+            deadline=started + options.max_time,
+        )
     remaining = options.max_time - (time.monotonic() - started)
     diagnosis = api.diagnose(run, max_time_s=remaining)
     diagnosis = replace(diagnosis, duration_s=time.monotonic() - started)

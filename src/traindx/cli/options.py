@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from traindx.errors import UsageError
 
@@ -80,6 +82,19 @@ def add_loudness(parser: argparse.ArgumentParser) -> None:
     loudness = parser.add_mutually_exclusive_group()
     loudness.add_argument("--quiet", action="store_true", help="print the verdict only")
     loudness.add_argument("--verbose", action="store_true", help="print every finding")
+
+
+@contextmanager
+def progress(options: argparse.Namespace) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal which file is being read; elsewhere show nothing."""
+    if options.quiet or not sys.stderr.isatty():
+        yield lambda label: None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+
+    with Console(stderr=True).status("reading …") as status:
+        yield lambda label: status.update(f"reading {escape(label)} …")
 
 
 def deliver(run: Run, diagnosis: Diagnosis, options: argparse.Namespace) -> int:

@@ -108,11 +108,21 @@ def title(path: Path) -> str:
     return path.stem.rsplit("tag-", 1)[-1]
 
 
+def _folder_title(path: Path) -> str:
+    """Return the part of a metric's name that DVCLive makes folders of: ``plots/metrics/train``."""
+    folders = path.parts[:-1]
+    for i in range(len(folders) - 1, 0, -1):
+        if folders[i - 1 : i + 1] == ("plots", "metrics"):
+            return "/".join(folders[i + 1 :])
+    return ""
+
+
 @np.errstate(all="ignore")  # a diverged run holds infinities
 def to_series(columns: Columns, path: Path, unit: str, prefix: str = "") -> list[Series]:
     """Return the series that the columns hold, in the order of the columns."""
     clock = _find_clock(columns)
     phase = phase_hint(path)
+    prefix = prefix or _folder_title(path)
     found: list[Series] = []
     runs = _groups(columns, RUNS)
     for run, in_run in runs:

@@ -240,11 +240,11 @@ def _from_call(text: str) -> Iterator[Found]:
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         # something in it is no Python, such as <HUB_TOKEN>
         for pair in _ARGUMENT.finditer(text, opened):
-            yield pair[1], _literal(pair[2]), text.count("\n", 0, pair.start(1)) + 1
+            yield pair[1], literal(pair[2]), text.count("\n", 0, pair.start(1)) + 1
         return
     for keyword in body.keywords if isinstance(body, ast.Call) else ():
         if keyword.arg:
-            yield keyword.arg, _literal(ast.unparse(keyword.value)), lead + keyword.value.lineno
+            yield keyword.arg, literal(ast.unparse(keyword.value)), lead + keyword.value.lineno
 
 
 def _from_lines(text: str) -> Iterator[Found]:
@@ -257,12 +257,13 @@ def _from_lines(text: str) -> Iterator[Found]:
             section = match[1].strip() + "."
             continue
         if stripped.count("=") > 1 and len(pairs := _SEVERAL.findall(stripped)) > 1:
-            yield from ((section + k, _literal(v), i) for k, v in pairs)
+            yield from ((section + k, literal(v), i) for k, v in pairs)
         elif (pair := _PAIR.fullmatch(stripped)) and (value := pair[2].rstrip(", ")):
-            yield section + pair[1], _literal(value), i
+            yield section + pair[1], literal(value), i
 
 
-def _literal(text: str) -> Any:
+def literal(text: str) -> Any:
+    """Return the plain value that a text spells out, else the text; nothing is evaluated."""
     text = text.strip()
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]

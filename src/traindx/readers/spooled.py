@@ -82,5 +82,3 @@ def _located(run: Run, label: str, unit: str, where: Where, place: Place) -> Run
         ),
         artifacts=(),
     )
-
-

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
-from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +13,26 @@ import numpy as np
 from traindx.assembly import resolve
 from traindx.errors import UnreadableArtifact
 from traindx.model import Config, Event, Run, Series, Setting, as_number
-from traindx.names import canonical, is_epoch, is_step, phase_of
-from traindx.readers.columns import TAGS, Cells, Columns, certain, is_key, to_series
+from traindx.names import canonical, is_epoch, is_step, phase_of, words
+from traindx.readers.columns import TAGS, Cells, Columns, certain, to_series
 from traindx.readers.json_text import begins_as_json, load, locate, parse
+from traindx.readers.outputs.texts import SURE, Recorded
+from traindx.readers.records import (
+    CONTAINERS,
+    MAX_DEPTH,
+    MAX_NAMES,
+    Record,
+    Records,
+    bounded,
+    leaves,
+)
 from traindx.readers.settings import TRAINING_KEYS, settings_of
 from traindx.readers.text import LineBlocks, damage, decode, is_text, read_text
 from traindx.registry import reader
 
 MAX_BYTES = 64 << 20  # of one document; JSON Lines are streamed
 MAX_LOCATED = 16 << 20  # in a longer document, records are counted rather than located by line
-MAX_DEPTH = 8
-MAX_NAMES = 4000
 
-# names of containers, which say nothing about what is in them
-_CONTAINERS = frozenset(
-    {"metrics", "metric", "logs", "log", "data", "values", "scalars", "stats", "results", "history",
-     "log_history", "records", "entries", "rows", "logged_metrics", "callback_metrics"}
-)  # fmt: skip
 _OTHER_TOOLS = frozenset(
     {"package.json", "package-lock.json", "tsconfig.json", "tokenizer.json", "vocab.json",
      "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "diagnosis.json",
@@ -39,8 +41,6 @@ _OTHER_TOOLS = frozenset(
 _KEY = re.compile(r'"([^"\\\n]{1,100})"\s*:')
 _NAME = re.compile(r'"([\w/ .@-]{1,40})"')
 _COUNTED = re.compile(r"(epoch|step|iter|iteration)?[ _-]*(\d+)", re.IGNORECASE)
-
-Record = Mapping[str, Any]
 
 
 def sniff(path: Path, head: bytes) -> float:
@@ -63,7 +63,17 @@ def sniff(path: Path, head: bytes) -> float:
     is_config = len({k.lower() for k in keys} & TRAINING_KEYS) > 1
     # in a long table, the names of the metrics are values
     is_tagged = bool(keys & {"columns", *TAGS}) and bool(certain(_NAME.findall(text)))
-    return 0.8 if is_config or is_tagged else 0.4 if is_counted else 0.15
+    if is_config or is_tagged:
+        return 0.8
+    has_outputs = keys & SURE or (keys & {"output", "response"} and _is_about_outputs(path))
+    return 0.5 if has_outputs else 0.4 if is_counted else 0.15
+
+
+def _is_about_outputs(path: Path) -> bool:
+    return bool(
+        {"sample", "samples", "generated", "generations", "predictions", "outputs", "preds"}
+        & set(words(path.stem))
+    )
 
 
 def _is_lines(path: Path, text: str) -> bool:
@@ -89,7 +99,8 @@ def read(path: Path) -> Run:
 
 
 def _read_lines(path: Path) -> Run:
-    records = _Records()
+    records = Records()
+    outputs = Recorded(str(path))
     damaged: list[int] = []
     blocks = LineBlocks(path)
     for first_line, lines in blocks:
@@ -103,6 +114,7 @@ def _read_lines(path: Path) -> Run:
                 record = load(stripped[:-1])
             if isinstance(record, dict):
                 records.add(record, place)
+                outputs.add(record, f"line {place}")
             else:
                 damaged.append(place)
     warnings = blocks.warnings()
@@ -110,9 +122,9 @@ def _read_lines(path: Path) -> Run:
         warnings.append(f"{len(damaged)} lines are no JSON records, the first is line {damaged[0]}")
     series = to_series(records.columns(), path, "line")
     settings: Sequence[Setting] = ()
-    if not series and records.first is not None:
+    if not series and records.first is not None and not outputs.samples:
         settings = settings_of(records.first, path, "")
-    return _run(path, series, settings, records.summaries, warnings)
+    return _run(path, series, settings, records.summaries, warnings, outputs)
 
 
 def _read_document(path: Path) -> Run:
@@ -120,11 +132,11 @@ def _read_document(path: Path) -> Run:
     warnings = [f"only the first {MAX_BYTES >> 20} MB were read"] if was_cut else []
     document, said = parse(text, path)
     finder = _Finder(path, text)
-    rest = finder.take(document, "", 0)
+    rest = None if finder.take_results(document) else finder.take(document, "", 0)
     settings = settings_of(rest, path, text) if isinstance(rest, dict) else []
     if finder.series:  # the state of a Trainer has its progress beside its history
         settings = [s for s in settings if not _is_state(s.key)]
-    return _run(path, finder.series, settings, finder.summaries, warnings + said)
+    return _run(path, finder.series, settings, finder.summaries, warnings + said, finder.outputs)
 
 
 def _is_state(key: str) -> bool:
@@ -138,8 +150,9 @@ def _run(
     settings: Sequence[Setting],
     summaries: Sequence[str],
     warnings: list[str],
+    outputs: Recorded,
 ) -> Run:
-    if not series and not settings:
+    if not series and not settings and not summaries and not outputs.samples:
         warnings.append("it holds neither metrics nor settings")
     artifact, events = damage(path, "json", warnings)
     told = tuple(Event("summary", text, str(path)) for text in summaries)
@@ -149,73 +162,9 @@ def _run(
         config=Config(tuple(settings)),
         events=events + told,
         artifacts=(artifact,),
+        samples=tuple(outputs.samples),
+        confusions=outputs.confusions(),
     )
-
-
-class _Records:
-    """Records, one by one, gathered into columns."""
-
-    def __init__(self) -> None:
-        self.places: list[int] = []
-        self.rows: dict[str, array[int]] = {}
-        self.values: dict[str, array[float]] = {}
-        self.texts: dict[str, list[str]] = {}
-        self.summaries: list[str] = []
-        self.first: Record | None = None
-
-    def add(self, record: Record, place: int) -> None:
-        """Add one record; what a Trainer says of the whole run is no point of it."""
-        if "train_runtime" in record and ("train_loss" in record or "total_flos" in record):
-            self.summaries.append(", ".join(f"{k} {v}" for k, v in list(record.items())[:12]))
-            return
-        row = len(self.places)
-        self.places.append(place)
-        self.first = self.first or record
-        for name, value in _leaves(record, "", 0):
-            if is_key(name) and isinstance(value, (str, int)):
-                column = self.texts.setdefault(name, [])
-                column += [""] * (row - len(column)) + [str(value)]
-            number = value if type(value) is float else as_number(value)
-            if number is None:
-                continue
-            if name not in self.rows:
-                if len(self.rows) >= MAX_NAMES:
-                    continue
-                self.rows[name], self.values[name] = array("q"), array("d")
-            self.rows[name].append(row)
-            self.values[name].append(number)
-
-    def columns(self) -> Columns:
-        """Return the records by column."""
-        numbers = [
-            Cells(name, np.array(rows, dtype=np.int64), np.array(self.values[name], dtype=float))
-            for name, rows in self.rows.items()
-        ]
-        count = len(self.places)
-        texts = {n: t + [""] * (count - len(t)) for n, t in self.texts.items()}
-        return Columns(numbers, np.array(self.places, dtype=np.int64), texts)
-
-
-def _leaves(record: Record, prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
-    """Yield the plain values of a record under names joined by slashes."""
-    for key, value in record.items():
-        name = prefix + key if prefix else key
-        if type(value) is float:
-            yield name, value
-        elif isinstance(value, Mapping):
-            if depth < MAX_DEPTH and "_type" not in value:  # W&B: an image, a histogram
-                below = prefix if key.lower() in _CONTAINERS else f"{name}/"
-                yield from _leaves(value, below, depth + 1)
-        elif isinstance(value, list):
-            if len(value) == 1:
-                yield name, _bounded(value[0])
-        elif value is not None:
-            yield name, _bounded(value)
-
-
-def _bounded(value: Any) -> Any:
-    """An integer may be too large for a float."""
-    return math.inf if isinstance(value, int) and value.bit_length() > 1000 else value
 
 
 class _Finder:
@@ -227,16 +176,29 @@ class _Finder:
         self.position = 0
         self.series: list[Series] = []
         self.summaries: list[str] = []
+        self.outputs = Recorded(str(path))
+
+    def take_results(self, document: Any) -> bool:
+        """Take a document of final values, such as ``all_results.json``, as one record."""
+        if not isinstance(document, dict) or not _is_results(document, self.path):
+            return False
+        self._take_records([document], "", "", is_located=False)
+        return True
 
     def take(self, node: Any, name: str, depth: int) -> Any:
         """Return what is left of a node without its metrics; None if nothing is."""
-        prefix = "/".join(x for x in name.split("/") if x.lower() not in _CONTAINERS)
+        prefix = "/".join(x for x in name.split("/") if x.lower() not in CONTAINERS)
         if depth > MAX_DEPTH:
             return None
         if isinstance(node, list):
+            for i, record in enumerate(node, 1):
+                if isinstance(record, dict):
+                    self.outputs.add(record, f"record {i}")
             return None if self._take_list(node, name, prefix) else node
         if not isinstance(node, dict):
             return node
+        if depth == 0:
+            self.outputs.add(node, "top level")
         node = _from_split(node)
         if isinstance(node, list) or (records := _keyed_by_count(node)) is not None:
             self._take_records(node if isinstance(node, list) else records, "", prefix)
@@ -253,7 +215,7 @@ class _Finder:
     def _take_list(self, node: list[Any], name: str, prefix: str) -> bool:
         """Take a list of records, or of ``[step, value]`` and ``[time, step, value]``."""
         if node and all(isinstance(x, dict) for x in node[:100]):
-            keys = {k for x in node[:100] if isinstance(x, dict) for k, _ in _leaves(x, "", 0)}
+            keys = {k for x in node[:100] if isinstance(x, dict) for k, _ in leaves(x, "", 0)}
             is_counted = any(is_step(k) or is_epoch(k) for k in keys)
             if is_counted or any(phase_of(canonical(k)) for k in certain(keys)):
                 self._take_records(node, name.rsplit("/", 1)[-1], prefix)
@@ -270,15 +232,17 @@ class _Finder:
             return True
         return False
 
-    def _take_records(self, nodes: Sequence[Any] | None, key: str, prefix: str) -> None:
+    def _take_records(
+        self, nodes: Sequence[Any] | None, key: str, prefix: str, is_located: bool = True
+    ) -> None:
         whole = [n for n in nodes or () if isinstance(n, Mapping)]
         located = None
-        if len(self.text) <= MAX_LOCATED and nodes and len(whole) == len(nodes):
+        if is_located and len(self.text) <= MAX_LOCATED and nodes and len(whole) == len(nodes):
             located = locate(self.text, key, len(whole), self.position)
         unit, places = "record", list(range(1, len(whole) + 1))
         if located is not None:
             unit, places, self.position = "line", *located
-        records = _Records()
+        records = Records()
         for record, place in zip(whole, places, strict=True):
             records.add(record, place)
         self.summaries += records.summaries
@@ -302,9 +266,30 @@ class _Finder:
         cells = []
         for key, values in group.items():
             known = np.array([v is not None for v in values], dtype=bool)
-            numbers = np.array([np.nan if v is None else _bounded(v) for v in values], float)
+            numbers = np.array([np.nan if v is None else bounded(v) for v in values], float)
             cells.append(Cells(key, rows[known], numbers[known]))
         self.series += to_series(Columns(cells, rows + 1), self.path, "entry", prefix)
+
+
+def _is_results(document: Record, path: Path) -> bool:
+    """Tell whether a document says how a run ended: numbers only, with metrics among them."""
+    plain = list(islice(leaves(document, "", 0), MAX_NAMES))
+    numbers = [name for name, value in plain if as_number(value) is not None]
+    named = set(words(path.stem)) & {"results", "result", "summary", "metrics", "metric", "scores"}
+    has_lists = _has_lists(document, 0)
+    # a configuration has words in it, results have numbers alone
+    is_plain = not has_lists and len(numbers) >= (0.8 if named else 1.0) * len(plain)
+    is_config = len({n.lower() for n in numbers} & TRAINING_KEYS - {"epoch", "loss"}) > 0
+    measured = [n for n in certain(numbers) if phase_of(canonical(n))]
+    return is_plain and bool(measured) and not is_config
+
+
+def _has_lists(node: Any, depth: int) -> bool:
+    """Tell whether a document has lists in it, or mappings from a count, which stand for them."""
+    if not isinstance(node, dict) or depth > MAX_DEPTH:
+        return isinstance(node, list) and len(node) > 1
+    is_counted = bool(node) and all(_COUNTED.fullmatch(key) for key in node)
+    return is_counted or any(_has_lists(value, depth + 1) for value in node.values())
 
 
 def _titled(name: str, path: Path) -> str:
@@ -313,7 +298,7 @@ def _titled(name: str, path: Path) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return value is None or (as_number(_bounded(value)) is not None and not isinstance(value, str))
+    return value is None or (as_number(bounded(value)) is not None and not isinstance(value, str))
 
 
 def _number_list(value: Any) -> list[Any] | None:
@@ -322,7 +307,7 @@ def _number_list(value: Any) -> list[Any] | None:
         value = list(value.values())
     if not isinstance(value, list) or not value:
         return None
-    numbers = [as_number(_bounded(v)) for v in value]
+    numbers = [as_number(bounded(v)) for v in value]
     is_whole = all(n is not None or v is None for n, v in zip(numbers, value, strict=True))
     return numbers if is_whole and any(n is not None for n in numbers) else None
 

@@ -66,8 +66,11 @@ def _table(runs: Sequence[Mapping[str, Any]]) -> Table:
 
 def _shared_folder(paths: Sequence[str]) -> str:
     """The part that all paths begin with, up to a separator: it says nothing in a table."""
-    shared = os.path.commonprefix(list(paths)) if len(paths) > 1 else ""
-    return shared[: shared.rfind(os.sep) + 1]
+    if len(paths) < 2:
+        return ""
+    first, last = min(paths), max(paths)  # what these two share, all between them share
+    same = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), 0)
+    return first[: first.rfind(os.sep, 0, same) + 1]
 
 
 def _print_causes(groups: Mapping[str, Sequence[str]], console: Console) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -157,8 +158,8 @@ def _moving(module: Module, loop: ast.For, name: str, like: str, call: ast.Call)
     return diff(module, Edit(end, 0, end, 0, f"{indent}{name} = {text}\n"))
 
 
-def model_left_behind(project: Project) -> Iterator[Culprit]:
-    """Yield models that training code makes and never moves, where it knows a device."""
+def model_left_behind(project: Project, code: str) -> Iterator[Culprit]:
+    """Yield models that a failing line uses and that are never moved, where a device is known."""
     for module in project.modules:
         for node in ast.walk(module.tree):
             if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
@@ -170,6 +171,9 @@ def model_left_behind(project: Project) -> Iterator[Culprit]:
             if not is_model or name is None or name.startswith("self.") or _has_move(at, name):
                 continue
             device = _device_before(at, node.lineno)
+            is_used = not code or re.search(rf"\b{re.escape(name)}\b", code) is not None
+            if not is_used or not (device or ".cuda(" in module.text):
+                continue
             edit = replacing(node.value, f"{_text(module, node.value)}.to({device})")
             says = f"{name} is made here and never moved to the device"
             yield Culprit(module, node, says, diff(module, edit) if device else None)

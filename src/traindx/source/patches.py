@@ -92,3 +92,18 @@ def _apply(lines: list[bytes], edit: Edit) -> list[bytes]:
         *_byte_lines(changed),
         *lines[edit.end_line :],
     ]
+
+
+def within(module: Module, node: ast.stmt, header: str) -> Edit | None:
+    """Put a statement into a block of its own; None where a text inside it would change."""
+    strings = (
+        n for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+    )
+    if any((n.end_lineno or n.lineno) > n.lineno for n in strings):
+        return None
+    last = node.end_lineno or node.lineno
+    lines = module.lines[node.lineno - 1 : last]
+    indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+    unit = "\t" if indent.startswith("\t") else "    "
+    moved = "".join(f"{unit}{line}\n" if line.strip() else f"{line}\n" for line in lines)
+    return Edit(node.lineno, 0, last + 1, 0, f"{indent}{header}\n{moved}")

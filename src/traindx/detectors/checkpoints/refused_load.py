@@ -17,7 +17,8 @@ REFUSED = re.compile(
     r"Unsupported (?:global: GLOBAL|class) ([\w.]+)|Trying to (?:load unsupported GLOBAL|call "
     r"reduce for unrecognized function) ([\w.]+)"
 )
-UNREADABLE = re.compile(r"Unsupported operand (\d+)|Weights only load failed")
+UNREADABLE = re.compile(r"Unsupported operand (\d+)|Please file an issue with the following")
+BLOCKED = re.compile(r"Weights only load failed")  # the words for a module that torch blocks
 DEVICE = re.compile(r"Attempting to deserialize object on (?:a )?(?:CUDA )?device(?: (\d+))?")
 HARMFUL = re.compile(
     r"^(?:os|posix|nt|subprocess|sys|builtins|__builtin__|shutil|socket|runpy|webbrowser|pty|ctypes)\."
@@ -47,7 +48,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     A name in `__main__` is a class of the script that saved the file, dangerous or not.
     """
-    hit = match_root(run, DEVICE, REFUSED, UNREADABLE)
+    hit = match_root(run, DEVICE, REFUSED, UNREADABLE, BLOCKED)
     if hit is None:
         return
     failure, found = hit
@@ -58,6 +59,10 @@ def check(run: Run) -> Iterator[Finding]:
         yield explain(run, failure, claim, shows="api-misuse", culprit=culprit)
     elif found.re is REFUSED:
         yield _refused(run, failure, found[1] or found[2])
+    elif found.re is BLOCKED:
+        claim = "The checkpoint holds more than weights, and torch.load refuses it"
+        guesses = {"unsafe-checkpoint": Strength.STRONG, "api-misuse": Strength.WEAK}
+        yield explain(run, failure, claim, suggests=guesses)
     else:
         what = TEXT_BYTES.get(int(found[1])) if found[1] else None
         claim = f"The file is no checkpoint{f': it looks like {what}' if what else ''}"

@@ -11,17 +11,17 @@ from traindx.registry import detector
 from traindx.source.errors import explain, last_burst, make_failed_run, match_root
 
 WORK = re.compile(
-    r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+)(?:, NumelIn=(\d+), NumelOut=(\d+))?.{0,20}?Timeout\(ms\)="
-    r"(\d+)\)(?: ran for (\d+))?"
+    r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+)(?:, NumelIn=(\d+), NumelOut=(\d+))?.{0,20}?Timeout\(ms\)"
+    r"=(\d+)\)(?: ran for (\d+))?"
 )
 PLAIN = re.compile(
     r"Watchdog caught collective operation timeout|Timed out waiting (\d+)ms for (send|recv)"
-    r"|timed out in blocking wait|wait timeout after (\d+)ms|Application timeout caused pair closure"
+    r"|timed out in blocking wait|wait timeout after (\d+)ms|timeout caused pair closure"
     r"|Connection (?:closed|reset) by peer|(?:Socket|socket) Timeout|ncclRemoteError"
     r"|remote process exited or there was a network error"
 )
 DIFFERENT = re.compile(
-    r"Detected mismatch between collectives on ranks|collective.{0,40}(?:mismatch|shapes? not match)"
+    r"Detected mismatch between collectives on ranks|collective.{0,40}(?:mismatch|not match)"
     r"|verifyWorkers|op\.preamble\.length <= op\.nbytes"
 )
 

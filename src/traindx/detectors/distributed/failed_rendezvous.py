@@ -21,9 +21,9 @@ NAME = re.compile(
 )
 TIME = re.compile(
     r"client socket has timed out after (\d+)(?:s|ms)?(?:.{0,60}?connect to \(?([\w.\-]+), (\d+))?"
-    r"|connect\(\) timed out(?:\. Original timeout was (\d+))?|RendezvousTimeout|Rendezvous.{0,20}timed out"
-    r"|Timed out after \d+ seconds waiting for (?:worker|client)s|client socket has failed to connect"
-    r"|wait for clients|Connection refused"
+    r"|connect\(\) timed out(?:\. Original timeout was (\d+))?|Rendezvous.{0,20}timed out"
+    r"|RendezvousTimeout|Timed out after \d+ seconds waiting for (?:worker|client)s"
+    r"|client socket has failed to connect|wait for clients|Connection refused"
 )
 SETTINGS = re.compile(
     r"environment variable (\w+) expected|Error initializing torch\.distributed using (\w+)://"

@@ -56,8 +56,8 @@ def check(run: Run) -> Iterator[Finding]:
     name = f" {at[2]}" if at is not None and at[2] else ""
     which = f"parameter {at[1]}{name}" if at is not None else "a parameter"
     claim = (
-        f"DDP got the gradient of {which} twice in one step: reentrant checkpointing, a module that "
-        "is used twice, or two backward passes"
+        f"DDP got the gradient of {which} twice in one step: reentrant checkpointing, a module "
+        "that is used twice, or two backward passes"
     )
     yield explain(run, failure, claim, suggests={"api-misuse": Strength.STRONG})
 
@@ -75,8 +75,8 @@ def _which(failure: Failure) -> str:
 
 
 _ERROR = (
-    "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new "
-    "one. This error indicates that your module has parameters that were not used in producing "
+    "RuntimeError: Expected to have finished reduction in the prior iteration before starting a "
+    "new one. This error indicates that your module has parameters that were not used in producing "
     "loss.\nParameter indices which did not receive grad for rank 0: 6 7"
 )
 

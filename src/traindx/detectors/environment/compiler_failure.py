@@ -75,8 +75,8 @@ FIRES = {
         "out = model(x)",
     ),
     "no compiler": make_failed_run(
-        "torch._inductor.exc.InductorError: RuntimeError: Failed to find C compiler. Please specify "
-        "via CC environment variable."
+        "torch._inductor.exc.InductorError: RuntimeError: Failed to find C compiler. Please "
+        "specify via CC environment variable."
     ),
     "the backend": make_failed_run(
         "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised: AssertionError"

@@ -91,7 +91,7 @@ def _before(run: Run) -> str:
 
 FIRES = {
     "cuBLAS": make_failed_run(
-        "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`"
+        "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(h)`"
     ),
     "cuDNN": make_failed_run(
         "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_SUPPORTED. This error may"

@@ -11,7 +11,8 @@ from traindx.registry import detector
 from traindx.source.errors import explain, last_burst, make_failed_run, root_failure, standing
 
 SIGNAL = re.compile(
-    r"exitcode\s*:\s*-(\d+)|Signal (\d+) \((SIG\w+)\)|terminated by signal (SIG\w+)|got signal: (\d+)"
+    r"exitcode\s*:\s*-(\d+)|Signal (\d+) \((SIG\w+)\)|terminated by signal (SIG\w+)"
+    r"|got signal: (\d+)"
 )
 MEMORY = re.compile(r"[Oo]ut of memory|oom.?kill|OOM|Exceeded .{0,20}memory limit", re.IGNORECASE)
 TIME = re.compile(r"TIME LIMIT|time limit|preempt", re.IGNORECASE)
@@ -105,8 +106,8 @@ _TIME = Event("killed", "slurmstepd: error: JOB 12 CANCELLED DUE TO TIME LIMIT",
 FIRES = {
     "killed": make_failed_run("Killed: Killed"),
     "in the launcher's summary": make_failed_run(
-        "ChildFailedError: rank      : 1 (local_rank: 1)\nexitcode  : -9 (pid: 12)\ntraceback : Signal"
-        " 9 (SIGKILL) received by PID 12",
+        "ChildFailedError: rank      : 1 (local_rank: 1)\nexitcode  : -9 (pid: 12)\ntraceback : "
+        "Signal 9 (SIGKILL) received by PID 12",
         rank=1,
     ),
     "the scheduler": make_run(events=[_TIME]),

@@ -12,7 +12,7 @@ from traindx.source.errors import explain, make_failed_run, match_root
 
 DRIVER = re.compile(
     r"CUDA driver version is insufficient|NVIDIA driver on your system is too old \(found version "
-    r"(\d+)\)|forward compatibility was attempted on non supported HW|system has unsupported display"
+    r"(\d+)\)|forward compatibility was attempted on non supported HW|unsupported display driver"
 )
 KERNEL = re.compile(
     r"no kernel image is available for execution|CUDA capability (sm_\d+) is not compatible"

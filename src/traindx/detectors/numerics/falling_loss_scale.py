@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from traindx.evidence import Evidence, Finding, Strength, cite, cite_event
-from traindx.model import Event, Run, Series, make_run
+from traindx.model import Event, Failure, Run, Series, make_run
 from traindx.registry import detector
 
 USELESS = 1.0  # at a scale of one nothing is left to scale; healthy scales stay above a hundred
 HALVINGS = 6  # in the last part of the run, without a doubling between them
 MANY_SKIPS = 8  # at the start of a run a scaler skips a few steps to find its scale
+# how DeepSpeed, fairseq and their kin give up
+GAVE_UP = re.compile(r"(?i)minimum loss scale|loss scale (?:already )?(?:is )?at (?:its )?minimum")
 
 
-@detector(needs=("loss_scale|events",), suggests=("loss-scale-collapse",))
+@detector(needs=("loss_scale|events|failure",), suggests=("loss-scale-collapse",))
 def check(run: Run) -> Iterator[Finding]:
     """The loss scale halves again and again, and steps are skipped.
 
     ## What it detects
-    A gradient scale that ends at one or below after falling from a healthy level, or a log in which
-    overflow skips step after step until the end.
+    A gradient scale that ends at one or below after falling from a healthy level or step after
+    step, a log in which overflow skips step after step until the end, or a trainer that gives up
+    because its scale is at the minimum.
 
     ## Why it matters
     Each halving is a step that was thrown away because a gradient was not finite. Lowering the
@@ -34,11 +38,18 @@ def check(run: Run) -> Iterator[Finding]:
     The scale starts high on purpose and halves a few times at the beginning; that is left alone.
     """
     scale = run.get("loss_scale")
-    if scale is not None and len(scale.finite()) >= 5:
-        yield from _by_scale(scale.finite())
-        return
+    fallen = list(_by_scale(scale.finite())) if scale is not None and len(scale) >= 5 else []
     skips = [e for e in run.events if e.kind == "skipped-step"]
-    if len(skips) >= MANY_SKIPS and _last_until_the_end(run, skips):
+    gave_up = next((f for f in run.failures if GAVE_UP.search(f.message)), None)
+    if fallen:
+        yield from fallen
+    elif gave_up is not None:
+        yield _finding(
+            "The trainer gave up: its loss scale is at the minimum",
+            (_cite_failure(gave_up), *(cite_event(e) for e in skips[-1:])),
+            gave_up.step,
+        )
+    elif scale is None and len(skips) >= MANY_SKIPS and _last_until_the_end(run, skips):
         yield _finding(
             f"{len(skips)} steps in the log were skipped for overflow",
             (cite_event(skips[0]), cite_event(skips[-1])),
@@ -46,13 +57,21 @@ def check(run: Run) -> Iterator[Finding]:
         )
 
 
+def _cite_failure(failure: Failure) -> Evidence:
+    text = failure.message.split("\n", 1)[0][:200]
+    return Evidence(f"{failure.type}: {text}", failure.artifact, failure.locator)
+
+
 def _by_scale(scale: Series) -> Iterator[Finding]:
     values = scale.values
+    if not len(values):
+        return
     top, end = float(values.max()), float(values[-1])
     falls = np.flatnonzero(np.diff(values) < 0)
     rises = np.flatnonzero(np.diff(values) > 0)
     run_of_falls = falls[falls > (rises[-1] if len(rises) else -1)]
-    is_gone = end <= USELESS and top >= 100 * USELESS
+    # a log that begins late shows the last of the halvings only
+    is_gone = end <= USELESS and (top >= 100 * USELESS or len(run_of_falls) >= HALVINGS)
     # logs are sparse: one logged fall may stand for many halvings
     halvings = np.log2(top / end) if end > 0 else np.inf
     if not is_gone or halvings < HALVINGS or not len(run_of_falls):
@@ -82,7 +101,11 @@ def _finding(claim: str, evidence: tuple[Evidence, ...], onset: float | None) ->
     )
 
 
+_MESSAGE = "Minimum loss scale reached (0.0001)."
+
 FIRES = {
+    "begins late and halves to nothing": make_run({"loss_scale": 0.25 * 0.5 ** np.arange(10)}),
+    "gives up": make_run(failures=[Failure("FloatingPointError", _MESSAGE, "train.log", "line 9")]),
     "halves to nothing": make_run(
         {"loss_scale": np.concatenate([np.full(20, 65536.0), 65536.0 * 0.5 ** np.arange(40)])}
     )
@@ -91,6 +114,9 @@ FIRES = {
 SILENT = {
     "near miss: finds its level at the start": make_run(
         {"loss_scale": [65536.0, 32768, 16384, 8192, 8192, 8192, 16384, 16384]}
+    ),
+    "near miss: another error": make_run(
+        failures=[Failure("RuntimeError", "the loss scale is not a number", "train.log", "line 9")]
     ),
     "steady": make_run({"loss_scale": np.full(30, 1024.0)}),
     "not used: always one": make_run({"loss_scale": np.ones(30)}),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from traindx.evidence import Finding
+from traindx.failures import own_frames
 from traindx.model import Failure, Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
@@ -105,7 +106,8 @@ def _culprit(run: Run, failure: Failure, found: re.Match[str]) -> Culprit | None
         for culprit in never_moved(project, site_of(run, failure)):
             return culprit
     if not stray_input:
-        for culprit in model_left_behind(project):
+        code = "\n".join(f.code for f in own_frames(failure))
+        for culprit in model_left_behind(project, code):
             return culprit
     return None
 

@@ -18,7 +18,7 @@ MAX_LINE = 1 << 16  # of what a line may hold; a longer one is cut
 _TQDM_END = re.compile(rb"\[\d+:\d\d(?::\d\d)?<[^\]\r\n]*\](?=[^\r\n])")
 _LONG = 1000  # bytes; hardly a line that reports once is longer
 _REPORT_START = re.compile(
-    rb"(?<=[\d%)\]])(?=(?:[Ee]pisode|[Ee]poch|[Ss]tep|[Ii]ter(?:ation)?|Train Epoch)[ :\[#=]{1,3}\d)"
+    rb"(?<=[\d%)\]])(?=(?:[Ee]pisode|(?:Train )?[Ee]poch|[Ss]tep|[Ii]ter(?:ation)?)[ :\[#=]{1,3}\d)"
     rb"|(?<=\S) *(?=\x1b\[1m *\d+/\d+\x1b\[0m )|(?<=\S) +(?=\d+/\d+ \[[=>.]{8,}\])"
 )
 _PIECES = 1 << 20  # of a line that are told apart
@@ -28,6 +28,11 @@ _WIDE = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+
+
+def wide_encoding(head: bytes) -> str | None:
+    """Return the encoding of a file whose characters take several bytes each, from its mark."""
+    return next((name for bom, name in _WIDE if head.startswith(bom)), None)
 
 
 def separate(text: bytes) -> bytes:
@@ -70,6 +75,8 @@ class Blocks:
 
     path: Path
     size: int = BLOCK
+    start: int = 0  # of the part that is read, in bytes
+    end: int | None = None
     lines: int = 0
     cut: int = 0
     nulls: int = 0
@@ -86,15 +93,22 @@ class Blocks:
 
     def _chunks(self, file: BinaryIO) -> Iterator[bytes]:
         head = file.read(4)
-        encoding = next((name for bom, name in _WIDE if head.startswith(bom)), None)
-        file.seek(3 if head.startswith(codecs.BOM_UTF8) else 0)
+        encoding = wide_encoding(head)
+        file.seek(self.start or (3 if head.startswith(codecs.BOM_UTF8) else 0))
         if encoding is None:
-            while data := file.read(self.size):
-                yield data
+            while data := file.read(self._left(file.tell())):
+                yield data if data.endswith(b"\n") else data + self._rest_of_line(file)
             return
         decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
         while data := file.read(self.size):
             yield decoder.decode(data).lstrip("\ufeff").encode("utf-8", errors="replace")
+
+    def _rest_of_line(self, file: BinaryIO) -> bytes:
+        left = self._left(file.tell())
+        return file.readline(min(left, MAX_LINE)) if left else b""
+
+    def _left(self, position: int) -> int:
+        return self.size if self.end is None else min(self.size, max(0, self.end - position))
 
     def _whole_lines(self, data: bytes) -> Iterator[Block]:
         if self._is_skipping:
@@ -102,7 +116,8 @@ class Blocks:
             if newline < 0:
                 return
             data, self._is_skipping = data[newline:], False
-        data = self._rest + data
+        if self._rest:
+            data = self._rest + data
         end = data.rfind(b"\n") + 1
         if end == 0 and len(data) > MAX_LINE:
             end = data.rfind(b"\r") + 1  # a bar of many megabytes is one line

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from traindx.names import HIGHER_IS_BETTER, canonical, kind_of
 from traindx.readers.console.lines import classify
@@ -13,9 +13,11 @@ from traindx.readers.console.plan import DIGIT, NOTHING, Field, Plan
 from traindx.readers.console.tokens import Digits, Token, tokenize
 from traindx.readers.console.vocabulary import (
     FILLERS,
+    GLOBAL,
     IDENTIFIERS,
     PHASE_WORDS,
     counts,
+    counts_many,
     glued_counter,
     is_known,
     is_plain_error,
@@ -33,6 +35,7 @@ _WRAPPING = str.maketrans("", "", " \t\"'[]({)}\x02`*<\\$")
 _UNIT_WORDS = frozenset({"s", "ms", "sec", "secs", "seconds", "min", "mins", "gb", "mb", "h", "it"})
 _RATIO = re.compile(r"\s*/\s*$")
 _BRACKETED_RATIO = re.compile(r"\s*\[\s*0\s*/")
+_SUMMARY = re.compile(r"\s*\*\s+(?:Acc|Prec|acc|prec)")  # of ImageNet scripts after validation
 _NEXT_VALUE = re.compile(r"\s*[:=]\s*[-+]?(?:0|\.0|nan|inf)")
 _NEXT_BRACKET = re.compile(r"\s*\]\s*\[\s*0")
 
@@ -60,6 +63,7 @@ class _Walk:
     found: list[_Found] = field(default_factory=list)
     steps: list[tuple[int, Number, Number | None]] = field(default_factory=list)
     epoch: Number | None = None
+    lengths: list[Number] = field(default_factory=list)  # plural counters, or settings
 
     def run(self) -> None:
         """Give every number its meaning."""
@@ -178,6 +182,9 @@ class _Walk:
                 return False
             self._count(kind, value, total, step_rank(said))
             return True
+        if counts_many(said) and bound in _STRONG and is_whole:
+            self.lengths.append(value)
+            return True
         after = self.marks.text[over[0].end if over else token.end :]
         only_phase = len(said) == 1 and said[0].lower() in PHASE_WORDS
         if only_phase and is_whole and over is None and _BRACKETED_RATIO.match(after):
@@ -213,14 +220,10 @@ class _Walk:
         known = is_known(text)
         if not is_bound and not (known or self._is_delimited(token)):
             return
-        if is_plain_error(text) and (not is_bound or not token.unit) and token.value is not None:
-            if token.value.is_integer or not is_bound:
-                return
-        kind = kind_of(canonical(text))
-        is_share = kind in HIGHER_IS_BETTER and token.value is not None and token.value.is_integer
-        over = total if is_share and total is not None and total.is_integer else None
-        if token.value is None:
+        if token.value is None or (is_plain_error(text) and _is_code(token, is_bound)):
             return
+        is_share = kind_of(canonical(text)) in HIGHER_IS_BETTER and token.value.is_integer
+        over = total if is_share and total is not None and total.is_integer else None
         start, end = (self.said[0].start, self.said[-1].end) if self.said else (0, 0)
         runs = self.digits.within(start, end) if "0" in text else ()
         if len(runs) != text.count("0"):
@@ -258,6 +261,12 @@ class _Walk:
         return before[-1:] in {"|", ","} and (not after or after[0] in "|,")
 
 
+def _is_code(token: Token, is_bound: bool) -> bool:
+    """Tell the code of an error from its rate."""
+    is_whole = token.value is not None and token.value.is_integer
+    return not is_bound or (is_whole and not token.unit)
+
+
 def learn(masked: bytes) -> Plan:
     """Return what a kind of line means."""
     text = masked[:MAX_LENGTH].decode("utf-8", errors="replace")
@@ -268,37 +277,31 @@ def learn(masked: bytes) -> Plan:
     if (precision := find_average_precision(text)) is not None:
         return _average_precision(precision, digits)
     marks = strip_marks(text, digits)
-    walk = _Walk(marks, digits, tokenize(marks.text, digits))
+    walk = _Walk(marks, digits, tokenize(marks.text, digits), epoch=marks.epoch)
+    if _SUMMARY.match(text):
+        walk.phase = "val"
     walk.run()
     return _plan(walk, marked)
 
 
 def _plan(walk: _Walk, marked: Plan) -> Plan:
     marks = walk.marks
-    epoch = walk.epoch or marks.epoch
-    steps = sorted(walk.steps, key=lambda s: -s[0])
-    step, total = (steps[0][1], steps[0][2]) if steps else (None, None)
-    if marks.step is not None and (not steps or steps[0][0] < 4):
-        if marks.counts_epochs and epoch is None:
-            epoch = marks.step
-        else:
-            step, total = marks.step, marks.total
-    reports = (
-        step is not None or epoch is not None or any(f.is_known or f.is_cell for f in walk.found)
-    )
+    step, total, epoch = _counters(walk)
+    reports = step is not None or epoch is not None
+    reports = reports or any(f.is_known or f.is_cell for f in walk.found)
     fields = tuple(f.field for f in walk.found) if reports else ()
     cells = 0
     if not walk.found and walk.epoch is None:
         fields, cells, step, total = _row(walk, step, total)
-    is_label = False
     rank = marks.rank
+    is_label = marks.label is not None and step is None and epoch is None and bool(fields)
     if marks.label is not None:
-        is_label = step is None and epoch is None and bool(fields)
         step, rank = (marks.label, rank) if is_label else (step, marks.label)
     if not fields and step is None and epoch is None:
         return marked
     has_own = "e" * (epoch is not None) + "s" * (step is not None) + "l" * is_label
-    return Plan(
+    return replace(
+        marked,
         template=f"{has_own} {cells} {_template(walk)}",
         fields=fields,
         step=step,
@@ -311,11 +314,23 @@ def _plan(walk: _Walk, marked: Plan) -> Plan:
         sets_clock=not walk.phases or "train" in walk.phases,
         cells=cells,
         heading=_announced(marked, epoch) if not fields else None,
-        is_header=marked.is_header,
-        is_notable=marked.is_notable,
-        is_error=marked.is_error,
-        is_setting=marked.is_setting,
+        is_ruler=False,
     )
+
+
+def _counters(walk: _Walk) -> tuple[Number | None, Number | None, Number | None]:
+    """Return the step, its total and the epoch: the best counter of the line, or its bar's."""
+    marks = walk.marks
+    epoch = walk.epoch
+    steps = sorted(walk.steps, key=lambda s: -s[0])
+    step, total = (steps[0][1], steps[0][2]) if steps else (None, None)
+    if step is None and walk.lengths and walk.found:
+        step = walk.lengths[0]
+    if marks.step is None or (steps and steps[0][0] >= GLOBAL):
+        return step, total, epoch
+    if marks.counts_epochs and epoch is None:
+        return step, total, marks.step
+    return marks.step, marks.total, epoch
 
 
 def _announced(marked: Plan, epoch: Number | None) -> str | None:
@@ -341,7 +356,7 @@ def _row(
             skip = False
             continue
         gap = walk.marks.text[tokens[i - 1].end if i else 0 : token.start]
-        if gap.translate(_WRAPPING).strip("|│┃,:\u2503") or (i and not gap):
+        if gap.translate(_WRAPPING).strip("|│┃,:") or (i and not gap):
             return (), 0, step, total
         if token.kind == "word":
             if count or token.text.lower() != "all":

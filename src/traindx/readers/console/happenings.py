@@ -30,15 +30,17 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "oom",
         re.compile(
-            r"(?i)cuda out of memory|out of memory\. tried|outofmemoryerror|cuda error: out of memory"
-            r"|resource_?exhausted.{0,60}(?:oom|out of memory)|cublas_status_alloc_failed"
+            r"(?i)cuda out of memory|out of memory\. tried|outofmemoryerror"
+            r"|cuda error: out of memory|resource_?exhausted.{0,60}(?:oom|out of memory)"
+            r"|cublas_status_alloc_failed"
         ),
     ),
     (
         "killed",
         re.compile(
-            r"^\W*Killed\W*$|(?i:oom.?kill)|(?i:due to (?:time limit|preemption))|\bSIG(?:TERM|KILL)\b"
-            r"|(?i:out of memory: kill)|(?i:\bpreempted\b)|(?i:received (?:signal|sigterm))"
+            r"^\W*Killed\W*$|(?i:oom.?kill)|(?i:due to (?:time limit|preemption))"
+            r"|\bSIG(?:TERM|KILL)\b|(?i:out of memory: kill)|(?i:\bpreempted\b)"
+            r"|(?i:received (?:signal|sigterm))"
             r"|\bKilled\s+(?:python|\S*/?python)|(?i:died with.{0,20}signals?\.)|CANCELLED AT"
             r"|(?i:killed by signal)|(?i:job .{0,40}(?:cancelled|killed|preempted))"
             r"|(?i:^\W*terminated\W*$)"

@@ -33,6 +33,7 @@ _COCO = re.compile(
     r"Average (Precision|Recall)\s+\(A[PR]\) @\[ IoU=(0\.0(?::0\.0)?)\s*\| area=\s*(\w+) \|"
     r" maxDets=\s*(0) \] = (-?0\.0)"
 )
+_TURN = re.compile(r"第\s*(0)\s*(?:/\s*0)?\s*(?:轮|个?周期|回|エポック|个?\s*epoch)")
 _PAIR = re.compile(r"^\W{0,2}\[\s*(0)\s*,\s*(0)\s*\](?=\W{0,3}[A-Za-z])")
 
 
@@ -69,6 +70,9 @@ def strip_marks(text: str, digits: Digits) -> Marks:
     if "(" in marks.text:
         marks.text = blanked(_TENSOR, marks.text)
         marks.text = _REMARK.sub(_keep_phase, marks.text)
+    if "第" in marks.text and (turn := _TURN.search(marks.text)) is not None:
+        marks.epoch = Number((digits.index(turn.start(1)),))
+        marks.blank(*turn.span())
     if (pair := _PAIR.match(marks.text)) is not None:
         marks.epoch = Number((digits.index(pair.start(1)),))
         marks.step = Number((digits.index(pair.start(2)),))

@@ -14,7 +14,7 @@ from traindx.readers.console.blocks import Block
 from traindx.readers.console.happenings import DEFAULT_LIMIT, LIMITS, recognise
 from traindx.readers.console.lines import split_cells, split_words
 from traindx.readers.console.plan import Plan
-from traindx.readers.console.tracks import Clock
+from traindx.readers.console.tracks import Clock, continued
 
 BEFORE, AFTER, LONG_AFTER = 3, 60, 600  # lines around an error and around a traceback
 MAX_WINDOW = 3000  # lines
@@ -67,6 +67,7 @@ class Notes:
     _alike: dict[tuple[str, str], list[Happening]] = field(default_factory=dict)
     _last: deque[Window] = field(default_factory=deque)
     _until: int = 0
+    _dull: set[Plan] = field(default_factory=set)  # kinds of lines that turned out to say nothing
 
     def omit(self, count: int) -> None:
         """Count lines that nobody looked at, for there were too many of their kind at once."""
@@ -91,27 +92,28 @@ class Notes:
                 cells = split_cells(text)
                 cells = cells if len(cells) >= 3 else split_words(text)
                 _append(self.headers, (place, tuple(cells)))
-            if plan.is_notable:
-                self._notice(text, place)
+            if plan.is_notable and plan not in self._dull and not self._notice(text, place):
+                self._dull.add(plan)
             if plan.is_error:
                 errors.append((i, LONG_AFTER if "Traceback" in text else AFTER))
         for noted in self.happenings[known:]:
             noted.counters = clock.at(np.array([noted.place]))[0]
         self._cut(errors, lines, clock)
 
-    def _notice(self, line: str, place: float) -> None:
+    def _notice(self, line: str, place: float) -> bool:
         found = recognise(line)
         if found is None:
-            return
+            return False
         kind, text = found
         alike = self._alike.setdefault((kind, _NUMBER.sub("0", text)), [])
         limit = 1 if kind == "warning" else LIMITS.get(kind, DEFAULT_LIMIT)
         if len(alike) >= limit or len(self.happenings) >= 5000:
             if alike:
                 alike[-1].count += 1
-            return
+            return True
         alike.append(Happening(kind, text, place))
         self.happenings.append(alike[-1])
+        return True
 
     def _cut(self, errors: list[tuple[int, int]], lines: Block, clock: Clock) -> None:
         """Keep the lines around errors; a window that began in the last block goes on in this."""
@@ -143,6 +145,26 @@ class Notes:
             self._last.append(window)
             while len(self._last) > 1 and sum(w.size for w in self._last) > MAX_KEPT:
                 self._last.popleft()
+
+    def append(self, later: Notes, lines: int, now: Floats) -> None:
+        """Add what was noted in the part of the log that follows, so many lines after its start."""
+        self.headings += [(place + lines, heading) for place, heading in later.headings]
+        self.headers += [(place + lines, cells) for place, cells in later.headers]
+        self.rulers += [place + lines for place in later.rulers]
+        self.omitted += later.omitted
+        for noted in later.happenings:
+            alike = self._alike.setdefault((noted.kind, _NUMBER.sub("0", noted.text)), [])
+            if noted.kind == "warning" and alike:
+                alike[-1].count += noted.count
+                continue
+            noted.place += lines
+            noted.counters = continued(noted.counters, now)
+            alike.append(noted)
+            self.happenings.append(noted)
+        for window in later.windows:
+            window.first += lines
+            window.moments = [(p + lines, continued(c, now)) for p, c in window.moments]
+            self.windows.append(window)
 
     def close(self) -> None:
         """Put the last windows after the first ones."""

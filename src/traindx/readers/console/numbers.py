@@ -85,10 +85,11 @@ class Layout:
     def __init__(self, numbers: Sequence[Number], spans: Spans) -> None:
         self.numbers = numbers
         self.spans = spans
+        self._powers = {i: len(numbers) + k for k, i in enumerate(self._with_exponent())}
         columns: list[int] = []
         entries: list[tuple[int, int, float]] = []
         for i, number in enumerate(numbers):
-            for target, runs in ((2 * i, number.digits), (2 * i + 1, number.powers)):
+            for target, runs in ((i, number.digits), (self._powers.get(i, -1), number.powers)):
                 places = [c for run in runs for c in range(*spans[run])]
                 if len(places) > EXACT_DIGITS:
                     continue  # read as text
@@ -96,12 +97,15 @@ class Layout:
                     entries.append((len(columns), target, 10.0**power))
                     columns.append(column)
         self._columns = np.array(columns, dtype=np.int64)
-        self._weights = np.zeros((len(columns), 2 * len(numbers)))
+        self._weights = np.zeros((len(columns), len(numbers) + len(self._powers)))
         for row, target, weight in entries:
             self._weights[row, target] = weight
 
+    def _with_exponent(self) -> list[int]:
+        return [i for i, number in enumerate(self.numbers) if number.exponent is not None]
+
     def read(self, text: Bytes, starts: Ints) -> list[Floats]:
-        """Return the values of the numbers, each for every line that starts at one of the places."""
+        """Return the values of the numbers, each for all lines; they start at the given places."""
         whole = np.empty((len(starts), self._weights.shape[1]))
         if len(self._columns):
             first, last = int(self._columns.min()), int(self._columns.max()) + 1
@@ -120,13 +124,13 @@ class Layout:
         decimals = 0 if number.fraction is None else self._width(number.fraction)
         if sum(self._width(run) for run in number.digits) > EXACT_DIGITS:
             return self._parsed(number, text, starts)
-        value = whole[:, 2 * i]
+        value = whole[:, i]
         if number.exponent is None:
             value = value / _POWERS[decimals] if decimals else value
         else:
-            power = whole[:, 2 * i + 1]
+            power = whole[:, self._powers[i]]
             power = (-power if number.is_small else power) - decimals
-            if self._width(number.exponent) > 3 or not bool(np.all(np.abs(power) <= EXACT_POWER)):
+            if self._width(number.exponent) > 3 or float(np.abs(power).max()) > EXACT_POWER:
                 return self._parsed(number, text, starts)
             table = _POWERS[np.abs(power).astype(np.int64)]
             value = np.where(power < 0, value / table, value * table)
@@ -145,5 +149,5 @@ class Layout:
         if number.fraction is not None:  # a decimal comma
             texts[:, self.spans[number.fraction][0] - 1 - columns[0]] = ord(".")
         # numpy reads a text as `float` does
-        values = texts.view(f"S{texts.shape[1]}").ravel().astype(np.float64)
+        values: Floats = texts.view(f"S{texts.shape[1]}").ravel().astype(np.float64)
         return -values if number.is_negative else values

@@ -19,13 +19,14 @@ MAX_SETTINGS = 1000
 MAX_VALUE = 200
 
 _PREFIX = re.compile(
-    r"^(?:\x1b\[[0-9;]*m|\s|[\[(]?\d{4}[-/]\d\d[-/]\d\d[T ]?[\d:.,]*Z?[\])]?|[\[(]?\d\d?:\d\d:\d\d[.,\d]*[\])]?"
-    r"|[\[(]?(?:INFO|DEBUG|WARNING|I)[\])]?(?=[\s:|\]-])|INFO:[\w.]+:|\[[\w./:-]*\](?=\s)|[\w.]+\.py:\d+"
-    r"|[|>*•:-](?=\s))+"
+    r"^(?:\x1b\[[0-9;]*m|\s|[\[(]?\d{4}[-/]\d\d[-/]\d\d[T ]?[\d:.,]*Z?[\])]?"
+    r"|[\[(]?\d\d?:\d\d:\d\d[.,\d]*[\])]?|[\[(]?(?:INFO|DEBUG|WARNING|I)[\])]?(?=[\s:|\]-])"
+    r"|INFO:[\w.]+:|\[[\w./:-]*\](?=\s)|[\w.]+\.py:\d+|[|>*•:-](?=\s))+"
 )
 _KEY = r"[A-Za-z_][\w./-]*"
 _SINGLE = re.compile(
-    rf"""(?:--)?["']?({_KEY}(?: [a-z]\w*| [A-Z]\w*){{0,3}})["']?\s*(?:=|:|\.{{3,}}|\s\|\s)\s*(\S.*?),?\s*\|?$"""
+    rf"""(?:--)?["']?({_KEY}(?: [A-Za-z]\w*){{0,3}})["']?\s*"""
+    r"(?:=|:|\.{3,}|\s\|\s)\s*(\S.*?),?\s*\|?$"
 )
 _SEVERAL = re.compile(rf"(?<![\w.'\"])({_KEY})\s?[=]\s?([^\s,;|()\[\]{{}}]+)")
 _LISTED = re.compile(rf"({_KEY}):\s?(\S+)")
@@ -92,7 +93,9 @@ def _is_setting(key: str, value: str) -> bool:
         return False
     name = canonical(key.replace(" ", "_"))
     # a rate may be set; a loss, an accuracy or a time is measured
-    is_result = is_measured(name) and kind_of(name) != "lr" or name.startswith(("time/", "memory/"))
+    is_result = (is_measured(name) and kind_of(name) != "lr") or name.startswith(
+        ("time/", "memory/")
+    )
     return not (
         is_result and re.fullmatch(r"[-+]?[\d.]+(?:[eE][-+]?\d+)?%?|nan|inf", value.strip())
     )

@@ -13,6 +13,7 @@ from traindx.readers.console.blocks import MAX_LINE, Blocks, separate
 from traindx.readers.console.grammar import learn
 from traindx.readers.console.notes import Notes
 from traindx.readers.console.numbers import MASK, collapse
+from traindx.readers.console.parts import scan_log
 from traindx.readers.console.plan import DIGIT, Plan
 from traindx.readers.console.printed import settings_of
 from traindx.readers.console.scan import MAX_KINDS, Scan
@@ -27,6 +28,7 @@ from traindx.readers.console.timeline import (
 from traindx.readers.console.tracks import MAX_SHEETS
 from traindx.readers.console.vocabulary import measures
 from traindx.readers.outputs.attached import with_outputs
+from traindx.readers.outputs.log import _SIGNS
 from traindx.readers.text import damage, decode, is_text
 from traindx.registry import reader
 
@@ -62,8 +64,8 @@ def _reports(plan: Plan) -> bool:
 def read(path: Path) -> Run:
     """Read everything that a run printed: metrics, settings, events, errors."""
     _refuse_unreadable(path)
-    scan = Scan(Blocks(path))
-    scan.run()
+    scan = Scan(Blocks(path), signs=[pattern for _, _, pattern in _SIGNS])
+    scan_log(scan)
     label = str(path)
     tables = tellings_of_tables(scan.ledger, scan.notes)
     told = tellings_of(scan.ledger, scan.notes) + tables
@@ -78,7 +80,8 @@ def read(path: Path) -> Run:
         config=Config(settings_of(path, training_began(told))),
         artifacts=(artifact,),
     )
-    return with_outputs(run, path)
+    # the outputs of a model need a pass of their own, which most logs have no use for
+    return with_outputs(run, path) if scan.has_signs else run
 
 
 def _refuse_unreadable(path: Path) -> None:
@@ -126,8 +129,12 @@ def _events(notes: Notes, counting: Counting, artifact: str) -> list[Event]:
 
 def _failures(notes: Notes, counting: Counting, artifact: str) -> tuple[Failure, ...]:
     found: list[Failure] = []
+    known: set[tuple[str, str]] = set()
     for window in notes.windows:
         for failure in parse_failures("\n".join(window.lines), artifact, window.first):
+            if (failure.locator, failure.type) in known:
+                continue  # two windows that overlap where two parts of a log meet
+            known.add((failure.locator, failure.type))
             line = failure.locator.removeprefix("line ")
             counters = window.counters(int(line) if line.isdigit() else window.first)
             step = None if counters is None else counting.moment(counters)[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -45,6 +47,8 @@ class Scan:
 
     blocks: Blocks
     many: int = MANY
+    signs: Sequence[re.Pattern[bytes]] = ()  # of lines that another pass has to look at
+    has_signs: bool = False
     ledger: Ledger = field(default_factory=Ledger)
     notes: Notes = field(default_factory=Notes)
     unlearnt: int = 0
@@ -58,6 +62,25 @@ class Scan:
         for block in self.blocks:
             self._read(block)
         self.notes.close()
+
+    def append(self, later: Scan) -> None:
+        """Add what a scan of the part of the log that follows has found."""
+        lines = self.blocks.lines
+        now = self.ledger.clock.at(np.array([np.inf]))[0]
+        self.notes.append(later.notes, lines, now)
+        self.ledger.append(later.ledger, lines)
+        self.blocks.lines += later.blocks.lines
+        self.blocks.cut += later.blocks.cut
+        self.blocks.nulls += later.blocks.nulls
+        self.unlearnt += later.unlearnt
+        self.has_signs = self.has_signs or later.has_signs
+
+    def forget(self) -> None:
+        """Let go of what only reading on would need."""
+        self._kinds.clear()
+        self._numbered.clear()
+        self._shapes.clear()
+        self.ledger.forget()
 
     def _read(self, block: Block) -> None:
         keys = block.text.translate(MASK).split(b"\n")
@@ -97,8 +120,10 @@ class Scan:
         if plan is None:
             if len(self._kinds) >= MAX_KINDS:
                 self.unlearnt += 1
+                self.has_signs = True  # perhaps; nobody looked
                 return Shape(NOTHING, ())
             plan = self._kinds[kind] = learn(kind)
+            self.has_signs = self.has_signs or any(sign.search(kind) for sign in self.signs)
         spans = [m.span() for m in RUN.finditer(key)] if plan.is_counted else ()
         return Shape(plan, spans)
 

@@ -1,4 +1,4 @@
-"""Series out of tracks: global steps, phases from headings, one series per metric and kind of line."""
+"""Series out of tracks: global steps, phases from headings, one series per metric."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traindx.model import Floats, Ints, Origin, Series
 from traindx.names import canonical, is_measured
@@ -260,7 +261,8 @@ def _without_refreshes(rows: Floats) -> Floats:
     if len(rows) < 2:
         return rows
     told = np.nan_to_num(rows[:, [VALUE, STEP, EPOCH]], nan=-1.5, posinf=1e301, neginf=-1e301)
-    return rows[np.append(True, np.any(np.diff(told, axis=0) != 0, axis=1))]
+    moved: NDArray[np.bool_] = np.any(np.diff(told, axis=0) != 0, axis=1)
+    return np.asarray(rows[np.append(True, moved)])
 
 
 def _series(name: str, axis: str, rows: Floats, origin: Origin, counting: Counting) -> Series:

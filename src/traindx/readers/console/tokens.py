@@ -1,7 +1,7 @@
 """The words and numbers of a line whose digits are masked, and the noise between them.
 
-In a masked line every run of digits is one `0` (`,000` in groups of thousands), so that all patterns
-see the shape of a number and never its value.
+In a masked line every run of digits is one `0` (`,000` in groups of thousands), so that all
+patterns see the shape of a number and never its value.
 """
 
 from __future__ import annotations

@@ -52,22 +52,31 @@ class Sheet:
     chunks: list[Floats] = field(default_factory=list)
     count: int = 0
     seen: int = 0
-    stretch: float = 0.0  # lines of which only the extremes are kept; 0 keeps everything
+    stretch: int = 0  # rows of which only the extremes are kept; 0 keeps everything
 
     def add(self, rows: Floats, limit: int) -> None:
-        """Append rows, thinned like those before; when there are too many, thin all of them more."""
+        """Append rows, thinned like those before; if there are too many, thin all of them more."""
         self.seen += len(rows)
         if self.stretch:
             rows = thin(rows, self.stretch)
         self.chunks.append(rows)
         self.count += len(rows)
-        if self.count > limit:
-            rows = self.rows()
-            kept = 2 + 2 * (rows.shape[1] - VALUES)  # of every stretch, at most
-            span = float(rows[-1, PLACE] - rows[0, PLACE]) + 1.0
-            self.stretch = max(2.0 * self.stretch, 2.0 * kept * span / limit)
-            self.chunks = [thin(rows, self.stretch)]
+        self._trim(limit)
+
+    def _trim(self, limit: int) -> None:
+        kept = 2 + 2 * len(self.told)  # of every stretch, at most
+        while self.count > max(limit, 4 * kept):
+            self.chunks = [thin(self.rows(), 2 * kept)]
             self.count = len(self.chunks[0])
+            self.stretch = 2 * (self.stretch or kept)
+
+    def join(self, rows: Floats, later: Sheet, limit: int) -> None:
+        """Append the rows of the same sheet of a later part of the log, which may be thinned."""
+        self.chunks.append(rows)
+        self.count += len(rows)
+        self.seen += later.seen
+        self.stretch = max(self.stretch, later.stretch)
+        self._trim(limit)
 
     def rows(self) -> Floats:
         """Return all rows in the order of their lines."""
@@ -85,32 +94,26 @@ class Sheet:
             yield Track(told, self.plan, own, self.seen)
 
 
-def thin(rows: Floats, stretch: float) -> Floats:
-    """Keep the first, last, lowest and highest of so many lines, and the onset of what is not finite.
-
-    Rows are in the order of their lines, and thinning in pieces or at once gives nearly the same.
-    """
-    bucket = np.floor(rows[:, PLACE] / stretch)
-    starts = np.append(0, np.flatnonzero(np.diff(bucket)) + 1)
-    sizes = np.diff(np.append(starts, len(rows)))
+def thin(rows: Floats, stretch: int) -> Floats:
+    """Keep of so many rows the first, last, lowest and highest, and where NaN and Inf begin."""
+    whole = len(rows) - len(rows) % stretch
     keep = np.zeros(len(rows), dtype=bool)
-    keep[starts] = keep[starts + sizes - 1] = True
+    keep[::stretch] = keep[stretch - 1 :: stretch] = keep[-1:] = True
     for column in range(VALUES, rows.shape[1]):
         values = np.ascontiguousarray(rows[:, column])
         strange = ~np.isfinite(values)
-        for extreme, never in ((np.minimum, np.inf), (np.maximum, -np.inf)):
-            ordinary = np.where(strange, never, values) if strange.any() else values
-            found = np.repeat(extreme.reduceat(ordinary, starts), sizes) == ordinary
-            keep[_firsts(np.flatnonzero(found), bucket)] = True
-        # where a value turns into NaN or Inf, and where it turns back
-        keep[1:] |= strange[1:] != strange[:-1]
-        keep[:-1] |= strange[1:] != strange[:-1]
+        is_strange = bool(strange.any())
+        for least, never in ((np.argmin, np.inf), (np.argmax, -np.inf)):
+            ordinary = np.where(strange, never, values) if is_strange else values
+            at = least(ordinary[:whole].reshape(-1, stretch), axis=1)
+            keep[at + np.arange(0, whole, stretch)] = True
+            if whole < len(rows):
+                keep[whole + int(least(ordinary[whole:]))] = True
+        if is_strange:
+            turns = strange[1:] != strange[:-1]
+            keep[1:] |= turns
+            keep[:-1] |= turns
     return rows[keep]
-
-
-def _firsts(at: Ints, bucket: Floats) -> Ints:
-    """Return the first of several places in one stretch."""
-    return at[np.append(True, np.diff(bucket[at]) != 0)] if len(at) else at
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,12 @@ class Clock:
         """Go on to the next block, given what its lines say."""
         self._before = self.at(np.array([np.inf]))[0]
         self._readings = readings
+
+    def after(self, before: Floats) -> Clock:
+        """Return the clock of a part of a log, given what holds where the part begins."""
+        clock = Clock()
+        clock._before = continued(self.at(np.array([np.inf]))[0], before)
+        return clock
 
     def at(self, places: Floats) -> Floats:
         """Return step, total, the epoch of that step, and the epoch, at some lines."""
@@ -231,6 +240,24 @@ class Ledger:
         """How many points a series may have."""
         return max(MIN_POINTS, min(MAX_POINTS, MAX_CELLS // max(1, self._cells)))
 
+    def forget(self) -> None:
+        """Let go of what only reading on would need."""
+        self._known.clear()
+
+    def append(self, later: Ledger, lines: int) -> None:
+        """Add what was read of the part of the log that follows, so many lines after its start."""
+        now = self.clock.at(np.array([np.inf]))[0]
+        for told, sheet in later.sheets.items():
+            rows = sheet.rows()
+            rows[:, PLACE] += lines
+            _continue(rows, now)
+            own = self.sheets.setdefault(told, Sheet(told, sheet.plan))
+            own.join(rows, sheet, self.limit)
+        self._cells = sum(VALUES + len(told) for told in self.sheets)
+        self.announced += [rows + np.array([lines, 0.0]) for rows in later.announced]
+        self.refused += later.refused
+        self.clock = later.clock.after(now)
+
     def _sheet(self, plan: Plan, identity: tuple[bytes, ...]) -> Sheet | None:
         key = (plan, identity)
         if key not in self._known:
@@ -242,6 +269,22 @@ class Ledger:
             self.refused += sheet is None
             self._known[key] = sheet
         return self._known[key]
+
+
+def _continue(rows: Floats, now: Floats) -> None:
+    """Fill in the counters that were printed before the part that these rows are from."""
+    lacks_step = np.isnan(rows[:, STEP])
+    rows[lacks_step, STEP], rows[lacks_step, TOTAL] = now[0], now[1]
+    rows[lacks_step, STEP_EPOCH] = now[2]
+    rows[np.isnan(rows[:, EPOCH]), EPOCH] = now[3]
+    rows[np.isnan(rows[:, STEP_EPOCH]) & ~lacks_step, STEP_EPOCH] = now[3]
+
+
+def continued(counters: Floats, now: Floats) -> Floats:
+    """Fill in counters of a line (step, total, the step's epoch, the epoch) in the same way."""
+    row = np.array([[0.0, counters[0], counters[1], counters[3], counters[2]]])
+    _continue(row, now)
+    return row[0, [STEP, TOTAL, STEP_EPOCH, EPOCH]]
 
 
 def _in_order(chunks: list[Floats]) -> Floats:

@@ -11,7 +11,8 @@ PHASE_WORDS = {
     **PHASES,
     "evaluating": "val", "evaluate": "val", "validating": "val", "validate": "val",
     "train_epoch": "train", "val_epoch": "val", "test_epoch": "test",
-    "训练": "train", "训练集": "train", "验证": "val", "验证集": "val", "测试": "test", "测试集": "test",
+    "训练": "train", "训练集": "train", "验证": "val", "验证集": "val",
+    "测试": "test", "测试集": "test",
 }  # fmt: skip
 del PHASE_WORDS["tr"], PHASE_WORDS["vl"], PHASE_WORDS["dev"], PHASE_WORDS["holdout"]
 
@@ -29,8 +30,9 @@ FILLERS = frozenset(
 # what may stand between a metric and its value: "loss on the validation set: 0.4"
 _BESIDE = frozenset(
     {"set", "data", "dataset", "images", "samples", "epoch", "batch", "split", "examples", "step",
-     "steps", "iteration", "iterations", "network", "model", "average", "fold", "the", "of", "epochs",
-     "batches", "end", "all", "whole", "is", "was", "this", "last", "far", "so", "mean", "iter",
+     "steps", "iteration", "iterations", "network", "model", "average", "fold", "the", "of",
+     "epochs", "batches", "end", "all", "whole", "is", "was", "this", "last", "far", "so", "mean",
+     "iter",
      *PHASE_WORDS}
 )  # fmt: skip
 _NOT_A_COUNTER = frozenset(
@@ -60,8 +62,9 @@ _NOT_A_COUNTER = frozenset(
 )
 # numbers under these names say where and on what a run takes place, not how it goes
 IDENTIFIERS = frozenset(
-    {"line", "rank", "gpu", "gpus", "device", "devices", "cuda", "cpu", "pid", "ppid", "port", "seed",
-     "version", "v_num", "node", "nodes", "worker", "workers", "id", "local_rank", "world_size",
+    {"line", "rank", "gpu", "gpus", "device", "devices", "cuda", "cpu", "pid", "ppid", "port",
+     "seed", "version", "v_num", "node", "nodes", "worker", "workers", "id", "local_rank",
+     "world_size",
      "num_workers", "file", "exit", "code", "exitcode", "signal", "errno", "job", "jobid", "task",
      "date", "year", "attempt", "retry", "col", "column", "char", "position", "thread", "threads",
      "cores", "eta", "shape", "size", "host", "ip", "at", "cudnn", "torch", "python", "pytorch",
@@ -69,23 +72,24 @@ IDENTIFIERS = frozenset(
      "timestamp", "ts", "remaining", "index", "idx", "offset", "uuid", "hash", "driver", "hour",
      "fold", "page", "section", "figure", "table", "ticket", "issue", "pr"}
 )  # fmt: skip
+GLOBAL = 4  # the rank of a counter that surely counts on through the run
 STEP_RANKS = (
-    ({"global", "total", "num", "updates"}, 4),
+    ({"global", "total", "num", "updates"}, GLOBAL),
     ({"episode", "episodes", "round", "rounds"}, 3),
     ({"batch", "minibatch", "batches"}, 1),
 )
 TRANSLATED = (
     ("训练损失", "train loss"), ("验证损失", "val loss"), ("测试损失", "test loss"),
-    ("训练准确率", "train accuracy"), ("验证准确率", "val accuracy"), ("测试准确率", "test accuracy"),
-    ("损失值", "loss"), ("损失", "loss"), ("損失", "loss"), ("准确率", "accuracy"), ("精度", "accuracy"),
-    ("正解率", "accuracy"), ("学习率", "lr"), ("学習率", "lr"), ("轮次", "epoch"), ("轮数", "epoch"),
-    ("エポック", "epoch"), ("步数", "step"), ("迭代", "iteration"), ("손실", "loss"), ("정확도", "accuracy"),
-    ("에폭", "epoch"), ("에포크", "epoch"), ("потери", "loss"), ("потеря", "loss"), ("ошибка", "loss"),
-    ("точность", "accuracy"), ("эпоха", "epoch"), ("шаг", "step"), ("pérdida", "loss"),
-    ("perte", "loss"), ("verlust", "loss"), ("genauigkeit", "accuracy"), ("exactitud", "accuracy"),
-    ("época", "epoch"), ("época:", "epoch"), ("époque", "epoch"), ("epoche", "epoch"), ("perda", "loss"),
-    ("acurácia", "accuracy"), ("précision", "accuracy"), ("训练", "train"), ("验证", "val"),
-    ("测试", "test"),
+    ("训练准确率", "train accuracy"), ("验证准确率", "val accuracy"),
+    ("测试准确率", "test accuracy"), ("损失值", "loss"), ("损失", "loss"), ("損失", "loss"),
+    ("准确率", "accuracy"), ("精度", "accuracy"), ("正解率", "accuracy"), ("学习率", "lr"),
+    ("学習率", "lr"), ("轮次", "epoch"), ("轮数", "epoch"), ("エポック", "epoch"),
+    ("步数", "step"), ("迭代", "iteration"), ("손실", "loss"), ("정확도", "accuracy"),
+    ("에폭", "epoch"), ("에포크", "epoch"), ("потери", "loss"), ("потеря", "loss"),
+    ("ошибка", "loss"), ("точность", "accuracy"), ("эпоха", "epoch"), ("шаг", "step"),
+    ("pérdida", "loss"), ("perte", "loss"), ("exactitud", "accuracy"), ("época", "epoch"),
+    ("époque", "epoch"), ("acurácia", "accuracy"), ("précision", "accuracy"),
+    ("训练", "train"), ("验证", "val"), ("测试", "test"),
 )  # fmt: skip
 _GLUED = re.compile(r"(?i)(epoch|ep|step|iter|iteration|batch)[-_#]?(0(?:/0)?)$")
 
@@ -134,6 +138,11 @@ def counts(said: list[str], *, has_total: bool) -> str | None:
             return None
         return None if is_plural and not is_sum else "step"
     return None
+
+
+def counts_many(said: list[str]) -> bool:
+    """Tell whether the last word is a plural such as ``iters``, which may count or set a length."""
+    return len(said) == 1 and said[0].lower() in {"iters", "iterations", "steps", "updates"}
 
 
 def step_rank(said: list[str]) -> int:

@@ -31,7 +31,7 @@ _SAID = re.compile(
 )
 _QUOTED = re.compile(r"""^(["'`])(.*?)(?<!\\)\1[\s,.;)}\]]*(?:[|(].*)?$""")
 _NO_TEXT = re.compile(
-    r"[-+\d.,:%\s]*$|tensor\(|torch\.|array\(|\[[-+\d\s.,e]*\]?$|<|\(?\d+,|None$|True$|False$"
+    r"[-+.,:%]*\d[-+\d.,:%]*$|tensor\(|torch\.|array\(|\[[-+\d\s.,e]*\]?$|<|\(?\d+,|None$|True$|False$"
     r"|\{|[-+\d.]+ ?[a-z%/]{1,10}\b"
 )
 _PAIR = re.compile(
@@ -77,9 +77,7 @@ class Outputs:
     reports: list[tuple[int, str, Report]] = field(default_factory=list)
     pairs: Pairs = field(default_factory=Pairs)
     _first: list[tuple[int, Sample]] = field(default_factory=list)
-    _last: deque[tuple[int, Sample]] = field(
-        default_factory=lambda: deque(maxlen=MAX_SAMPLES // 2)
-    )
+    _last: deque[tuple[int, Sample]] = field(default_factory=lambda: deque(maxlen=MAX_SAMPLES // 2))
     looked: int = 0
 
     @property
@@ -87,7 +85,7 @@ class Outputs:
         """Return the first texts and the last ones, with their lines."""
         return [*self._first, *self._last]
 
-    def look(self, kind: str, lines: Sequence[str], number: int, before: str) -> None:
+    def look(self, kind: str, lines: Sequence[str], number: int, before: Sequence[str]) -> None:
         """Look at a line that has a telling word in it, and at what follows."""
         if kind == "sample":
             self._sample(lines, number)
@@ -103,7 +101,7 @@ class Outputs:
         elif kind == "report" and len(self.reports) < MAX_FOUND:
             report = read_report(lines[1:])
             if report is not None:
-                self.reports.append((number, _phase(before) or "val", report))
+                self.reports.append((number, _heading(before) or "val", report))
 
     def _sample(self, lines: Sequence[str], number: int) -> None:
         said = _SAID.search(lines[0][: 2 * MAX_TEXT])
@@ -129,7 +127,7 @@ class Outputs:
             return
         counts = read_counts(line[:5000])
         if counts is not None:
-            phase = _phase(line.split("{")[0].split("[")[0])
+            phase = _phase(line.split("{", maxsplit=1)[0].split("[", maxsplit=1)[0])
             key = f"{phase}.class_counts" if phase else "class_counts"
             self.counts.append(Setting(key, counts, self.artifact, f"line {number}"))
 
@@ -138,10 +136,15 @@ def _phase(text: str) -> str:
     return next((PHASES[w] for w in words(text[:200]) if w in PHASES), "")
 
 
+def _heading(above: Sequence[str]) -> str:
+    """Return the phase that a line above announces; one with numbers in it tells of metrics."""
+    return _phase(" ".join(line for line in above if not re.search(r"\d\.\d", line)))
+
+
 def read_outputs(path: Path) -> Outputs:
     """Return everything in a log that the model put out."""
     found = Outputs(str(path))
-    for text, number, ready in _stretches(path):
+    for text, first, ready in _stretches(path):
         hits = sorted(
             (hit.start(), kind)
             for kind, signs, pattern in _SIGNS
@@ -149,7 +152,7 @@ def read_outputs(path: Path) -> Outputs:
             for hit in pattern.finditer(text, 0, ready)
         )
         start = end = 0
-        seen: set[str] = set()
+        number, seen = first, set[str]()
         for position, kind in hits:
             if position >= end:
                 begin = text.rfind(b"\n", start, position) + 1 or start
@@ -169,7 +172,7 @@ def _look(found: Outputs, kind: str, text: bytes, start: int, number: int) -> No
     follow = text[start : start + (AHEAD if kind in _LONG else 2 * MAX_TEXT)]
     lines = decode(follow).replace("\r", "").split("\n", MAX_LINES)[:MAX_LINES]
     above = decode(text[max(0, start - 300) : start]).split("\n")[-4:]
-    found.look(kind, lines, number, " ".join(above))
+    found.look(kind, lines, number, above)
 
 
 def _stretches(path: Path) -> Iterator[tuple[bytes, int, int]]:

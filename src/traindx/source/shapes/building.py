@@ -171,15 +171,24 @@ def call_super(
     return UNKNOWN
 
 
+def add_child(m: Machine, ref: Ref, value: Value) -> None:
+    """Append a layer to a chain; in a subclass of Sequential an attribute is part of the chain."""
+    children = m.memory.read(ref).fields.get("__children__")
+    if not isinstance(children, Ref) or children == value:
+        return
+    if isinstance(value, (Layer, Ref)):
+        m.memory.set(children, len(m.memory.read(children).fields), value)
+    elif value is UNKNOWN:
+        m.memory.forget(children)
+
+
 def object_method(m: Machine, ref: Ref, name: str, args: Sequence[Value]) -> Value:
     """Call a method that every nn.Module has."""
     if name in ("register_buffer", "register_parameter", "add_module", "register_module"):
         if len(args) > 1 and isinstance(args[0], str):
             m.memory.set(ref, args[0], args[1])
-            children = m.memory.read(ref).fields.get("__children__")
-            if isinstance(children, Ref) and "module" in name:
-                count = len(m.memory.read(children).fields)
-                m.memory.set(children, count, args[1])
+            if "module" in name:
+                add_child(m, ref, args[1])
         return None
     if name in calls.SAME_LAYER:
         return ref

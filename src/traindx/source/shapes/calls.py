@@ -225,7 +225,10 @@ def _convolution(
 ) -> Value:
     """F.conv2d(x, weight, bias, stride …): the weight tells channels and kernel."""
     weight = args[1] if len(args) > 1 else kwargs.get("weight")
-    if "transpose" in name or not isinstance(weight, Tensor) or weight.shape.is_open:
+    is_known = isinstance(weight, Tensor) and len(weight.shape.sizes) >= 3
+    if "transpose" in name or not isinstance(weight, Tensor) or not is_known:
+        return Tensor()
+    if weight.shape.is_open or not name[-2:-1].isdigit():
         return Tensor()
     keys = ("stride", "padding", "dilation", "groups")
     defaults: tuple[Value, ...] = (1, 0, 1, 1)

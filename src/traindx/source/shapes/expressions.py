@@ -182,14 +182,22 @@ def _compare(m: Machine, node: ast.Compare, frame: Frame) -> Value:
     outcome: Value = True
     for op, part in zip(node.ops, node.comparators, strict=True):
         right = m.evaluate(part, frame)
-        if isinstance(left, Tensor) and not isinstance(op, (ast.Is, ast.IsNot)):
-            return Tensor(left.shape)
+        is_elementwise = not isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn))
+        if is_elementwise and (isinstance(left, Tensor) or isinstance(right, Tensor)):
+            return _elementwise(m, node, (left, right), frame)
         members = iteration.items_of(m, right) if isinstance(right, Ref) else None
         one = truth.compared(op, left, right if members is None else tuple(members))
         if one is not True:
             outcome = one if outcome is True else outcome
         left = right
     return outcome
+
+
+def _elementwise(m: Machine, node: ast.Compare, pair: tuple[Value, Value], frame: Frame) -> Value:
+    try:
+        return products.broadcast(*pair, m.symbols)
+    except Mismatch as mismatch:
+        raise m.conflict(mismatch, node, frame, "comparison") from None
 
 
 def _choice(m: Machine, node: ast.IfExp, frame: Frame) -> Value:

@@ -72,9 +72,11 @@ class Arguments:
         return value if isinstance(value, Tensor) else Tensor()
 
     def rest(self, position: int, name: str) -> tuple[Value, ...]:
-        """Return `f(x, 1, 2)`, `f(x, (1, 2))` and `f(x, size=(1, 2))` alike."""
+        """Return `f(x, 1, 2)`, `f(x, (1, 2))` and `f(x, size=(1, 2))` alike; () if not known."""
         if position < len(self.args):
-            first = self.args[position]
+            first, count = self.args[position], len(self.args) - position
+            if first is UNKNOWN and count == 1:
+                return ()  # a number, or a tuple of any length
             return first if isinstance(first, tuple) else tuple(self.args[position:])
         value = self.kwargs.get(name)
         return value if isinstance(value, tuple) else () if value is None else (value,)
@@ -114,7 +116,8 @@ def _broadcast_all(given: Arguments, symbols: Symbols) -> Value:
 
 def _created(given: Arguments, start: int) -> Value:
     sizes = given.rest(start, "size")
-    if not all(is_dim(s) for s in sizes):
+    is_empty = not sizes and len(given.args) > start
+    if is_empty or not all(is_dim(s) for s in sizes):
         return Tensor()
     return Tensor(Shape(tuple(s for s in sizes if is_dim(s))))
 
@@ -310,6 +313,18 @@ def _through(function: Callable[..., Any], *names: tuple[str, Value]) -> Operati
     return operation
 
 
+def _arranged(
+    function: Callable[[Tensor, tuple[Value, ...], Symbols], Value], name: str
+) -> Operation:
+    """Make an operation of a function that takes a tensor and any number of sizes."""
+
+    def operation(given: Arguments, symbols: Symbols) -> Value:
+        wanted = given.rest(1, name)
+        return function(given.tensor(), wanted, symbols) if wanted else Tensor()
+
+    return operation
+
+
 OPERATIONS: dict[str, Operation] = {
     "max": _extreme,
     "min": _extreme,
@@ -347,16 +362,16 @@ OPERATIONS: dict[str, Operation] = {
         g.tensor(), g.get(1, "start_dim", 0), g.get(2, "end_dim", -1), s
     ),
     "unflatten": _through(reshaping.unflattened, ("dim", None), ("sizes", None)),
-    "permute": lambda g, s: reshaping.permuted(g.tensor(), g.rest(1, "dims")),
+    "permute": _arranged(lambda t, r, s: reshaping.permuted(t, r), "dims"),
     "transpose": _through(reshaping.transposed, ("dim0", None), ("dim1", None)),
     "swapaxes": _through(reshaping.transposed, ("axis0", None), ("axis1", None)),
     "swapdims": _through(reshaping.transposed, ("dim0", None), ("dim1", None)),
     "t": lambda g, s: reshaping.transposed(g.tensor(), -1, -2),
     "squeeze": _through(reshaping.squeezed, ("dim", None)),
     "unsqueeze": _through(reshaping.unsqueezed, ("dim", None)),
-    "expand": lambda g, s: reshaping.expanded(g.tensor(), g.rest(1, "size"), s),
-    "repeat": lambda g, s: reshaping.repeated(g.tensor(), g.rest(1, "repeats"), s),
-    "tile": lambda g, s: reshaping.repeated(g.tensor(), g.rest(1, "dims"), s),
+    "expand": _arranged(reshaping.expanded, "size"),
+    "repeat": _arranged(reshaping.repeated, "repeats"),
+    "tile": _arranged(reshaping.repeated, "dims"),
     "pad": lambda g, s: windows.padded(g.tensor(), g.get(1, "pad"), s),
     "one_hot": _one_hot,
     "embedding": _embedding,

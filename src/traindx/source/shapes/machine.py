@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from traindx.source.project import Project
 from traindx.source.shapes import calls, expressions, reshaping, statements
@@ -63,7 +64,7 @@ class Conflict:
         return None if self.layer is None else self.layer.node.lineno
 
 
-class Found(Exception):  # noqa: N818 (control flow, not an error)
+class Found(Exception):
     """A conflict was found."""
 
     def __init__(self, conflict: Conflict) -> None:
@@ -159,6 +160,7 @@ class Machine:
         return self.sizes.setdefault((tensor, index), self.symbols.new())
 
 
+@lru_cache(maxsize=8)
 def _replaced_attributes(project: Project) -> frozenset[str]:
     """The attributes that code assigns from outside, as in `model.fc = nn.Linear(512, 10)`."""
     found = set()

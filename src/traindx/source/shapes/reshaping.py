@@ -49,6 +49,8 @@ def viewed(tensor: Tensor, wanted: Sequence[Value], symbols: Symbols) -> Tensor:
             sizes[gap] = symbols.new()
         return Tensor(Shape(tuple(sizes)))
     total = product(tensor.shape.sizes)
+    if total == 0:
+        return Tensor(Shape((), True))  # an empty tensor is a corner case, not a model
     if gap is None:
         if is_surely_different(total, product(tuple(sizes))):
             raise _unfit(wanted, total, tensor)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from traindx.source.module import Function
-from traindx.source.shapes import iteration, truth
+from traindx.source.shapes import building, iteration, truth
 from traindx.source.shapes.values import (
     TRAINING,
     UNKNOWN,
@@ -103,6 +103,7 @@ def assign(m: Machine, target: ast.expr, value: Value, frame: Frame) -> None:
         owner = m.evaluate(target.value, frame)
         if isinstance(owner, Ref):
             m.memory.set(owner, target.attr, value)
+            building.add_child(m, owner, value)
     elif isinstance(target, ast.Subscript):
         owner = m.evaluate(target.value, frame)
         if isinstance(owner, Ref):

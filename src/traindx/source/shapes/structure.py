@@ -37,7 +37,15 @@ class Attribute:
 def is_test_file(module: Module) -> bool:
     """Tell whether a file is a test: broken modules are meant there."""
     parts = module.path.replace("\\", "/").lower().split("/")
-    return parts[-1].startswith("test_") or parts[-1].endswith("_test.py") or "tests" in parts[:-1]
+    return parts[-1].startswith("test_") or parts[-1].endswith("_test.py") or bool({"tests", "testing"} & {*parts[:-1]})
+
+
+def is_self_contained(project: Project, module: Module, cls: ast.ClassDef) -> bool:
+    """Tell whether every parent of a class is nn.Module or at hand."""
+    return all(
+        name.startswith("torch.nn.") or project.find_class(module, name) is not None
+        for name in project.bases(module, cls)
+    )
 
 
 def own_method(cls: ast.ClassDef, name: str) -> Function | None:

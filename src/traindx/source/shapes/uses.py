@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from traindx.source.module import Module, key_of
 from traindx.source.project import Project
@@ -50,10 +51,13 @@ def model_classes(project: Project) -> Iterator[tuple[Module, ast.ClassDef]]:
                 yield module, cls
 
 
-def follow(project: Project, module: Module, cls: ast.ClassDef) -> Iterator[Followed]:
+@lru_cache(maxsize=4096)
+def follow(project: Project, module: Module, cls: ast.ClassDef) -> tuple[Followed, ...]:
     """Trace a class in each way the source uses it; with inferred inputs where it does not."""
-    for use in uses_of(project, module, cls):
-        yield Followed(module, cls, use, trace(project, module, cls, use.inputs, use.built_by))
+    return tuple(
+        Followed(module, cls, use, trace(project, module, cls, use.inputs, use.built_by))
+        for use in uses_of(project, module, cls)
+    )
 
 
 def uses_of(project: Project, module: Module, cls: ast.ClassDef) -> list[Use]:
@@ -66,12 +70,20 @@ def uses_of(project: Project, module: Module, cls: ast.ClassDef) -> list[Use]:
 
 
 def _constructions(project: Project, cls: ast.ClassDef) -> Iterator[Construction]:
+    for module, call, name in _all_calls(project).get(cls.name, ()):
+        found = project.find_class(module, name)
+        if found is not None and found[1] is cls and not _is_super(module, call):
+            yield Construction(module, call)
+
+
+@lru_cache(maxsize=8)
+def _all_calls(project: Project) -> dict[str, list[tuple[Module, ast.Call, str]]]:
+    """Every call in the project by the last part of the name of what is called."""
+    found: dict[str, list[tuple[Module, ast.Call, str]]] = {}
     for module in project.modules:
         for call, name in module.calls():
-            if name.rsplit(".", 1)[-1] == cls.name:
-                found = project.find_class(module, name)
-                if found is not None and found[1] is cls and not _is_super(module, call):
-                    yield Construction(module, call)
+            found.setdefault(name.rsplit(".", 1)[-1], []).append((module, call, name))
+    return found
 
 
 def _is_super(module: Module, call: ast.Call) -> bool:
@@ -80,13 +92,25 @@ def _is_super(module: Module, call: ast.Call) -> bool:
 
 def _calls(project: Project, cls: ast.ClassDef) -> Iterator[Use]:
     """Yield the calls of models of that class, with the shapes of their arguments."""
+    for module, call, built, owner in _model_calls(project):
+        if owner is cls:
+            shapes = tuple(_input(project, module, call, a) for a in call.args)
+            origin = f"{module.path}:{call.lineno}"
+            yield Use(built, tuple(s for s, _ in shapes), _origin(shapes, origin))
+
+
+@lru_cache(maxsize=8)
+def _model_calls(
+    project: Project,
+) -> tuple[tuple[Module, ast.Call, Construction, ast.ClassDef], ...]:
+    """Every call of a model whose construction the source shows."""
+    found = []
     for module in project.modules:
         for call, _ in module.calls():
-            built = _callee(project, module, call, cls)
+            built = _callee(project, module, call) if call.args else None
             if built is not None:
-                shapes = tuple(_input(project, module, call, a) for a in call.args)
-                origin = f"{module.path}:{call.lineno}"
-                yield Use(built, tuple(s for s, _ in shapes), _origin(shapes, origin))
+                found.append((module, call, *built))
+    return tuple(found)
 
 
 def _origin(shapes: tuple[tuple[Shape | None, str], ...], call: str) -> str:
@@ -95,9 +119,9 @@ def _origin(shapes: tuple[tuple[Shape | None, str], ...], call: str) -> str:
 
 
 def _callee(
-    project: Project, module: Module, call: ast.Call, cls: ast.ClassDef
-) -> Construction | None:
-    """Return where the called model was built, if it is one of that class."""
+    project: Project, module: Module, call: ast.Call
+) -> tuple[Construction, ast.ClassDef] | None:
+    """Return where the called model was built, and its class."""
     if isinstance(call.func, ast.Call):
         made: ast.Call | None = call.func
     elif key_of(call.func) is not None and key_of(call.func) != "self":
@@ -111,7 +135,7 @@ def _callee(
     for home in project.modules:
         if made in home.parents:
             found = project.find_class(home, home.qualified(made.func) or "")
-            return Construction(home, made) if found is not None and found[1] is cls else None
+            return (Construction(home, made), found[1]) if found is not None else None
     return None
 
 
@@ -206,3 +230,14 @@ def _is_loose(project: Project, module: Module, call: ast.Call) -> bool:
     inside = module.function_of(call) is not None
     used = {n.id for n in ast.walk(call) if isinstance(n, ast.Name)}
     return not inside or used <= module.aliases.keys()
+
+
+def called_models(project: Project) -> list[tuple[Module, Trace]]:
+    """Trace every model class that code outside of classes calls on something."""
+    found = []
+    for module, cls in model_classes(project):
+        for use in _calls(project, cls):
+            if use.built_by is not None and use.built_by.module.class_of(use.built_by.call) is None:
+                found.append((module, trace(project, module, cls, use.inputs, use.built_by)))
+                break
+    return found

@@ -166,11 +166,11 @@ LISTS = frozenset({"list", "Sequential", "ModuleList"})
 DICTS = frozenset({"dict", "ModuleDict"})
 
 
-class GiveUp(Exception):  # noqa: N818 (control flow, not an error)
+class GiveUp(Exception):
     """The code cannot be followed; the text says why."""
 
 
-class Mismatch(Exception):  # noqa: N818 (control flow, not an error)
+class Mismatch(Exception):
     """Sizes that must agree do not: raised by a rule, given its place by the interpreter."""
 
     def __init__(self, kind: str, expected: object, got: object, text: str) -> None:

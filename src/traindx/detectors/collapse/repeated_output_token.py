@@ -1,0 +1,121 @@
+"""Sampled outputs that are one token or a short cycle, repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from traindx.evidence import Evidence, Finding, Strength
+from traindx.model import Run, Sample, make_run
+from traindx.registry import detector
+
+LATE = 3  # the last third counts: every language model begins with repetition
+FEWEST = 2  # samples; one alone may be chance or a prompt that asks for it
+CERTAIN = 3
+MOST = 0.6  # of the late samples; greedy decoding of a sound model loops now and then
+REPEATS = 4  # times that the cycle stands in a text: "::::"
+COVERED = 0.6  # of a text, from its end; a prompt may stand before the cycle
+LONGEST_WORDS, LONGEST_CHARACTERS = 4, 6  # of a cycle; a longer one is a refrain
+SHOWN = 40  # characters of a sample in a claim
+
+
+@detector(needs=("samples",), suggests=("repetition-collapse", "embedding-dominated-model"))
+def check(run: Run) -> Iterator[Finding]:
+    """Sampled outputs repeat one token or a short cycle.
+
+    ## What it detects
+    Among the latest logged outputs of the model most end in one token, or in a cycle of a few words
+    or characters, that is repeated at least four times and fills most of the text.
+
+    ## Why it matters
+    The model answers every input alike. Its loss may have fallen all the same, for frequent tokens
+    are easily learnt.
+
+    ## What to do
+    Sample with temperature 1 in place of greedy decoding. If it still repeats, check that labels are
+    shifted by one, and count parameters: a body that is small beside its embeddings learns
+    frequencies only.
+
+    ## When it is wrong
+    Greedy decoding makes small sound models loop; outputs that should repeat (a padded sequence, a
+    drum pattern) look the same.
+    """
+    samples = [s for s in run.samples if s.text.strip()]
+    late = samples[-max(FEWEST, -(-len(samples) // LATE), min(len(samples), CERTAIN)) :]
+    looped = [(s, unit) for s in late if (unit := cycle_of(s.text))]
+    if len(looped) < FEWEST or len(looped) < MOST * len(late):
+        return
+    units = {unit for _, unit in looped}
+    is_certain = len(looped) >= CERTAIN
+    last = looped[-1]
+    same = f"{last[1]!r} over and over" if len(units) == 1 else "one token or a short cycle"
+    steps = [s.step for s, _ in looped if s.step is not None]
+    yield Finding(
+        claim=f"{len(looped)} of the last {len(late)} sampled outputs repeat {same}",
+        strength=Strength.STRONG if is_certain else Strength.MODERATE,
+        evidence=tuple(_cite(sample) for sample, _ in looped[-3:]),
+        suggests={
+            "repetition-collapse": Strength.STRONG if is_certain else Strength.MODERATE,
+            "embedding-dominated-model": Strength.MODERATE if is_certain else Strength.WEAK,
+        },
+        is_symptom=True,
+        onset=min(steps) if steps else None,
+    )
+
+
+def _cite(sample: Sample) -> Evidence:
+    text = " ".join(sample.text.split())
+    shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    span = None if sample.step is None else (sample.step, sample.step)
+    return Evidence(f"the model put out {shown!r}", sample.artifact, sample.locator, span)
+
+
+def cycle_of(text: str) -> str:
+    """Return the token or short cycle that a text ends in, "" if it does not repeat itself."""
+    words = text.split()
+    found = _cycle(words, LONGEST_WORDS)
+    if found and len(words) > REPEATS:
+        return " ".join(found)
+    compact = "".join(words)
+    found = _cycle(compact, LONGEST_CHARACTERS)
+    # a number, or a rule under a heading, is no output
+    is_text = bool(found) and not compact.isdigit() and not set(compact) <= set("-=_*#. ")
+    return "".join(found) if is_text else ""
+
+
+def _cycle(tokens: Sequence[str], longest: int) -> Sequence[str]:
+    count = len(tokens)
+    for period in range(1, min(longest, count // REPEATS) + 1):
+        start = count - 1
+        while start >= period and tokens[start] == tokens[start - period]:
+            start -= 1
+        repeated = count - 1 - start + period
+        if repeated >= REPEATS * period and repeated >= COVERED * count:
+            return tokens[count - period :]
+    return ""
+
+
+def _example(*texts: str) -> Run:
+    made = (Sample(t, "samples.log", f"line {i}", float(i)) for i, t in enumerate(texts, 1))
+    return replace(make_run(), samples=tuple(made))
+
+
+FIRES = {
+    "colons whatever the prompt": _example("::::", "hello::::::::", "::::::::::::"),
+    "one word": _example(
+        "the cat sat on a mat", "the the the the the the", "a the the the the the"
+    ),
+    "a cycle of two words": _example(*["I am " * 10] * 4),
+}
+
+SILENT = {
+    "varied text": _example("the cat sat on the mat", "a dog ran away", "it rained all day"),
+    "near miss: repetitive at first, then fluent": _example(
+        *["the " * 20] * 4, *["once upon a time there was a king", "he had three sons"] * 4
+    ),
+    "near miss: short answers": _example("4", "no", "yes", "11", "B", "0000"),
+    "near miss: indented code": _example(
+        *["def f(x):\n        if x:\n            return x\n        return 0"] * 3
+    ),
+    "near miss: one of many loops": _example(*["a quiet evening by the sea"] * 8, "no " * 9),
+}

@@ -1,0 +1,151 @@
+"""One class is predicted for everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from traindx.evidence import Evidence, Finding, Strength, cite, cite_setting
+from traindx.model import Confusion, Run, Series, Setting, make_run
+from traindx.registry import detector
+
+ENOUGH = 20  # examples in a confusion matrix; of fewer, one class may be a matter of chance
+SKEWED = 0.8  # share of the largest class from which imbalance explains it
+REPEATS = 5  # evaluations with the same accuracy to the end
+SAME = 2e-3  # of the accuracy: what rounding to a tenth of a per cent leaves
+TRIVIAL = 0.98  # a larger share equals the accuracy of good models too
+
+
+@detector(
+    needs=("confusions|recall/*/class*|accuracy/*",),
+    suggests=("class-collapse", "class-imbalance"),
+)
+def check(run: Run) -> Iterator[Finding]:
+    """One class is predicted for every input.
+
+    ## What it detects
+    A confusion matrix with a single column that is not empty while there are examples of several
+    classes; a classification report with recall 1 for one class and 0 for all others; or an
+    accuracy that stays at exactly the share of the largest class.
+
+    ## Why it matters
+    The output does not depend on the input. The accuracy is the share of one class.
+
+    ## What to do
+    Compare the outputs for two very different batches. If they differ a little, the model has learnt
+    the prior: weight the loss, or lower the learning rate. If they are equal, the input is lost.
+
+    ## When it is wrong
+    Early in training this is common; only the last evaluation counts here. A decision threshold that
+    nothing reaches looks the same.
+    """
+    found = _from_matrix(run) or _from_recalls(run) or _from_accuracy(run)
+    if found is not None:
+        yield found
+
+
+def _finding(claim: str, evidence: tuple[Evidence, ...], share: float, is_shown: bool) -> Finding:
+    collapse = Strength.STRONG if is_shown else Strength.MODERATE
+    suggests = {"class-collapse": collapse}
+    if share >= SKEWED:
+        suggests = {"class-imbalance": collapse, "class-collapse": Strength.MODERATE}
+    return Finding(claim, collapse, evidence, suggests, is_symptom=True)
+
+
+def _from_matrix(run: Run) -> Finding | None:
+    if not run.confusions:
+        return None
+    last = run.confusions[-1]
+    matrix = np.array(last.matrix)
+    predicted = np.flatnonzero(matrix.sum(axis=0))
+    classes = np.flatnonzero(matrix.sum(axis=1))
+    total = float(matrix.sum())
+    is_counted = total >= ENOUGH or bool(np.allclose(matrix.sum(axis=1)[classes], 1.0, atol=0.02))
+    if len(predicted) != 1 or len(classes) < 2 or not is_counted:
+        return None
+    label = last.labels[int(predicted[0])]
+    share = float(matrix.sum(axis=1).max() / total)
+    says = f"all {total:g} examples of {len(classes)} classes were taken for class {label}"
+    where = Evidence(says, last.artifact, last.locator, values={"largest_share": share})
+    return _finding(f"Every input is classified as {label}", (where,), share, True)
+
+
+def _from_recalls(run: Run) -> Finding | None:
+    for phase in ("val", "test"):
+        recalls = [s for s in run.matching(f"recall/{phase}/class*") if np.isfinite(s.last)]
+        if len(recalls) < 2:
+            continue
+        full = [s for s in recalls if s.last == 1.0]
+        if len(full) != 1 or any(s.last > 0.0 for s in recalls if s is not full[0]):
+            continue
+        says = f"{full[0].origin.name} is 1, that of the other {len(recalls) - 1} classes is 0"
+        counts = _counts(run)
+        share = _largest(counts) if counts is not None else 0.0
+        claim = f"Every input is classified as {full[0].name.rsplit('/', 1)[-1]}"
+        return _finding(claim, (cite(full[0], says, -1),), share, True)
+    return None
+
+
+def _from_accuracy(run: Run) -> Finding | None:
+    counts = _counts(run)
+    if counts is None:
+        return None
+    share = _largest(counts)
+    for phase in ("val", "test"):
+        accuracy = run.get(f"accuracy/{phase}")
+        if accuracy is None or len(accuracy.finite()) < REPEATS or share > TRIVIAL:
+            continue
+        end = _scaled(accuracy.finite())[-REPEATS:]
+        if float(np.ptp(end)) <= SAME and abs(float(end[-1]) - share) <= SAME:
+            says = f"{accuracy.origin.name} stays at {end[-1]:.4g}"
+            evidence = (cite(accuracy, says, -REPEATS, -1), cite_setting(counts))
+            claim = f"The accuracy stays at the share of the largest class, {share:.1%}"
+            return _finding(claim, evidence, share, False)
+    return None
+
+
+def _scaled(accuracy: Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    values = accuracy.values
+    return values / 100.0 if float(np.max(values)) > 1.5 else values
+
+
+def _counts(run: Run) -> Setting | None:
+    """Return the class counts of held-out data if they are known, else any."""
+    found = [s for s in run.config.matching("class_counts") if isinstance(s.value, dict)]
+    return next(
+        (s for s in found if s.key.startswith(("val", "test"))), found[-1] if found else None
+    )
+
+
+def _largest(counts: Setting) -> float:
+    numbers = [float(v) for v in counts.value.values()]
+    return max(numbers) / sum(numbers) if numbers and sum(numbers) > 0 else 0.0
+
+
+def _matrix(*rows: tuple[float, ...]) -> Run:
+    labels = tuple(str(i) for i in range(len(rows)))
+    return replace(make_run(), confusions=(Confusion(rows, labels, "eval.log", "line 9"),))
+
+
+_COUNTS = {"val.class_counts": {"0": 700, "1": 300}}
+
+FIRES = {
+    "one column": _matrix((50, 0), (50, 0)),
+    "one column, rare class": _matrix((990, 0), (10, 0)),
+    "recall of one class": make_run(
+        {"recall/val/class a": [1.0], "recall/val/class b": [0.0], "recall/val/class c": [0.0]}
+    ),
+    "the share of the majority": make_run({"accuracy/val": [0.62] + [0.7] * 6}, config=_COUNTS),
+}
+
+SILENT = {
+    "both classes found": _matrix((45, 5), (7, 43)),
+    "near miss: nearly one column": _matrix((50, 0), (49, 1)),
+    "near miss: one class in the data": _matrix((60, 0), (0, 0)),
+    "near miss: accuracy passes through the share": make_run(
+        {"accuracy/val": [0.62, 0.66, 0.7, 0.74, 0.77, 0.8, 0.81]}, config=_COUNTS
+    ),
+    "few examples": _matrix((3, 0), (2, 0)),
+}

@@ -1,0 +1,114 @@
+"""Class counts that differ by an order of magnitude."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from traindx.evidence import Evidence, Finding, Strength, cite, cite_setting
+from traindx.model import Confusion, Run, make_run
+from traindx.registry import detector
+
+SKEWED = 10.0  # largest over smallest class; below, plain training copes
+POOR = 0.2  # recall of the rare class
+FOUND = 0.5  # recall from which the model has coped with the imbalance
+FREQUENT = 0.8  # recall of the largest class; if that is poor too, imbalance is not the point
+
+
+@detector(needs=("config|confusions",), suggests=("class-imbalance",))
+def check(run: Run) -> Iterator[Finding]:
+    """One class has ten times the examples of another.
+
+    ## What it detects
+    Logged class counts, or the rows of a confusion matrix, of which the largest is ten times the
+    smallest or more. Where the recall of the rare class is known, it decides: poor recall makes it a
+    finding, good recall clears it.
+
+    ## Why it matters
+    The loss is the mean over examples: a rare class hardly counts in it, and accuracy hides that.
+
+    ## What to do
+    Weight the loss or resample, and select models by recall or F1 of the rare class.
+
+    ## When it is wrong
+    Many tasks are imbalanced and trained well; without a recall this is a remark.
+    """
+    told = _counts(run)
+    if told is None:
+        return
+    counts, where = told
+    present = {label: n for label, n in counts.items() if n > 0}
+    if len(present) < 2:
+        return
+    rare, frequent = min(present, key=lambda k: present[k]), max(present, key=lambda k: present[k])
+    ratio = present[frequent] / present[rare]
+    if ratio < SKEWED:
+        return
+    recall = _recall(run, rare)
+    if recall is not None and recall[0] >= FOUND:
+        return
+    common = _recall(run, frequent)
+    is_lost = recall is not None and recall[0] <= POOR
+    is_lost = is_lost and (common is None or common[0] >= FREQUENT)
+    strength = Strength.STRONG if is_lost else Strength.WEAK
+    claim = f"Class {frequent} has {ratio:.3g} times the examples of class {rare}"
+    yield Finding(
+        claim=f"{claim}, which is hardly ever found" if is_lost else claim,
+        strength=strength,
+        evidence=(where, *((recall[1],) if recall is not None else ())),
+        suggests={"class-imbalance": strength},
+        is_symptom=is_lost,
+    )
+
+
+def _counts(run: Run) -> tuple[Mapping[str, float], Evidence] | None:
+    for setting in run.config.matching("class_counts"):
+        if isinstance(setting.value, dict) and not setting.key.startswith(("val", "test")):
+            shown = ", ".join(f"{k}: {v:g}" for k, v in list(setting.value.items())[:8])
+            return setting.value, cite_setting(setting, f"examples by class: {shown}")
+    if not run.confusions:
+        return None
+    last = run.confusions[-1]
+    rows = [sum(row) for row in last.matrix]
+    if max(rows) <= 1.0:  # shares of each class say nothing of its size
+        return None
+    says = f"the rows of the confusion matrix sum to {', '.join(f'{n:g}' for n in rows[:8])}"
+    return dict(zip(last.labels, rows, strict=True)), Evidence(says, last.artifact, last.locator)
+
+
+def _recall(run: Run, label: str) -> tuple[float, Evidence] | None:
+    """Return the last recall of a class, by matrix or by report."""
+    if run.confusions and label in run.confusions[-1].labels:
+        last = run.confusions[-1]
+        at = last.labels.index(label)
+        row = last.matrix[at]
+        if sum(row) > 0:
+            says = f"{row[at]:g} of {sum(row):g} examples of class {label} were found"
+            return row[at] / sum(row), Evidence(says, last.artifact, last.locator)
+    for phase in ("val", "test"):
+        series = run.get(f"recall/{phase}/class {label}")
+        if series is not None and np.isfinite(series.last):
+            return series.last, cite(series, f"{series.origin.name} is {series.last:.3g}", -1)
+    return None
+
+
+def _run(counts: Mapping[str, float], *rows: tuple[float, ...]) -> Run:
+    run = make_run(config={"class_counts": counts} if counts else {"lr": 0.1})
+    labels = tuple(str(i) for i in range(len(rows)))
+    return replace(run, confusions=(Confusion(rows, labels, "a.log"),) if rows else ())
+
+
+FIRES = {
+    "a remark": _run({"0": 990, "1": 10}),
+    "and the rare class is lost": _run({"0": 990, "1": 10}, (495, 0), (5, 0)),
+    "by the matrix alone": _run({}, (4950, 3), (47, 3)),
+}
+
+SILENT = {
+    "balanced": _run({"0": 500, "1": 480}),
+    "near miss: three to one": _run({"0": 750, "1": 250}),
+    "near miss: imbalanced and learnt all the same": _run({"0": 990, "1": 10}, (490, 5), (1, 9)),
+    "a class without examples": _run({"0": 990, "1": 0}),
+}

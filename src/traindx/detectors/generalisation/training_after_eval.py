@@ -1,0 +1,191 @@
+"""The model is still in evaluation mode while it trains."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength
+from traindx.model import Run, make_run
+from traindx.registry import detector
+from traindx.source import project_of
+from traindx.source.acts import Act, Do
+from traindx.source.models import changes_with_mode, layers_of
+from traindx.source.module import Module, key_of
+from traindx.source.patches import diff, inserting_before
+from traindx.source.phases import Entry, entries, is_same_model, is_without_gradients, mode_before
+from traindx.source.project import Project
+from traindx.source.values import Kind, value_of
+
+MODES = (Do.TRAIN_MODE, Do.EVAL_MODE)
+LEAVES = (ast.Break, ast.Return, ast.Raise)
+
+
+@detector(needs=("source",), suggests=("training-in-eval-mode",))
+def check(run: Run) -> Iterator[Finding]:
+    """The model is put into evaluation mode and never back before it trains.
+
+    ## What it detects
+    A model whose parameters an optimizer holds and that runs in a training step after `eval()`:
+    called before the loop, or at the end of validation without a `train()` before the next epoch.
+
+    ## Why it matters
+    Dropout is off and batch norm uses (and never updates) its running statistics. The first epoch
+    trains as meant, all later ones do not; results get worse without any error.
+
+    ## What to do
+    Call `model.train()` at the top of every epoch, before the loop over batches.
+
+    ## When it is wrong
+    Fine-tuning with frozen statistics calls `eval()` on purpose, usually on a part of the model;
+    parts are not looked at, and a model without dropout and batch norm is left alone.
+    """
+    project = project_of(run)
+    seen: set[ast.AST] = set()
+    for entry in entries(project):
+        for forward in _training_forwards(project, entry):
+            found = _left_in_eval(entry, forward)
+            if found is None or found[0].node in seen:
+                continue
+            eval_act, is_in_loop = found
+            layers = _layers(project, forward)
+            if layers == [] or (layers is None and not is_in_loop):
+                continue
+            seen.add(eval_act.node)
+            yield _finding(forward, eval_act, layers or [])
+
+
+def _finding(forward: Act, eval_act: Act, layers: list[str]) -> Finding:
+    touched = f" ({', '.join(layers)})" if layers else ""
+    return Finding(
+        claim=f"`{forward.target}` trains after `{eval_act.target}.eval()`{touched}",
+        strength=Strength.STRONG,
+        evidence=(
+            eval_act.module.cite(eval_act.node, f"{eval_act.target}.eval() is called here"),
+            forward.module.cite(forward.node, "and no train() before this training step"),
+        ),
+        shows="training-in-eval-mode",
+        is_symptom=True,
+        location=eval_act.location,
+        patch=_patch(forward),
+    )
+
+
+def _training_forwards(project: Project, entry: Entry) -> Iterator[Act]:
+    """The forward passes whose model an optimizer of the same loop trains."""
+    steps = [a for a in entry.acts if a.do is Do.STEP and a.loops and a.value.call is not None]
+    for forward in entry.acts:
+        if forward.do is not Do.FORWARD or not forward.loops or is_without_gradients(forward):
+            continue
+        same = [s for s in steps if s.loops[-1] is forward.loops[-1]]
+        if any(_holds(project, step, forward) for step in same):
+            yield forward
+
+
+def _holds(project: Project, step: Act, forward: Act) -> bool:
+    made = step.value.call
+    if made is None or step.value.kind is not Kind.OPTIMIZER:
+        return False
+    home = next((m for m in (step.module, *project.modules) if made in m.parents), step.module)
+    for node in ast.walk(made):
+        if isinstance(node, ast.Attribute) and node.attr == "parameters":
+            at: ast.AST = home.function_of(made) or home.tree
+            owner = value_of(project, home, at, node.value)
+            if owner.call is not None and forward.value.call is not None:
+                if owner.call is forward.value.call:
+                    return True
+            elif key_of(node.value) == forward.target:
+                return True
+    return False
+
+
+def _left_in_eval(entry: Entry, forward: Act) -> tuple[Act, bool] | None:
+    """The `eval()` that the forward pass runs after, and whether it is in the same loop."""
+    before = mode_before(entry, forward)
+    if before is not None and before.do is Do.EVAL_MODE and not before.guards:
+        return before, bool(set(before.loops) & set(forward.loops))
+    position = entry.acts.index(forward)
+    for loop in forward.loops:
+        modes = [
+            (i, a)
+            for i, a in enumerate(entry.acts)
+            if a.do in MODES and loop in a.loops and is_same_model(a, forward)
+        ]
+        if not modes or any(i < position for i, _ in modes):
+            continue
+        last = modes[-1][1]
+        if last.do is Do.EVAL_MODE and not _leaves(last.module, last) and not _restores(last):
+            return last, True
+    return None
+
+
+def _leaves(module: Module, act: Act) -> bool:
+    """Tell whether the loop ends with the block in which the mode is changed."""
+    block = next((n for n in module.enclosing(act.node) if isinstance(n, ast.If)), None)
+    return block is not None and any(isinstance(n, LEAVES) for n in block.body)
+
+
+def _restores(act: Act) -> bool:
+    """Tell whether the function that calls `eval()` also sets a mode that it remembers."""
+    scope: ast.AST = act.function or act.module.tree
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            is_late = node.func.attr == "train" and bool(node.args or node.keywords)
+            if is_late and not isinstance((node.args or [None])[0], ast.Constant):
+                return True
+    return False
+
+
+def _layers(project: Project, forward: Act) -> list[str] | None:
+    """The layers that mind; None where the model's source is out of sight."""
+    made = forward.value.call
+    if made is None or not forward.value.is_certain:
+        return None
+    return changes_with_mode(layers_of(project, forward.module, made))
+
+
+def _patch(forward: Act) -> str | None:
+    loop = forward.loops[-1]
+    if not isinstance(loop, ast.For) or loop not in forward.module.parents:
+        return None
+    return diff(forward.module, inserting_before(forward.module, loop, f"{forward.target}.train()"))
+
+
+_PROGRAM = """
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(4, 8), nn.{layer}, nn.Linear(8, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+{before}
+for epoch in range(3):
+    {top}
+    for data, target in train_loader:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(data), target).backward()
+        optimizer.step()
+    {validation}
+    with torch.no_grad():
+        for data, target in val_loader:
+            output = model(data)
+"""
+
+
+def _program(
+    before: str = "", top: str = "pass", validation: str = "model.eval()", layer: str = "Dropout()"
+) -> Run:
+    text = _PROGRAM.format(before=before, top=top, validation=validation, layer=layer)
+    return make_run(sources={"train.py": text})
+
+
+FIRES = {
+    "never back after validation": _program(),
+    "train once before all epochs": _program(before="model.train()"),
+    "eval before the loop": _program(before="model.eval()", validation="pass"),
+}
+
+SILENT = {
+    "train at the top of the epoch": _program(top="model.train()"),
+    "near miss: nothing that minds the mode": _program(layer="ReLU()"),
+    "near miss: another model is evaluated": _program(before="teacher.eval()", validation="pass"),
+}

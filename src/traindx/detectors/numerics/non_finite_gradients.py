@@ -1,0 +1,120 @@
+"""The gradient norm becomes NaN or infinite and stays so, while the loss looks like a number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Evidence, Finding, Strength, cite, cite_setting
+from traindx.examples import decay, join
+from traindx.model import Run, Series, make_run
+from traindx.registry import detector
+
+LASTS = 3  # points up to the end, after finite ones or beside a loss of nothing
+LASTS_FROM_THE_START = 6  # a gradient scaler may skip the first few steps to find its scale
+HALF = ("fp16", "half", "float16", "16", "16-mixed", "fp16-mixed")
+
+
+@detector(
+    needs=("grad_norm",),
+    suggests=(
+        "fp16-overflow",
+        "unstable-operation",
+        "nan-in-data",
+        "padding-in-loss",
+        "lr-too-high",
+    ),
+)
+def check(run: Run) -> Iterator[Finding]:
+    """The gradient norm is NaN or infinite up to the end, and the loss does not tell.
+
+    ## What it detects
+    A gradient norm that is no number from some point on until the end, while the logged loss is
+    still one, often exactly 0: loggers that leave NaN out of their mean print 0.
+
+    ## Why it matters
+    Such a step either is skipped, and the run learns nothing, or turns every weight into NaN. A
+    loss of 0.0 beside a NaN gradient is no success.
+
+    ## What to do
+    Train in bfloat16 or float32 for a few steps. If the NaN stays, look for a batch without any
+    label that counts (all of them ignored), then for log, sqrt and division in the loss.
+
+    ## When it is wrong
+    A gradient scaler skips a few steps while it looks for its scale; a few such points at the start
+    and single ones that the run survived are left alone.
+    """
+    norm, loss = run.get("grad_norm"), run.main_loss()
+    if norm is None or (loss is not None and not bool(loss.is_finite[-1])):
+        return  # a loss that is NaN itself is told by another detector
+    onset = _onset(norm)
+    is_nothing = loss is not None and loss.last == 0.0
+    least = LASTS if onset or is_nothing else LASTS_FROM_THE_START
+    if len(norm) - onset < least or _finds_its_scale(run):
+        return
+    word = "infinite" if np.isinf(norm.values[onset]) else "NaN"
+    evidence = [cite(norm, f"{norm.origin.name} is {word} from {norm.when(onset)} on", onset, -1)]
+    if loss is not None and is_nothing:
+        evidence.append(cite(loss, f"{loss.origin.name} is logged as 0 at the end", -1))
+    half = _half_precision(run)
+    beside = ", and the loss is logged as 0" if is_nothing else ""
+    yield Finding(
+        claim=f"The gradient norm is {word} since {norm.when(onset)}{beside}",
+        strength=Strength.STRONG,
+        evidence=(*evidence, *half),
+        suggests={
+            "fp16-overflow": Strength.STRONG if half else Strength.MODERATE,
+            "unstable-operation": Strength.MODERATE,
+            "nan-in-data": Strength.MODERATE,
+            "padding-in-loss": Strength.WEAK,
+            "lr-too-high": Strength.WEAK,
+        },
+        is_symptom=True,
+        onset=float(norm.steps[onset]),
+    )
+
+
+def _onset(norm: Series) -> int:
+    """The first of the non-finite points that last until the end; the length if there is none."""
+    finite = np.flatnonzero(norm.is_finite)
+    return int(finite[-1]) + 1 if len(finite) else 0
+
+
+def _finds_its_scale(run: Run) -> bool:
+    """A scale that is far above one and still falling: the scaler is at work."""
+    scale = run.get("loss_scale")
+    return scale is not None and len(scale) > 1 and scale.values[-2] > scale.last >= 2.0
+
+
+def _half_precision(run: Run) -> tuple[Evidence, ...]:
+    for name in ("fp16", "precision", "mixed_precision", "torch_dtype", "half", "amp_dtype"):
+        setting = run.config.find(name)
+        if setting is not None and (setting.value is True or str(setting.value).lower() in HALF):
+            return (cite_setting(setting, f"half precision: {setting.key} = {setting.value}"),)
+    return ()
+
+
+_NAN = np.full(8, np.nan)
+
+FIRES = {
+    "loss of 0 beside NaN": make_run({"loss/train": np.zeros(8), "grad_norm": _NAN}),
+    "breaks in the middle": make_run(
+        {"loss/train": decay(60), "grad_norm": join(decay(52, 3.0, 1.0), _NAN)}
+    ),
+}
+
+SILENT = {
+    "near miss: two skipped steps at the start": make_run(
+        {"loss/train": decay(20), "grad_norm": join([np.inf, np.nan], decay(18, 3.0, 1.0))}
+    ),
+    "near miss: the scaler still looks for its scale": make_run(
+        {
+            "loss/train": np.full(8, 2.0),
+            "grad_norm": np.full(8, np.inf),
+            "loss_scale": 2.0 ** np.arange(32, 24, -1),
+        }
+    ),
+    "the loss is NaN itself": make_run({"loss/train": _NAN, "grad_norm": _NAN}),
+    "a healthy run": make_run({"loss/train": decay(60), "grad_norm": decay(60, 3.0, 1.0)}),
+}

@@ -1,0 +1,132 @@
+"""A freeze that freezes nothing: the attribute is mistyped, or set on a module."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength
+from traindx.model import Run, make_run
+from traindx.registry import detector
+from traindx.source import project_of
+from traindx.source.module import Module, key_of
+from traindx.source.patches import Edit, diff, replacing
+from traindx.source.project import Project
+from traindx.source.values import Kind, value_of
+
+MISTYPED = frozenset(
+    {"require_grad", "requires_grads", "require_grads", "required_grad", "requires_gradient",
+     "requiresgrad", "require_gradient", "requires_grad_flag", "required_grads"}
+)  # fmt: skip
+MODULES = frozenset({"children", "modules", "named_children", "named_modules"})
+
+
+@detector(needs=("source",), suggests=("frozen-parameters",))
+def check(run: Run) -> Iterator[Finding]:
+    """`requires_grad` is mistyped, or set on a module, where it does nothing.
+
+    ## What it detects
+    An assignment to `require_grad`, `requires_grads` or their kin, and `requires_grad = False` on a
+    module instead of on its parameters.
+
+    ## Why it matters
+    Python makes a new attribute and says nothing. What was meant to be frozen trains on (and what
+    was meant to train stays frozen).
+
+    ## What to do
+    Set `requires_grad` on every parameter, or call `module.requires_grad_(False)`.
+
+    ## When it is wrong
+    A class may have an attribute of that name of its own; names that a class defines in sight are
+    left alone.
+    """
+    project = project_of(run)
+    for module in project.training_modules:
+        own = {n.target.id for n in module.nodes(ast.AnnAssign) if isinstance(n.target, ast.Name)}
+        for node in module.nodes(ast.Assign):
+            target = node.targets[0]
+            if not isinstance(target, ast.Attribute) or not isinstance(node.value, ast.Constant):
+                continue
+            if not isinstance(node.value.value, bool) or key_of(target.value) == "self":
+                continue
+            if target.attr in MISTYPED and target.attr not in own:
+                yield _finding(module, node, f"`{target.attr}` is no attribute of a parameter",
+                               _renamed(target))  # fmt: skip
+            elif target.attr == "requires_grad" and _is_module(project, module, target.value):
+                owner = module.source(target.value)
+                new = f"{owner}.requires_grad_({node.value.value})"
+                yield _finding(module, node, f"`requires_grad` on `{owner}`, a module, is ignored",
+                               replacing(node, new))  # fmt: skip
+
+
+def _finding(module: Module, node: ast.Assign, claim: str, edit: Edit) -> Finding:
+    return Finding(
+        claim=f"The setting has no effect: {claim}",
+        strength=Strength.STRONG,
+        evidence=(module.cite(node, f"`{ast.unparse(node)}` only makes a new attribute"),),
+        shows="frozen-parameters",
+        is_symptom=True,
+        location=module.location(node),
+        patch=diff(module, edit),
+    )
+
+
+def _renamed(target: ast.Attribute) -> Edit:
+    line, end = target.end_lineno or target.lineno, target.end_col_offset or 0
+    return Edit(line, end - len(target.attr), line, end, "requires_grad")
+
+
+def _is_module(project: Project, module: Module, node: ast.expr) -> bool:
+    key = key_of(node)
+    if key is None or isinstance(node, ast.Subscript):
+        return False
+    for above in module.enclosing(node):
+        if isinstance(above, ast.For):
+            bound = [n.id for n in ast.walk(above.target) if isinstance(n, ast.Name)]
+            if key in bound:
+                return key == bound[-1] and _loops_modules(above.iter)
+    at: ast.AST = module.function_of(node) or module.tree
+    values = project.lookup(module, at, key)
+    made = [value_of(project, module, at, v) for v in values]
+    return bool(made) and all(m.kind is Kind.MODEL and _is_made(m.made_by) for m in made)
+
+
+def _is_made(name: str) -> bool:
+    return name.rsplit(".", 1)[-1] not in ("Parameter", "ParameterList", "UninitializedParameter")
+
+
+def _loops_modules(node: ast.expr) -> bool:
+    func = node.func if isinstance(node, ast.Call) else None
+    return isinstance(func, ast.Attribute) and func.attr in MODULES
+
+
+_PROGRAM = """
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
+{freeze}
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+
+
+def _program(freeze: str) -> Run:
+    return make_run(sources={"train.py": _PROGRAM.format(freeze=freeze)})
+
+
+_EACH = "for p in model.parameters():\n    p.{attribute} = False"
+
+FIRES = {
+    "mistyped": _program(_EACH.format(attribute="require_grad")),
+    "plural": _program(_EACH.format(attribute="requires_grads")),
+    "on the module": _program("model.requires_grad = False"),
+    "on the children": _program("for c in model.children():\n    c.requires_grad = False"),
+}
+
+SILENT = {
+    "on the parameters": _program(_EACH.format(attribute="requires_grad")),
+    "near miss: the method": _program("model.requires_grad_(False)"),
+    "near miss: a parameter of its own": _program(
+        "scale = nn.Parameter(torch.ones(1))\nscale.requires_grad = False"
+    ),
+}

@@ -1,0 +1,237 @@
+"""The optimizer holds other parameters than those that are trained."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength
+from traindx.model import Run, make_run
+from traindx.registry import detector
+from traindx.source import project_of
+from traindx.source.acts import Act, Do
+from traindx.source.loops import TrainingLoop, training_loops
+from traindx.source.module import Module, key_of
+from traindx.source.project import Project
+from traindx.source.values import Kind, value_of
+
+
+@detector(needs=("source",), suggests=("parameters-not-in-optimizer",))
+def check(run: Run) -> Iterator[Finding]:
+    """The model is replaced or extended after its optimizer was made, or is not in it at all.
+
+    ## What it detects
+    After `optimizer = SGD(model.parameters(), …)`: a new model under the same name, or a new layer
+    assigned to the model; an optimizer over a model that the loop never runs; and, as a remark, an
+    optimizer over one part of a model of which nothing is frozen.
+
+    ## Why it matters
+    The optimizer keeps the tensors that it was given. New ones are never updated: the loss stays
+    where it is, or only part of the model learns, without any error.
+
+    ## What to do
+    Make the optimizer after the model has its final form, or use `optimizer.add_param_group`.
+
+    ## When it is wrong
+    Moving a model to a device keeps its parameters and is fine. Training only a head while the
+    rest stays as it is may be meant; that is only remarked.
+    """
+    project = project_of(run)
+    seen: set[ast.AST] = set()
+    for loop in training_loops(project):
+        for step in loop.does(Do.STEP):
+            made = step.value.call
+            if made is None or not _is_torch_optimizer(step) or made in seen:
+                continue
+            seen.add(made)
+            home = next((m for m in (step.module, *project.modules) if made in m.parents), None)
+            if home is not None:
+                yield from _changed_later(project, home, made, step)
+                yield from _of_another_model(project, loop, home, made)
+                yield from _of_a_part(project, loop, home, made)
+
+
+def _is_torch_optimizer(step: Act) -> bool:
+    return step.value.kind is Kind.OPTIMIZER and step.value.made_by.startswith("torch.optim.")
+
+
+def _owner(made: ast.Call) -> ast.expr | None:
+    """The model in `SGD(model.parameters(), …)`."""
+    given = made.args[0] if made.args else None
+    func = given.func if isinstance(given, ast.Call) else None
+    is_all = isinstance(func, ast.Attribute) and func.attr == "parameters"
+    return func.value if is_all and isinstance(func, ast.Attribute) else None
+
+
+def _changed_later(
+    project: Project, module: Module, made: ast.Call, step: Act
+) -> Iterator[Finding]:
+    owner, statement = _owner(made), module.statement_of(made)
+    if not isinstance(owner, ast.Name) or statement is None or "add_param_group" in module.text:
+        return
+    for later in _siblings_after(module, statement):
+        if not isinstance(later, ast.Assign) or _is_remade(module, statement, later):
+            continue
+        target, value = later.targets[0], later.value
+        what = _change(project, module, owner.id, target, value)
+        if what:
+            yield _finding(
+                f"{what} after the optimizer was made; its parameters are not in it",
+                (module, later, "the model changes here"),
+                (module, made, "the optimizer was made here, from the old parameters"),
+            )
+            return
+
+
+def _siblings_after(module: Module, statement: ast.stmt) -> list[ast.stmt]:
+    """The statements that follow in the same block, up to where the optimizer is made anew."""
+    above = module.parents.get(statement)
+    for body in (getattr(above, "body", []), getattr(above, "orelse", [])):
+        if isinstance(body, list) and statement in body:
+            return list(body[body.index(statement) + 1 :])
+    return []
+
+
+def _is_remade(module: Module, statement: ast.stmt, later: ast.stmt) -> bool:
+    """Tell whether the same optimizer name is bound again after the change."""
+    names = {ast.unparse(t) for t in getattr(statement, "targets", [])}
+    scope: ast.AST = module.function_of(later) or module.tree
+    others = (n for n in ast.walk(scope) if isinstance(n, ast.Assign) and n is not statement)
+    return any(
+        ast.unparse(t) in names and n.lineno > later.lineno for n in others for t in n.targets
+    )
+
+
+def _change(project: Project, module: Module, model: str, target: ast.expr, value: ast.expr) -> str:
+    if not isinstance(value, ast.Call) or any(
+        isinstance(n, ast.Name) and n.id == model for n in ast.walk(value)
+    ):
+        return ""
+    at: ast.AST = module.function_of(target) or module.tree
+    made = value_of(project, module, at, value)
+    is_new = made.kind is Kind.MODEL and made.is_certain and made.call is value
+    if not is_new:
+        return ""
+    if isinstance(target, ast.Name) and target.id == model:
+        return f"`{model}` is replaced"
+    owner = target.value if isinstance(target, ast.Attribute) else None
+    while isinstance(owner, ast.Attribute):
+        owner = owner.value
+    has_parameters = made.made_by.rsplit(".", 1)[-1] not in PLAIN
+    if isinstance(owner, ast.Name) and owner.id == model and has_parameters:
+        return f"`{ast.unparse(target)}` is replaced"
+    return ""
+
+
+PLAIN = frozenset({"Identity", "ReLU", "Dropout", "Flatten", "Sigmoid", "Softmax", "Tanh", "GELU"})
+
+
+def _of_another_model(
+    project: Project, loop: TrainingLoop, module: Module, made: ast.Call
+) -> Iterator[Finding]:
+    owner = _owner(made)
+    forwards = [a for a in loop.does(Do.FORWARD) if a.value.call is not None]
+    optimizers = {a.value.call for a in loop.does(Do.STEP)}
+    if not isinstance(owner, ast.Name) or not forwards or len(optimizers) > 1:
+        return
+    held = value_of(project, module, module.function_of(made) or module.tree, owner)
+    run = {a.value.call for a in forwards}
+    if held.call is None or not held.is_certain or held.call in run or len(run) != 1:
+        return
+    other = forwards[0]
+    if not other.value.is_certain or other.value.kind is not Kind.MODEL:
+        return
+    mentions = {n.id for n in ast.walk(loop.node) if isinstance(n, ast.Name)}
+    other_call = other.value.call
+    shares = (
+        {n.id for n in ast.walk(other_call) if isinstance(n, ast.Name)} if other_call else set()
+    )
+    held_names = {n.id for n in ast.walk(held.call) if isinstance(n, ast.Name)}
+    if owner.id in mentions | shares or other.target in held_names:
+        return
+    yield _finding(
+        f"The loop trains `{other.target}` and the optimizer holds `{owner.id}`",
+        (module, made, f"the optimizer holds the parameters of {owner.id}"),
+        (other.module, other.node, f"the loop runs {other.target}"),
+    )
+
+
+def _of_a_part(
+    project: Project, loop: TrainingLoop, module: Module, made: ast.Call
+) -> Iterator[Finding]:
+    owner = _owner(made)
+    if not isinstance(owner, ast.Attribute) or not isinstance(owner.value, ast.Name):
+        return
+    model = owner.value.id
+    if model == "self" or "requires_grad" in module.text or "no_grad" in module.text:
+        return
+    forwards = [a for a in loop.does(Do.FORWARD) if a.target == model and a.value.is_certain]
+    makers = [
+        c for c, n in module.calls() if n.startswith("torch.optim.") and model in ast.unparse(c)
+    ]
+    if not forwards or len([c for c in makers if "lr_scheduler" not in ast.unparse(c)]) != 1:
+        return
+    yield Finding(
+        claim=f"The optimizer holds only `{ast.unparse(owner)}`, and nothing else is frozen",
+        strength=Strength.MODERATE,
+        evidence=(module.cite(made, f"only {ast.unparse(owner)} is handed over"),),
+        suggests={"parameters-not-in-optimizer": Strength.MODERATE},
+        location=module.location(made),
+    )
+
+
+def _finding(
+    claim: str, first: tuple[Module, ast.AST, str], second: tuple[Module, ast.AST, str]
+) -> Finding:
+    return Finding(
+        claim=claim,
+        strength=Strength.STRONG,
+        evidence=(first[0].cite(*first[1:]), second[0].cite(*second[1:])),
+        shows="parameters-not-in-optimizer",
+        is_symptom=True,
+        location=first[0].location(first[1]),
+    )
+
+
+_PROGRAM = """
+import torch
+from torch import nn
+from torchvision import models
+
+model = {model}
+{before}
+optimizer = torch.optim.SGD({held}, lr=0.1)
+{after}
+for data, target in loader:
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(model(data), target).backward()
+    optimizer.step()
+"""
+
+
+def _program(
+    after: str = "", held: str = "model.parameters()", before: str = "", model: str = ""
+) -> Run:
+    model = model or "nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))"
+    text = _PROGRAM.format(after=after, held=held, before=before, model=model)
+    return make_run(sources={"train.py": text})
+
+
+FIRES = {
+    "a new head afterwards": _program("model.fc = nn.Linear(512, 2)"),
+    "a new model afterwards": _program("model = nn.Linear(4, 2)"),
+    "another model's parameters": _program(before="old = nn.Linear(4, 2)", held="old.parameters()"),
+    "one part, a remark": _program(held="model.head.parameters()"),
+}
+
+SILENT = {
+    "a new head before": _program(before="model.fc = nn.Linear(512, 2)"),
+    "near miss: moved afterwards": _program("model = model.to(device)"),
+    "near miss: wrapped afterwards": _program("model = nn.DataParallel(model)"),
+    "near miss: a group is added": _program(
+        "model.fc = nn.Linear(512, 2)\noptimizer.add_param_group({'params': model.fc.parameters()})"
+    ),
+    "near miss: the rest is frozen": _program(
+        before="model.requires_grad_(False)", held="model.head.parameters()"
+    ),
+}

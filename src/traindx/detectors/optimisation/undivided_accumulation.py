@@ -1,0 +1,192 @@
+"""Gradients are accumulated over batches and the loss is not divided by their number."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength
+from traindx.model import Run, make_run
+from traindx.registry import detector
+from traindx.source import project_of
+from traindx.source.acts import Act, Do
+from traindx.source.loops import TrainingLoop, training_loops
+from traindx.source.module import Module, argument, key_of, literal
+from traindx.source.patches import diff, replacing
+from traindx.source.project import Project
+from traindx.source.values import Kind
+
+STEPS = (Do.STEP, Do.SCALER_STEP)
+INVARIANT = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adafactor", "Lion", "RMSprop", "Adagrad")
+
+
+@detector(needs=("source",), suggests=("gradient-accumulation-unscaled",))
+def check(run: Run) -> Iterator[Finding]:
+    """Gradients of several batches are summed and the loss is never divided by their number.
+
+    ## What it detects
+    A loop that calls `backward` for every batch and steps and clears only every n batches, where
+    the loss is one of torch's own, averaged over the batch, and nothing divides it by n.
+
+    ## Why it matters
+    The gradients of n batches add up, so the step is n times that of one large batch: with SGD the
+    learning rate is n times what was meant. Adam hides it, until clipping or weight decay meet it.
+
+    ## What to do
+    Divide: `(loss / n).backward()`.
+
+    ## When it is wrong
+    A learning rate that was chosen for the sum is right as it is; a loss that is summed on purpose,
+    and frameworks that divide themselves, are left alone.
+    """
+    project = project_of(run)
+    for loop in training_loops(project):
+        step = _periodic_step(loop)
+        backward = loop.first(Do.BACKWARD)
+        if step is None or backward is None or not _is_summed(project, loop, backward, step):
+            continue
+        count = _count(step)
+        kind = (step.value.made_by or "").rsplit(".", 1)[-1]
+        is_sgd = kind == "SGD"
+        shown = {"shows": "gradient-accumulation-unscaled", "is_symptom": True}
+        weak = {"suggests": {"gradient-accumulation-unscaled": Strength.MODERATE}}
+        yield Finding(
+            claim=f"Gradients of {module_text(count)} batches add up and the loss is not divided",
+            strength=Strength.STRONG if is_sgd else Strength.MODERATE,
+            evidence=(
+                backward.module.cite(backward.node, "backward on the whole loss, every batch"),
+                step.module.cite(step.node, f"the step, every {module_text(count)} batches"),
+            ),
+            location=backward.location,
+            patch=_patch(backward, count),
+            **(shown if is_sgd else weak),  # type: ignore[arg-type]
+        )
+
+
+def module_text(node: ast.expr) -> str:
+    return ast.unparse(node)
+
+
+def _periodic_step(loop: TrainingLoop) -> Act | None:
+    """A step that runs every n batches, and no other step."""
+    steps = loop.does(*STEPS)
+    if not steps or any(_count_in(s) is None for s in steps):
+        return None
+    cleared = loop.does(Do.ZERO_GRAD)
+    return steps[0] if cleared and all(c.guards == steps[0].guards for c in cleared) else None
+
+
+def _count_in(act: Act) -> ast.expr | None:
+    """The n of the nearest guard `… % n == 0`."""
+    for test in reversed(act.guards):
+        for node in ast.walk(test):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+                return node.right
+    return None
+
+
+def _count(act: Act) -> ast.expr:
+    found = _count_in(act)
+    assert found is not None
+    return found
+
+
+def _is_summed(project: Project, loop: TrainingLoop, backward: Act, step: Act) -> bool:
+    if backward.guards or backward.loops != step.loops or loop.does(Do.GRAD, Do.MANUAL_UPDATE):
+        return False
+    if backward.value.kind in (Kind.ACCELERATOR, Kind.MODEL) or literal(_count(step)) == 1:
+        return False
+    if any(c.endswith("accumulate") for c in backward.contexts) or _touches_gradients(loop):
+        return False
+    name = _plain_name(backward)
+    losses = [a for a in loop.does(Do.LOSS) if name in _targets(a)]
+    if not name or len(losses) != 1 or _is_divided(backward, name):
+        return False
+    return _is_mean(losses[0]) and not _is_rate_scaled(step)
+
+
+def _plain_name(backward: Act) -> str:
+    """The loss under its own name, also inside `scaler.scale(loss)`."""
+    subject = backward.subject
+    if isinstance(subject, ast.Call) and len(subject.args) == 1:
+        subject = subject.args[0]
+    return subject.id if isinstance(subject, ast.Name) else ""
+
+
+def _targets(act: Act) -> list[str]:
+    statement = act.statement
+    if not isinstance(statement, ast.Assign) or statement.value is not act.node:
+        return []
+    return [key_of(t) or "" for t in statement.targets]
+
+
+def _is_divided(backward: Act, name: str) -> bool:
+    scope: ast.AST = backward.function or backward.loops[0]
+    for node in ast.walk(scope):
+        if isinstance(node, ast.AugAssign) and key_of(node.target) == name:
+            return True
+        if isinstance(node, ast.Assign) and name in [key_of(t) for t in node.targets]:
+            if any(isinstance(n, ast.BinOp) for n in ast.walk(node.value)):
+                return True
+    return False
+
+
+def _is_mean(loss: Act) -> bool:
+    """Tell whether it is a loss of torch's own with its default, the mean."""
+    made = loss.value.call or (loss.node if isinstance(loss.node, ast.Call) else None)
+    name = loss.value.made_by or loss.target
+    is_torch = name.startswith("torch.")
+    reduction = None if made is None else literal(argument(made, "reduction"))
+    return is_torch and made is not None and reduction in (None, "mean")
+
+
+def _is_rate_scaled(step: Act) -> bool:
+    made = step.value.call
+    rate = None if made is None else argument(made, "lr", 1)
+    return isinstance(rate, ast.BinOp)
+
+
+def _touches_gradients(loop: TrainingLoop) -> bool:
+    nodes = (n for n in ast.walk(loop.node) if isinstance(n, ast.Attribute))
+    return any(n.attr == "grad" for n in nodes)
+
+
+def _patch(backward: Act, count: ast.expr) -> str | None:
+    module: Module = backward.module
+    subject = backward.subject
+    if isinstance(subject, ast.Call):
+        inner = subject.args[0]
+        return diff(module, replacing(inner, f"{module.source(inner)} / {module.source(count)}"))
+    if subject is None:
+        return None
+    return diff(module, replacing(subject, f"({module.source(subject)} / {module.source(count)})"))
+
+
+_LOOP = """
+import torch
+from torch import nn
+
+criterion = nn.CrossEntropyLoss({reduction})
+optimizer = torch.optim.{optimizer}(model.parameters(), lr=0.1)
+for i, (data, target) in enumerate(loader):
+    loss = criterion(model(data), target)
+    {divide}
+    loss.backward()
+    if (i + 1) % accumulation_steps == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+def _loop(divide: str = "pass", reduction: str = "", optimizer: str = "SGD") -> Run:
+    text = _LOOP.format(divide=divide, reduction=reduction, optimizer=optimizer)
+    return make_run(sources={"train.py": text})
+
+
+FIRES = {"never divided": _loop(), "with Adam, a remark": _loop(optimizer="AdamW")}
+
+SILENT = {
+    "divided": _loop("loss = loss / accumulation_steps"),
+    "near miss: divided in place": _loop("loss /= accumulation_steps"),
+    "near miss: summed on purpose": _loop(reduction='reduction="sum"'),
+}

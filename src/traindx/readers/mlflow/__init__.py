@@ -1,0 +1,1 @@
+"""MLflow runs: the file store and the SQLite database, read without mlflow."""

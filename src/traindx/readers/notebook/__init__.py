@@ -1,0 +1,1 @@
+"""Jupyter notebooks: code cells are source, outputs are what the run printed."""

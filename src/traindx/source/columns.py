@@ -1,0 +1,195 @@
+"""The width of a model's output, and whether a tensor is one flat row of numbers."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from traindx.source.loaders import loaders_in, resolve
+from traindx.source.module import Function, Module, argument, key_of, literal
+from traindx.source.project import Project
+from traindx.source.values import Kind, value_of
+
+DEEP = 10  # assignments and modules followed
+SAME_SHAPE = frozenset(
+    {"relu", "sigmoid", "tanh", "softplus", "elu", "gelu", "leaky_relu", "dropout", "float", "to",
+     "cuda", "cpu", "double", "half", "exp", "abs", "clamp", "silu", "contiguous"}
+)  # fmt: skip
+SAME_SHAPE_LAYERS = frozenset(
+    {"ReLU", "Sigmoid", "Tanh", "Softplus", "ELU", "GELU", "LeakyReLU", "Dropout", "SiLU",
+     "Identity"}
+)  # fmt: skip
+FLAT_MAKERS = frozenset({"randn", "rand", "zeros", "ones", "arange", "linspace", "empty"})
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The last linear layer of a model, whose output reaches a place in its own shape."""
+
+    units: int
+    module: Module
+    layer: ast.Call
+
+
+def output_of(
+    project: Project, module: Module, at: ast.AST, node: ast.expr, depth: int = DEEP
+) -> Output | None:
+    """Say which linear layer an expression is the output of; None once its shape is changed."""
+    if depth == 0:
+        return None
+    if isinstance(node, ast.Call):
+        return _of_call(project, module, at, node, depth)
+    key = key_of(node)
+    if key is None or isinstance(node, ast.Subscript):
+        return None
+    before = [v for v in project.lookup(module, at, key) if v.lineno <= node.lineno]
+    earlier = [v for v in before if (v.end_lineno or v.lineno) < node.lineno]
+    if not earlier:
+        return None
+    return output_of(project, module, at, max(earlier, key=lambda v: v.lineno), depth - 1)
+
+
+def _of_call(
+    project: Project, module: Module, at: ast.AST, call: ast.Call, depth: int
+) -> Output | None:
+    name = module.qualified(call.func) or ""
+    last = name.rsplit(".", 1)[-1]
+    if name.startswith("torch.") and last in SAME_SHAPE and call.args:
+        return output_of(project, module, at, call.args[0], depth - 1)
+    if isinstance(call.func, ast.Attribute) and call.func.attr in SAME_SHAPE:
+        return output_of(project, module, at, call.func.value, depth - 1)
+    value = value_of(project, module, at, call.func)
+    if value.kind is not Kind.MODEL or value.call is None or not value.is_certain:
+        return None
+    if value.made_by.rsplit(".", 1)[-1] in SAME_SHAPE_LAYERS and call.args:
+        return output_of(project, module, at, call.args[0], depth - 1)
+    home = next((m for m in (module, *project.modules) if value.call in m.parents), module)
+    return _of_module(project, home, value.call, depth - 1)
+
+
+def _of_module(project: Project, module: Module, made: ast.Call, depth: int) -> Output | None:
+    name = module.qualified(made.func) or ""
+    last = name.rsplit(".", 1)[-1]
+    is_layer = name.startswith(("torch.nn.", "nn."))
+    if is_layer and last == "Linear":
+        units = literal(argument(made, "out_features", 1))
+        return Output(units, module, made) if isinstance(units, int) else None
+    if is_layer and last == "Sequential" and made.args:
+        tail = [a for a in made.args if not _is_same_shape_layer(module, a)]
+        if tail and isinstance(tail[-1], ast.Call):
+            return _of_module(project, module, tail[-1], depth - 1)
+        return None
+    found = project.find_class(module, name) if depth > 0 else None
+    if found is None or not project.is_module(*found):
+        return None
+    return _of_forward(project, found[0], found[1], depth - 1)
+
+
+def _is_same_shape_layer(module: Module, node: ast.expr) -> bool:
+    name = (module.qualified(node.func) or "") if isinstance(node, ast.Call) else ""
+    return name.startswith(("torch.nn.", "nn.")) and name.rsplit(".", 1)[-1] in SAME_SHAPE_LAYERS
+
+
+def _of_forward(project: Project, module: Module, cls: ast.ClassDef, depth: int) -> Output | None:
+    forward = module.functions.get(f"{module.dotted(cls)}.forward")
+    if forward is None:
+        return None
+    returns = [n.value for n in ast.walk(forward) if isinstance(n, ast.Return)]
+    if len(returns) != 1 or returns[0] is None:
+        return None
+    return output_of(project, module, forward, returns[0], depth)
+
+
+def is_flat(project: Project, module: Module, at: ast.AST, node: ast.expr) -> ast.expr | None:
+    """Return what shows that a tensor has one dimension only; None where that is not certain."""
+    key = key_of(node)
+    if key is not None and (loop := _loop_of(module, node, key)) is not None:
+        return _flat_from_loader(project, module, at, loop, key)
+    made = resolve(project, module, at, node)
+    return made if made is not None and _is_flat_value(project, module, at, made) else None
+
+
+def _loop_of(module: Module, node: ast.AST, key: str) -> ast.For | None:
+    for above in module.enclosing(node):
+        if isinstance(above, ast.For):
+            if any(key_of(n) == key for n in ast.walk(above.target)):
+                return above
+    return None
+
+
+def _flat_from_loader(
+    project: Project, module: Module, at: ast.AST, loop: ast.For, key: str
+) -> ast.expr | None:
+    """The column of a TensorDataset that a loop over its loader unpacks under a name."""
+    if any(_changes(n, key) for n in ast.walk(loop)):
+        return None
+    names = _unpacked(loop)
+    iterated = (
+        loop.iter.args[0] if isinstance(loop.iter, ast.Call) and loop.iter.args else loop.iter
+    )
+    loader = resolve(project, module, at, iterated)
+    known = next((x for x in loaders_in(project) if x.call is loader), None)
+    if known is None or key not in names:
+        return None
+    dataset = resolve(project, module, known.scope, known.dataset)
+    if not isinstance(dataset, ast.Call) or len(dataset.args) != len(names):
+        return None
+    if (module.qualified(dataset.func) or "").rsplit(".", 1)[-1] != "TensorDataset":
+        return None
+    made = resolve(project, module, known.scope, dataset.args[names.index(key)])
+    is_certain = made is not None and _is_flat_value(project, module, known.scope, made)
+    return made if is_certain else None
+
+
+def _unpacked(loop: ast.For) -> list[str]:
+    target: ast.expr = loop.target
+    is_counted = isinstance(loop.iter, ast.Call) and key_of(loop.iter.func) == "enumerate"
+    if is_counted and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+        target = target.elts[1]
+    elts = target.elts if isinstance(target, ast.Tuple) else []
+    return [key_of(e) or "" for e in elts]
+
+
+def _changes(node: ast.AST, key: str) -> bool:
+    """Tell whether a statement gives a name another shape; a move or cast does not."""
+    if not isinstance(node, (ast.Assign, ast.AugAssign)):
+        return False
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    names = {key_of(n) for t in targets for n in ast.walk(t)}
+    if key not in names:
+        return False
+    methods = {n.attr for n in ast.walk(node.value) if isinstance(n, ast.Attribute)}
+    return not methods <= {"to", "cuda", "float", "device", "self", "double", "float32"}
+
+
+def _is_flat_value(project: Project, module: Module, at: ast.AST, node: ast.expr) -> bool:
+    """`torch.randn(100)`, `torch.tensor(frame["y"].values)`: one dimension, for certain."""
+    if not isinstance(node, ast.Call):
+        return _is_column(node)
+    name = module.qualified(node.func) or ""
+    last = name.rsplit(".", 1)[-1]
+    if name.startswith("torch.") and last in FLAT_MAKERS:
+        sizes = [a for a in node.args if not isinstance(a, ast.Starred)]
+        if last in ("arange", "linspace"):
+            return True
+        return len(sizes) == 1 and isinstance(sizes[0], ast.Constant)
+    if name in ("torch.tensor", "torch.from_numpy", "torch.as_tensor", "torch.FloatTensor"):
+        inner = resolve(project, module, at, node.args[0]) if node.args else None
+        return inner is not None and _is_flat_value(project, module, at, inner)
+    if isinstance(node.func, ast.Attribute):
+        if node.func.attr in ("to_numpy", "float", "astype", "to", "values"):
+            inner = resolve(project, module, at, node.func.value)
+            return inner is not None and _is_flat_value(project, module, at, inner)
+    return False
+
+
+def _is_column(node: ast.expr) -> bool:
+    """`frame["price"]` and `frame["price"].values`: a column by its name."""
+    if isinstance(node, ast.Attribute) and node.attr == "values":
+        return _is_column(node.value)
+    return isinstance(node, ast.Subscript) and isinstance(literal(node.slice), str)
+
+
+def function_at(module: Module, node: ast.AST) -> Function | ast.Module:
+    """Return the scope in which a node stands."""
+    return module.function_of(node) or module.tree
