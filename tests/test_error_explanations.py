@@ -1,7 +1,5 @@
 """Errors as torch really raises them, and as older versions and GPUs worded them, are explained."""
 
-# ruff: noqa: E501 -- what runs print is quoted as they print it
-
 from __future__ import annotations
 
 import subprocess
@@ -173,7 +171,7 @@ REAL = {
     "no process group": ("torch.distributed.all_reduce(x)", "api-misuse", "torch.distributed"),
     "environment": ("import os\nos.environ['LOCAL_RANK']", "rendezvous-failure", "os.environ"),
     "env rendezvous": ("torch.distributed.init_process_group('gloo')", "rendezvous-failure", "torch.distributed"),
-    "no cuda": ("x.cuda()", "version-mismatch", "x.cuda()"),
+    "no cuda": ("y = x.cuda()", "version-mismatch", "y = x.cuda()"),
     "host memory": ("torch.zeros(10**12)", "host-memory-growth", "torch.zeros(10"),
     "absurd size": ("torch.zeros(10**15)", "api-misuse", "torch.zeros(10"),
     "scaler without backward": (

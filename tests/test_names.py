@@ -133,3 +133,38 @@ def test_every_name_has_a_canonical_one_without_an_at_sign(name: str) -> None:
     assert "@" not in result
     is_step(name)
     is_epoch(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("trainloss", "loss/train"), ("valacc", "accuracy/val"), ("closs", "loss/train/c"),
+        ("avr_loss", "loss/train"), ("lossvalue", "loss/train"), ("val-logloss", "loss/val"),
+    ],
+)  # fmt: skip
+def test_words_that_are_written_together(name: str, expected: str) -> None:
+    assert canonical(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("objective/kl", "kl/train"), ("objective/rlhf_reward", "reward/train/rlhf"),
+        ("objective", "loss/train"), ("train_objective", "loss/train"),
+        ("target_val_acc", "accuracy/val/target"), ("target_loss", "other/target_loss"),
+    ],
+)  # fmt: skip
+def test_a_panel_is_no_metric(name: str, expected: str) -> None:
+    assert canonical(name) == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["Gradient accumulation steps", "weight decay", "parameters trainable", "top"]
+)
+def test_phrases_are_neither_layers_nor_metrics(name: str) -> None:
+    assert canonical(name) == f"other/{name}"
+
+
+@pytest.mark.parametrize("name", ["reader_cost", "avg_batch_cost", "data_cost"])
+def test_what_work_costs_is_time(name: str) -> None:
+    assert kind_of(canonical(name)) == "time"

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import IO
 
 from traindx import diagnosis as engine
 from traindx import patience
 from traindx.artifacts import open_paths
-from traindx.evidence import Diagnosis
+from traindx.artifacts.sources import open_sources
+from traindx.evidence import Diagnosis, Skipped
 from traindx.model import Run
+from traindx.source import project_of
 
 Path = str | os.PathLike[str]
 
@@ -54,3 +57,31 @@ def diagnose(
     if not isinstance(run, Run):
         run = open_run(run, *more, context=context, symptoms=symptoms, deadline=deadline)
     return engine.diagnose(run, deadline=deadline)
+
+
+def check(*paths: Path, max_time_s: float = 300.0) -> Diagnosis:
+    """Say which faults the training code below the paths has, from its source alone."""
+    return check_run(*paths, max_time_s=max_time_s)[1]
+
+
+def check_run(*paths: Path, max_time_s: float = 300.0) -> tuple[Run, Diagnosis]:
+    """Check training code as `check` does, and return it as a run together with the diagnosis."""
+    deadline = time.monotonic() + max_time_s
+    started = time.monotonic()
+    run = open_sources([os.fspath(p) for p in paths])
+    diagnosis = engine.diagnose(run, deadline=deadline)
+    missed = tuple(s for s in diagnosis.skipped if not s.detector or not s.needs)
+    parsed = {m.path for m in project_of(run).modules}
+    broken = [s.path for s in run.sources if s.path not in parsed]
+    unparsed = tuple(Skipped("", (p,), f"{p}: not Python that can be parsed") for p in broken)
+    summary = diagnosis.summary
+    if not diagnosis.root_causes:
+        count = f"{len(run.sources)} {'file' if len(run.sources) == 1 else 'files'}"
+        summary = f"No fault shown in {count}." if run.sources else "No file here uses torch."
+    diagnosis = replace(
+        diagnosis,
+        summary=summary,
+        skipped=(*missed, *unparsed),
+        duration_s=time.monotonic() - started,
+    )
+    return run, diagnosis

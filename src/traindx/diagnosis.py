@@ -73,6 +73,7 @@ def diagnose(run: Run, *, deadline: float | None = None) -> Diagnosis:
     """Diagnose a run with every detector that has what it needs, until the deadline."""
     started = time.monotonic()
     gathered = gather(run, deadline=deadline)
+    gathered.findings = without_echoes(gathered.findings)
     hypotheses = weigh(gathered.findings, run)
     folded = fold(hypotheses)
     hypotheses = [_with_consequences(h, folded) for h in hypotheses]
@@ -166,6 +167,24 @@ def _in_cells(finding: Finding, run: Run) -> Finding:
 def _how(missing: Sequence[str]) -> str:
     ways = (HOW_TO_GET.get(need, f"provide {need.replace('|', ' or ')}") for need in missing)
     return "; ".join(ways)
+
+
+def without_echoes(findings: Sequence[Finding]) -> list[Finding]:
+    """Leave out a symptom that names no cause where another finding explains the same place."""
+    explained = {
+        (e.artifact, e.locator)
+        for f in findings
+        if f.is_symptom and (f.suggests or f.shows)
+        for e in f.evidence
+    }
+    return [
+        f
+        for f in findings
+        if f.suggests
+        or f.shows
+        or not f.is_symptom
+        or not all((e.artifact, e.locator) in explained for e in f.evidence)
+    ]
 
 
 def weigh(findings: Sequence[Finding], run: Run) -> list[Hypothesis]:

@@ -22,7 +22,7 @@ PHASES = {
 # a word that decides the kind of a metric, in order of precedence
 KINDS: tuple[tuple[str, frozenset[str]], ...] = (
     ("loss", frozenset({"loss", "losses", "nll", "bce", "xent", "elbo", "cost", "objective",
-                        "crossentropy", "logloss", "mlogloss"})),
+                        "crossentropy", "logloss", "mlogloss", "lossvalue"})),
     ("error", frozenset({"err", "error"})),
     ("accuracy", frozenset({"acc", "accuracy", "accuracies", "accu", "top"})),
     ("perplexity", frozenset({"ppl", "perplexity"})),
@@ -110,6 +110,7 @@ _TIME_WORDS = frozenset(
     {"time", "runtime", "eta", "elapsed", "duration", "ms", "latency", "timestamp", "seconds",
      "second", "secs", "sec", "dt", "walltime"}
 )  # fmt: skip
+_WORK_WORDS = frozenset({"reader", "loader", "batch", "data", "iter"})
 _SPEED_WORDS = frozenset(
     {"throughput", "mfu", "tflops", "tps", "ips", "fps", "wps", "ups", "tgs", "qps"}
 )
@@ -217,8 +218,9 @@ def _layer_name(name: str) -> str | None:
     """A gradient or weight norm that names its parameter, as in ``gradients/fc.weight``."""
     name = _LIGHTNING.sub("grad_norm", name.strip())
     segments = [s for s in re.split(r"[/\s:]+", name) if s and s.lower() not in PHASES]
+    is_phrase = "/" not in name
     for kind, mark in (("grad_norm", _GRADIENT), ("weight_norm", _WEIGHT)):
-        layer = _layer_after(segments, mark, is_phrase="/" not in name) or _layer_around(segments, mark)
+        layer = _layer_after(segments, mark, is_phrase=is_phrase) or _layer_around(segments, mark)
         if layer:
             return f"layers/{layer}/{kind}"
     return None
@@ -270,7 +272,8 @@ def _machine_name(name: str, rest: list[str], phase: str | None) -> str | None:
     if _MEMORY_WORDS & have:
         part = "_".join(w for w in rest if w not in {"mem", "memory"} or len(rest) == 1)
         return f"memory/{part or 'memory'}"
-    if _TIME_WORDS & have or re.match(r"s/(?:it|step|batch|epoch)", name.strip()):
+    is_spent = "cost" in have and bool(_WORK_WORDS & have)  # Paddle: "avg_reader_cost: 0.01 s"
+    if is_spent or _TIME_WORDS & have or re.match(r"s/(?:it|step|batch|epoch)", name.strip()):
         return "/".join(["time", *where, "_".join(rest)])
     return None
 

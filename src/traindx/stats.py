@@ -7,6 +7,7 @@ a rise from 1e-7 to 1e-5 at the end of a run that began at 1 is no rise at all.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -337,3 +338,33 @@ def _tiny_explosion(values: Floats) -> Divergence | None:
     return Divergence(
         best, best + 1, len(values) - 1, float(values[best]), end, end, np.inf, True, False
     )
+
+
+_REPEATS = 4  # times that a cycle stands in a text: "::::"
+_COVERED = 0.6  # of a text, from its end; a prompt may stand before the cycle
+_LONGEST_WORDS, _LONGEST_CHARACTERS = 4, 6  # of a cycle; a longer one is a refrain
+
+
+def cycle_of(text: str) -> str:
+    """Return the token or short cycle that a text ends in, "" if it does not repeat itself."""
+    words = text.split()
+    found = _cycle(words, _LONGEST_WORDS)
+    if found and len(words) > _REPEATS:
+        return " ".join(found)
+    compact = "".join(words)
+    found = _cycle(compact, _LONGEST_CHARACTERS)
+    # a number, or a rule under a heading, is no output
+    is_text = bool(found) and not compact.isdigit() and not set(compact) <= set("-=_*#. ")
+    return "".join(found) if is_text else ""
+
+
+def _cycle(tokens: Sequence[str], longest: int) -> Sequence[str]:
+    count = len(tokens)
+    for period in range(1, min(longest, count // _REPEATS) + 1):
+        start = count - 1
+        while start >= period and tokens[start] == tokens[start - period]:
+            start -= 1
+        repeated = count - 1 - start + period
+        if repeated >= _REPEATS * period and repeated >= _COVERED * count:
+            return tokens[count - period :]
+    return ""

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from traindx import patience
 from traindx.errors import UnreadableArtifact
 from traindx.model import Run
 from traindx.readers.console.blocks import Blocks
@@ -758,9 +759,8 @@ def test_reading_at_once_and_line_by_line_agree(
     one_by_one = Scan(Blocks(path, size=size), many=10**9)
     at_once.run()
     one_by_one.run()
-    assert list(at_once.ledger.sheets) != [] or not one_by_one.ledger.sheets
-    theirs = {t.told: t.rows for t in one_by_one.ledger.tracks()}
-    ours = {t.told: t.rows for t in at_once.ledger.tracks()}
+    ours = {told: sheet.rows() for told, sheet in at_once.ledger.sheets.items()}
+    theirs = {told: sheet.rows() for told, sheet in one_by_one.ledger.sheets.items()}
     assert ours.keys() == theirs.keys()
     for told, rows in ours.items():
         np.testing.assert_array_equal(rows, theirs[told])
@@ -780,6 +780,18 @@ def test_nothing_makes_it_crash(tmp_path: Path, data: bytes) -> None:
         read_text(tmp_path, data)
 
 
+def test_reading_stops_when_the_time_is_up(tmp_path: Path) -> None:
+    path = tmp_path / "long.log"
+    path.write_text("".join(f"step {i} loss: 0.{i}\n" for i in range(1000)))
+    with patience.until(0.0):
+        scan = Scan(Blocks(path, size=1000))
+        scan.run()
+    assert scan.is_cut_short
+    assert 0 < scan.blocks.lines < 100
+    with patience.until(0.0):
+        assert read(path).artifacts[0].warnings == ()  # a small log is one block
+
+
 def test_a_log_read_in_parts_is_the_same(tmp_path: Path) -> None:
     path = tmp_path / "long.log"
     lines = [line for text, _ in FORMATS.values() for line in text.replace("\r", "\n").split("\n")]
@@ -790,8 +802,8 @@ def test_a_log_read_in_parts_is_the_same(tmp_path: Path) -> None:
     scan_log(parted, min_part=path.stat().st_size // 2)
     assert parted.blocks.end is not None
     assert parted.blocks.lines == whole.blocks.lines
-    ours = {t.told: t.rows for t in parted.ledger.tracks()}
-    theirs = {t.told: t.rows for t in whole.ledger.tracks()}
+    ours = {told: sheet.rows() for told, sheet in parted.ledger.sheets.items()}
+    theirs = {told: sheet.rows() for told, sheet in whole.ledger.sheets.items()}
     assert ours.keys() == theirs.keys()
     for told, rows in ours.items():
         np.testing.assert_array_equal(rows, theirs[told])

@@ -97,14 +97,23 @@ def progress(options: argparse.Namespace) -> Iterator[Callable[[str], None]]:
         yield lambda label: status.update(f"reading {escape(label)} …")
 
 
-def deliver(run: Run, diagnosis: Diagnosis, options: argparse.Namespace) -> int:
-    """Write and print a diagnosis as asked, and return the exit code."""
+def deliver(
+    run: Run,
+    diagnosis: Diagnosis,
+    options: argparse.Namespace,
+    show: Callable[[Run, Diagnosis, argparse.Namespace], None] | None = None,
+) -> int:
+    """Write and print a diagnosis as asked, and return the exit code.
+
+    `show` prints it on the terminal instead of the usual report.
+    """
     from dataclasses import replace
 
     if options.output:
         made = _write(run, diagnosis, options.output)
         diagnosis = replace(diagnosis, analysis_artifacts=made)
-    _print(run, diagnosis, options)
+    is_shown = show is not None and options.format == "terminal" and not options.quiet
+    (show if show is not None and is_shown else _print)(run, diagnosis, options)
     if options.output and options.format == "terminal" and not options.quiet:
         print(f"traindx: wrote {options.output}", file=sys.stderr)
     return 1 if _is_too_severe(diagnosis, options.fail_on) else 0

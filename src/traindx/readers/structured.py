@@ -279,7 +279,7 @@ def _is_results(document: Record, path: Path) -> bool:
     has_lists = _has_lists(document, 0)
     # a configuration has words in it, results have numbers alone
     is_plain = not has_lists and len(numbers) >= (0.8 if named else 1.0) * len(plain)
-    is_config = len({n.lower() for n in numbers} & TRAINING_KEYS - {"epoch", "loss"}) > 0
+    is_config = not named and bool({n.lower() for n in numbers} & TRAINING_KEYS - {"epoch", "loss"})
     measured = [n for n in certain(numbers) if phase_of(canonical(n))]
     return is_plain and bool(measured) and not is_config
 

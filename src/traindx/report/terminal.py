@@ -29,7 +29,7 @@ WIDTH = 100  # a longer line is hard to find the start of
 EVIDENCE_SHOWN = 6
 OPEN_SHOWN = 5
 REMARKS_SHOWN = 5
-NAMES_SHOWN = 40
+NAMES_SHOWN = 16
 GAPS_SHOWN = 8
 PATCH_SHOWN = 16
 

@@ -8,9 +8,11 @@ each thing that matters to training (zero_grad, forward, loss, backward, clip, s
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 from traindx.evidence import Location
@@ -90,12 +92,39 @@ def acts_of(project: Project, module: Module, scope: ast.Module | Function) -> l
     """Return the acts of a module's top level or of a function, in order."""
     known = _KNOWN.setdefault(project, {})
     if scope not in known:
-        function = None if isinstance(scope, ast.Module) else scope
-        place = _Place(module, function, followed=() if function is None else (function,))
-        if function is not None:
-            place = replace(place, contexts=_decorators(module, function))
-        known[scope] = list(_Walk(project).block(scope.body, place))
+        known[scope] = _find_acts(project, module, scope)
     return known[scope]
+
+
+def _find_acts(project: Project, module: Module, scope: ast.Module | Function) -> list[Act]:
+    is_training = module in training_files(project)
+    if not is_training and not _COMPUTES.search(module.text):
+        return []
+    function = None if isinstance(scope, ast.Module) else scope
+    place = _Place(module, function, followed=() if function is None else (function,))
+    if function is not None:
+        place = replace(place, contexts=_decorators(module, function))
+    return list(_Walk(project, FOLLOWED if is_training else 0).block(scope.body, place))
+
+
+@lru_cache(maxsize=8)
+def training_files(project: Project) -> frozenset[Module]:
+    """Return the files that train or evaluate, or call into one that does.
+
+    Most files of a large project do neither; calls are followed in these only.
+    """
+    found = {m for m in project.training_modules if _TRAINS.search(m.text)}
+    names = {m.name for m in found}
+    for module in project.training_modules:
+        imported = {part for name in module.aliases.values() for part in name.split(".")[:-1]}
+        if imported & names and _CALLS.search(module.text):
+            found.add(module)
+    return frozenset(found)
+
+
+_TRAINS = re.compile(r"backward\(|zero_grad|_loader\b|loader\b.*:$|\bDataLoader\(", re.MULTILINE)
+_CALLS = re.compile(r"\b(?:train|fit|run)\w*\(|epoch|evaluate\w*\(|validate\w*\(")
+_COMPUTES = re.compile(r"cross_entropy|_loss\(|Loss\(|loss_f|kl_div|criterion")
 
 
 _KNOWN: WeakKeyDictionary[Project, dict[ast.AST, list[Act]]] = WeakKeyDictionary()
@@ -112,8 +141,9 @@ _GRAD_CONTEXTS = ("no_grad", "inference_mode", "enable_grad", "autocast")
 
 
 class _Walk:
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, levels: int) -> None:
         self.project = project
+        self.levels = levels
 
     def block(self, body: list[ast.stmt], place: _Place) -> Iterator[Act]:
         for statement in body:
@@ -265,7 +295,7 @@ class _Walk:
         return value_of(self.project, place.module, at, node)
 
     def own_function(self, node: ast.Call, place: _Place) -> tuple[Module, Function] | None:
-        if len(place.followed) > FOLLOWED:
+        if len(place.followed) > self.levels:
             return None
         found = _definition(self.project, node, place)
         return None if found is None or found[1] in place.followed else found

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from traindx.source.loaders import loaders_in, resolve
-from traindx.source.module import Function, Module, argument, key_of, literal
+from traindx.source.module import Module, argument, key_of, literal
 from traindx.source.project import Project
 from traindx.source.values import Kind, value_of
 
@@ -111,9 +111,8 @@ def is_flat(project: Project, module: Module, at: ast.AST, node: ast.expr) -> as
 
 def _loop_of(module: Module, node: ast.AST, key: str) -> ast.For | None:
     for above in module.enclosing(node):
-        if isinstance(above, ast.For):
-            if any(key_of(n) == key for n in ast.walk(above.target)):
-                return above
+        if isinstance(above, ast.For) and key in {key_of(n) for n in ast.walk(above.target)}:
+            return above
     return None
 
 
@@ -174,13 +173,16 @@ def _is_flat_value(project: Project, module: Module, at: ast.AST, node: ast.expr
             return True
         return len(sizes) == 1 and isinstance(sizes[0], ast.Constant)
     if name in ("torch.tensor", "torch.from_numpy", "torch.as_tensor", "torch.FloatTensor"):
-        inner = resolve(project, module, at, node.args[0]) if node.args else None
-        return inner is not None and _is_flat_value(project, module, at, inner)
-    if isinstance(node.func, ast.Attribute):
-        if node.func.attr in ("to_numpy", "float", "astype", "to", "values"):
-            inner = resolve(project, module, at, node.func.value)
-            return inner is not None and _is_flat_value(project, module, at, inner)
-    return False
+        return bool(node.args) and _is_flat_inside(project, module, at, node.args[0])
+    method = node.func if isinstance(node.func, ast.Attribute) else None
+    if method is None or method.attr not in ("to_numpy", "float", "astype", "to", "values"):
+        return False
+    return _is_flat_inside(project, module, at, method.value)
+
+
+def _is_flat_inside(project: Project, module: Module, at: ast.AST, node: ast.expr) -> bool:
+    inner = node if _is_column(node) else resolve(project, module, at, node)
+    return inner is not None and _is_flat_value(project, module, at, inner)
 
 
 def _is_column(node: ast.expr) -> bool:
@@ -188,8 +190,3 @@ def _is_column(node: ast.expr) -> bool:
     if isinstance(node, ast.Attribute) and node.attr == "values":
         return _is_column(node.value)
     return isinstance(node, ast.Subscript) and isinstance(literal(node.slice), str)
-
-
-def function_at(module: Module, node: ast.AST) -> Function | ast.Module:
-    """Return the scope in which a node stands."""
-    return module.function_of(node) or module.tree

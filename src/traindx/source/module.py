@@ -24,12 +24,16 @@ OTHER_FRAMEWORKS = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class Module:
-    """A parsed file; `aliases` maps a local name to the dotted name that it was imported as."""
+    """A parsed file; `aliases` maps a local name to the dotted name that it was imported as.
+
+    `root` is the folder that a patch's paths are relative to, where the path is not so itself.
+    """
 
     path: str
     text: str
     tree: ast.Module
     aliases: dict[str, str] = field(default_factory=dict)
+    root: str = ""
 
     @property
     def name(self) -> str:
@@ -153,7 +157,7 @@ def _position(node: ast.AST) -> tuple[int, int]:
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def parse(source: Source) -> Module | None:
+def parse(source: Source, root: str = "") -> Module | None:
     """Parse a file; None where it is no Python that can be read."""
     if len(source.text) > MAX_SOURCE:
         return None
@@ -163,7 +167,7 @@ def parse(source: Source) -> Module | None:
             tree = ast.parse(source.text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return Module(source.path, source.text, tree, _aliases(tree))
+    return Module(source.path, source.text, tree, _aliases(tree), root)
 
 
 def _aliases(tree: ast.Module) -> dict[str, str]:

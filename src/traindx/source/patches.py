@@ -67,7 +67,7 @@ def diff(module: Module, *edits: Edit) -> str | None:
         ast.parse(after)
     except (SyntaxError, ValueError):
         return None
-    path = module.path.replace("\\", "/").lstrip("/")
+    path = module.path.removeprefix(module.root).replace("\\", "/").lstrip("/")
     changed = difflib.unified_diff(before, _lines(after), f"a/{path}", f"b/{path}")
     marked = (line if line.endswith("\n") else f"{line}\n{UNENDED}\n" for line in changed)
     return "".join(marked) or None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from pathlib import Path
 
 from traindx.model import Run, Source
 from traindx.source.module import Function, Module, key_of, parse
@@ -29,6 +31,8 @@ class Project:
 
     modules: tuple[Module, ...]
     _bound: dict[ast.AST, dict[str, list[ast.expr]]] = field(default_factory=dict)
+    _based: dict[ast.ClassDef, set[str]] = field(default_factory=dict)
+    _held: dict[ast.ClassDef, dict[str, list[ast.expr]]] = field(default_factory=dict)
 
     @cached_property
     def by_name(self) -> dict[str, Module]:
@@ -88,6 +92,11 @@ class Project:
 
     def bases(self, module: Module, node: ast.ClassDef) -> set[str]:
         """Return the dotted names of all base classes, through the files of the project."""
+        if node not in self._based:
+            self._based[node] = self._find_bases(module, node)
+        return self._based[node]
+
+    def _find_bases(self, module: Module, node: ast.ClassDef) -> set[str]:
         found: set[str] = set()
         pending = [(module, node)]
         seen: set[ast.ClassDef] = set()
@@ -138,7 +147,9 @@ class Project:
         return []
 
     def _attributes(self, module: Module, cls: ast.ClassDef) -> dict[str, list[ast.expr]]:
-        merged: dict[str, list[ast.expr]] = {}
+        if cls in self._held:
+            return self._held[cls]
+        merged = self._held.setdefault(cls, {})  # also ends a circle of base classes
         for node in ast.walk(cls):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 for key, values in self.bindings(node).items():
@@ -220,4 +231,19 @@ def project_of(run: Run) -> Project:
 
 @lru_cache(maxsize=8)
 def _parse_all(sources: tuple[Source, ...]) -> Project:
-    return Project(tuple(m for m in map(parse, sources) if m is not None))
+    root = patch_root([source.path for source in sources], Path.cwd())
+    return Project(tuple(m for s in sources if (m := parse(s, root)) is not None))
+
+
+def patch_root(paths: Sequence[str], here: Path) -> str:
+    """Return the folder that patches are relative to, where paths are absolute or lead upwards.
+
+    That is the current folder if it holds all files, for there `git apply` will be run, else the
+    folder that the files have in common.
+    """
+    outside = [p for p in paths if Path(p).is_absolute() or ".." in Path(p).parts]
+    if not outside:
+        return ""
+    if all(Path(p).is_relative_to(here) for p in outside):
+        return str(here)
+    return os.path.commonpath([str(Path(p).parent) for p in outside])

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from traindx.evidence import Evidence, Finding, Strength
-from traindx.model import Architecture, Run, Tensor, make_run
+from traindx.model import Architecture, Run, Sample, Tensor, make_run
 from traindx.registry import detector
+from traindx.stats import cycle_of
 
 SHARE = 0.75  # the case that this grew from had 0.79; sound small models reach 0.6
 LARGE_BODY = 30e6  # parameters beside the tables; with as many, a large vocabulary is a choice
@@ -53,7 +54,7 @@ def check(run: Run) -> Iterator[Finding]:
     if not tables or held < SHARE * total or total - held > LARGE_BODY:
         return
     share = held / total
-    symptom = next((s for s in run.symptoms if _COLLAPSE.search(s)), None)
+    symptom = next((s for s in run.symptoms if _COLLAPSE.search(s)), None) or _loop(run)
     strength = Strength.STRONG if symptom else Strength.MODERATE
     says = f"{held:,} of {total:,} parameters are in {', '.join(t.name for t in tables[:3])}"
     where = Evidence(says, architecture.artifact, tables[0].name, values={"share": share})
@@ -64,6 +65,12 @@ def check(run: Run) -> Iterator[Finding]:
         suggests={"embedding-dominated-model": strength},
         is_symptom=symptom is not None,
     )
+
+
+def _loop(run: Run) -> str | None:
+    """Return what the model repeats in its last outputs, if that is all they are."""
+    cycles = [cycle_of(s.text) for s in run.samples[-3:]]
+    return cycles[-1] if len(cycles) > 1 and all(cycles) else None
 
 
 def _tables(tensors: list[Tensor]) -> list[Tensor]:
@@ -89,6 +96,9 @@ FIRES = {
     "79 % embeddings": _example(50257, 384, 3),
     "and the output repeats": _example(50257, 384, 3, symptoms=("it only outputs colons",)),
     "an untied head": _example(50257, 384, 5, _HEAD),
+    "and its samples repeat": replace(
+        _example(50257, 384, 3), samples=tuple(Sample("::::", "a.log") for _ in range(3))
+    ),
 }
 
 SILENT = {

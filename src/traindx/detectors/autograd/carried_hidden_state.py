@@ -90,9 +90,9 @@ def _is_renewed(inner: ast.AST, forward: Act, state: str) -> bool:
             names = {key_of(n) for t in targets for n in ast.walk(t)}
             if state in names and node is not forward.statement:
                 return True
-        if isinstance(node, ast.Attribute) and node.attr in ("detach_", "detach"):
-            if key_of(node.value) in (state, None) or "hid" in (key_of(node.value) or ""):
-                return True
+        is_detach = isinstance(node, ast.Attribute) and node.attr in ("detach_", "detach")
+        if is_detach and "loss" not in (key_of(getattr(node, "value", node)) or ""):
+            return True
     return "." in state
 
 

@@ -50,7 +50,7 @@ def check(run: Run) -> Iterator[Finding]:
                 is_symptom=True,
                 location=loss.location,
             )
-            return
+            break
 
 
 def _loss_of(loop: TrainingLoop, backward: Act) -> Act | None:

@@ -17,7 +17,7 @@ BASES = ("torch.autograd.Function", "torch.autograd.function.Function", "autogra
 
 @detector(needs=("source",), suggests=("incorrect-custom-backward",))
 def check(run: Run) -> Iterator[Finding]:
-    """A custom autograd function returns the wrong number of gradients, or reads what was not saved.
+    """A custom autograd function returns too few gradients, or reads what was not saved.
 
     ## What it detects
     A `torch.autograd.Function` whose `backward` returns fewer values than `forward` has inputs (or
@@ -52,10 +52,11 @@ def _faults(project: Project, module: Module, cls: ast.ClassDef) -> Iterator[Fin
             break
     reads = _reads_saved(backward)
     saving = " ".join(ast.unparse(m) for n, m in methods.items() if n != "backward")
-    if reads is not None and "save_for_backward" not in saving and "ctx" in saving:
-        if not _hands_context_on([m for n, m in methods.items() if n != "backward"]):
-            what = f"`{cls.name}.backward` reads saved tensors, and forward saves none"
-            yield _finding(module, reads, forward, what)
+    others = [m for n, m in methods.items() if n != "backward"]
+    is_saved = "save_for_backward" in saving or _hands_context_on(others)
+    if reads is not None and not is_saved and len(cls.bases) == 1:
+        what = f"`{cls.name}.backward` reads saved tensors, and forward saves none"
+        yield _finding(module, reads, forward, what)
 
 
 def _finding(module: Module, node: ast.AST, forward: Function, claim: str) -> Finding:
@@ -73,17 +74,16 @@ def _finding(module: Module, node: ast.AST, forward: Function, claim: str) -> Fi
 
 
 def _counted_returns(backward: Function) -> Iterator[tuple[ast.Return, list[ast.expr]]]:
-    inner = {n for f in ast.walk(backward) if f is not backward and isinstance(f, (ast.FunctionDef, ast.Lambda))
-             for n in ast.walk(f)}  # fmt: skip
+    functions = (n for n in ast.walk(backward) if isinstance(n, (ast.FunctionDef, ast.Lambda)))
+    inner = {n for f in functions if f is not backward for n in ast.walk(f)}
     for node in ast.walk(backward):
         if not isinstance(node, ast.Return) or node in inner:
             continue
-        if isinstance(node.value, ast.Tuple):
-            if not any(isinstance(e, ast.Starred) for e in node.value.elts):
-                yield node, node.value.elts
-        elif isinstance(node.value, (ast.BinOp, ast.UnaryOp)):
-            if not _may_be_tuple(node.value):
-                yield node, [node.value]
+        value = node.value
+        if isinstance(value, ast.Tuple) and not any(isinstance(e, ast.Starred) for e in value.elts):
+            yield node, value.elts
+        elif isinstance(value, (ast.BinOp, ast.UnaryOp)) and not _may_be_tuple(value):
+            yield node, [value]
 
 
 def _may_be_tuple(value: ast.expr) -> bool:

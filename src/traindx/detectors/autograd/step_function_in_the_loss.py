@@ -77,9 +77,9 @@ def _trained(project: Project) -> set[ast.AST]:
         for act in loop.does(Do.LOSS):
             statement = act.statement
             names = getattr(statement, "targets", [])
-            if isinstance(statement, ast.Assign) and statement.value is act.node:
-                if any((act.function, key_of(t)) in targets for t in names):
-                    found.add(act.node)
+            is_kept = isinstance(statement, ast.Assign) and statement.value is act.node
+            if is_kept and any((act.function, key_of(t)) in targets for t in names):
+                found.add(act.node)
     return found
 
 

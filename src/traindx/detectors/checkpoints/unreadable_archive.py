@@ -13,8 +13,8 @@ from traindx.source.errors import explain, make_failed_run, root_failure
 
 ARCHIVE = re.compile(
     r"PytorchStreamReader failed|failed finding central directory|unexpected EOF, expected (\d+)"
-    r"|invalid magic number|[Ii]nvalid header or archive is corrupted|file in archive is not in a "
-    r"subdirectory|SafetensorError|MetadataIncompleteBuffer|HeaderTooLarge|not a ZIP archive"
+    r"|[Ii]nvalid magic number|[Ii]nvalid header or archive is corrupted"
+    r"|file in archive is not in a subdirectory|SafetensorError|MetadataIncompleteBuffer|HeaderTooLarge|not a ZIP archive"
     r"|storage has wrong (?:byte )?size|PytorchStreamWriter failed"
 )
 PICKLE = re.compile(r"^Ran out of input|invalid load key, '(.{1,6})'|pickle data was truncated|^$")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from traindx.evidence import Evidence, Finding, Strength
 from traindx.model import Run, Sample, make_run
 from traindx.registry import detector
+from traindx.stats import cycle_of
 
 LATE = 3  # the last third counts: every language model begins with repetition
 FEWEST = 2  # samples; one alone may be chance or a prompt that asks for it
 CERTAIN = 3
 MOST = 0.6  # of the late samples; greedy decoding of a sound model loops now and then
-REPEATS = 4  # times that the cycle stands in a text: "::::"
-COVERED = 0.6  # of a text, from its end; a prompt may stand before the cycle
-LONGEST_WORDS, LONGEST_CHARACTERS = 4, 6  # of a cycle; a longer one is a refrain
 SHOWN = 40  # characters of a sample in a claim
 
 
@@ -32,8 +30,8 @@ def check(run: Run) -> Iterator[Finding]:
     are easily learnt.
 
     ## What to do
-    Sample with temperature 1 in place of greedy decoding. If it still repeats, check that labels are
-    shifted by one, and count parameters: a body that is small beside its embeddings learns
+    Sample with temperature 1 in place of greedy decoding. If it still repeats, check that labels
+    are shifted by one, and count parameters: a body that is small beside its embeddings learns
     frequencies only.
 
     ## When it is wrong
@@ -68,31 +66,6 @@ def _cite(sample: Sample) -> Evidence:
     shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
     span = None if sample.step is None else (sample.step, sample.step)
     return Evidence(f"the model put out {shown!r}", sample.artifact, sample.locator, span)
-
-
-def cycle_of(text: str) -> str:
-    """Return the token or short cycle that a text ends in, "" if it does not repeat itself."""
-    words = text.split()
-    found = _cycle(words, LONGEST_WORDS)
-    if found and len(words) > REPEATS:
-        return " ".join(found)
-    compact = "".join(words)
-    found = _cycle(compact, LONGEST_CHARACTERS)
-    # a number, or a rule under a heading, is no output
-    is_text = bool(found) and not compact.isdigit() and not set(compact) <= set("-=_*#. ")
-    return "".join(found) if is_text else ""
-
-
-def _cycle(tokens: Sequence[str], longest: int) -> Sequence[str]:
-    count = len(tokens)
-    for period in range(1, min(longest, count // REPEATS) + 1):
-        start = count - 1
-        while start >= period and tokens[start] == tokens[start - period]:
-            start -= 1
-        repeated = count - 1 - start + period
-        if repeated >= REPEATS * period and repeated >= COVERED * count:
-            return tokens[count - period :]
-    return ""
 
 
 def _example(*texts: str) -> Run:

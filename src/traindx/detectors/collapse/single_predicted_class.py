@@ -34,12 +34,13 @@ def check(run: Run) -> Iterator[Finding]:
     The output does not depend on the input. The accuracy is the share of one class.
 
     ## What to do
-    Compare the outputs for two very different batches. If they differ a little, the model has learnt
-    the prior: weight the loss, or lower the learning rate. If they are equal, the input is lost.
+    Compare the outputs for two very different batches. If they differ a little, the model has
+    learnt the prior: weight the loss, or lower the learning rate. If they are equal, the input
+    is lost.
 
     ## When it is wrong
-    Early in training this is common; only the last evaluation counts here. A decision threshold that
-    nothing reaches looks the same.
+    Early in training this is common; only the last evaluation counts here. A decision threshold
+    that nothing reaches looks the same.
     """
     found = _from_matrix(run) or _from_recalls(run) or _from_accuracy(run)
     if found is not None:

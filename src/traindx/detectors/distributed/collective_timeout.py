@@ -25,6 +25,12 @@ DIFFERENT = re.compile(
     r"|verifyWorkers|op\.preamble\.length <= op\.nbytes"
 )
 
+GUESSES = {
+    "collective-mismatch": Strength.MODERATE,
+    "uneven-inputs": Strength.MODERATE,
+    "straggler-rank": Strength.WEAK,
+}
+
 
 @detector(needs=("failure",), suggests=("collective-mismatch", "uneven-inputs", "straggler-rank"))
 def check(run: Run) -> Iterator[Finding]:
@@ -64,13 +70,8 @@ def check(run: Run) -> Iterator[Finding]:
         claim = "The ranks wait for each other in different collectives"
         yield explain(run, failure, claim, shows="collective-mismatch", notes=notes)
         return
-    guesses = {
-        "collective-mismatch": Strength.MODERATE,
-        "uneven-inputs": Strength.MODERATE,
-        "straggler-rank": Strength.WEAK,
-    }
     claim = f"A collective was given up{_words(found)}, and no rank says why"
-    yield explain(run, failure, claim, suggests=guesses, notes=notes)
+    yield explain(run, failure, claim, suggests=GUESSES, notes=notes)
 
 
 def _words(found: re.Match[str]) -> str:

@@ -46,7 +46,7 @@ def check(run: Run) -> Iterator[Finding]:
     failure, found = hit
     cause = "api-misuse"
     if found.re is GROUP:
-        claim = "torch.distributed is used before init_process_group, or without a launcher"
+        claim = "A process group is used before init_process_group, or without a launcher"
     elif found.re is TWICE:
         claim = "The process group is initialised twice"
     elif found.re is DUPLICATE:
@@ -57,7 +57,6 @@ def check(run: Run) -> Iterator[Finding]:
         claim, cause = "This torch is a CPU build, and CUDA is asked for", "version-mismatch"
     else:
         claim = "A GPU is asked for, and this process sees none"
-    claim = claim if claim[0].isupper() else f"The package {claim}"
     yield explain(run, failure, claim, shows=cause)
 
 

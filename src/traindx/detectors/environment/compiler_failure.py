@@ -46,10 +46,9 @@ def check(run: Run) -> Iterator[Finding]:
     if failure is None:
         return
     kind = failure.type.rsplit(".", 1)[-1]
-    if TOOLS.search(failure.message):
-        found = TOOLS.search(failure.message)
-        claim = f"torch.compile lacks a tool: {found[0] if found else ''}"
-        yield explain(run, failure, f"The compiler of {claim}", shows="version-mismatch")
+    if (found := TOOLS.search(failure.message)) is not None:
+        claim = f"A tool that torch.compile needs is missing: {found[0]}"
+        yield explain(run, failure, claim, shows="version-mismatch")
         return
     if kind not in TYPES:
         return

@@ -52,9 +52,9 @@ def check(run: Run) -> Iterator[Finding]:
     calling = CALLING.search(failure.message)
     call = f" in {calling[1]}" if calling is not None else ""
     if found.re is ENGINE:
-        claim = "cuDNN found no algorithm that works here, mostly because the device is full"
+        claim = "The library cuDNN found no algorithm that works here: mostly the device is full"
         guesses = {"activation-memory": Strength.STRONG, "version-mismatch": Strength.WEAK}
-        yield explain(run, failure, f"The library {claim}", suggests=guesses)
+        yield explain(run, failure, claim, suggests=guesses)
         return
     status = found[1]
     word = status.split("_STATUS_")[-1]
@@ -64,13 +64,11 @@ def check(run: Run) -> Iterator[Finding]:
         )
         yield explain(run, failure, claim, suggests=_guesses(run), culprit=_table(run))
         return
-    if word == "INVALID_VALUE":
-        claim = f"The device library refuses sizes or types{call} ({status})"
-        guesses = {"shape-mismatch": Strength.MODERATE, "version-mismatch": Strength.MODERATE}
-    else:
-        claim = f"The device library does not support these tensors{call} ({status})"
-        guesses = {"api-misuse": Strength.MODERATE, "version-mismatch": Strength.MODERATE}
-    yield explain(run, failure, claim, suggests=guesses)
+    is_refused = word == "INVALID_VALUE"
+    what = "refuses sizes or types" if is_refused else "does not support these tensors"
+    first = "shape-mismatch" if is_refused else "api-misuse"
+    guesses = {first: Strength.MODERATE, "version-mismatch": Strength.MODERATE}
+    yield explain(run, failure, f"The device library {what}{call} ({status})", suggests=guesses)
 
 
 def _table(run: Run) -> Culprit | None:

@@ -84,10 +84,22 @@ def _hard(run: Run, failure: Failure) -> dict[str, Strength]:
     return {"killed-by-host": Strength.STRONG, "host-memory-growth": Strength.WEAK}
 
 
+def _went_on(run: Run, event: Event) -> bool:
+    """Tell whether metrics follow the event: a pre-empted job that was resumed was not lost."""
+    later = (s.position_of(event) for s in run.series.values())
+    resumed = any(e.kind == "resume" and e.artifact != event.artifact for e in run.events)
+    return resumed or any(
+        at is not None and at < len(series)
+        for at, series in zip(later, run.series.values(), strict=True)
+    )
+
+
 def _noted(run: Run) -> Iterator[Finding]:
     """A log without any error, whose last event is a kill."""
     killed = [e for e in run.events if e.kind == "killed"]
     for event in killed[-1:]:
+        if _went_on(run, event):
+            continue
         is_memory = MEMORY.search(event.text) is not None
         is_time = TIME.search(event.text) is not None
         first = "host-memory-growth" if is_memory and not is_time else "killed-by-host"

@@ -52,27 +52,29 @@ def check(run: Run) -> Iterator[Finding]:
     if hit is None:
         return
     failure, found = hit
-    what = next((g for g in found.groups() if g), "")
-    if found.re is DRIVER:
-        claim = (
-            f"The NVIDIA driver{f' ({what})' if what else ''} is older than this CUDA build needs"
-        )
-    elif found.re is KERNEL:
-        claim = f"This build of torch has no kernels for the GPU{f' ({what})' if what else ''}"
-    elif found.re is OPERATOR:
-        claim = "The installed torchvision was built for another torch"
-    elif found.re is LIBRARY:
-        claim = f"A compiled library does not fit{f': {what}' if what else ''}"
-    elif found.re is NAMED:
-        claim = f"The installed {found[2]} has no {found[1]}"
-        yield explain(run, failure, claim, suggests={"version-mismatch": Strength.STRONG})
-        return
-    else:
-        claim = f"The package {what} is not installed in this environment"
+    claim = _words(found)
+    if found.re in (NAMED, MODULE):
         guesses = {"version-mismatch": Strength.STRONG, "api-misuse": Strength.WEAK}
         yield explain(run, failure, claim, suggests=guesses)
-        return
-    yield explain(run, failure, claim, shows="version-mismatch")
+    else:
+        yield explain(run, failure, claim, shows="version-mismatch")
+
+
+def _words(found: re.Match[str]) -> str:
+    what = next((g for g in found.groups() if g), "")
+    if found.re is DRIVER:
+        return (
+            f"The NVIDIA driver{f' ({what})' if what else ''} is older than this CUDA build needs"
+        )
+    if found.re is KERNEL:
+        return f"This build of torch has no kernels for the GPU{f' ({what})' if what else ''}"
+    if found.re is OPERATOR:
+        return "The installed torchvision was built for another torch"
+    if found.re is LIBRARY:
+        return f"A compiled library does not fit{f': {what}' if what else ''}"
+    if found.re is NAMED:
+        return f"The installed {found[2]} has no {found[1]}"
+    return f"The package {what} is not installed in this environment"
 
 
 FIRES = {

@@ -23,8 +23,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     Logged class counts, or the rows of a confusion matrix, of which the largest is ten times the
-    smallest or more. Where the recall of the rare class is known, it decides: poor recall makes it a
-    finding, good recall clears it.
+    smallest or more. Where the recall of the rare class is known, it decides: poor recall makes it
+    a finding, good recall clears it.
 
     ## Why it matters
     The loss is the mean over examples: a rare class hardly counts in it, and accuracy hides that.

@@ -131,7 +131,7 @@ def _restores(act: Act) -> bool:
     for node in ast.walk(scope):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             is_late = node.func.attr == "train" and bool(node.args or node.keywords)
-            if is_late and not isinstance((node.args or [None])[0], ast.Constant):
+            if is_late and not (node.args and isinstance(node.args[0], ast.Constant)):
                 return True
     return False
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,11 +12,12 @@ from traindx.failures import own_frames
 from traindx.model import Failure, Run, make_run
 from traindx.registry import detector
 from traindx.source.errors import (
+    Allocation,
     explain,
     make_failed_run,
     match_root,
-    memory_bytes,
     memory_words,
+    read_allocation,
     site_at,
 )
 
@@ -26,17 +26,6 @@ MESSAGE = re.compile(
     r"|Tried to allocate .{0,40}(?:GPU|MPS)|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED",
     re.DOTALL,
 )
-S = r"(\d+(?:\.\d+)? ?(?:[KMGT]i?B|bytes))"
-NUMBERS = {
-    "tried": rf"Tried to allocate {S}",
-    "capacity": rf"total capac(?:i)?ty of {S}|{S} total capacity|max allowed: {S}",
-    "free": rf"of which {S} is free|{S} free",
-    "allocated": rf"memory {S} is allocated by PyTorch|{S} already allocated|MPS allocated: {S}",
-    "reserved": rf"{S} reserved in total|{S} cached",
-    "unallocated": rf"{S} is reserved by PyTorch but unallocated",
-    "own": rf"this process has {S} memory in use",
-}
-CONTEXT = 1 << 30  # what a process holds besides its tensors: CUDA context and libraries
 SHARED_PART = 0.2  # of the device; less is the context or the desktop
 LOOSE_PART = 0.1  # of the device; less is what any caching allocator keeps
 LATE_STEPS = 100  # a need that is the same in every step shows long before this
@@ -69,48 +58,13 @@ def check(run: Run) -> Iterator[Finding]:
     if hit is None:
         return
     failure, _ = hit
-    sizes = _sizes(failure.message)
+    sizes = read_allocation(failure.message)
     weights, reason, notes = _weigh(run, failure, sizes)
     claim = f"The device is out of memory{_words(sizes)}{reason}"
     yield explain(run, failure, claim, suggests=weights, notes=notes)
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """The numbers of the message, in bytes; 0 where it has none."""
-
-    tried: float = 0.0
-    capacity: float = 0.0
-    free: float = 0.0
-    allocated: float = 0.0
-    reserved: float = 0.0
-    unallocated: float = 0.0
-    own: float = 0.0
-
-    @property
-    def loose(self) -> float:
-        """What PyTorch holds without using it."""
-        return self.unallocated or max(0.0, self.reserved - self.allocated)
-
-    @property
-    def others(self) -> float:
-        """What other processes hold, as far as the numbers tell."""
-        if not self.capacity or not (self.own or self.allocated or self.reserved):
-            return 0.0
-        own = self.own or self.allocated + self.loose + CONTEXT
-        return max(0.0, self.capacity - self.free - own)
-
-
-def _sizes(message: str) -> Sizes:
-    found = {}
-    for name, pattern in NUMBERS.items():
-        match = re.search(pattern, message)
-        text = next((g for g in match.groups() if g), "") if match else ""
-        found[name] = memory_bytes(text) or 0.0
-    return Sizes(**found)
-
-
-def _words(sizes: Sizes) -> str:
+def _words(sizes: Allocation) -> str:
     parts = [
         f"{memory_words(sizes.tried)} asked" if sizes.tried else "",
         f"{memory_words(sizes.free)} free of {memory_words(sizes.capacity)}"
@@ -126,7 +80,7 @@ def _words(sizes: Sizes) -> str:
 Weights = dict[str, Strength]
 
 
-def _weigh(run: Run, failure: Failure, sizes: Sizes) -> tuple[Weights, str, list[Evidence]]:
+def _weigh(run: Run, failure: Failure, sizes: Allocation) -> tuple[Weights, str, list[Evidence]]:
     """The causes that the numbers, the place and the time speak for."""
     if sizes.capacity and sizes.tried > sizes.capacity:
         return {"activation-memory": Strength.STRONG}, ": one request exceeds the whole device", []

@@ -14,8 +14,11 @@ from traindx.registry import detector
 USELESS = 1.0  # at a scale of one nothing is left to scale; healthy scales stay above a hundred
 HALVINGS = 6  # in the last part of the run, without a doubling between them
 MANY_SKIPS = 8  # at the start of a run a scaler skips a few steps to find its scale
-# how DeepSpeed, fairseq and their kin give up
-GAVE_UP = re.compile(r"(?i)minimum loss scale|loss scale (?:already )?(?:is )?at (?:its )?minimum")
+# how DeepSpeed, fairseq, icefall and their kin give up
+GAVE_UP = re.compile(
+    r"(?i)minimum loss scale|loss[ _]scale (?:already )?(?:is )?at (?:its )?minimum"
+    r"|(?:loss|grad)[ _]scale is too small"
+)
 
 
 @detector(needs=("loss_scale|events|failure",), suggests=("loss-scale-collapse",))
@@ -108,7 +111,7 @@ FIRES = {
     "gives up": make_run(failures=[Failure("FloatingPointError", _MESSAGE, "train.log", "line 9")]),
     "halves to nothing": make_run(
         {"loss_scale": np.concatenate([np.full(20, 65536.0), 65536.0 * 0.5 ** np.arange(40)])}
-    )
+    ),
 }
 
 SILENT = {

@@ -17,6 +17,12 @@ INVALID = re.compile(
     r"Mean of empty slice|Degrees of freedom <= 0 for slice",
     re.IGNORECASE,
 )
+# nothing over nothing: a class without examples in a metric does that in many a healthy run
+RATIO = re.compile(
+    r"in (?:scalar |true_|floor_)?divide\b|in (?:long|double)_scalars|empty slice|All-NaN"
+    r"|Degrees of freedom",
+    re.IGNORECASE,
+)
 
 
 @detector(needs=("events", "loss/*"), suggests=("nan-in-data",))
@@ -34,7 +40,8 @@ def check(run: Run) -> Iterator[Finding]:
     Look at the line that the warning names; drop or repair the sample where the data are made.
 
     ## When it is wrong
-    The warning may come from a metric that is computed beside training.
+    The warning may come from a metric that is computed beside training; a division of nothing by
+    nothing, as of a class without examples, counts little for that reason.
     """
     loss = run.main_loss()
     onset = None if loss is None else _onset(loss)
@@ -49,7 +56,9 @@ def check(run: Run) -> Iterator[Finding]:
                 claim="NumPy warned of an invalid value before the loss became NaN",
                 strength=Strength.MODERATE,
                 evidence=(cite_event(event),),
-                suggests={"nan-in-data": Strength.MODERATE},
+                suggests={
+                    "nan-in-data": Strength.WEAK if RATIO.search(event.text) else Strength.MODERATE
+                },
                 onset=event.step,
             )
             return

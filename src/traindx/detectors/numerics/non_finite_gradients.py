@@ -13,6 +13,7 @@ from traindx.registry import detector
 
 LASTS = 3  # points up to the end, after finite ones or beside a loss of nothing
 LASTS_FROM_THE_START = 6  # a gradient scaler may skip the first few steps to find its scale
+SETTLED = 100  # steps after which a scaler has found its scale
 HALF = ("fp16", "half", "float16", "16", "16-mixed", "fp16-mixed")
 
 
@@ -50,7 +51,8 @@ def check(run: Run) -> Iterator[Finding]:
         return  # a loss that is NaN itself is told by another detector
     onset = _onset(norm)
     is_nothing = loss is not None and loss.last == 0.0
-    least = LASTS if onset or is_nothing else LASTS_FROM_THE_START
+    is_late = norm.axis == "step" and norm.steps[0] > SETTLED
+    least = LASTS if onset or is_nothing or is_late else LASTS_FROM_THE_START
     if len(norm) - onset < least or _finds_its_scale(run):
         return
     word = "infinite" if np.isinf(norm.values[onset]) else "NaN"

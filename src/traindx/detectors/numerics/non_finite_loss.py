@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from traindx.evidence import Evidence, Finding, Strength, cite, cite_setting
 from traindx.examples import decay, join
-from traindx.model import Run, Series, make_run
+from traindx.model import Failure, Origin, Run, Series, make_run
+from traindx.names import PHASES, words
 from traindx.registry import detector
 from traindx.stats import curve
 
 GREW = 2.0  # times the median of the run's last part, in the last points before the end: a climb
 ASTRONOMICAL = 1e6  # a loss that begins here is in units that no learning rate fits
+_NOT_A_NUMBER = r"(?:nan|inf(?:init[ey])?|not finite|non-?finite)"
+# an error that a training loop raises on purpose: "Loss is nan, stopping training"
+TOLD = re.compile(
+    rf"(?i)\bloss(?:es)?\b.{{0,40}}\b{_NOT_A_NUMBER}\b|\b{_NOT_A_NUMBER}\b.{{0,20}}\bloss(?:es)?\b"
+)
+_PLAIN = frozenset({"loss", "step", "epoch", "total", "avg", "mean", *PHASES})
 HALF = ("fp16", "half", "float16", "16", "16-mixed", "fp16-mixed")
 
 
 @detector(
-    needs=("loss/*",),
+    needs=("loss/*|failure",),
     suggests=(
         "lr-too-high",
         "missing-gradient-clipping",
@@ -35,7 +43,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     The first point from which on the loss is no longer a number, and how the loss came there: from
-    the first step on, after a climb, or from one healthy value to the next.
+    the first step on, after a climb, or from one healthy value to the next. An error that the
+    training loop raised because its loss is NaN counts as such a point.
 
     ## Why it matters
     From that step on the weights are lost. How it came about tells the causes apart: a climb speaks
@@ -52,11 +61,61 @@ def check(run: Run) -> Iterator[Finding]:
     """
     for phase in ("train", "val"):
         loss = run.main_loss(phase)
-        onset = None if loss is None else _onset(loss)
-        if loss is None or onset is None:
+        if loss is None:
             continue
-        yield _finding(run, loss, onset, phase)
+        told = _last_word(run, loss, phase) or loss
+        onset = _onset(told)
+        if onset is None:
+            continue
+        before = (loss if len(told) == 1 else told.take(slice(0, onset))).finite()
+        yield _finding(run, told, onset, before, phase)
         return
+    for failure in run.failures[-1:]:  # the loop stopped itself
+        if TOLD.search(failure.message.split("\n", 1)[0]):
+            yield _told(run, failure)
+
+
+def _last_word(run: Run, loss: Series, phase: str) -> Series | None:
+    """Return another telling of the same loss in the same log that has the last word on it.
+
+    Such is the line with which a loop gives up, and the logged loss beside a progress bar that
+    shows NaN because it was never told of a loss.
+    """
+    for other in run.matching(f"loss/{phase}@*"):
+        if other.origin.artifact != loss.origin.artifact or not len(other.places):
+            continue
+        is_plain = set(words(other.origin.name)) <= _PLAIN
+        is_last = bool(len(loss.places)) and other.places[-1] >= loss.places[-1]
+        if is_plain and is_last and other.is_finite[-1] != loss.is_finite[-1]:
+            gives_up = len(other) == 1 and other.places[-1] > loss.places[-1]
+            never_told = not bool(loss.is_finite.any()) and len(other) > 1
+            if gives_up or never_told:
+                return other
+    return None
+
+
+def _told(run: Run, failure: Failure) -> Finding:
+    """The run stopped itself: the error is the NaN, and the curve leads up to it."""
+    loss = run.main_loss()
+    before = None if loss is None else loss.finite()
+    course, suggests = ("", _OPEN) if before is None or not len(before) else _course(before)
+    half = _half_precision(run)
+    if half and course != "after a climb":
+        suggests = {**suggests, "fp16-overflow": Strength.MODERATE}
+    text = failure.message.split("\n", 1)[0][:200]
+    evidence = [Evidence(f"{failure.type}: {text}", failure.artifact, failure.locator)]
+    if before is not None and len(before):
+        last = float(before.values[-1])
+        evidence.append(cite(before, f"its last finite value is {last:.4g}", -1, last=last))
+    how = f", {course}" if course else ""
+    return Finding(
+        claim=f"The run stopped because its loss became NaN or infinite{how}",
+        strength=Strength.STRONG,
+        evidence=(*evidence, *half),
+        suggests=suggests,
+        is_symptom=True,
+        onset=failure.step,
+    )
 
 
 def _onset(loss: Series) -> int | None:
@@ -66,8 +125,7 @@ def _onset(loss: Series) -> int | None:
     return onset if onset < len(loss) else None
 
 
-def _finding(run: Run, loss: Series, onset: int, phase: str) -> Finding:
-    before = loss.take(slice(0, onset)).finite()
+def _finding(run: Run, loss: Series, onset: int, before: Series, phase: str) -> Finding:
     course, suggests = _course(before)
     half = _half_precision(run)
     if half and course != "after a climb":
@@ -96,6 +154,13 @@ def _finding(run: Run, loss: Series, onset: int, phase: str) -> Finding:
 
 def _called(phase: str) -> str:
     return "training" if phase == "train" else "validation"
+
+
+_OPEN: Mapping[str, Strength] = {
+    "nan-in-data": Strength.MODERATE,
+    "unstable-operation": Strength.MODERATE,
+    "lr-too-high": Strength.MODERATE,
+}
 
 
 def _course(before: Series) -> tuple[str, Mapping[str, Strength]]:
@@ -146,8 +211,26 @@ def _half_precision(run: Run) -> tuple[Evidence, ...]:
 
 
 _NAN = np.full(20, np.nan)
+_LOG = Origin("train.log", "loss")
+_STOP = Failure("ValueError", "Loss is nan, stopping training", "train.log", "line 90")
+_OTHER = Failure("ValueError", "the info of the loss is missing", "train.log", "line 90")
+
+_GIVES_UP = Series(
+    "loss/train@2", np.array([np.nan]), np.array([1.0]), _LOG, "epoch", places=np.array([51])
+)
+_BAR = Series("loss/train", np.full(9, np.nan), np.arange(9.0), _LOG, places=np.arange(9))
+_LOGGED = Series("loss/train@2", decay(9), np.arange(9.0), _LOG, places=np.arange(9))
 
 FIRES = {
+    "a last line says so": Run(
+        series={
+            "loss/train": Series(
+                "loss/train", decay(50), np.arange(50.0), _LOG, places=np.arange(50)
+            ),
+            "loss/train@2": _GIVES_UP,
+        }
+    ),
+    "the loop stopped itself": make_run({"loss/train": decay(50)}, failures=[_STOP]),
     "sudden NaN": make_run({"loss/train": join(decay(200), _NAN)}),
     "climbs into NaN": make_run(
         {"loss/train": join(decay(50), 0.5 * np.exp(np.arange(12.0)), [np.inf], _NAN)}
@@ -157,6 +240,10 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: a progress bar that is not told of the loss": Run(
+        series={"loss/train": _BAR, "loss/train@2": _LOGGED}
+    ),
+    "near miss: another error about the loss": make_run(failures=[_OTHER]),
     "near miss: one NaN that the run survived": make_run(
         {"loss/train": join(decay(100), [np.nan], decay(100, 0.4, 0.3))}
     ),

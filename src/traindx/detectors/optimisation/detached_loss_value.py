@@ -59,7 +59,7 @@ def check(run: Run) -> Iterator[Finding]:
                 is_symptom=True,
                 location=_location(backward, node),
             )
-            return
+            break
 
 
 def _location(backward: Act, node: ast.AST) -> Location:

@@ -36,14 +36,16 @@ def check(run: Run) -> Iterator[Finding]:
     pass through a softmax are the second argument, which is not looked at.
     """
     project = project_of(run)
+    seen: set[ast.AST] = set()
     for loss in losses_in(project):
         wrong = WRONG.get(wants(loss), set())
         given = loss.input
         if not wrong or given is None:
             continue
         ending = ending_of(project, loss.module, loss.scope, given)
-        if ending is None or ending.operation not in wrong:
+        if ending is None or ending.operation not in wrong or ending.node in seen:
             continue
+        seen.add(ending.node)
         line = getattr(ending.node, "lineno", 1)
         last = getattr(ending.node, "end_lineno", None) or line
         yield Finding(
@@ -58,7 +60,6 @@ def check(run: Run) -> Iterator[Finding]:
             location=Location(ending.module.path, line, last),
             patch=_patch(ending),
         )
-        return
 
 
 def _patch(ending: Ending) -> str | None:

@@ -75,21 +75,22 @@ def _model(step: Act) -> str:
 
 
 def _freeze(scope: ast.AST, name: str) -> ast.stmt | None:
+    """The statement that freezes the whole model, where it runs without a condition."""
     for node in getattr(scope, "body", []):
         if isinstance(node, ast.For) and len(node.body) == 1:
-            func = node.iter.func if isinstance(node.iter, ast.Call) else None
-            inner = node.body[0]
-            is_all = isinstance(func, ast.Attribute) and func.attr == "parameters"
-            if is_all and isinstance(func, ast.Attribute) and key_of(func.value) == name:
-                if _switches(inner, off=True):
-                    return node
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            func = node.value.func
-            is_method = isinstance(func, ast.Attribute) and func.attr == "requires_grad_"
-            if is_method and isinstance(func, ast.Attribute) and key_of(func.value) == name:
-                if node.value.args and _is_false(node.value.args[0]):
-                    return node
+            is_all = _is_method(node.iter, "parameters", name)
+            if is_all and _switches(node.body[0], off=True):
+                return node
+        if isinstance(node, ast.Expr) and _is_method(node.value, "requires_grad_", name):
+            given = getattr(node.value, "args", [])
+            if given and _is_false(given[0]):
+                return node
     return None
+
+
+def _is_method(node: ast.expr, method: str, owner: str) -> bool:
+    func = node.func if isinstance(node, ast.Call) else None
+    return isinstance(func, ast.Attribute) and func.attr == method and key_of(func.value) == owner
 
 
 def _switches(node: ast.stmt, *, off: bool) -> bool:

@@ -47,7 +47,7 @@ def check(run: Run) -> Iterator[Finding]:
                 location=cleared.location,
                 patch=_patch(cleared, step),
             )
-            return
+            break
 
 
 def _cleared_then_stepped(loop: TrainingLoop) -> Iterator[tuple[Act, Act]]:

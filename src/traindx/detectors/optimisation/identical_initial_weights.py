@@ -37,8 +37,9 @@ def check(run: Run) -> Iterator[Finding]:
     """
     project = project_of(run)
     for module in project.training_modules:
-        for name, function in module.functions.items():
-            if _is_applied(module, name):
+        applied = _applied(module)
+        for name, function in module.functions.items() if applied else ():
+            if name.rsplit(".", 1)[-1] in applied:
                 for call in _fills(module, function):
                     yield _finding(module, call, "every linear or convolution weight")
         for node in module.nodes(ast.For):
@@ -58,13 +59,10 @@ def _finding(module: Module, node: ast.AST, what: str) -> Finding:
     )
 
 
-def _is_applied(module: Module, name: str) -> bool:
-    for call, called in module.calls():
-        if called.endswith(".apply") and len(call.args) == 1:
-            given = key_of(call.args[0]) or ""
-            if given == name or (given.startswith("self.") and name.endswith(given[4:])):
-                return True
-    return False
+def _applied(module: Module) -> set[str]:
+    """The names of the functions that are given to `apply`."""
+    calls = [c for c, n in module.calls() if n.endswith(".apply") and len(c.args) == 1]
+    return {(key_of(c.args[0]) or "").rsplit(".", 1)[-1] for c in calls} - {""}
 
 
 def _fills(module: Module, function: Function) -> Iterator[ast.Call]:

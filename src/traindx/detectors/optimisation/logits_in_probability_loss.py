@@ -57,7 +57,6 @@ def check(run: Run) -> Iterator[Finding]:
             is_symptom=True,
             location=Location(loss.module.path, loss.line, loss.line),
         )
-        return
 
 
 _MODEL = """

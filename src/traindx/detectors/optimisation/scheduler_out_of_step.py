@@ -52,7 +52,7 @@ def check(run: Run) -> Iterator[Finding]:
                 shows="lr-schedule-misuse",
                 location=act.location,
             )
-            return
+            break
 
 
 def _fault(loop: TrainingLoop, act: Act) -> tuple[ast.Call, str] | None:

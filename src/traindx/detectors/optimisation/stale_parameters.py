@@ -11,7 +11,7 @@ from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.acts import Act, Do
 from traindx.source.loops import TrainingLoop, training_loops
-from traindx.source.module import Module, key_of
+from traindx.source.module import Module
 from traindx.source.project import Project
 from traindx.source.values import Kind, value_of
 

@@ -17,7 +17,6 @@ from traindx.source.project import Project
 from traindx.source.values import Kind
 
 STEPS = (Do.STEP, Do.SCALER_STEP)
-INVARIANT = ("Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adafactor", "Lion", "RMSprop", "Adagrad")
 
 
 @detector(needs=("source",), suggests=("gradient-accumulation-unscaled",))
@@ -48,23 +47,20 @@ def check(run: Run) -> Iterator[Finding]:
         count = _count(step)
         kind = (step.value.made_by or "").rsplit(".", 1)[-1]
         is_sgd = kind == "SGD"
-        shown = {"shows": "gradient-accumulation-unscaled", "is_symptom": True}
-        weak = {"suggests": {"gradient-accumulation-unscaled": Strength.MODERATE}}
+        cause = "gradient-accumulation-unscaled"
         yield Finding(
-            claim=f"Gradients of {module_text(count)} batches add up and the loss is not divided",
+            claim=f"Gradients of {ast.unparse(count)} batches add up and the loss is not divided",
             strength=Strength.STRONG if is_sgd else Strength.MODERATE,
             evidence=(
                 backward.module.cite(backward.node, "backward on the whole loss, every batch"),
-                step.module.cite(step.node, f"the step, every {module_text(count)} batches"),
+                step.module.cite(step.node, f"the step, every {ast.unparse(count)} batches"),
             ),
             location=backward.location,
             patch=_patch(backward, count),
-            **(shown if is_sgd else weak),  # type: ignore[arg-type]
+            suggests={} if is_sgd else {cause: Strength.MODERATE},
+            shows=cause if is_sgd else None,
+            is_symptom=is_sgd,
         )
-
-
-def module_text(node: ast.expr) -> str:
-    return ast.unparse(node)
 
 
 def _periodic_step(loop: TrainingLoop) -> Act | None:
@@ -125,9 +121,9 @@ def _is_divided(backward: Act, name: str) -> bool:
     for node in ast.walk(scope):
         if isinstance(node, ast.AugAssign) and key_of(node.target) == name:
             return True
-        if isinstance(node, ast.Assign) and name in [key_of(t) for t in node.targets]:
-            if any(isinstance(n, ast.BinOp) for n in ast.walk(node.value)):
-                return True
+        is_bound = isinstance(node, ast.Assign) and name in [key_of(t) for t in node.targets]
+        if is_bound and any(isinstance(n, ast.BinOp) for n in ast.walk(node)):
+            return True
     return False
 
 

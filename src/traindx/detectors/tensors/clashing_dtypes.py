@@ -23,7 +23,7 @@ EXPECTED = re.compile(
     r"|Expected object of (?:scalar )?type ([\w.]+) but (?:got|found) (?:scalar )?type ([\w.]+)"
 )
 FOUND = re.compile(r"Found dtype (\w+) but expected (\w+)")
-LAYER = re.compile(r"Input type \(([\w. ]+)\) and (?:weight|bias) type \(([\w. ]+)\) should be")
+LAYER = re.compile(r"Input type \(([\w. :]+)\) and (?:weight|bias) type \(([\w. :]+)\) should be")
 KERNEL = re.compile(r"\"(\w+)\" not implemented for '(\w+)'")
 CAST = re.compile(r"result type (\w+) can't be cast to the desired output type (\w+)")
 ARGUMENT = re.compile(

@@ -90,9 +90,9 @@ def _is_bound_again(loop: ast.AST, node: ast.Assign, name: str) -> bool:
     for other in ast.walk(loop):
         if isinstance(other, (ast.For, ast.comprehension)) and key_of(other.target) == name:
             return True
-        if isinstance(other, ast.Assign) and other is not node:
-            if any(key_of(t) == name for t in other.targets):
-                return True
+        is_other = isinstance(other, ast.Assign) and other is not node
+        if is_other and name in {key_of(t) for t in getattr(other, "targets", [])}:
+            return True
     return False
 
 
@@ -164,7 +164,8 @@ SILENT = {
     ),
     "near miss: once, outside any loop": make_run(
         sources={
-            "t.py": "from torch import nn\nloss = nn.MSELoss()\nloss = loss(a, b)\nloss.backward()\n"
+            "t.py": "from torch import nn\nloss = nn.MSELoss()\n"
+            "loss = loss(a, b)\nloss.backward()\n"
         }
     ),
 }

@@ -94,7 +94,9 @@ def recognise(line: str) -> tuple[str, str] | None:
     if python is not None:
         if _DULL.search(python[1]) or "deprecated" in python[2]:
             return None
-        return "warning", python[0][:MAX_TEXT]
+        # which statistic has too few values shows in the file that warned
+        is_told_by_file = "degrees of freedom" in python[2]
+        return "warning", (text if is_told_by_file else python[0])[:MAX_TEXT]
     if _LEVEL.search(text[:200]) and _MATTERS.search(text):
         return "warning", text[:MAX_TEXT]
     return None

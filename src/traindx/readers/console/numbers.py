@@ -100,6 +100,10 @@ class Layout:
         self._weights = np.zeros((len(columns), len(numbers) + len(self._powers)))
         for row, target, weight in entries:
             self._weights[row, target] = weight
+        self._scale = np.ones(self._weights.shape[1])
+        for i, number in enumerate(numbers):
+            if number.fraction is not None and number.exponent is None:
+                self._scale[i] = 10.0 ** min(EXACT_POWER, self._width(number.fraction))
 
     def _with_exponent(self) -> list[int]:
         return [i for i, number in enumerate(self.numbers) if number.exponent is not None]
@@ -113,21 +117,20 @@ class Layout:
             columns = self._columns - first
             for at in range(0, len(starts), _BATCH):
                 digits = windows[starts[at : at + _BATCH]][:, columns].astype(np.float64)
-                digits -= 48.0
                 np.matmul(digits, self._weights, out=whole[at : at + _BATCH])
+            whole -= ord("0") * self._weights.sum(axis=0)  # still whole numbers, still exact
+            whole /= self._scale
         return [self._value(i, whole, text, starts) for i in range(len(self.numbers))]
 
     def _value(self, i: int, whole: Floats, text: Bytes, starts: Ints) -> Floats:
         number = self.numbers[i]
         if number.special is not None:
             return np.full(len(starts), number.special)
-        decimals = 0 if number.fraction is None else self._width(number.fraction)
         if sum(self._width(run) for run in number.digits) > EXACT_DIGITS:
             return self._parsed(number, text, starts)
         value = whole[:, i]
-        if number.exponent is None:
-            value = value / _POWERS[decimals] if decimals else value
-        else:
+        if number.exponent is not None:
+            decimals = 0 if number.fraction is None else self._width(number.fraction)
             power = whole[:, self._powers[i]]
             power = (-power if number.is_small else power) - decimals
             if self._width(number.exponent) > 3 or float(np.abs(power).max()) > EXACT_POWER:

@@ -12,13 +12,16 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
+from traindx import patience
 from traindx.readers.console.blocks import MAX_LINE, Blocks, wide_encoding
 from traindx.readers.console.scan import Scan
 
 MIN_PART = 48 << 20  # bytes that are worth starting a program for
 MAX_PARTS = 4  # each of them needs memory
+POLL_S = 0.01
 _PROGRAM = "import sys; from traindx.readers.console.parts import work; work(sys.argv[1])"
 
 
@@ -38,6 +41,8 @@ def scan_log(scan: Scan, min_part: int = MIN_PART) -> None:
         try:
             scan.run()
             for job in jobs:
+                if scan.is_cut_short:
+                    break
                 scan.append(job.result())
         finally:
             for job in jobs:
@@ -88,7 +93,13 @@ class _Job:
 
     def result(self) -> Scan:
         """Return the part as it was read, there or here."""
-        if self.process is not None and self.process.wait() == 0:
+        while self.process is not None and self.process.poll() is None:
+            if patience.is_over():
+                self.stop()
+                self.part.is_cut_short = True
+                return self.part
+            time.sleep(POLL_S)
+        if self.process is not None and self.process.returncode == 0:
             # written by our own program a moment ago, in a folder that is ours alone
             part = pickle.loads(self.file.with_suffix(".read").read_bytes())
             if isinstance(part, Scan):

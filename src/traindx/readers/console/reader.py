@@ -28,7 +28,7 @@ from traindx.readers.console.timeline import (
 from traindx.readers.console.tracks import MAX_SHEETS
 from traindx.readers.console.vocabulary import measures
 from traindx.readers.outputs.attached import with_outputs
-from traindx.readers.outputs.log import _SIGNS
+from traindx.readers.outputs.log import _SIGNS, shows_outputs
 from traindx.readers.text import damage, decode, is_text
 from traindx.registry import reader
 
@@ -50,6 +50,8 @@ def sniff(path: Path, head: bytes) -> float:
     if b"Traceback (most recent call last)" in sample:
         return SURE
     if told == 0:
+        if shows_outputs(sample):
+            return 0.4
         return PLAIN if any(b" " in line.strip() for line in lines) else PLAIN / 2
     return 0.3 if told == 1 else SURE if told > 0.05 * len(lines) else 0.4
 
@@ -107,6 +109,8 @@ def _warnings(scan: Scan) -> list[str]:
             f" {scan.ledger.limit} points each; extremes and the onset of values that are not"
             " finite were kept"
         )
+    if scan.is_cut_short:
+        said.append(f"reading stopped after line {scan.blocks.lines}, for the time was up")
     if scan.unlearnt:
         said.append(
             f"{scan.unlearnt} lines were not searched: the log has more than {MAX_KINDS} kinds of"

@@ -9,6 +9,7 @@ from itertools import islice
 
 import numpy as np
 
+from traindx import patience
 from traindx.model import Ints
 from traindx.readers.console.blocks import Block, Blocks
 from traindx.readers.console.grammar import learn
@@ -52,6 +53,7 @@ class Scan:
     ledger: Ledger = field(default_factory=Ledger)
     notes: Notes = field(default_factory=Notes)
     unlearnt: int = 0
+    is_cut_short: bool = False  # the time was up before the end of the log
     _kinds: dict[bytes, Plan] = field(default_factory=dict)
     _numbered: Shapes = field(default_factory=Shapes)
     _shapes: list[Shape] = field(default_factory=list)
@@ -59,8 +61,13 @@ class Scan:
 
     def run(self) -> None:
         """Read the whole log."""
+        done = 0
         for block in self.blocks:
+            if done and patience.is_over():
+                self.is_cut_short, self.blocks.lines = True, done
+                break
             self._read(block)
+            done = self.blocks.lines
         self.notes.close()
 
     def append(self, later: Scan) -> None:
@@ -73,6 +80,7 @@ class Scan:
         self.blocks.cut += later.blocks.cut
         self.blocks.nulls += later.blocks.nulls
         self.unlearnt += later.unlearnt
+        self.is_cut_short = later.is_cut_short
         self.has_signs = self.has_signs or later.has_signs
 
     def forget(self) -> None:

@@ -22,7 +22,7 @@ _TRAINING = re.compile(r"\b(?:torch|tensorflow|keras|jax|flax|lightning|transfor
 
 def sniff(path: Path, head: bytes) -> float:
     """Recognise JSON with cells in it; a notebook that trains comes first."""
-    if not head.lstrip()[:1] == b"{" or not is_text(head):
+    if head.lstrip()[:1] != b"{" or not is_text(head):
         return 0.0
     text = decode(head)
     marks = set(_MARKS.findall(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,10 +25,16 @@ def with_outputs(run: Run, path: Path) -> Run:
     return replace(
         run,
         series=resolve([*run.series.values(), *reported]) if reported else run.series,
-        config=Config((*run.config.settings, *found.counts, *_supports(found))),
+        config=Config((*_others(run, found), *found.counts, *_supports(found))),
         samples=tuple(replace(s, step=_step(clock, line)) for line, s in found.samples),
         confusions=(*found.confusions, *((pairs,) if pairs is not None else ())),
     )
+
+
+def _others(run: Run, found: Outputs) -> Iterator[Setting]:
+    """Yield the settings of a log; a line of class counts looks like one."""
+    counted = {setting.locator for setting in found.counts}
+    return (s for s in run.config.settings if s.locator not in counted)
 
 
 def _clock(run: Run) -> Series | None:

@@ -141,28 +141,39 @@ def _heading(above: Sequence[str]) -> str:
     return _phase(" ".join(line for line in above if not re.search(r"\d\.\d", line)))
 
 
+def shows_outputs(head: bytes) -> bool:
+    """Tell whether the head of a file shows what a model put out."""
+    found = Outputs("")
+    _search(found, head, 1, len(head))
+    return len(found.samples) > 1 or bool(found.confusions or found.reports)
+
+
 def read_outputs(path: Path) -> Outputs:
     """Return everything in a log that the model put out."""
     found = Outputs(str(path))
     for text, first, ready in _stretches(path):
-        hits = sorted(
-            (hit.start(), kind)
-            for kind, signs, pattern in _SIGNS
-            if any(sign in text for sign in signs)
-            for hit in pattern.finditer(text, 0, ready)
-        )
-        start = end = 0
-        number, seen = first, set[str]()
-        for position, kind in hits:
-            if position >= end:
-                begin = text.rfind(b"\n", start, position) + 1 or start
-                number += text.count(b"\n", start, begin)
-                start, seen = begin, set()
-                end = text.find(b"\n", position) + 1 or len(text)
-            if kind not in seen:
-                seen.add(kind)
-                _look(found, kind, text, start, number)
+        _search(found, text, first, ready)
     return found
+
+
+def _search(found: Outputs, text: bytes, first: int, ready: int) -> None:
+    hits = sorted(
+        (hit.start(), kind)
+        for kind, signs, pattern in _SIGNS
+        if any(sign in text for sign in signs)
+        for hit in pattern.finditer(text, 0, ready)
+    )
+    start = end = 0
+    number, seen = first, set[str]()
+    for position, kind in hits:
+        if position >= end:
+            begin = text.rfind(b"\n", start, position) + 1 or start
+            number += text.count(b"\n", start, begin)
+            start, seen = begin, set()
+            end = text.find(b"\n", position) + 1 or len(text)
+        if kind not in seen:
+            seen.add(kind)
+            _look(found, kind, text, start, number)
 
 
 def _look(found: Outputs, kind: str, text: bytes, start: int, number: int) -> None:

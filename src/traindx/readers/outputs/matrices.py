@@ -36,8 +36,7 @@ def read_matrix(lines: Sequence[str]) -> tuple[Matrix, tuple[str, ...]] | None:
     """Return the square matrix that stands under a heading, and the names of its classes."""
     text = "\n".join(lines)
     opened = text.find("[[")
-    before = text[:opened].count("\n") if opened >= 0 else len(lines)
-    if before > 3:
+    if opened < 0 or text.count("\n", 0, opened) > 3:
         return _read_table(lines)
     depth = 0
     for end in range(opened, len(text)):
@@ -75,6 +74,8 @@ def _read_table(lines: Sequence[str]) -> tuple[Matrix, tuple[str, ...]] | None:
                 break
             heading += f"{line}\n"
             continue
+        if rows and len(found) != len(rows[0]):
+            break
         rows.append(found)
         labels.append(cells[1].strip())
     if labels and labels[-1].lower() in _MARGIN:

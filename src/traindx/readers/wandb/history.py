@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -34,8 +34,8 @@ class History:
     def add(self, data: bytes) -> list[tuple[str, Any]]:
         """Add a history record; return the texts in it."""
         row: dict[str, Any] = {}
-        for item in messages.items_of(data):
-            _spread(item.name, item.value, row, 0)
+        for name, value in _nested(messages.items_of(data)).items():
+            _spread(name, value, row, 0)
         if STEP not in row:
             inner = next(messages.inner(data, 2), None)
             row[STEP] = None if inner is None else messages.integer(inner, 1) or 0
@@ -74,6 +74,22 @@ class History:
     def warnings(self) -> list[str]:
         """Return in words what was left out."""
         return [f"{self.left_out} values were left out: there are too many"] * bool(self.left_out)
+
+
+def _nested(items: Iterable[messages.Item]) -> dict[str, Any]:
+    """Put the parts of a value together again: a histogram comes as its type, bins and counts."""
+    whole: dict[str, Any] = {}
+    for item in items:
+        place = whole
+        for key in item.path[:-1][:MAX_DEPTH]:
+            below = place.setdefault(key, {})
+            if not isinstance(below, dict):
+                break
+            place = below
+        else:
+            if item.path:
+                place[item.path[-1]] = item.value
+    return whole
 
 
 def _spread(name: str, value: Any, row: dict[str, Any], depth: int) -> None:

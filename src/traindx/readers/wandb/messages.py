@@ -18,6 +18,7 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _KEY, _NESTED_KEY, _VALUE_JSON = 1, 2, 16
 _BOOLEAN, _INTEGER, _NUMBER, _TEXT, _JSON = 4, 5, 6, 7, 8  # since 0.2x, beside value_json
 _LONGEST_VARINT = 10
+_SHORT, _NUMERIC = 32, frozenset(bytes([c]) for c in b"-0123456789")
 
 Value = int | bytes
 
@@ -32,10 +33,6 @@ class Item:
 
     path: tuple[str, ...]
     value: Any
-
-    @property
-    def name(self) -> str:
-        return "/".join(self.path)
 
 
 def fields(data: bytes) -> Iterator[tuple[int, Value]]:
@@ -61,6 +58,8 @@ def fields(data: bytes) -> Iterator[tuple[int, Value]]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
+    if at < len(data) and data[at] < 0x80:  # most of them
+        return data[at], at + 1
     value = 0
     for i in range(_LONGEST_VARINT):
         if at + i >= len(data):
@@ -102,7 +101,7 @@ def item_of(data: bytes) -> Item:
             if field in (_KEY, _NESTED_KEY):
                 path.append(raw.decode(errors="replace"))
             elif field in (_VALUE_JSON, _JSON):
-                value = load(raw.decode(errors="replace"))
+                value = _parsed(raw)
             elif field == _NUMBER and len(raw) == 8:
                 value = struct.unpack("<d", raw)[0]
             elif field == _TEXT:
@@ -112,6 +111,16 @@ def item_of(data: bytes) -> Item:
         elif field == _INTEGER:
             value = (raw >> 1) ^ -(raw & 1)
     return Item(tuple(path), value)
+
+
+def _parsed(raw: bytes) -> Any:
+    """Return what a JSON text says; most of them are short numbers."""
+    if len(raw) <= _SHORT and raw[:1] in _NUMERIC:
+        try:
+            return int(raw) if raw.isdigit() else float(raw)
+        except ValueError:
+            pass
+    return load(raw.decode(errors="replace"))
 
 
 def items_of(data: bytes) -> Iterator[Item]:

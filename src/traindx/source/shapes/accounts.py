@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from traindx.source.shapes.machine import Conflict, Step
-from traindx.source.shapes.sizes import Size
 from traindx.source.shapes.tracing import Trace
 from traindx.source.shapes.values import Layer, Shape
 
@@ -79,13 +78,3 @@ def factorings(size: int, channels: tuple[int, ...] = COMMON_CHANNELS) -> list[s
         if side > 1 and side <= MAX_SIDE and side * side * count == size:
             found.append(f"{count}×{side}×{side}")
     return found
-
-
-def plain(size: object) -> int | None:
-    """Return a size as a number where it is one."""
-    return size if isinstance(size, int) and not isinstance(size, bool) else None
-
-
-def is_symbolic(shape: Shape) -> bool:
-    """Tell whether a shape has a size that is not known."""
-    return shape.is_open or any(isinstance(s, Size) for s in shape.sizes)

@@ -21,6 +21,8 @@ from traindx.source.shapes.values import Layer, Shape
 # sizes of images people train on; tried first, since several sizes may explain one number
 USUAL_SIDES = (32, 28, 224, 64, 128, 256, 96, 48, 112, 160, 299, 384, 512, 227, 84, 100, 150, 200)
 OTHER_SIDES = tuple(n for n in range(4, 321) if n not in USUAL_SIDES)
+SMALL = 80  # operations; a larger network is tried with the usual sizes only, to stay quick
+MOST_SOLVED = 6  # classes
 
 # the argument of each layer that says what it takes
 INPUT_OPTION = {
@@ -89,7 +91,7 @@ def find_trace(
         for followed in follow(project, module, cls):
             if fits(followed.trace):
                 return followed
-    for module, cls in suspects:
+    for module, cls in suspects[:MOST_SOLVED]:
         solved = _solved(project, module, cls, fits, batch)
         if solved is not None:
             return solved
@@ -123,7 +125,8 @@ def _solved(
         return None
     lead = shape.sizes[:2] if batch is None else (batch, shape.sizes[1])
     is_open = any(isinstance(s, Size) for s in shape.sizes[2:])
-    for side in (*USUAL_SIDES, *OTHER_SIDES) if is_open else (0,):
+    others = OTHER_SIDES if len(first.trace.steps) <= SMALL else ()
+    for side in (*USUAL_SIDES, *others) if is_open else (0,):
         tried = Shape((*lead, *(side if isinstance(s, Size) else s for s in shape.sizes[2:])))
         traced = trace(project, module, cls, [tried], first.use.built_by)
         if fits(traced):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from traindx.source.shapes import building, names, pythonic
@@ -145,6 +146,7 @@ def call_function(
     return result
 
 
+@lru_cache(maxsize=4096)
 def _is_generator(node: ast.AST) -> bool:
     return any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in ast.walk(node))
 

@@ -37,7 +37,8 @@ class Attribute:
 def is_test_file(module: Module) -> bool:
     """Tell whether a file is a test: broken modules are meant there."""
     parts = module.path.replace("\\", "/").lower().split("/")
-    return parts[-1].startswith("test_") or parts[-1].endswith("_test.py") or bool({"tests", "testing"} & {*parts[:-1]})
+    is_named = parts[-1].startswith("test_") or parts[-1].endswith("_test.py")
+    return is_named or bool({"tests", "testing"} & {*parts[:-1]})
 
 
 def is_self_contained(project: Project, module: Module, cls: ast.ClassDef) -> bool:

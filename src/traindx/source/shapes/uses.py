@@ -11,6 +11,7 @@ from traindx.source.module import Module, key_of
 from traindx.source.project import Project
 from traindx.source.shapes.datasets import sample_shape
 from traindx.source.shapes.machine import Found, Machine
+from traindx.source.shapes.names import LIBRARY
 from traindx.source.shapes.sizes import symbol
 from traindx.source.shapes.tracing import Construction, Trace, trace, trace_chain
 from traindx.source.shapes.values import Frame, GiveUp, Shape, Tensor
@@ -106,8 +107,9 @@ def _model_calls(
     """Every call of a model whose construction the source shows."""
     found = []
     for module in project.modules:
-        for call, _ in module.calls():
-            built = _callee(project, module, call) if call.args else None
+        for call, name in module.calls():
+            is_own = call.args and name.split(".", 1)[0] not in LIBRARY
+            built = _callee(project, module, call) if is_own else None
             if built is not None:
                 found.append((module, call, *built))
     return tuple(found)
@@ -199,13 +201,13 @@ def _is_batch(module: Module, call: ast.Call, name: str) -> bool:
         for node in ast.walk(loop):
             if isinstance(node, ast.Assign) and any(name in _names(t) for t in node.targets):
                 parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-                if not all(_is_moved(p, key_of_moved(p)) for p in parts):
+                if not all(_is_moved(p, _moved_name(p)) for p in parts):
                     return False
         return True
     return False
 
 
-def key_of_moved(value: ast.expr) -> str:
+def _moved_name(value: ast.expr) -> str:
     """Return the name that is moved in `name.to(device)`."""
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
         return key_of(value.func.value) or ""

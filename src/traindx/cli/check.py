@@ -1,0 +1,42 @@
+"""`traindx check`: the training code alone, as a linter looks at it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from traindx.cli import options as shared
+
+if TYPE_CHECKING:
+    from traindx.evidence import Diagnosis
+    from traindx.model import Run
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "check",
+        help="find the faults of training code before it runs",
+        description="Find the faults of training code before it runs: source only, fast enough "
+        "for a pre-commit hook.",
+    )
+    parser.add_argument(
+        "paths", nargs="+", metavar="PATH", help="a Python file, or a folder of them"
+    )
+    shared.add_diagnosing(parser)
+    parser.set_defaults(call=call)
+
+
+def call(options: argparse.Namespace) -> int:
+    """Read, check, report."""
+    from traindx import api
+
+    run, diagnosis = api.check_run(*options.paths, max_time_s=options.max_time)
+    return shared.deliver(run, diagnosis, options, _show)
+
+
+def _show(run: Run, diagnosis: Diagnosis, options: argparse.Namespace) -> None:
+    from traindx.report.lines import lines_of
+
+    for line in lines_of(diagnosis, verbose=options.verbose):
+        print(line)

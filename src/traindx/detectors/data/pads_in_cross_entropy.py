@@ -1,0 +1,100 @@
+"""Padded positions count in the loss."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength
+from traindx.model import Run, make_run
+from traindx.registry import detector
+from traindx.source import project_of
+from traindx.source.losses import losses_in, wants
+from traindx.source.module import Module, argument, key_of, literal
+
+IGNORED = -100  # what cross-entropy leaves out by default
+TARGETS = ("label", "target", "tgt", "trg", "tag")
+
+
+@detector(needs=("source",), suggests=("padding-in-loss",))
+def check(run: Run) -> Iterator[Finding]:
+    """Targets are padded and cross-entropy ignores no index.
+
+    ## What it detects
+    `pad_sequence` over targets, with a padding value that cross-entropy does not leave out by
+    itself (−100), and a cross-entropy without `ignore_index` in a file that knows no mask.
+
+    ## Why it matters
+    The model learns to predict padding, which is most of a batch of short texts: the loss looks
+    good and the output is empty.
+
+    ## What to do
+    `ignore_index=pad_id`, or pad targets with −100.
+
+    ## When it is wrong
+    A padding class may be wanted, as an end of sequence is; hence only a remark.
+    """
+    project = project_of(run)
+    for loss in losses_in(project):
+        module = loss.module
+        made = loss.act.value.call or loss.call
+        if wants(loss) != "logits" or argument(made, "ignore_index") is not None:
+            continue
+        if argument(loss.call, "ignore_index") is not None or "mask" in module.text:
+            continue
+        padded = _padded_targets(module)
+        is_mean = literal(argument(made, "reduction")) in (None, "mean", "sum")
+        if padded is None or not is_mean or argument(made, "weight") is not None:
+            continue
+        yield Finding(
+            claim="Padded positions of the targets count in the loss",
+            strength=Strength.MODERATE,
+            evidence=(
+                module.cite(padded, "targets are padded here"),
+                module.cite(loss.call, "and no index is ignored here"),
+            ),
+            suggests={"padding-in-loss": Strength.MODERATE},
+            location=module.location(made if made in module.parents else loss.call),
+        )
+
+
+def _padded_targets(module: Module) -> ast.Call | None:
+    for call, name in module.calls():
+        if not name.endswith("pad_sequence") or not call.args:
+            continue
+        value = argument(call, "padding_value", 2)
+        statement = module.statement_of(call)
+        kept = [key_of(t) or "" for t in getattr(statement, "targets", [])]
+        names = " ".join([ast.unparse(call.args[0]), *kept]).lower()
+        if literal(value) != IGNORED and any(word in names for word in TARGETS):
+            return call
+    return None
+
+
+_PROGRAM = """
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pad_sequence
+
+def collate(batch):
+    inputs = pad_sequence([b[0] for b in batch], batch_first=True)
+    targets = pad_sequence([b[1] for b in batch], batch_first=True{padding})
+    return inputs, targets
+
+criterion = nn.CrossEntropyLoss({options})
+for inputs, targets in loader:
+    loss = criterion(model(inputs).flatten(0, 1), targets.flatten())
+    loss.backward()
+"""
+
+
+def _program(options: str = "", padding: str = "") -> Run:
+    return make_run(sources={"train.py": _PROGRAM.format(options=options, padding=padding)})
+
+
+FIRES = {"padded with zero": _program()}
+
+SILENT = {
+    "ignored": _program("ignore_index=0"),
+    "near miss: padded with what is ignored": _program(padding=", padding_value=-100"),
+}

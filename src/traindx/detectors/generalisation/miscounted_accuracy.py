@@ -1,0 +1,171 @@
+"""The reported metric is computed wrongly."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength
+from traindx.model import Run, make_run
+from traindx.registry import detector
+from traindx.source import project_of
+from traindx.source.acts import Do
+from traindx.source.columns import output_of
+from traindx.source.module import Module, argument, key_of, literal
+from traindx.source.phases import entries
+from traindx.source.project import Project
+
+
+@detector(needs=("source",), suggests=("metric-bug",))
+def check(run: Run) -> Iterator[Finding]:
+    """Accuracy is taken over the batch, over a single logit, or from counters that never reset.
+
+    ## What it detects
+    An argmax over dimension 0 of a batch of outputs that is compared with the labels; an argmax
+    over the output of a linear layer with one unit; and a counter that is made before the loop
+    over epochs, grows with every batch, and is divided by the length of one epoch.
+
+    ## Why it matters
+    Training may be fine while the number that decides about it is not: chance-level accuracy, one
+    class for ever, or an accuracy above 100 %.
+
+    ## What to do
+    `argmax(dim=1)` over classes; a threshold for a single logit; reset counters every epoch.
+
+    ## When it is wrong
+    Outputs without a batch dimension are rightly taken over dimension 0; only outputs of a model
+    within a loop over batches are looked at.
+    """
+    project = project_of(run)
+    outputs = _outputs(project)
+    for module in project.training_modules:
+        for call, _ in module.calls():
+            taken = _argmax(module, call)
+            if taken is None:
+                continue
+            given, dim = taken
+            scope = module.function_of(call) or module.tree
+            if dim == 0 and (scope, key_of(given)) in outputs and _is_compared(module, call):
+                yield _finding(module, call, "The argmax runs over the batch, not over classes")
+            elif dim in (1, -1):
+                output = output_of(project, module, scope, given)
+                if output is not None and output.units == 1:
+                    yield _finding(module, call, "An argmax over a single output is always 0")
+        yield from _never_reset(module)
+
+
+def _finding(module: Module, node: ast.AST, claim: str) -> Finding:
+    return Finding(
+        claim=claim,
+        strength=Strength.STRONG,
+        evidence=(module.cite(node, f"`{ast.unparse(node)}`"),),
+        shows="metric-bug",
+        is_symptom=True,
+        location=module.location(node),
+    )
+
+
+def _outputs(project: Project) -> set[tuple[ast.AST, str]]:
+    """The names, by scope, that hold the output of a model within a loop over a loader."""
+    found: set[tuple[ast.AST, str]] = set()
+    for entry in entries(project):
+        for act in entry.acts:
+            statement = act.statement
+            if act.do is not Do.FORWARD or not act.loops:
+                continue
+            loop = act.loops[-1]
+            over = ast.unparse(loop.iter).lower() if isinstance(loop, ast.For) else ""
+            if "load" in over and isinstance(statement, ast.Assign) and statement.value is act.node:
+                name = key_of(statement.targets[0])
+                if name:
+                    found.add((act.function or act.module.tree, name))
+    return found
+
+
+def _argmax(module: Module, call: ast.Call) -> tuple[ast.expr, object] | None:
+    """What an argmax is taken of, and over which dimension."""
+    name, func = module.qualified(call.func) or "", call.func
+    if name in ("torch.argmax", "torch.max") and len(call.args) + len(call.keywords) > 1:
+        return (call.args[0], literal(argument(call, "dim", 1))) if call.args else None
+    is_method = isinstance(func, ast.Attribute) and func.attr in ("argmax", "max")
+    owner = func.value if is_method and isinstance(func, ast.Attribute) else None
+    if isinstance(owner, ast.Name) and owner.id not in module.aliases:
+        return owner, literal(argument(call, "dim", 0))
+    return None
+
+
+def _is_compared(module: Module, call: ast.Call) -> bool:
+    """Tell whether the result is compared with something: at once, or under its name."""
+    above = module.parents.get(call)
+    if isinstance(above, ast.Compare) or (isinstance(above, ast.Attribute) and above.attr == "eq"):
+        return True
+    statement = module.statement_of(call)
+    names: set[str | None] = set()
+    for target in getattr(statement, "targets", []):
+        names |= {key_of(n) for n in ast.walk(target)}
+    scope: ast.AST = module.function_of(call) or module.tree
+    compared = (n for n in ast.walk(scope) if isinstance(n, ast.Compare))
+    return any(isinstance(n.ops[0], ast.Eq) and key_of(n.left) in names - {None} for n in compared)
+
+
+def _never_reset(module: Module) -> Iterator[Finding]:
+    for outer in module.nodes(ast.For):
+        if "epoch" not in (key_of(outer.target) or "").lower():
+            continue
+        inner = [n for n in outer.body if isinstance(n, ast.For)]
+        grown = {
+            n.target.id
+            for loop in inner
+            for n in ast.walk(loop)
+            if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
+        }
+        bound = {k for n in ast.walk(outer) if isinstance(n, ast.Assign) for t in n.targets
+                 for p in ast.walk(t) if (k := key_of(p))}  # fmt: skip
+        for node in (n for s in outer.body if s not in inner for n in ast.walk(s)):
+            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+                continue
+            name = key_of(node.left)
+            if name in grown - bound and _is_one_epoch(node.right):
+                claim = f"`{name}` grows over all epochs and is divided by the length of one"
+                yield _finding(module, node, claim)
+                break
+
+
+def _is_one_epoch(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and key_of(node.func) == "len" and "load" in ast.unparse(node)
+
+
+_PROGRAM = """
+import torch
+from torch import nn
+
+model = nn.Linear(8, {units})
+{before}
+for epoch in range(3):
+    {top}
+    for data, target in val_loader:
+        output = model(data)
+        pred = {pred}
+        correct += (pred == target).sum().item()
+    print(correct / len(val_loader.dataset))
+"""
+
+
+def _program(
+    pred: str = "output.argmax(1)", top: str = "correct = 0", before: str = "", units: int = 3
+) -> Run:
+    text = _PROGRAM.format(pred=pred, top=top, before=before, units=units)
+    return make_run(sources={"train.py": text})
+
+
+FIRES = {
+    "over the batch": _program("output.argmax(dim=0)"),
+    "over one logit": _program("torch.argmax(output, dim=1)", units=1),
+    "never reset": _program(top="pass", before="correct = 0"),
+}
+
+SILENT = {
+    "over classes": _program(),
+    "near miss: one sample": _program("output[0].argmax(0)"),
+    "near miss: reset every epoch": _program(top="correct, total = 0, 0"),
+}

@@ -1,0 +1,128 @@
+"""The loader that is called validation holds the training data."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength
+from traindx.model import Run, make_run
+from traindx.registry import detector
+from traindx.source import project_of
+from traindx.source.loaders import Loader, loaders_in, phase_of, resolve
+from traindx.source.module import Module, argument, key_of, literal
+from traindx.source.project import Project
+
+SPLIT = ("Subset", "random_split", "SubsetRandomSampler", "sampler", "indices", "fold", "overfit")
+
+
+@detector(needs=("source",), suggests=("evaluating-on-training-data",))
+def check(run: Run) -> Iterator[Finding]:
+    """A loader named for validation or testing reads the training dataset.
+
+    ## What it detects
+    `val_loader = train_loader`; two loaders, one for training and one for validation, over the very
+    same dataset object; a validation loader over a torchvision dataset made with `train=True`.
+
+    ## Why it matters
+    The metric says how well the training data are remembered. It looks excellent and says nothing
+    about new data.
+
+    ## What to do
+    Hold data out: `random_split`, or the dataset's own test split.
+
+    ## When it is wrong
+    One dataset with samplers or subsets over different indices is right; files that split by index
+    are left alone, and so is a deliberate check on training data that is named so.
+    """
+    project = project_of(run)
+    loaders = loaders_in(project)
+    for module in project.training_modules:
+        if any(word in module.text for word in SPLIT):
+            continue
+        yield from _aliases(module)
+        own = [x for x in loaders if x.module is module and not x.has_sampler]
+        for held in own:
+            if phase_of(held.name) in ("val", "test"):
+                yield from _same_dataset(project, held, own)
+
+
+def _aliases(module: Module) -> Iterator[Finding]:
+    for node in module.nodes(ast.Assign):
+        target, value = key_of(node.targets[0]) or "", node.value
+        if not isinstance(value, (ast.Name, ast.Attribute)) or "loader" not in target.lower():
+            continue
+        source = key_of(value) or ""
+        if phase_of(target) in ("val", "test") and phase_of(source) == "train":
+            claim = f"`{target}` is `{source}`: validation runs on training data"
+            yield _finding(module, node, claim, "the same loader under another name")
+
+
+def _same_dataset(project: Project, held: Loader, own: list[Loader]) -> Iterator[Finding]:
+    module = held.module
+    key = key_of(held.dataset) if held.dataset is not None else None
+    train = [x for x in own if phase_of(x.name) == "train" and x.scope is held.scope]
+    for other in train:
+        same = key is not None and isinstance(held.dataset, (ast.Name, ast.Attribute))
+        if same and other.dataset is not None and key_of(other.dataset) == key:
+            bound = project.lookup(module, held.call, key or "")
+            if len(bound) == 1:
+                claim = f"`{held.name}` and `{other.name}` read the same dataset `{key}`"
+                yield _finding(module, held.call, claim, f"{key} is also the training data")
+                return
+    made = resolve(project, module, held.scope, held.dataset)
+    if isinstance(made, ast.Call) and train and _is_train_split(module, made):
+        claim = f"`{held.name}` reads the training split: `train=True`"
+        yield _finding(module, made, claim, "train=True for held-out data")
+
+
+def _is_train_split(module: Module, made: ast.Call) -> bool:
+    name = module.qualified(made.func) or ""
+    is_torchvision = name.startswith("torchvision.datasets.")
+    return is_torchvision and literal(argument(made, "train")) is True
+
+
+def _finding(module: Module, node: ast.AST, claim: str, says: str) -> Finding:
+    return Finding(
+        claim=claim,
+        strength=Strength.STRONG,
+        evidence=(module.cite(node, says),),
+        shows="evaluating-on-training-data",
+        is_symptom=True,
+        location=module.location(node),
+    )
+
+
+_PROGRAM = """
+from torch.utils.data import DataLoader
+from torchvision import datasets
+
+train_set = datasets.MNIST("data", train=True)
+{made}
+train_loader = DataLoader(train_set, batch_size=32, shuffle=True)
+val_loader = {val}
+"""
+
+
+def _program(val: str, made: str = "") -> Run:
+    return make_run(sources={"train.py": _PROGRAM.format(val=val, made=made)})
+
+
+FIRES = {
+    "the same loader": _program("train_loader"),
+    "the same dataset": _program("DataLoader(train_set, batch_size=32)"),
+    "the training split": _program(
+        "DataLoader(val_set, batch_size=32)", 'val_set = datasets.MNIST("data", train=True)'
+    ),
+}
+
+SILENT = {
+    "the test split": _program(
+        "DataLoader(val_set, batch_size=32)", 'val_set = datasets.MNIST("data", train=False)'
+    ),
+    "near miss: other indices": _program("DataLoader(train_set, sampler=val_sampler)"),
+    "near miss: a random split": _program(
+        "DataLoader(val_set, batch_size=32)",
+        "train_set, val_set = random_split(train_set, [0.9, 0.1])",
+    ),
+}

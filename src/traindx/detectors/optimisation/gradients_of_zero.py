@@ -1,0 +1,89 @@
+"""The gradient norm is exactly zero, step after step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.examples import decay, join
+from traindx.model import Run, make_run
+from traindx.registry import detector
+
+LASTS = 5  # points in a row up to the end; a batch without a signal comes alone
+SHARE = 0.5  # of all points: a run that ends converged has small gradients, not none
+
+
+@detector(
+    needs=("grad_norm",),
+    suggests=("detached-loss", "frozen-parameters", "degenerate-batch", "padding-in-loss"),
+)
+def check(run: Run) -> Iterator[Finding]:
+    """The gradient norm is exactly zero up to the end of the log.
+
+    ## What it detects
+    Five or more logged gradient norms in a row, at least half of the run, that are exactly 0.
+
+    ## Why it matters
+    Nothing is learnt: no gradient reaches a trainable parameter. A small gradient is never exactly
+    zero; a loss that does not depend on the weights, frozen parameters, a batch in which no label
+    counts, or a group of samples that all have the same reward give just that.
+
+    ## What to do
+    Take one batch and print `loss.requires_grad`, the number of trainable parameters, and how many
+    labels are not ignored; in reinforcement learning, the spread of the rewards in a group.
+
+    ## When it is wrong
+    A logger that writes 0 for a norm that it did not measure.
+    """
+    norm = run.get("grad_norm")
+    if norm is None or len(norm) < LASTS:
+        return
+    other = np.flatnonzero(norm.values != 0.0)
+    onset = int(other[-1]) + 1 if len(other) else 0
+    lasts = len(norm) - onset
+    if lasts < LASTS or lasts < SHARE * len(norm) or _learns(run):
+        return
+    yield Finding(
+        claim=f"The gradient norm is exactly 0 since {norm.when(onset)}",
+        strength=Strength.STRONG,
+        evidence=(cite(norm, f"{norm.origin.name} is 0 at {lasts} points in a row", onset, -1),),
+        suggests={
+            "detached-loss": Strength.MODERATE,
+            "frozen-parameters": Strength.MODERATE,
+            "degenerate-batch": Strength.MODERATE,
+            "padding-in-loss": Strength.WEAK,
+        },
+        is_symptom=True,
+        onset=float(norm.steps[onset]),
+    )
+
+
+def _learns(run: Run) -> bool:
+    """A loss that falls shows that the norm was not measured."""
+    loss = run.main_loss()
+    finite = None if loss is None else loss.finite()
+    if finite is None or len(finite) < LASTS:
+        return False
+    third = max(1, len(finite) // 3)
+    first, last = np.median(finite.values[:third]), np.median(finite.values[-third:])
+    return bool(last < first - 0.02 * abs(first))
+
+
+FIRES = {
+    "no gradient from the start": make_run({"loss/train": np.zeros(8), "grad_norm": np.zeros(8)}),
+    "the gradient is gone": make_run(
+        {"loss/train": np.full(20, 2.1), "grad_norm": join(decay(4, 2.0, 1.0), np.zeros(16))}
+    ),
+}
+
+SILENT = {
+    "near miss: single batches without a signal": make_run(
+        {"loss/train": np.full(20, 0.1), "grad_norm": [0.0, 0.2, 0.0, 0.0, 0.3] * 4}
+    ),
+    "near miss: the norm is not measured": make_run(
+        {"loss/train": decay(20), "grad_norm": np.zeros(20)}
+    ),
+    "a healthy run": make_run({"loss/train": decay(20), "grad_norm": decay(20, 2.0, 0.5)}),
+}

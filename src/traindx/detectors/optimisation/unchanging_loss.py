@@ -1,0 +1,118 @@
+"""The training loss is the same number, epoch after epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.examples import decay, flat, join
+from traindx.model import Run, Series, make_run
+from traindx.registry import detector
+
+ENOUGH_DIGITS = 4  # the mean over an epoch repeats in three digits on any plateau
+EPOCHS = 6  # in a row, up to the end
+SHARE = 0.8  # of the run: a run that learnt first and then stands still has converged
+LEARNT = 0.05  # of the first value; what was gained before the loss stood still
+
+
+@detector(
+    needs=("loss",),
+    suggests=(
+        "missing-optimizer-step",
+        "lr-zero",
+        "parameters-not-in-optimizer",
+        "frozen-parameters",
+        "dead-relu",
+        "saturated-activations",
+    ),
+)
+def check(run: Run) -> Iterator[Finding]:
+    """The training loss is the same to the last digit from the first epochs to the end.
+
+    ## What it detects
+    The loss of six or more epochs in a row, most of the run and up to its end, that is equal in
+    every printed digit, of which there are at least four.
+
+    ## Why it matters
+    Weights that move change the last digits of a mean over an epoch. Either no step reaches them,
+    or the model gives every input the same saturated answer and no gradient is left.
+
+    ## What to do
+    Compare a weight before and after one step. If it moves, look at the outputs of the last layers:
+    dead or saturated units give one answer for all inputs.
+
+    ## When it is wrong
+    A progress bar that shows the value of the last epoch repeats it; only values of different
+    epochs are compared.
+    """
+    loss = run.objective()
+    finite = None if loss is None else _by_epoch(loss.finite())
+    if finite is None or len(finite) < EPOCHS or finite.last == 0.0:
+        return
+    changes = np.flatnonzero(np.diff(finite.values) != 0)
+    start = int(changes[-1]) + 1 if len(changes) else 0
+    lasts = len(finite) - start
+    gained = float(finite.values[0]) - finite.last
+    is_learnt = abs(gained) > LEARNT * abs(float(finite.values[0]))
+    if lasts < max(EPOCHS, SHARE * len(finite)) or is_learnt or _digits(finite) < ENOUGH_DIGITS:
+        return
+    value = finite.last
+    yield Finding(
+        claim=f"The training loss is {value:.6g} in every epoch since {finite.when(start)}",
+        strength=Strength.STRONG,
+        evidence=(
+            cite(
+                finite,
+                f"{finite.origin.name} is {value:.6g} in {lasts} epochs in a row",
+                start,
+                -1,
+                value=value,
+            ),
+        ),
+        suggests={
+            "missing-optimizer-step": Strength.MODERATE,
+            "lr-zero": Strength.MODERATE,
+            "parameters-not-in-optimizer": Strength.MODERATE,
+            "frozen-parameters": Strength.MODERATE,
+            "dead-relu": Strength.MODERATE,
+            "saturated-activations": Strength.MODERATE,
+        },
+        is_symptom=True,
+        onset=float(finite.steps[start]),
+    )
+
+
+def _by_epoch(loss: Series) -> Series | None:
+    """Return the last point of every epoch, where the epochs are known."""
+    epochs = loss.steps if loss.axis == "epoch" else loss.epochs
+    if len(epochs) != len(loss) or not len(loss) or not bool(np.all(np.isfinite(epochs))):
+        return None
+    whole = np.floor(epochs)
+    return loss.take(np.flatnonzero(np.append(np.diff(whole) != 0, True)))
+
+
+def _digits(series: Series) -> int:
+    """The significant digits with which a series was written."""
+    texts = [f"{abs(v):.12e}".split("e")[0].replace(".", "").rstrip("0") for v in series.values]
+    return max(map(len, texts), default=0)
+
+
+FIRES = {
+    "stands from the second epoch on": make_run(
+        {"loss/train": join([1.9112], np.full(9, 1.9105))}, axis="epoch"
+    ),
+    "never moves": make_run({"loss/train": np.full(8, 7.6246)}, axis="epoch"),
+}
+
+SILENT = {
+    "near miss: learnt, then stands still": make_run(
+        {"loss/train": join(decay(3), np.full(20, 0.4871))}, axis="epoch"
+    ),
+    "near miss: few digits": make_run({"loss/train": np.full(10, 0.69)}, axis="epoch"),
+    "a plateau with moving digits": make_run(
+        {"loss/train": flat(12, 1.9, noise=1e-3)}, axis="epoch"
+    ),
+    "a healthy run": make_run({"loss/train": decay(20)}, axis="epoch"),
+}
