@@ -32,6 +32,10 @@ ARTIFACTS = {
     "source": "source",
     "config": "config",
     "architecture": "checkpoint",
+    "checkpoint": "checkpoint",
+    "checkpoints": "two checkpoints",
+    "samples": "outputs",
+    "confusions": "confusion matrix",
 }
 DEMO_STARTS, DEMO_ENDS = "<!-- demo -->", "<!-- /demo -->"
 ALONE, TOGETHER = "●", "○"
