@@ -22,6 +22,7 @@ from traindx.registry import Detector
 from traindx.report.terminal import print_report
 
 HERE = Path(__file__).parent
+README = HERE.parent / "README.md"
 NOTE = "<!-- Written by docs/generate.py; change the code, then run `make docs`. -->"
 
 # what a user has, by the needs it meets; every other need is a metric
@@ -32,7 +33,6 @@ ARTIFACTS = {
     "source": "source",
     "config": "config",
     "architecture": "checkpoint",
-    "checkpoint": "checkpoint",
     "checkpoints": "two checkpoints",
     "samples": "outputs",
     "confusions": "confusion matrix",
@@ -62,7 +62,7 @@ def _is_current(path: Path, text: str) -> bool:
 
 def readme() -> str:
     """Return the README with the report of the demo as it is printed now."""
-    text = (HERE.parent / "README.md").read_text(encoding="utf-8")
+    text = README.read_text(encoding="utf-8")
     before, _, rest = text.partition(DEMO_STARTS)
     _, _, after = rest.partition(DEMO_ENDS)
     return f"{before}{DEMO_STARTS}\n```text\n{demo_report()}\n```\n{DEMO_ENDS}{after}"
@@ -71,7 +71,7 @@ def readme() -> str:
 def demo_report() -> str:
     """Return what `traindx demo` prints at 80 columns, up to the end of the first cause."""
     here = Path.cwd()
-    os.chdir(HERE.parent)  # so that the paths in the report are those a reader would type
+    os.chdir(README.parent)  # so that the paths in the report are those a reader would type
     try:
         run = open_run("src/traindx/demo/train.log", "src/traindx/demo/config.yaml")
     finally:
@@ -150,7 +150,14 @@ def _ways(cause: Cause) -> set[frozenset[str]]:
 
 def _artifact_sets(detector: Detector) -> Iterator[frozenset[str]]:
     for choice in product(*(need.split("|") for need in detector.needs)):
-        yield frozenset(need if need in ARTIFACTS else "metrics" for need in choice)
+        yield frozenset(_artifact(need) for need in choice)
+
+
+def _artifact(need: str) -> str:
+    """What a user has to give to meet a need; a checkpoint is a list of parameters too."""
+    if need == "checkpoint":
+        return "architecture"
+    return need if need in ARTIFACTS else "metrics"
 
 
 def _marks(cause: Cause) -> list[str]:

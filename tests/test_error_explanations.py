@@ -348,6 +348,12 @@ def test_every_number_of_the_message_is_used() -> None:
         assert number in claims
 
 
+def test_the_parameters_that_ddp_misses_are_named() -> None:
+    frame = 'Traceback (most recent call last):\n  File "/w/train.py", line 9, in <module>\n    out = model(x)\n'
+    best = top(explain(frame + LITERAL["ddp-unused-parameters"][0]))
+    assert "2 parameters on rank 0: number 6, 7" in best.findings[0].claim
+
+
 def test_a_mere_assert_leaves_two_causes_open() -> None:
     diagnosis = explain("RuntimeError: CUDA error: device-side assert triggered")
     assert {h.cause for h in diagnosis.hypotheses} == {"index-out-of-range", "label-out-of-range"}
@@ -513,7 +519,8 @@ Root Cause (first observed failure):
 def test_the_first_rank_is_explained_and_the_others_are_echoes() -> None:
     diagnosis = explain(RANKS)
     causes = [h.cause for h in diagnosis.root_causes]
-    assert "api-misuse" in causes or "rank-failed-first" in causes
+    assert causes == ["api-misuse"]
+    assert diagnosis.root_causes[0].consequences == ("rank-failed-first",)
     assert "collective-mismatch" not in {h.cause for h in diagnosis.hypotheses}
     root = root_failure(Run(failures=parse_failures(RANKS, "run.log")))
     assert root is not None and root.rank == 1 and root.type == "KeyError"

@@ -13,8 +13,8 @@ from traindx.source.errors import explain, make_failed_run, root_failure
 
 ARCHIVE = re.compile(
     r"PytorchStreamReader failed|failed finding central directory|unexpected EOF, expected (\d+)"
-    r"|[Ii]nvalid magic number|[Ii]nvalid header or archive is corrupted"
-    r"|file in archive is not in a subdirectory|SafetensorError|MetadataIncompleteBuffer|HeaderTooLarge|not a ZIP archive"
+    r"|[Ii]nvalid magic number|[Ii]nvalid header or archive is corrupted|not a ZIP archive"
+    r"|file in archive is not in a subdirectory|MetadataIncompleteBuffer|HeaderTooLarge"
     r"|storage has wrong (?:byte )?size|PytorchStreamWriter failed"
 )
 PICKLE = re.compile(r"^Ran out of input|invalid load key, '(.{1,6})'|pickle data was truncated|^$")
@@ -44,7 +44,7 @@ def check(run: Run) -> Iterator[Finding]:
     failure = root_failure(run)
     if failure is None:
         return
-    found = ARCHIVE.search(failure.message)
+    found = ARCHIVE.search(f"{failure.type}: {failure.message}")
     if found is not None and WRITING.search(failure.message):
         claim = "Writing a checkpoint failed half-way: the file that it leaves is not whole"
         guesses = {"disk-full": Strength.STRONG, "corrupt-checkpoint": Strength.WEAK}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx.evidence import Finding
+from traindx.evidence import Finding, Strength
 from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source.errors import (
@@ -48,7 +48,9 @@ def check(run: Run) -> Iterator[Finding]:
     where = f"Rank {root.rank}" if root.rank is not None else "One process"
     claim = f"{where} failed first with {first_line(root, 120)}; {whom} only noticed"
     notes = [cite_failure(run, e) for e in others[:SHOWN]]
-    yield explain(run, root, claim.rstrip("."), shows="rank-failed-first", notes=notes)
+    # not shown: where that error is explained, its cause is the root and this only follows from it
+    guess = {"rank-failed-first": Strength.STRONG}
+    yield explain(run, root, claim.rstrip("."), suggests=guess, notes=notes)
 
 
 def _failures(*pairs: tuple[str, int]) -> Run:

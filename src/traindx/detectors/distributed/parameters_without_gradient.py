@@ -49,15 +49,15 @@ def check(run: Run) -> Iterator[Finding]:
         return
     failure, found = hit
     if found.re is UNFINISHED:
-        claim = f"DDP did not get a gradient for {_which(failure)}"
+        claim = f"No gradient reached DDP for {_which(failure)}"
         yield explain(run, failure, claim, shows="ddp-unused-parameters")
         return
     at = AT.search(failure.message)
     name = f" {at[2]}" if at is not None and at[2] else ""
     which = f"parameter {at[1]}{name}" if at is not None else "a parameter"
     claim = (
-        f"DDP got the gradient of {which} twice in one step: reentrant checkpointing, a module "
-        "that is used twice, or two backward passes"
+        f"The gradient of {which} reached DDP twice in one step: reentrant checkpointing, a "
+        "module that is used twice, or two backward passes"
     )
     yield explain(run, failure, claim, suggests={"api-misuse": Strength.STRONG})
 

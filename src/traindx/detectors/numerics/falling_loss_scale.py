@@ -73,8 +73,10 @@ def _by_scale(scale: Series) -> Iterator[Finding]:
     falls = np.flatnonzero(np.diff(values) < 0)
     rises = np.flatnonzero(np.diff(values) > 0)
     run_of_falls = falls[falls > (rises[-1] if len(rises) else -1)]
-    # a log that begins late shows the last of the halvings only
-    is_gone = end <= USELESS and (top >= 100 * USELESS or len(run_of_falls) >= HALVINGS)
+    # a log that begins late shows the last of the halvings only; a weight that fades is no scale
+    halves = values[run_of_falls + 1] <= 0.5 * values[run_of_falls]
+    is_halved = len(run_of_falls) >= HALVINGS and bool(np.all(halves))
+    is_gone = end <= USELESS and (top >= 100 * USELESS or is_halved)
     # logs are sparse: one logged fall may stand for many halvings
     halvings = np.log2(top / end) if end > 0 else np.inf
     if not is_gone or halvings < HALVINGS or not len(run_of_falls):
@@ -118,6 +120,7 @@ SILENT = {
     "near miss: finds its level at the start": make_run(
         {"loss_scale": [65536.0, 32768, 16384, 8192, 8192, 8192, 16384, 16384]}
     ),
+    "near miss: the weight of a loss that fades": make_run({"loss_scale": 0.8 ** np.arange(30.0)}),
     "near miss: another error": make_run(
         failures=[Failure("RuntimeError", "the loss scale is not a number", "train.log", "line 9")]
     ),

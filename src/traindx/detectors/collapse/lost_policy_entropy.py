@@ -1,0 +1,109 @@
+"""The entropy of a policy goes to zero early."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.model import Floats, Run, Series, make_run
+from traindx.registry import detector
+
+GONE = 0.05  # of the entropy at the start
+EARLY = 0.5  # of the run: a policy that settles in the end has done its work
+STILL = 0.1  # of the reward's whole range: what it gains after the entropy is gone
+ENOUGH = 20  # points
+
+
+@detector(needs=("entropy/*", "reward/*"), suggests=("policy-entropy-collapse",))
+def check(run: Run) -> Iterator[Finding]:
+    """The entropy of a policy goes to zero early, and the reward stands still from then on.
+
+    ## What it detects
+    A policy entropy below a twentieth of its start in the first half of the run, and a reward that
+    gains nothing after it.
+
+    ## Why it matters
+    A policy without entropy tries nothing new: what it has not found by then it never will.
+
+    ## What to do
+    Raise the entropy bonus, lower the learning rate, or anneal the bonus more slowly.
+
+    ## When it is wrong
+    A task that is solved early has a policy that is sure of itself; a reward that is at its best is
+    left alone. The entropy of continuous actions can be negative; only a fall to zero is judged.
+    """
+    entropy = run.get("entropy/train") or next(iter(run.matching("entropy/*")), None)
+    reward = run.get("reward/train") or next(iter(run.matching("reward/*")), None)
+    if entropy is None or reward is None:
+        return
+    entropy, reward = entropy.finite(), reward.finite()
+    if len(entropy) < ENOUGH or len(reward) < ENOUGH:
+        return
+    start = float(np.median(entropy.values[: len(entropy) // 20 + 1]))
+    gone = _gone_since(entropy, start)
+    if start <= 0 or gone is None or gone > EARLY * len(entropy):
+        return
+    share = gone / len(entropy)
+    before, after = _split(reward.values, share)
+    if _gains(before, after) or _is_good(reward.values):
+        return
+    says = f"{entropy.origin.name} fell from {start:.3g} to below {GONE * start:.2g}"
+    yield Finding(
+        claim=f"The policy's entropy is gone since {entropy.when(gone)}, the reward stands still",
+        strength=Strength.STRONG,
+        evidence=(
+            cite(entropy, f"{says} at {entropy.when(gone)}", gone, -1, start=start),
+            cite(reward, f"{reward.origin.name} ends at {reward.last:.4g}", -1, end=reward.last),
+        ),
+        suggests={"policy-entropy-collapse": Strength.STRONG},
+        shows="policy-entropy-collapse",
+        is_symptom=True,
+        onset=float(entropy.steps[gone]),
+    )
+
+
+def _gone_since(entropy: Series, start: float) -> int | None:
+    above = np.flatnonzero(entropy.values > GONE * start)
+    gone = int(above[-1]) + 1 if len(above) else 0
+    return gone if gone < len(entropy) else None
+
+
+def _split(values: Floats, share: float) -> tuple[Floats, Floats]:
+    at = max(1, int(share * len(values)))
+    return values[:at], values[at:]
+
+
+def _gains(before: Floats, after: Floats) -> bool:
+    span = float(np.ptp(np.concatenate([before, after])))
+    late = after[len(after) * 2 // 3 :]
+    return span > 0 and float(np.median(late) - np.median(after[: len(after) // 3])) > STILL * span
+
+
+def _is_good(reward: Floats) -> bool:
+    """Tell whether the reward ends at its ceiling: the same best value again and again."""
+    top = float(reward.max())
+    end = reward[-max(3, len(reward) // 10) :]
+    improved = float(np.median(end) - np.median(reward[: len(reward) // 10 + 1]))
+    return improved > 0.5 * float(np.ptp(reward)) and bool(np.median(end) >= 0.95 * top)
+
+
+def _run(entropy: Floats, reward: Floats) -> Run:
+    return make_run({"entropy/train": entropy, "reward/train": reward})
+
+
+_COLLAPSE = np.concatenate([np.linspace(1.4, 0.01, 20), np.full(80, 0.005)])
+_RNG = np.random.default_rng(0)
+_LOW = 10.0 + _RNG.standard_normal(100)
+_RISING = np.linspace(10, 200, 100) + _RNG.standard_normal(100)
+
+FIRES = {"early, with a poor reward": _run(_COLLAPSE, _LOW)}
+
+SILENT = {
+    "near miss: solved, and sure of it": _run(
+        _COLLAPSE, np.concatenate([np.linspace(10, 500, 20), np.full(80, 500.0)])
+    ),
+    "falls slowly while the reward rises": _run(np.linspace(1.4, 0.2, 100), _RISING),
+    "near miss: gone, yet still gaining": _run(_COLLAPSE, _RISING),
+}

@@ -1,0 +1,91 @@
+"""The discriminator of a GAN wins outright."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.examples import flat
+from traindx.model import Floats, Run, Series, make_run
+from traindx.registry import detector
+
+WON = 0.02  # of ln 2, where a discriminator that is fooled half of the time stands
+LASTS = 0.3  # of the run, to the end
+AWAY = 3.0  # times its start: the loss of a generator that is seen through
+ENOUGH = 30  # points
+DISCRIMINATORS = ("d", "disc", "discriminator", "netd", "d_loss")
+GENERATORS = ("g", "gen", "generator", "netg", "g_loss")
+
+
+@detector(needs=("loss/train/*",), suggests=("generator-mode-collapse",))
+def check(run: Run) -> Iterator[Finding]:
+    """The discriminator's loss is zero and the generator's loss runs away.
+
+    ## What it detects
+    In the losses of a GAN: a discriminator loss at zero for the last part of the run while the
+    generator's loss is several times what it was.
+
+    ## Why it matters
+    A discriminator that is always right gives no gradient to learn from. The generator ends with a
+    few images or none that matter.
+
+    ## What to do
+    Train the discriminator less or more slowly, smooth its labels, use a spectral norm or a
+    gradient penalty.
+
+    ## When it is wrong
+    Losses of Wasserstein and hinge GANs have no such level; they are unbounded or zero by design,
+    and where the discriminator's loss is ever negative nothing is said.
+    """
+    judge, maker = _part(run, DISCRIMINATORS), _part(run, GENERATORS)
+    if judge is None or maker is None or min(len(judge), len(maker)) < ENOUGH:
+        return
+    if float(judge.values.min()) < 0 or "hinge" in str(run.config.settings).lower():
+        return
+    last = judge.values[int(len(judge) * (1 - LASTS)) :]
+    start = float(np.median(np.abs(maker.values[: len(maker) // 10])))
+    end = float(np.median(maker.values[-len(maker) // 10 :]))
+    if float(np.median(last)) > WON * np.log(2) or end < AWAY * start or end < 2.0:
+        return
+    first = _since(judge)
+    yield Finding(
+        claim="The discriminator wins outright: its loss is zero, the generator's runs away",
+        strength=Strength.STRONG,
+        evidence=(
+            cite(judge, f"{judge.origin.name} is {float(np.median(last)):.2g}", first, -1),
+            cite(maker, f"{maker.origin.name} rose from {start:.3g} to {end:.3g}", 0, -1, end=end),
+        ),
+        suggests={"generator-mode-collapse": Strength.STRONG},
+        is_symptom=True,
+        onset=float(judge.steps[first]),
+    )
+
+
+def _part(run: Run, names: tuple[str, ...]) -> Series | None:
+    for name in names:
+        series = run.get(f"loss/train/{name}")
+        if series is not None:
+            return series.finite()
+    return None
+
+
+def _since(judge: Series) -> int:
+    above = np.flatnonzero(judge.values > 0.2 * np.log(2))
+    return min(int(above[-1]) + 1, len(judge) - 1) if len(above) else 0
+
+
+def _run(judge: Floats, maker: Floats) -> Run:
+    return make_run({"loss/train/d": judge, "loss/train/g": maker})
+
+
+FIRES = {"a won game": _run(np.geomspace(0.7, 1e-5, 100), np.linspace(0.8, 12.0, 100))}
+
+SILENT = {
+    "in balance": _run(flat(100, 0.6, noise=0.2), flat(100, 1.2, noise=0.3)),
+    "near miss: the generator's loss rises, the judge still errs": _run(
+        flat(100, 0.3, noise=0.3), np.linspace(0.8, 4.0, 100)
+    ),
+    "a Wasserstein loss": _run(np.linspace(0.0, -5.0, 100), np.linspace(0.8, 12.0, 100)),
+}

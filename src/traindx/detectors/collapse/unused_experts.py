@@ -1,0 +1,76 @@
+"""A few experts of a mixture take all the tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.examples import flat
+from traindx.model import Run, Series, make_run
+from traindx.registry import detector
+
+LOAD = re.compile(r"expert.*(load|frac|usage|util|share|tokens|count|prob)|"
+                  r"(load|frac|usage|util|share|tokens|count).*expert", re.IGNORECASE)  # fmt: skip
+NUMBERED = re.compile(r"\d+")
+IDLE = 0.1  # of an even share
+MANY_IDLE = 0.5  # of the experts
+ENOUGH = 5  # points
+
+
+@detector(needs=("other/*[Ee]xpert*",), suggests=("expert-collapse",))
+def check(run: Run) -> Iterator[Finding]:
+    """Half of the experts of a mixture get next to no tokens.
+
+    ## What it detects
+    Loads that are logged per expert, of which half or more end below a tenth of an even share.
+
+    ## Why it matters
+    Experts without tokens learn nothing; the model is as small as the few that are used.
+
+    ## What to do
+    Raise the weight of the load-balancing loss, add noise to the router, or use a capacity limit.
+
+    ## When it is wrong
+    Loads of one batch are noisy; the median of the last part is judged. Early in training the
+    router has not settled.
+    """
+    experts = [s.finite() for n, s in run.series.items() if LOAD.search(n) and NUMBERED.search(n)]
+    experts = [s for s in experts if len(s) >= ENOUGH]
+    if len(experts) < 4:
+        return
+    loads = np.array([float(np.median(s.values[-len(s) // 3 :])) for s in experts])
+    if loads.min() < 0 or loads.sum() <= 0:
+        return
+    even = float(loads.mean())
+    idle = loads < IDLE * even
+    if float(idle.mean()) < MANY_IDLE:
+        return
+    busiest = experts[int(np.argmax(loads))]
+    quiet: Series = experts[int(np.argmin(loads))]
+    yield Finding(
+        claim=f"Of {len(loads)} experts {int(idle.sum())} get next to no tokens",
+        strength=Strength.STRONG,
+        evidence=(
+            cite(busiest, f"{busiest.origin.name} takes {loads.max() / loads.sum():.0%}", -1),
+            cite(quiet, f"{quiet.origin.name} takes {loads.min() / loads.sum():.1%}", -1),
+        ),
+        suggests={"expert-collapse": Strength.STRONG},
+        shows="expert-collapse",
+        is_symptom=True,
+        onset=float(quiet.steps[0]),
+    )
+
+
+def _run(loads: list[float]) -> Run:
+    return make_run({f"other/moe/expert_{i}_load": flat(30, v) for i, v in enumerate(loads)})
+
+
+FIRES = {"two of eight": _run([0.5, 0.48, 0.004, 0.003, 0.003, 0.004, 0.003, 0.003])}
+
+SILENT = {
+    "balanced": _run([0.13, 0.12, 0.11, 0.14, 0.12, 0.13, 0.13, 0.12]),
+    "near miss: uneven, all used": _run([0.4, 0.2, 0.1, 0.08, 0.06, 0.06, 0.05, 0.05]),
+}

@@ -1,0 +1,85 @@
+"""Embeddings or predictions lose their variety."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.examples import flat
+from traindx.model import Floats, Run, make_run
+from traindx.registry import detector
+
+EMBEDDINGS = re.compile(r"(emb|feature|repr|latent|z|proj).*(std|var|rank)|rankme|effective_rank",
+                        re.IGNORECASE)  # fmt: skip
+PREDICTIONS = re.compile(r"(pred|output|y_hat|yhat).*(std|var)|(std|var).*(pred|output)",
+                         re.IGNORECASE)  # fmt: skip
+GONE = 0.02  # of its largest value
+LASTS = 0.3  # of the run, to the end
+ENOUGH = 10  # points
+
+
+@detector(needs=("other/*",), suggests=("representation-collapse", "constant-prediction"))
+def check(run: Run) -> Iterator[Finding]:
+    """The logged spread of embeddings or predictions goes to zero.
+
+    ## What it detects
+    A standard deviation, variance or rank of embeddings or of predictions, logged under such a
+    name, that ends at a fiftieth of its largest value or less and stays there.
+
+    ## Why it matters
+    Every input gets the same answer; a loss that looks fine only rewards that.
+
+    ## What to do
+    For embeddings: a stop-gradient, a variance term or more negatives. For predictions: check that
+    the inputs reach the output, and the scale of the targets.
+
+    ## When it is wrong
+    A name that merely sounds like a spread misleads this. A noise or exploration scale that is
+    annealed to zero is not one of embeddings.
+    """
+    for name, series in run.series.items():
+        label = name.removeprefix("other/")
+        is_prediction = bool(PREDICTIONS.search(label))
+        if not name.startswith("other/") or not (is_prediction or EMBEDDINGS.search(label)):
+            continue
+        finite = series.finite()
+        since = _gone_since(finite.values)
+        if len(finite) < ENOUGH or since is None:
+            continue
+        cause = "constant-prediction" if is_prediction else "representation-collapse"
+        what = "predictions" if is_prediction else "embeddings"
+        top, end = float(finite.values.max()), finite.last
+        yield Finding(
+            claim=f"The variety of the {what} is gone since {finite.when(since)}",
+            strength=Strength.STRONG,
+            evidence=(
+                cite(finite, f"{label} fell from {top:.3g} to {end:.2g}", since, -1, top=top),
+            ),
+            suggests={cause: Strength.STRONG},
+            is_symptom=True,
+            onset=float(finite.steps[since]),
+        )
+        return
+
+
+def _gone_since(values: Floats) -> int | None:
+    if not len(values) or values.min() < 0 or values.max() <= 0:
+        return None
+    above = np.flatnonzero(values > GONE * values.max())
+    since = int(above[-1]) + 1
+    return since if 0 < since <= (1.0 - LASTS) * len(values) else None
+
+
+FIRES = {
+    "embeddings": make_run({"other/embedding_std": np.geomspace(1.0, 1e-6, 60)}),
+    "predictions": make_run({"other/pred_std": np.geomspace(0.8, 1e-5, 60)}),
+}
+
+SILENT = {
+    "kept": make_run({"other/embedding_std": flat(60, 0.9)}),
+    "near miss: smaller, not gone": make_run({"other/embedding_std": np.geomspace(1.0, 0.1, 60)}),
+    "another number": make_run({"other/momentum": np.geomspace(1.0, 1e-6, 60)}),
+}

@@ -1,0 +1,98 @@
+"""An earlier task's metric falls as a new one is learnt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.model import Floats, Run, Series, make_run
+from traindx.names import HIGHER_IS_BETTER, kind_of
+from traindx.registry import detector
+from traindx.stats import running_median
+
+LOST = 0.3  # of its best value
+GAINED = 0.3  # of its best value that another task gains meanwhile
+ENOUGH = 6  # evaluations
+
+
+@detector(needs=("accuracy/*/*|f1/*/*|map/*/*",), suggests=("catastrophic-forgetting",))
+def check(run: Run) -> Iterator[Finding]:
+    """One task's metric falls far from its best while another task's rises.
+
+    ## What it detects
+    Among metrics of one kind that are logged per task or data set: one that lost a third of its
+    best value after it had been reached, while another gained as much in the same time.
+
+    ## Why it matters
+    Training on the new data overwrites what the old data taught.
+
+    ## What to do
+    Mix old data in, lower the learning rate, freeze shared layers, or regularise towards the old
+    weights.
+
+    ## When it is wrong
+    Metrics of different classes trade off by a threshold; parts that are named as classes are left
+    out.
+    """
+    groups: dict[str, list[Series]] = {}
+    for name in run.series:
+        kind, _, rest = name.partition("/")
+        part = rest.partition("/")[2]
+        series = run.get(name)
+        is_task = bool(part) and "@" not in part and not part.startswith(("class", "top"))
+        is_judged = kind_of(name) in HIGHER_IS_BETTER and is_task
+        if is_judged and series is not None and len(series.finite()) >= ENOUGH:
+            groups.setdefault(f"{kind}/{rest.partition('/')[0]}", []).append(series.finite())
+    for tasks in groups.values():
+        pair = _forgotten(tasks)
+        if pair is not None:
+            yield _finding(*pair)
+            return
+
+
+def _forgotten(tasks: list[Series]) -> tuple[Series, int, Series] | None:
+    for old in tasks:
+        smooth = running_median(old.values, 3)
+        top = int(np.argmax(smooth))
+        end = float(np.median(smooth[-3:]))
+        if top > len(smooth) - 4 or end > (1.0 - LOST) * float(smooth[top]):
+            continue
+        for new in tasks:
+            at = int(np.searchsorted(new.steps, old.steps[top]).clip(0, len(new) - 1))
+            gain = float(np.median(new.values[-3:]) - new.values[at])
+            if new is not old and gain > GAINED * float(new.values.max()):
+                return old, top, new
+    return None
+
+
+def _finding(old: Series, top: int, new: Series) -> Finding:
+    best, end = float(old.values[top]), old.last
+    return Finding(
+        claim=f"The task of {old.origin.name} is forgotten since {old.when(top)} for another",
+        strength=Strength.STRONG,
+        evidence=(
+            cite(old, f"{old.origin.name} fell from {best:.3g} to {end:.3g}", top, -1, best=best),
+            cite(new, f"{new.origin.name} rose to {new.last:.3g}", -1, end=new.last),
+        ),
+        suggests={"catastrophic-forgetting": Strength.STRONG},
+        is_symptom=True,
+        onset=float(old.steps[top]),
+    )
+
+
+def _run(first: Floats, second: Floats) -> Run:
+    return make_run({"accuracy/val/task1": first, "accuracy/val/task2": second})
+
+
+_LEARNT = np.concatenate([np.linspace(0.1, 0.9, 10), np.full(10, 0.9)])
+_FORGOTTEN = np.concatenate([np.linspace(0.1, 0.9, 10), np.linspace(0.8, 0.2, 10)])
+_LATER = np.concatenate([np.full(10, 0.1), np.linspace(0.2, 0.9, 10)])
+
+FIRES = {"one task after another": _run(_FORGOTTEN, _LATER)}
+
+SILENT = {
+    "both kept": _run(_LEARNT, _LATER),
+    "near miss: both fall, a divergence": _run(_FORGOTTEN, np.linspace(0.9, 0.1, 20)),
+}

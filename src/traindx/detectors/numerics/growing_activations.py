@@ -1,0 +1,77 @@
+"""Activations grow without bound."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.examples import flat
+from traindx.model import Floats, Run, make_run
+from traindx.registry import detector
+from traindx.stats import slope_z
+
+ACTIVATION = re.compile(
+    r"activation|(^|[/_.])act([/_.]|$)|hidden.*(norm|max|std)|logit.*(max|norm)", re.IGNORECASE
+)
+GROWN = 1000.0  # times the level at the start; trained networks grow tenfold
+HALF_LIMIT = 65504.0  # beyond, half precision overflows
+SURE = 5.0  # Mann-Kendall
+ENOUGH = 15  # points
+
+
+@detector(needs=("other/*",), suggests=("exploding-activations",))
+def check(run: Run) -> Iterator[Finding]:
+    """A logged size of activations or logits grows a thousandfold.
+
+    ## What it detects
+    A norm, maximum or standard deviation of activations, hidden states or logits that rises
+    steadily to a thousand times its start, or beyond the range of half precision.
+
+    ## Why it matters
+    What grows without bound ends in overflow, at the latest in half precision.
+
+    ## What to do
+    Normalise (layer norm before each block), scale residual branches, add a z-loss for logits,
+    lower the learning rate.
+
+    ## When it is wrong
+    A few channels with large values are normal in trained transformers; a level that stays is left
+    alone.
+    """
+    for name, series in run.series.items():
+        label = name.removeprefix("other/")
+        if not name.startswith("other/") or not ACTIVATION.search(label):
+            continue
+        finite = series.finite()
+        if len(finite) < ENOUGH or slope_z(finite.values) < SURE:
+            continue
+        start = float(np.median(np.abs(finite.values[: len(finite) // 10 + 1])))
+        end = float(np.median(finite.values[-3:]))
+        has_grown = end > GROWN * start or (end > HALF_LIMIT and end > 30 * start)
+        if start <= 0 or not has_grown:
+            continue
+        yield Finding(
+            claim=f"Activations grow without bound: {label} is {end / start:.0f} times its start",
+            strength=Strength.STRONG,
+            evidence=(cite(finite, f"{label} rose from {start:.3g} to {end:.3g}", 0, -1, end=end),),
+            suggests={"exploding-activations": Strength.STRONG},
+            shows="exploding-activations",
+            is_symptom=True,
+            onset=float(finite.steps[0]),
+        )
+        return
+
+
+def _run(values: Floats) -> Run:
+    return make_run({"other/activation_norm/block.3": values})
+
+
+FIRES = {"without bound": _run(np.geomspace(1.0, 1e5, 60))}
+
+SILENT = {
+    "steady": _run(flat(60, 12.0)),
+    "near miss: grows tenfold and settles": _run(12.0 - 11.0 * np.exp(-np.arange(60) / 8.0)),
+}

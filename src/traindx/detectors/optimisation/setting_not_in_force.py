@@ -1,0 +1,76 @@
+"""The learning rate in the log is not the one that was configured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite, cite_setting
+from traindx.model import Run, as_number, make_run
+from traindx.registry import detector
+
+APART = 1.5  # times; schedules warm up to the configured value or decay from it
+ENOUGH = 10  # points
+SCALED = ("scale_lr", "auto_lr", "lr_find", "linear_scaling", "base_batch_size", "layer_decay",
+          "lr_mult", "layerwise", "gpus", "world_size", "num_gpus")  # fmt: skip
+
+
+@detector(needs=("lr", "config"), suggests=("config-not-applied",))
+def check(run: Run) -> Iterator[Finding]:
+    """The learning rate never reaches, or exceeds, the one value that was configured.
+
+    ## What it detects
+    One configured learning rate, and a logged one whose highest value is another: an override that
+    did not take effect, a default that won, a checkpoint that brought its own.
+
+    ## Why it matters
+    Conclusions are drawn about a value that was never used.
+
+    ## What to do
+    Print the optimizer's own groups after it is built, and follow the value from the command line.
+
+    ## When it is wrong
+    Rates that are scaled by batch size or by layer differ by design; where the config speaks of
+    such scaling, of several rates, or where warm-up has not ended, nothing is said.
+    """
+    rate = run.get("lr")
+    settings = [s for s in run.config.learning_rates() if not s.key.startswith("checkpoint.")]
+    values = {as_number(s.value) for s in settings}
+    if rate is None or len(values) != 1 or len(rate.finite()) < ENOUGH or _is_scaled(run):
+        return
+    wanted = values.pop()
+    finite = rate.finite()
+    top = int(np.argmax(finite.values))
+    used = float(finite.values[top])
+    still_rising = top >= len(finite) - 2 and used < (wanted or 0.0)
+    if not wanted or used <= 0 or still_rising or 1 / APART < used / wanted < APART:
+        return
+    says = f"{finite.origin.name} is at most {used:.4g}, at {finite.when(top)}"
+    yield Finding(
+        claim=f"The learning rate in use peaks at {used:.4g}, configured is {wanted:.4g}",
+        strength=Strength.MODERATE,
+        evidence=(cite(finite, says, top, used=used, wanted=wanted), cite_setting(settings[0])),
+        suggests={"config-not-applied": Strength.STRONG},
+        onset=float(finite.steps[top]),
+    )
+
+
+def _is_scaled(run: Run) -> bool:
+    told = " ".join(s.key.lower() for s in run.config.settings)
+    return any(word in told for word in SCALED) or bool(run.matching("lr/*"))
+
+
+FIRES = {
+    "the default won": make_run({"lr": np.full(50, 1e-3)}, config={"optimizer.lr": 0.1}),
+}
+
+SILENT = {
+    "as configured": make_run({"lr": np.linspace(0.1, 0.0, 50)}, config={"lr": 0.1}),
+    "near miss: warm-up has not ended": make_run(
+        {"lr": np.linspace(0.0, 0.02, 50)}, config={"lr": 0.1}
+    ),
+    "near miss: scaled by the batch size": make_run(
+        {"lr": np.full(50, 0.4)}, config={"lr": 0.1, "scale_lr": True}
+    ),
+}

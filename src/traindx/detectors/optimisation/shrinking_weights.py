@@ -1,0 +1,75 @@
+"""Weight decay pulls the weights towards zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite, cite_setting
+from traindx.examples import decay, flat
+from traindx.model import Floats, Run, as_number, make_run
+from traindx.registry import detector
+from traindx.stats import curve
+
+SHRUNK = 0.2  # of the norm at the start
+HEAVY = 0.2  # decoupled decay above this is outside published recipes
+STALLED = 0.3  # of the starting loss gained at most
+ENOUGH = 20  # points
+
+
+@detector(needs=("weight_norm", "config", "loss"), suggests=("weight-decay-too-high",))
+def check(run: Run) -> Iterator[Finding]:
+    """The norm of the weights shrinks to a fraction while the loss hardly falls.
+
+    ## What it detects
+    A weight norm that ends below a fifth of its start under a configured weight decay that is
+    heavy, in a run that learns little.
+
+    ## Why it matters
+    The decay removes more per step than the gradient adds; the network is driven to the zero
+    function.
+
+    ## What to do
+    Lower the weight decay tenfold, and take biases and normalisation layers out of it.
+
+    ## When it is wrong
+    Networks with normalisation layers do not feel the scale of their weights; one that learns well
+    is left alone.
+    """
+    norm, loss = run.get("weight_norm"), run.objective()
+    setting = run.config.find("weight_decay", "wd", "l2", "weight_decay_rate")
+    if norm is None or loss is None or setting is None or len(norm.finite()) < ENOUGH:
+        return
+    amount = as_number(setting.value) or 0.0
+    finite = norm.finite()
+    start, end = float(finite.values[0]), float(np.median(finite.values[-3:]))
+    c = curve(loss.finite().values)
+    gained = (c.start_value - c.end_value) / max(abs(c.start_value), 1e-12)
+    if amount < HEAVY or end > SHRUNK * start or gained > STALLED:
+        return
+    says = f"{finite.origin.name} shrank from {start:.4g} to {end:.4g}"
+    yield Finding(
+        claim=f"The weights shrink to {end / start:.0%} of their norm, the loss hardly falls",
+        strength=Strength.STRONG,
+        evidence=(cite(finite, says, 0, -1, start=start, end=end), cite_setting(setting)),
+        suggests={"weight-decay-too-high": Strength.STRONG},
+        shows="weight-decay-too-high",
+        is_symptom=True,
+        onset=float(finite.steps[0]),
+    )
+
+
+def _run(norm: Floats, loss: Floats, amount: float) -> Run:
+    return make_run({"weight_norm": norm, "loss/train": loss}, config={"weight_decay": amount})
+
+
+_SHRINKING = np.geomspace(40.0, 1.0, 60)
+
+FIRES = {"to nothing": _run(_SHRINKING, flat(60, 2.3, noise=0.01), 1.0)}
+
+SILENT = {
+    "near miss: shrinks and learns": _run(_SHRINKING, decay(60), 1.0),
+    "an ordinary decay": _run(_SHRINKING, flat(60, 2.3, noise=0.01), 0.01),
+    "keeps its norm": _run(flat(60, 40.0), flat(60, 2.3, noise=0.01), 1.0),
+}
