@@ -1,1 +1,1 @@
-"""Readers: one file per format. Each owns every quirk of its format and never executes what it reads."""
+"""Readers: one file or package per format, each the owner of every quirk of its format."""
