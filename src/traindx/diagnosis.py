@@ -145,7 +145,8 @@ def _run_detector(detector: Detector, run: Run, gathered: Gathered) -> None:
         gathered.failed.append(Failed(detector.name, f"{type(error).__name__}: {error}"))
         return
     gathered.checked.append(detector.name)
-    gathered.findings.extend(findings)
+    once = {(f.claim, f.location, f.evidence[:1] and f.evidence[0].locator): f for f in findings}
+    gathered.findings.extend(once.values())  # two loops may lead to one line
 
 
 def _in_cells(finding: Finding, run: Run) -> Finding:

@@ -19,6 +19,7 @@ SAME_SHAPE_LAYERS = frozenset(
     {"ReLU", "Sigmoid", "Tanh", "Softplus", "ELU", "GELU", "LeakyReLU", "Dropout", "SiLU",
      "Identity"}
 )  # fmt: skip
+SPLIT = "train_test_split"
 FLAT_MAKERS = frozenset({"randn", "rand", "zeros", "ones", "arange", "linspace", "empty"})
 
 
@@ -182,7 +183,20 @@ def _is_flat_value(project: Project, module: Module, at: ast.AST, node: ast.expr
 
 def _is_flat_inside(project: Project, module: Module, at: ast.AST, node: ast.expr) -> bool:
     inner = node if _is_column(node) else resolve(project, module, at, node)
+    if isinstance(inner, ast.Call) and (module.qualified(inner.func) or "").endswith(SPLIT):
+        inner = _split_part(module, inner, key_of(node))
+        return inner is not None and _is_flat_inside(project, module, at, inner)
     return inner is not None and _is_flat_value(project, module, at, inner)
+
+
+def _split_part(module: Module, split: ast.Call, name: str | None) -> ast.expr | None:
+    """What was split into a name: `a, b, c, d = train_test_split(x, y)` halves each argument."""
+    above = module.parents.get(split)
+    target = above.targets[0] if isinstance(above, ast.Assign) else None
+    names = [key_of(e) for e in target.elts] if isinstance(target, ast.Tuple) else []
+    if name not in names or len(names) != 2 * len(split.args):
+        return None
+    return split.args[names.index(name) // 2]
 
 
 def _is_column(node: ast.expr) -> bool:

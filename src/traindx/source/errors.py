@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from traindx.evidence import Evidence, Finding, Location, Strength, cite_source
@@ -64,6 +65,7 @@ ALLOCATION = {
 # --- which of several exceptions ------------------------------------------------------------------
 
 
+@lru_cache(maxsize=1)  # every detector of an error asks, of one run at a time
 def last_burst(run: Run) -> tuple[Failure, ...]:
     """Return the exceptions that ended the run, in order; none if the run went on after them."""
     failures = run.failures

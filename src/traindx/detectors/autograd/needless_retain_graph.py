@@ -36,8 +36,11 @@ def check(run: Run) -> Iterator[Finding]:
     for loop in training_loops(project_of(run)):
         backwards = loop.does(Do.BACKWARD)
         targets = {a.target for a in loop.does(Do.STEP, Do.SCALER_STEP)}
-        if len(backwards) != 1 or len(targets) > 1 or loop.does(Do.GRAD):
+        if len(backwards) != 1 or len(targets) != 1 or loop.does(Do.GRAD):
             continue
+        inner = backwards[0].loops[-1]
+        if not any(inner in a.loops for a in loop.does(Do.FORWARD, Do.LOSS)):
+            continue  # several backwards through one graph
         call = backwards[0].node
         if not isinstance(call, ast.Call):
             continue

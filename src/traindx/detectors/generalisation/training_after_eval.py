@@ -73,7 +73,8 @@ def _finding(forward: Act, eval_act: Act, layers: list[str]) -> Finding:
 
 def _training_forwards(project: Project, entry: Entry) -> Iterator[Act]:
     """The forward passes whose model an optimizer of the same loop trains."""
-    steps = [a for a in entry.acts if a.do is Do.STEP and a.loops and a.value.call is not None]
+    uses = (a for a in entry.acts if a.do in (Do.STEP, Do.ZERO_GRAD) and a.loops)
+    steps = [a for a in uses if a.value.call is not None]
     for forward in entry.acts:
         if forward.do is not Do.FORWARD or not forward.loops or is_without_gradients(forward):
             continue

@@ -39,7 +39,7 @@ def check(run: Run) -> Iterator[Finding]:
     """
     for loop in training_loops(project_of(run)):
         for backward in loop.does(Do.BACKWARD):
-            name, inner = backward.target, backward.loops[-1]
+            name, inner = _loss_name(backward), backward.loops[-1]
             if not name or not _is_own_loop(loop, backward) or _is_cut(inner, name):
                 continue
             for node, kept, use in _kept(inner, name):
@@ -49,6 +49,14 @@ def check(run: Run) -> Iterator[Finding]:
                     continue
                 yield _finding(backward.module, node, kept, use)
             break
+
+
+def _loss_name(backward: Act) -> str:
+    """The name of the loss, also inside `scaler.scale(loss)`."""
+    subject = backward.subject
+    if isinstance(subject, ast.Call) and len(subject.args) == 1:
+        return key_of(subject.args[0]) or ""
+    return backward.target
 
 
 def _finding(module: Module, node: ast.stmt, kept: str, use: ast.expr) -> Finding:
@@ -106,7 +114,7 @@ def _is_cut(inner: ast.AST, name: str) -> bool:
 
 def _feeds_backward(loop: TrainingLoop, backward: Act, kept: str) -> bool:
     scope = backward.function or backward.module.tree
-    feeding = {a.target for a in loop.does(Do.BACKWARD)}
+    feeding = {_loss_name(a) for a in loop.does(Do.BACKWARD)}
     subjects = [a.subject for a in loop.does(Do.BACKWARD) if a.subject is not None]
     feeding |= {k for s in subjects for n in ast.walk(s) if (k := key_of(n))}
     assigns = [n for n in ast.walk(scope) if isinstance(n, ast.Assign)]
@@ -180,7 +188,10 @@ for data, targets in loader:
     optimizer.step()
 """
 
+_SCALED = _LOOP.replace("loss.backward()", "scaler.scale(loss).backward()")
+
 FIRES = {
+    "a scaled loss": make_run(sources={"train.py": _SCALED.format(kept="total += loss")}),
     "a running total": _loop("total += loss"),
     "a weighted total": _loop("total += loss * data.size(0)"),
     "a list of losses": _loop("losses.append(loss)"),

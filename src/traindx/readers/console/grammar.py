@@ -37,6 +37,15 @@ _RATIO = re.compile(r"\s*/\s*$")
 _BRACKETED_RATIO = re.compile(r"\s*\[\s*0\s*/")
 _SUMMARY = re.compile(r"\s*\*\s+(?:Acc|Prec|acc|prec)")  # of ImageNet scripts after validation
 _NEXT_VALUE = re.compile(r"\s*[:=]\s*[-+]?(?:0|\.0|nan|inf)")
+_NEXT_FRACTION = re.compile(r"\s+-?0\.0(?:[eE][-+]?0)?(?=\s|$)")
+_LAST_FRACTION = re.compile(r"\s*:\s*-?(?:0\.0(?:[eE][-+]?0)?|nan)\s*$")
+_VERBS = frozenset({"is", "was", "reached"})  # "Loss is nan", "val_loss reached 0.3"
+_LAYER = re.compile(  # a row of Lightning's summary of a model
+    r"\s*0\s*\|\s*[\w.]+\s*\|\s*[A-Z]\w+(?:\[\w+\])?\s*\|\s*0(?:\.0)?\s*[KMBT]?\s*(?:\|.*)?$"
+)
+_DARKNET = re.compile(
+    r"\s*(0): (?:-?0\.0|-?nan), (-?0\.0|-?nan) avg(?: loss)?, (0\.0) rate, 0\.0 seconds, 0 images"
+)
 _NEXT_BRACKET = re.compile(r"\s*\]\s*\[\s*0")
 
 
@@ -62,6 +71,7 @@ class _Walk:
     phases: set[str] = field(default_factory=set)
     found: list[_Found] = field(default_factory=list)
     steps: list[tuple[int, Number, Number | None]] = field(default_factory=list)
+    is_counted: bool = False  # the subject was followed by its step, its value comes next
     epoch: Number | None = None
     lengths: list[Number] = field(default_factory=list)  # plural counters, or settings
 
@@ -92,9 +102,12 @@ class _Walk:
     def _is_value(self, gap: str) -> bool:
         """Tell ``loss nan`` from ``number of nan iterations``."""
         bound = gap.translate(_WRAPPING)
-        return bound in _STRONG or (
-            bound == "" and bool(self.said) and measures(self.said[-1].text)
-        )
+        if bound in _STRONG:
+            return True
+        said = [t.text for t in self.said[-2:]]
+        if len(said) > 1 and said[-1].lower() in _VERBS:
+            said.pop()
+        return bound == "" and bool(said) and measures(said[-1])
 
     def _hear(self, token: Token, gap: str, end: int) -> None:
         counter = glued_counter(token.text)
@@ -109,8 +122,9 @@ class _Walk:
             return
         if self.said and gap.strip("\x02") not in {" ", ""}:
             self._break()
-        if lowered in PHASE_WORDS:
-            self.phase = PHASE_WORDS[lowered]
+        spoken = translate(lowered)
+        if spoken in PHASE_WORDS:
+            self.phase = PHASE_WORDS[spoken]
             self.phases.add(self.phase)
         self.said.append(token)
 
@@ -144,9 +158,19 @@ class _Walk:
         while said and said[-1].lower() in PHASE_WORDS and len(said) > 1 and "\x02" in gap:
             said = said[:-1]
         bound = gap.translate(_WRAPPING)
+        if bound == "" and len(said) > 1 and said[-1].lower() in _VERBS and not over:
+            bound = "=" if measures(pick_name(said, is_bound=True)) else bound
         if self._place_counter(token, over, gap, said, bound):
             return
         before = len(self.found)
+        if self.is_counted and not said:
+            self.is_counted = False
+            self._measure(token, total, self.subject, True)
+            return
+        if bound == "" and over is None and self._counts_for_its_metric(token, said):
+            self._count("step", value, None, 2)
+            self.is_counted = True
+            return
         if bound == "" and said and self._is_named_by(token):
             return
         if bound in _STRONG or (bound.startswith(":") and len(bound) < 3):
@@ -159,6 +183,19 @@ class _Walk:
             self._measure(token, total, pick_name(said, is_bound=False), False)
         if len(self.found) > before:
             self.said = []
+
+    def _counts_for_its_metric(self, token: Token, said: list[str]) -> bool:
+        """Tell the step in ``Train loss 64998 0.3027`` and in ``Validation loss 61000: 0.32``."""
+        value = token.value
+        if value is None or not value.is_integer or value.is_negative or token.unit or not said:
+            return False
+        if self.steps or kind_of(canonical(" ".join(said))) != "loss":
+            return False
+        text, at = self.marks.text, token.end
+        if _NEXT_FRACTION.match(text, at):
+            return True
+        has_phase = any(w.lower() in PHASE_WORDS for w in said)
+        return has_phase and not self.found and _LAST_FRACTION.match(text, at) is not None
 
     def _is_named_by(self, token: Token) -> bool:
         """Take a number into the name of the next one: ``mAP 0.5 : 0.31``."""
@@ -197,7 +234,7 @@ class _Walk:
         if said and measures(" ".join(said)):
             return False
         is_first = "[" in gap and self.epoch is None and _NEXT_BRACKET.match(after)
-        self._count("epoch" if is_first else "step", value, total, 1)
+        self._count("epoch" if is_first else "step", value, total, 0 if "(" in gap else 1)
         return True
 
     def _count(self, kind: str, value: Number, total: Number | None, rank: int) -> None:
@@ -276,6 +313,10 @@ def learn(masked: bytes) -> Plan:
     digits = Digits(text)
     if (precision := find_average_precision(text)) is not None:
         return _average_precision(precision, digits)
+    if "avg" in text and (darknet := _DARKNET.match(text)) is not None:
+        return _darknet(darknet, digits)
+    if "|" in text and _LAYER.match(text) is not None:
+        return marked
     marks = strip_marks(text, digits)
     walk = _Walk(marks, digits, tokenize(marks.text, digits), epoch=marks.epoch)
     if _SUMMARY.match(text):
@@ -372,6 +413,23 @@ def _row(
         return (), 0, step, total
     marks = walk.marks
     return tuple(cells), count, marks.step, marks.total
+
+
+def _darknet(match: re.Match[str], digits: Digits) -> Plan:
+    """Read a line of Darknet, whose numbers stand before their names."""
+    step, rate = (digits.number(match[i], match.start(i)) for i in (1, 3))
+    loss = (
+        Number(special=float("nan"))
+        if match[2].endswith("nan")
+        else digits.number(match[2], match.start(2))
+    )
+    if step is None or loss is None or rate is None:
+        return NOTHING
+    return Plan(
+        template="s 0 darknet",
+        fields=(Field("avg loss", loss, None), Field("learning rate", rate, None)),
+        step=step,
+    )
 
 
 def _average_precision(match: re.Match[str], digits: Digits) -> Plan:

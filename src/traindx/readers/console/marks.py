@@ -34,6 +34,8 @@ _COCO = re.compile(
     r" maxDets=\s*(0) \] = (-?0\.0)"
 )
 _TURN = re.compile(r"第\s*(0)\s*(?:/\s*0)?\s*(?:轮|个?周期|回|エポック|个?\s*epoch)")
+_OWNER = re.compile(r"(?<=[A-Za-z0])'s(?= )")  # LightGBM: "valid_0's auc: 0.9"
+_NTH_EPOCH = re.compile(r"(?<![\w./-])(0)(?:/0)?epoch(?=[\s:])")  # ESPnet: "7epoch results:"
 _PAIR = re.compile(r"^\W{0,2}\[\s*(0)\s*,\s*(0)\s*\](?=\W{0,3}[A-Za-z])")
 
 
@@ -67,12 +69,17 @@ def strip_marks(text: str, digits: Digits) -> Marks:
     if marks.rank is None:
         _take_label(marks, digits)
     _take_bar(marks, digits)
+    if "'s " in marks.text:
+        marks.text = _OWNER.sub("", marks.text)  # which joins the words around it
     if "(" in marks.text:
         marks.text = blanked(_TENSOR, marks.text)
         marks.text = _REMARK.sub(_keep_phase, marks.text)
     if "第" in marks.text and (turn := _TURN.search(marks.text)) is not None:
         marks.epoch = Number((digits.index(turn.start(1)),))
         marks.blank(*turn.span())
+    if "0epoch" in text and (nth := _NTH_EPOCH.search(marks.text)) is not None:
+        marks.epoch = Number((digits.index(nth.start(1)),))
+        marks.blank(*nth.span())
     if (pair := _PAIR.match(marks.text)) is not None:
         marks.epoch = Number((digits.index(pair.start(1)),))
         marks.step = Number((digits.index(pair.start(2)),))

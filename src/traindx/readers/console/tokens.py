@@ -38,6 +38,7 @@ _NOISE = "|".join(
         r"(?<![\w.])v?0(?:\.0){2,}[\w.+-]*",
         r"(?<![\w.])0:0(?::0)?(?:[.,]0)?(?![\w])",
         r"(?<![\w.])0x[0-9a-fA-F]+",
+        r"\[NeMo [A-Z] 0-0-0 0:0:0 \w+:0\]",
         # shapes
         r"(?<![\w.])0(?:\s?[x×*]\s?0)+(?![\w.])",
         r"[\[(]\s*0(?:\s*,\s*0(?![.\w]))+\s*,?\s*[\])]",
@@ -46,7 +47,7 @@ _NOISE = "|".join(
 TOKEN = re.compile(
     rf"(?P<noise>{_NOISE})"
     r"|(?P<special>(?<![A-Za-z_0.])[-+]?(?:[nN][aA][nN]|[iI]nf(?:inity)?|INF(?:INITY)?)"
-    r"(?![A-Za-z_0]))"
+    r"(?:xxx)?(?![A-Za-z_0]))"  # PaddleOCR fills a short value up with x
     rf"|(?P<word>[{_LETTER}](?:[{_LETTER}0]|[./@+-](?=[{_LETTER}0]))*(?:\([A-Z]\))?%?)"
     rf"|(?P<other>[^\W\d_{_LETTER}]+)"
     rf"|(?P<number>{_NUMBER})(?P<unit>(?:{_UNIT}))?(?:st|nd|rd|th)?{_END}"
@@ -121,5 +122,5 @@ def tokenize(text: str, digits: Digits) -> list[Token]:
 
 
 def _special(text: str) -> float:
-    value = SPECIALS[text.lstrip("+-").lower()]
+    value = SPECIALS[text.lstrip("+-").lower().removesuffix("xxx")]
     return -value if text.startswith("-") else value

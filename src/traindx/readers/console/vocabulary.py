@@ -25,7 +25,7 @@ FILLERS = frozenset(
      "improved", "decreased", "increased", "did", "not", "model", "checkpoint", "here", "now",
      "mode", "phase", "stage", "at:", "be", "are", "that", "as", "set", "network", "images",
      "dataset", "data", "samples", "split", "reduced", "lowered", "update", "=>", "below", "above",
-     "metrics", "summary", "stats"}
+     "metrics", "summary", "stats", "на"}
 )  # fmt: skip
 # what may stand between a metric and its value: "loss on the validation set: 0.4"
 _BESIDE = frozenset(
@@ -89,7 +89,10 @@ TRANSLATED = (
     ("ошибка", "loss"), ("точность", "accuracy"), ("эпоха", "epoch"), ("шаг", "step"),
     ("pérdida", "loss"), ("perte", "loss"), ("exactitud", "accuracy"), ("época", "epoch"),
     ("époque", "epoch"), ("acurácia", "accuracy"), ("précision", "accuracy"),
-    ("训练", "train"), ("验证", "val"), ("测试", "test"),
+    ("训练", "train"), ("验证", "val"), ("测试", "test"), ("検証", "val"),
+    ("訓練", "train"), ("학습률", "lr"), ("검증", "val"), ("훈련", "train"),
+    ("валидации", "val"), ("валидация", "val"), ("валидационн", "val"),
+    ("обучении", "train"), ("обучение", "train"), ("обучения", "train"), ("тесте", "test"),
 )  # fmt: skip
 _GLUED = re.compile(r"(?i)(epoch|ep|step|iter|iteration|batch)[-_#]?(0(?:/0)?)$")
 

@@ -1,0 +1,122 @@
+"""Kinds of lines of widely used trainers, imitated: where step, metric and phase stand in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from traindx.model import Run, Series
+from traindx.readers.console.reader import read
+
+
+def _read(tmp_path: Path, text: str) -> Run:
+    path = tmp_path / "train.log"
+    path.write_text(text, encoding="utf-8")
+    return read(path)
+
+
+def _points(series: Series) -> list[tuple[float, float]]:
+    return list(zip(series.steps.tolist(), series.values.tolist(), strict=True))
+
+
+def test_a_step_between_the_name_and_the_value(tmp_path: Path) -> None:
+    text = "".join(
+        f"Train loss {i} {9.5 - i / 2:.6f} Grad Norm 1.250000 3.9s/it\n" for i in range(5)
+    )
+    text += "Validation loss 4:  7.125000\n" + "Validation loss 900:  0.412500\n"
+    run = _read(tmp_path, text)
+    assert _points(run.series["loss/train"])[:2] == [(0.0, 9.5), (1.0, 9.0)]
+    assert _points(run.series["loss/val"]) == [(4.0, 7.125), (900.0, 0.4125)]
+
+
+def test_numbered_losses_keep_their_numbers(tmp_path: Path) -> None:
+    run = _read(tmp_path, "step 1 loss 1: 0.5 loss 2: 0.25\nstep 2 loss 1: 0.4 loss 2: 0.2\n")
+    assert {"loss/train/1", "loss/train/2"} <= set(run.series)
+
+
+def test_a_verb_binds_a_value(tmp_path: Path) -> None:
+    run = _read(tmp_path, "Epoch: [0] [10/90] loss: 2.5\nLoss is nan, stopping training\n")
+    assert any(np.isnan(s.last) for n, s in run.series.items() if n.startswith("loss/train"))
+    text = "".join(
+        f"Epoch {i}, global step {70 * i}: val_loss reached 0.{9 - i}1 (best 0.{9 - i}1), saving "
+        f"model to /runs/a-epoch={i}.ckpt as top 3\n"
+        for i in range(3)
+    )
+    run = _read(tmp_path, text)
+    assert _points(run.series["loss/val"]) == [(0.0, 0.91), (70.0, 0.81), (140.0, 0.71)]
+    assert not any(n.startswith("accuracy") for n in run.series)
+
+
+def test_nan_that_is_filled_up(tmp_path: Path) -> None:
+    run = _read(tmp_path, "epoch: [1/9], global_step: 10, lr: 0.001, loss: nanxxx, eta: 0:10:00\n")
+    assert np.isnan(run.series["loss/train"].last)
+
+
+def test_values_before_their_names(tmp_path: Path) -> None:
+    text = "".join(
+        f" {i}: {9 - i}.500000, {9 - i}.750000 avg, 0.001000 rate, 4.5 seconds, {64 * i} images\n"
+        for i in range(1, 4)
+    )
+    run = _read(tmp_path, text)
+    assert _points(run.series["loss/train"]) == [(1.0, 8.75), (2.0, 7.75), (3.0, 6.75)]
+    assert run.series["lr"].last == pytest.approx(0.001)
+
+
+def test_a_rank_in_brackets_is_no_step(tmp_path: Path) -> None:
+    text = "".join(
+        f"2022-10-03 21:05:24,891 INFO [a.py:9] (1/4) Epoch 1, batch {i}, loss[loss=0.{90 - i}]\n"
+        for i in (0, 50)
+    )
+    assert _read(tmp_path, text).series["loss/train"].steps.tolist() == [0.0, 50.0]
+
+
+def test_the_number_of_an_epoch_before_its_name(tmp_path: Path) -> None:
+    text = "".join(
+        f"{i}epoch results: [train] loss={9 - i}.5, [valid] loss={9 - i}.75\n" for i in (3, 4, 5)
+    )
+    run = _read(tmp_path, text)
+    assert _points(run.series["loss/train"]) == [(3.0, 6.5), (4.0, 5.5), (5.0, 4.5)]
+    assert _points(run.series["loss/val"])[0] == (3.0, 6.75)
+
+
+def test_the_summary_of_a_model_is_no_metric(tmp_path: Path) -> None:
+    rows = (
+        "0 | net | Linear | 200 K\n1 | criterion | CrossEntropyLoss | 0\n2 | acc | Accuracy | 0\n"
+    )
+    assert not _read(tmp_path, rows).series
+
+
+def test_lines_with_other_keys_stay_one_series(tmp_path: Path) -> None:
+    lines = [
+        "{'loss': 2.0, 'grad_norm': 1.0, 'epoch': 0.01}",
+        "{'loss': 1.9, 'grad_norm': 1.0, 'epoch': 0.01}",
+        "{'loss': 1.8, 'epoch': 0.01}",
+        "{'loss': 1.7, 'grad_norm': 1.0, 'epoch': 0.02}",
+    ]
+    run = _read(tmp_path, "\n".join(lines))
+    assert run.series["loss/train"].values.tolist() == [2.0, 1.9, 1.8, 1.7]
+
+
+def test_whose_metric_it_is(tmp_path: Path) -> None:
+    text = "".join(
+        f"[{100 * i}]\ttraining's auc: 0.9{i}\tvalid_0's auc: 0.8{i}\n" for i in range(1, 5)
+    )
+    run = _read(tmp_path, text + "[300]\ttraining's auc: 0.93\tvalid_0's auc: 0.83\n")
+    assert run.series["auc/train"].steps.tolist()[:4] == [100.0, 200.0, 300.0, 400.0]
+    assert "auc/val/0" in run.series
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "エポック {0}/3 損失: 0.9{0} 検証損失: 0.8{0}",
+        "Эпоха {0}/3, Потери на обучении: 0.9{0}, Потери на валидации: 0.8{0}",
+        "에폭 {0}/3 손실: 0.9{0} 검증 손실: 0.8{0}",
+    ],
+)
+def test_phases_in_other_languages(tmp_path: Path, line: str) -> None:
+    run = _read(tmp_path, "\n".join(line.format(i) for i in (1, 2, 3)))
+    assert run.series["loss/train"].values.tolist() == [0.91, 0.92, 0.93]
+    assert run.series["loss/val"].values.tolist() == [0.81, 0.82, 0.83]
