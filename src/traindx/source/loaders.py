@@ -125,6 +125,8 @@ def resolve(
         if key is None:
             return node
         found = [v for v in project.lookup(module, at, key) if v is not node]
+        if not found and not isinstance(node, ast.Name):
+            return node
         if len(found) != 1:
             return None
         node = found[0]

@@ -61,8 +61,9 @@ def _is_driven(project: Project, module: Module, scope: ast.Module | Function) -
     cls = None if isinstance(scope, ast.Module) else module.class_of(scope)
     if cls is None:
         return False
-    names = {b.rsplit(".", 1)[-1] for b in project.bases(module, cls)}
-    return any(n.endswith(("LightningModule", "Trainer", "Callback", "Module")) for n in names)
+    names = project.bases(module, cls) - {"object", "abc.ABC", "ABC"}
+    # a base class out of sight may do anything, and a module's mode is set by its user
+    return any(project.find_class(module, n) is None for n in names)
 
 
 def evaluations(project: Project) -> tuple[Evaluation, ...]:

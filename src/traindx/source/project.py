@@ -54,9 +54,16 @@ class Project:
     def find_class(self, module: Module, name: str) -> tuple[Module, ast.ClassDef] | None:
         """Find the class a name means in a file: defined there, or imported from another file."""
         last = name.rsplit(".", 1)[-1]
+        passed_on: list[Module] = []
         for candidate in self._homes(module, name):
             if last in candidate.classes:
                 return candidate, candidate.classes[last]
+            if candidate is not module and last in candidate.aliases:
+                passed_on.append(candidate)  # a package's __init__ that imports it
+        for candidate in passed_on:
+            for home in self._homes(candidate, last):
+                if last in home.classes:
+                    return home, home.classes[last]
         return None
 
     def find_function(self, module: Module, name: str) -> tuple[Module, Function] | None:

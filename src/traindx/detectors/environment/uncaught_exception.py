@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx.evidence import Evidence, Finding, Strength
+from traindx.failures import own_frames
 from traindx.model import Failure, Frame, Run, make_run
 from traindx.registry import detector
+from traindx.source.errors import last_burst
 
 INTENDED = frozenset({"KeyboardInterrupt", "SystemExit"})
 
@@ -26,9 +28,10 @@ def check(run: Run) -> Iterator[Finding]:
     `traindx explain -` with the whole traceback, and the source files that it names.
 
     ## When it is wrong
-    An exception that the program caught and logged did not end the run.
+    An exception that the program caught and logged did not end the run; where metrics follow it,
+    nothing is said.
     """
-    for failure in run.failures[-1:]:
+    for failure in last_burst(run)[-1:]:
         if failure.type in INTENDED:
             continue
         first_line = failure.message.split("\n", 1)[0][:200]
@@ -43,8 +46,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _where(failure: Failure, text: str) -> str:
-    own = [f for f in failure.frames if "site-packages" not in f.file and "<frozen" not in f.file]
-    frame = (own or list(failure.frames))[-1:]
+    frame = (own_frames(failure) or failure.frames)[-1:]
     return f"{text}, raised from {frame[0].file}:{frame[0].line}" if frame else text
 
 

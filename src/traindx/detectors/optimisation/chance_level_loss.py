@@ -18,6 +18,7 @@ VOCABULARIES = ("vocab_size", "n_vocab", "num_tokens", "vocabulary_size")
 GUESSABLE = (*range(2, 21), 100, 1000)  # beyond, ln C is so dense that any loss lies near one
 KNOWN_WITHIN = 0.03  # of ln C where the count is known
 GUESSED_WITHIN = 0.005  # where it is guessed from the loss alone
+FEW_STEPS = 200.0  # healthy runs leave chance within some hundreds of steps, rarely before
 FALL = -4.0  # a surer fall than this (Mann-Kendall) means that the run learns
 
 
@@ -53,7 +54,7 @@ def check(run: Run) -> Iterator[Finding]:
     finite = loss.finite()
     level = float(np.median(finite.values))
     classes, evidence = _classes(run, level)
-    if not classes or _learns(finite):
+    if not classes or _learns(finite) or _has_only_begun(finite):
         return
     exact = bool(np.ptp(finite.values) <= 2e-4 * level)
     claim = f"The loss stays at {level:.4g}, the level of guessing among {classes} classes"
@@ -81,6 +82,12 @@ def _classes(run: Run, level: float) -> tuple[int, tuple[Evidence, ...]]:
     nearest = min(GUESSABLE, key=lambda c: abs(level - log(c)))
     is_there = abs(level - log(nearest)) < GUESSED_WITHIN * log(nearest)
     return (nearest, ()) if is_there else (0, ())
+
+
+def _has_only_begun(loss: Series) -> bool:
+    """Tell whether too few steps were taken for a healthy run to have left this level."""
+    passes = float(np.ptp(loss.epochs)) if len(loss.epochs) else 0.0
+    return loss.axis == "step" and float(np.ptp(loss.steps)) < FEW_STEPS and passes < 2.0
 
 
 def _learns(loss: Series) -> bool:
@@ -114,7 +121,7 @@ FIRES = {
         axis="epoch",
     ),
     "binary, noisy, count from the config": make_run(
-        {"loss/train": flat(200, 0.695, noise=0.02)}, config={"model.num_classes": 2}
+        {"loss/train": flat(300, 0.695, noise=0.02)}, config={"model.num_classes": 2}
     ),
 }
 
@@ -124,6 +131,7 @@ SILENT = {
         {"loss/train": np.linspace(2.303, 2.25, 200) + 0.001 * np.sin(np.arange(200))}
     ),
     "flat elsewhere": make_run({"loss/train": flat(200, 1.9, noise=0.02)}),
+    "near miss: it has only begun": make_run({"loss/train": flat(70, 0.6931, noise=0.002)}),
     "another number of classes": make_run(
         {"loss/train": flat(100, 2.303, noise=0.005)}, config={"num_classes": 100}
     ),

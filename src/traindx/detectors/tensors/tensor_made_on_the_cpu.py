@@ -74,7 +74,10 @@ def _mixes(module: Module, forward: Function, made: Made) -> bool:
         return False
     if isinstance(made.statement, ast.Assign) and made.statement.value is call:
         return _name_mixes(module, forward, made.name)
-    return isinstance(module.parents.get(call), ast.BinOp) and not _is_number(module, call)
+    above = module.parents.get(call)
+    if not isinstance(above, ast.BinOp):
+        return False
+    return not _is_number(forward, above.left if above.right is call else above.right)
 
 
 def _name_mixes(module: Module, forward: Function, name: str) -> bool:
@@ -84,7 +87,7 @@ def _name_mixes(module: Module, forward: Function, name: str) -> bool:
             return False
         if isinstance(node, ast.BinOp):
             has_met |= name in (key_of(node.left), key_of(node.right)) and not _is_number(
-                module, node.left if key_of(node.right) == name else node.right
+                forward, node.left if key_of(node.right) == name else node.right
             )
         is_cat = isinstance(node, ast.Call) and (module.qualified(node.func) or "") in (
             "torch.cat",
@@ -96,8 +99,13 @@ def _name_mixes(module: Module, forward: Function, name: str) -> bool:
     return has_met and bool(name)
 
 
-def _is_number(module: Module, node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant)
+def _is_number(forward: Function, node: ast.expr) -> bool:
+    """Tell whether an operand may be a number: it holds neither an input nor a local value."""
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    inputs = {a.arg for a in forward.args.args[1:]}
+    assigned = (n for n in ast.walk(forward) if isinstance(n, ast.Assign))
+    local = {t.id for n in assigned for t in n.targets if isinstance(t, ast.Name)}
+    return not names & (inputs | local)
 
 
 _MODULE = """
@@ -125,6 +133,7 @@ FIRES = {
 SILENT = {
     "made where the input is": _module("x = x + torch.randn(4, device=x.device)"),
     "near miss: made like the input": _module("x = x + torch.randn_like(x)"),
+    "near miss: a number": _module("mask = (torch.rand(4) + self.keep).floor()"),
     "near miss: an index": _module("order = torch.randperm(4)", "x = x[:, order]"),
     "moved later": _module("pad = torch.zeros(4)", "pad = pad.to(x.device)", "x = x + pad"),
 }

@@ -1,0 +1,76 @@
+"""The loss breaks down under a learning rate that is too small to be at fault."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Evidence, Finding, Strength, cite, cite_setting
+from traindx.examples import decay, join
+from traindx.model import Floats, Run, as_number, make_run
+from traindx.registry import detector
+from traindx.stats import divergence
+
+SMALL = 1e-5  # what large pre-trained models are fine-tuned with
+TINY = 1e-6  # no network is known to diverge from steps of this size
+
+
+@detector(needs=("lr|config", "loss"), suggests=())
+def check(run: Run) -> Iterator[Finding]:
+    """The loss breaks down although the learning rate is very small.
+
+    ## What it detects
+    A divergence or NaN in a run whose learning rate never exceeded 1e-5.
+
+    ## Why it matters
+    It speaks against the usual suspect: look at the data and at the operations instead.
+
+    ## What to do
+    Nothing by itself; it lowers the rank of the learning rate among the causes.
+
+    ## When it is wrong
+    Weights in half precision, or a schedule in other units, can make a small rate a large one.
+    """
+    loss = run.objective()
+    if loss is None or not _is_broken(loss.values):
+        return
+    told = _highest_rate(run)
+    if told is None or told[0] > SMALL:
+        return
+    rate, evidence = told
+    yield Finding(
+        claim=f"The learning rate is only {rate:.2g}, too small to be the usual suspect",
+        strength=Strength.WEAK,
+        evidence=(evidence,),
+        against={"lr-too-high": Strength.STRONG if rate <= TINY else Strength.MODERATE},
+    )
+
+
+def _is_broken(values: Floats) -> bool:
+    finite = values[np.isfinite(values)]
+    return len(finite) < len(values) or divergence(finite) is not None
+
+
+def _highest_rate(run: Run) -> tuple[float, Evidence] | None:
+    series = run.get("lr")
+    if series is not None and len(series.finite()):
+        finite = series.finite()
+        top = int(np.argmax(finite.values))
+        rate = float(finite.values[top])
+        return (rate, cite(finite, f"{finite.origin.name} is at most {rate:.2g}", top))
+    settings = list(run.config.learning_rates())
+    if not settings:
+        return None
+    highest = max(settings, key=lambda s: as_number(s.value) or 0.0)
+    return as_number(highest.value) or 0.0, cite_setting(highest)
+
+
+_BROKEN = join(decay(60), np.full(20, np.nan))
+
+FIRES = {"NaN at 1e-6": make_run({"loss/train": _BROKEN, "lr": np.full(80, 1e-6)})}
+
+SILENT = {
+    "NaN at an ordinary rate": make_run({"loss/train": _BROKEN, "lr": np.full(80, 1e-3)}),
+    "near miss: small, and healthy": make_run({"loss/train": decay(80), "lr": np.full(80, 1e-6)}),
+}
