@@ -279,7 +279,8 @@ class _Walk:
         if key is None:
             return None
         value = self.value(callee, place)
-        if value.kind is Kind.MODEL and not self.own_function(node, place):
+        is_model = value.kind is Kind.MODEL and (value.is_certain or _may_be_model(key))
+        if is_model and not self.own_function(node, place):
             return _act(Do.FORWARD, node, place, key, value)
         if value.kind is Kind.LOSS:
             return _act(Do.LOSS, node, place, key, value, subject=node)
@@ -308,6 +309,24 @@ class _Walk:
         values = {n: self.value(a, place) for n, a in zip(names, node.args, strict=False)}
         values.update({k.arg: self.value(k.value, place) for k in node.keywords if k.arg})
         return values
+
+
+def _may_be_model(key: str) -> bool:
+    """Tell whether a name with a word for a model in it is one, and no class, verb or part."""
+    last = key.rsplit(".", 1)[-1]
+    words = last.lower().strip("_").split("_")
+    return not (last[:1].isupper() or words[0] in _VERBS or words[-1] in _PARTS)
+
+
+_VERBS = frozenset(
+    {"move", "get", "load", "make", "build", "create", "save", "set", "init", "train", "eval",
+     "update", "log", "freeze", "prepare", "compile", "export", "convert", "test", "print", "count",
+     "add", "is", "has", "resize", "wrap", "run", "fit", "evaluate", "initialize", "setup", "check"}
+)  # fmt: skip
+_PARTS = frozenset(
+    {"tokenizer", "config", "name", "path", "class", "cls", "type", "fn", "args", "size", "loader",
+     "factory", "builder", "processor", "kwargs", "wrapper", "dir", "file", "id", "device"}
+)  # fmt: skip
 
 
 def _definition(project: Project, node: ast.Call, place: _Place) -> tuple[Module, Function] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -93,12 +94,16 @@ def _of_entry(project: Project, entry: Entry) -> Iterator[Evaluation]:
 def _phase(module: Module, loop: ast.For) -> str:
     """The phase by the name of what is looped over, else by the name of the function."""
     names = [k for n in ast.walk(loop.iter) if (k := key_of(n))]
+    if not any(_LOADER.search(n) for n in names):
+        return ""
     phases = {p for n in names if (p := phase_of(n))}
     if phases:
         return next(iter(phases)) if len(phases) == 1 else ""
     function = module.function_of(loop)
-    is_loader = any("loader" in n.lower() or n.lower().endswith("dl") for n in names)
-    return phase_of(function.name) if function is not None and is_loader else ""
+    return phase_of(function.name) if function is not None else ""
+
+
+_LOADER = re.compile(r"load|(?:^|_)dl$|batches|(?:^|_)iter(?:ator)?$", re.IGNORECASE)
 
 
 def is_same_model(first: Act, second: Act) -> bool:

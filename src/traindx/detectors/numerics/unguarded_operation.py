@@ -9,8 +9,9 @@ from traindx.evidence import Finding, Strength
 from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
+from traindx.source.inputs import holds, values_from_inputs
 from traindx.source.loaders import resolve
-from traindx.source.module import Module, key_of
+from traindx.source.module import Function, Module, key_of
 from traindx.source.project import Project
 
 PROBABILITIES = frozenset({"softmax", "sigmoid"})
@@ -57,11 +58,13 @@ def _runs_no_backward(function: ast.AST) -> bool:
 
 
 def _edges(
-    project: Project, module: Module, function: ast.AST
+    project: Project, module: Module, function: Function
 ) -> Iterator[tuple[ast.AST, str, str]]:
+    given_in = values_from_inputs(function)
     for node in ast.walk(function):
         is_division = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
-        if is_division and _called(module, getattr(node, "right", None)) in NORMS:
+        divisor = node.right if is_division and isinstance(node, ast.BinOp) else None
+        if divisor is not None and _called(module, divisor) in NORMS and holds(divisor, given_in):
             yield node, "a division by a norm", "F.normalize guards it"
         if not isinstance(node, ast.Call):
             continue

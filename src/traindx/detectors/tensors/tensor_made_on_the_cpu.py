@@ -10,6 +10,7 @@ from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.devices import Made, made_on_cpu, with_device
+from traindx.source.inputs import holds, values_from_inputs
 from traindx.source.module import Function, Module, key_of
 
 USES_DEVICE = (".cuda(", ".to(device", ".to(self.device", '"cuda"', "'cuda'")
@@ -75,7 +76,8 @@ def _mixes(module: Module, forward: Function, made: Made) -> bool:
     if isinstance(made.statement, ast.Assign) and made.statement.value is call:
         return _name_mixes(module, forward, made.name)
     above = module.parents.get(call)
-    if not isinstance(above, ast.BinOp):
+    is_index = any(isinstance(n, ast.Subscript) for n in module.enclosing(call))
+    if not isinstance(above, ast.BinOp) or is_index:
         return False
     return not _is_number(forward, above.left if above.right is call else above.right)
 
@@ -100,12 +102,8 @@ def _name_mixes(module: Module, forward: Function, name: str) -> bool:
 
 
 def _is_number(forward: Function, node: ast.expr) -> bool:
-    """Tell whether an operand may be a number: it holds neither an input nor a local value."""
-    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-    inputs = {a.arg for a in forward.args.args[1:]}
-    assigned = (n for n in ast.walk(forward) if isinstance(n, ast.Assign))
-    local = {t.id for n in assigned for t in n.targets if isinstance(t, ast.Name)}
-    return not names & (inputs | local)
+    """Tell whether an operand may be a number: nothing in it comes from the inputs."""
+    return not holds(node, values_from_inputs(forward))
 
 
 _MODULE = """
@@ -133,6 +131,7 @@ FIRES = {
 SILENT = {
     "made where the input is": _module("x = x + torch.randn(4, device=x.device)"),
     "near miss: made like the input": _module("x = x + torch.randn_like(x)"),
+    "near miss: an index, shifted": _module("n = len(x)", "x = x[torch.arange(n) + n]"),
     "near miss: a number": _module("mask = (torch.rand(4) + self.keep).floor()"),
     "near miss: an index": _module("order = torch.randperm(4)", "x = x[:, order]"),
     "moved later": _module("pad = torch.zeros(4)", "pad = pad.to(x.device)", "x = x + pad"),
