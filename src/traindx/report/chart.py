@@ -245,7 +245,7 @@ def sparkline(values: Floats, width: int, glyphs: Glyphs = UNICODE) -> str:
     known = means[np.isfinite(means)]
     if not len(known):
         return glyphs.gap * len(means)
-    if np.ptp(known) <= 1e-9 * np.abs(known).max():
+    if known.max() / 2 - known.min() / 2 <= 1e-9 * np.abs(known).max():
         means = np.where(np.isfinite(means), known[0], means)  # rounding is no course
         known = known[:1]
     scale = Scale(float(known.min()), float(known.max()), False)
