@@ -122,7 +122,10 @@ def training_files(project: Project) -> frozenset[Module]:
     return frozenset(found)
 
 
-_TRAINS = re.compile(r"backward\(|zero_grad|_loader\b|loader\b.*:$|\bDataLoader\(", re.MULTILINE)
+_TRAINS = re.compile(
+    r"\.(?:manual_)?backward\(|\.zero_grad\(|\bDataLoader\("
+    r"|\bfor .* in .*(?:loader|_dl\b|batches|\b\w*iter\b)",
+)
 _CALLS = re.compile(r"\b(?:train|fit|run)\w*\(|epoch|evaluate\w*\(|validate\w*\(")
 _COMPUTES = re.compile(r"cross_entropy|_loss\(|Loss\(|loss_f|kl_div|criterion")
 

@@ -15,7 +15,9 @@ def values_from_inputs(function: Function) -> set[str]:
 
     Sizes, devices and lengths say something about a tensor and are none.
     """
-    found = {a.arg for a in (*function.args.args, *function.args.kwonlyargs)} - {"self", "cls"}
+    spec = function.args
+    required = spec.args[: len(spec.args) - len(spec.defaults)]  # a default is a setting
+    found = {a.arg for a in (*spec.posonlyargs, *required)} - {"self", "cls"}
     assigns = [n for n in ast.walk(function) if isinstance(n, ast.Assign)]
     for _ in range(ROUNDS):
         for node in assigns:

@@ -65,7 +65,14 @@ class Module:
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
-        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+        found: dict[ast.AST, ast.AST] = {}
+        waiting: list[ast.AST] = [self.tree]
+        while waiting:
+            node = waiting.pop()
+            for child in ast.iter_child_nodes(node):
+                found[child] = node
+                waiting.append(child)
+        return found
 
     @cached_property
     def _by_type(self) -> dict[type[ast.AST], list[ast.AST]]:

@@ -62,7 +62,7 @@ def _is_driven(project: Project, module: Module, scope: ast.Module | Function) -
     cls = None if isinstance(scope, ast.Module) else module.class_of(scope)
     if cls is None:
         return False
-    names = project.bases(module, cls) - {"object", "abc.ABC", "ABC"}
+    names = project.bases(module, cls) - {"object", "abc.ABC", "typing.Generic", "typing.Protocol"}
     # a base class out of sight may do anything, and a module's mode is set by its user
     return any(project.find_class(module, n) is None for n in names)
 

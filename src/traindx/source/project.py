@@ -113,7 +113,7 @@ class Project:
                 continue
             seen.add(cls)
             for base in cls.bases:
-                name = home.qualified(base)
+                name = home.qualified(base.value if isinstance(base, ast.Subscript) else base)
                 if name is None:
                     continue
                 found.add(name)
