@@ -717,10 +717,10 @@ def test_pytest_report(tmp_path: Path, style: str) -> None:
 
 TORCHRUN = """\
 W1115 21:45:54.897000 13923 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process 13928 closing signal SIGTERM
-E1115 21:45:54.898000 13923 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: -9) local_rank: 1 (pid: 13929) of binary: /work/bin/python
+E1115 21:45:54.898000 13923 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: -9) local_rank: 1 (pid: 13929) of binary: /srv/bin/python
 Traceback (most recent call last):
   File "<frozen runpy>", line 198, in _run_module_as_main
-  File "/work/.venv/lib/python3.11/site-packages/torch/distributed/launcher/api.py", line 383, in launch_agent
+  File "/srv/.venv/lib/python3.11/site-packages/torch/distributed/launcher/api.py", line 383, in launch_agent
     raise ChildFailedError(
 torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
 =======================================================
@@ -747,7 +747,7 @@ Root Cause (first observed failure):
 """
 RECORDED = """\
   traceback : Traceback (most recent call last):
-    File "/work/.venv/lib/python3.11/site-packages/torch/distributed/elastic/multiprocessing/errors/__init__.py", line 367, in wrapper
+    File "/srv/.venv/lib/python3.11/site-packages/torch/distributed/elastic/multiprocessing/errors/__init__.py", line 367, in wrapper
       return f(*args, **kwargs)
              ^^^^^^^^^^^^^^^^^^
     File "/home/me/elastic.py", line 6, in main
