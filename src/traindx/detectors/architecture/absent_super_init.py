@@ -42,8 +42,15 @@ def check(run: Run) -> Iterator[Finding]:
         call = _parent_call(init)
         if first is None or _may_be_elsewhere(init):
             continue
+        if call is not None and not _derives_directly(module, cls):
+            continue  # a late call to a parent of one's own: templates that a generator unrolls
         if call is None or call.lineno > first.lineno:
             yield _finding(module, cls, init, first, call)
+
+
+def _derives_directly(module: Module, cls: ast.ClassDef) -> bool:
+    names = (module.qualified(base) or "" for base in cls.bases)
+    return any(name == "torch.nn.Module" or name.endswith("nn.Module") for name in names)
 
 
 def _first_layer(project: Project, module: Module, init: Function) -> ast.stmt | None:
