@@ -15,17 +15,17 @@ ROOT = Path(traindx.__file__).parent
 
 # lowest first; a module may import from its own group of one and from the layers below
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors",),
+    ("errors", "recording"),
     ("model", "names"),
     ("evidence", "assembly", "examples", "failures", "patience"),
     ("registry", "stats", "causes", "source"),
     ("detectors",),
-    ("watch", "experiments", "readers", "artifacts", "diagnosis", "routing", "report", "catalogue"),
+    ("recorder", "ride", "experiments", "readers", "artifacts", "diagnosis", "routing", "report", "catalogue"),
     ("api", "fleet"),
     ("cli", "agent", "testing"),
 )
 TOGETHER = {("artifacts", "readers")}
-TORCH_ALLOWED = ("watch", "experiments", "readers/checkpoint", "demo")
+TORCH_ALLOWED = ("recorder", "ride", "experiments", "readers/checkpoint", "demo")
 HEAVY = ("torch", "numpy", "rich", "yaml", "matplotlib")
 
 FILES = sorted(ROOT.rglob("*.py"))

@@ -60,6 +60,7 @@ def merge_runs(parts: Sequence[Run], name: str) -> Run:
         checkpoints=checkpoints,
         samples=tuple(dict.fromkeys(s for p in parts for s in p.samples)),
         confusions=tuple(dict.fromkeys(c for p in parts for c in p.confusions)),
+        recording=next((p.recording for p in parts if p.recording is not None), None),
     )
 
 

@@ -66,6 +66,7 @@ HOW_TO_GET = {
     "confusions|recall/*/class*|accuracy/*": "log the accuracy, or print a confusion matrix",
     "config|confusions": "pass a log with class counts or a confusion matrix",
     "events": "pass the console log",
+    "recording": "use traindx run",
 }
 
 

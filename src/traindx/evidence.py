@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any
 
 from traindx.model import Artifact, Event, Series, Setting
+from traindx.recording import Place, Process
 
 SCHEMA_VERSION = "1"
 LISTED_FROM = 0.70
@@ -96,6 +97,13 @@ def cite_source(file: str, line: int, says: str) -> Evidence:
     return Evidence(says, file, f"line {line}")
 
 
+def cite_record(process: Process, line: int, says: str, /, **values: float) -> Evidence:
+    """Point at a record of a training process; `step` among the values is its step."""
+    step = values.pop("step", None)
+    span = None if step is None else (step, step)
+    return Evidence(says, process.path, f"line {line}", span, values)
+
+
 @dataclass(frozen=True, slots=True)
 class Location:
     """A place in the user's source code."""
@@ -103,6 +111,11 @@ class Location:
     file: str
     line: int
     end_line: int
+
+
+def at(place: Place | None) -> Location | None:
+    """Return the location that a recorded place stands for."""
+    return None if place is None else Location(place.file, place.line, place.line)
 
 
 @dataclass(frozen=True, slots=True)

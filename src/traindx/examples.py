@@ -1,11 +1,14 @@
-"""Curves for the examples of detectors: what real runs look like, seeded."""
+"""Curves and recordings for the examples of detectors: what real runs look like, seeded."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from traindx.model import Floats
+from traindx.model import Floats, Run, make_run
+from traindx.recording import Ending, Process, Recording
 
 
 def decay(
@@ -28,3 +31,13 @@ def flat(count: int, level: float, *, noise: float = 0.02, seed: int = 0) -> Flo
 def join(*parts: ArrayLike) -> Floats:
     """Return curves one after another."""
     return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
+
+
+def recorded(*processes: Process, ending: Ending | None = None, **series: ArrayLike) -> Run:
+    """Return a run with a recording; `loss_train` names the series loss/train."""
+    ranked = tuple(
+        replace(p, path=f"rank{i}.jsonl", rank=i, world_size=len(processes))
+        for i, p in enumerate(processes)
+    )
+    named = {name.replace("_", "/", 1): values for name, values in series.items()}
+    return replace(make_run(named), recording=Recording(ranked, ending))

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from traindx.recording import Recording
+
 # words in the name of a loss that is not meant to fall
 NO_DESCENT = frozenset(
     {"d", "g", "disc", "discriminator", "generator", "gen", "adv", "adversarial", "critic",
@@ -320,6 +322,7 @@ class Run:
     checkpoints: tuple[Architecture, ...] = ()  # oldest first; `architecture` is the latest
     samples: tuple[Sample, ...] = ()  # in the order in which the run wrote them
     confusions: tuple[Confusion, ...] = ()
+    recording: Recording | None = None  # what a recorder saw inside the training processes
 
     def get(self, name: str) -> Series | None:
         """Return the series of that canonical name as it counts, resumed parts replaced."""
@@ -353,8 +356,8 @@ class Run:
         """Tell whether the run has what a detector needs; ``a|b`` means one of the two.
 
         A need is a kind of content (``config``, ``source``, ``failure``, ``architecture``,
-        ``events``, ``samples``, ``confusions``, ``checkpoint``), ``checkpoints`` for two of them
-        to compare, ``loss`` for any training loss, or a pattern of series names.
+        ``events``, ``samples``, ``confusions``, ``checkpoint``, ``recording``), ``checkpoints`` for
+        two of them to compare, ``loss`` for any training loss, or a pattern of series names.
         """
         return any(self._has_one(part) for part in need.split("|"))
 
@@ -378,6 +381,8 @@ class Run:
             return refused or bool(self.checkpoints)
         if need == "checkpoints":
             return len(self.checkpoints) > 1
+        if need == "recording":
+            return self.recording is not None
         if need == "loss":
             return self.main_loss() is not None
         return any(fnmatchcase(n, need) and len(s) for n, s in self.series.items())
