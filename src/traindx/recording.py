@@ -265,6 +265,7 @@ class Counts:
     backwards: int = 0
     forwards: int = 0
     samples: int = 0
+    scaled: int = 0  # losses that went through a gradient scaler
     has_moved: bool | None = None  # whether any weight ever changed
     overhead: float = nan
     is_end: bool = False

@@ -1,0 +1,60 @@
+"""How much may be spent on looking: a share of the run's own time, not a rate."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+GRANT_S = 0.15  # spent before any step is let pass unseen: a short run is worth a look too
+# Looks at steps 0, 1, 2 … 10, 13, 17, 22 … are taken whatever they cost: a short run gets as many
+# as it needs, and in a long one they do not count.
+GROWTH = 1.3
+AIM = 0.75  # of the share: being called and cold caches cost too, and are not counted
+
+
+class Budget:
+    """Decides which steps are looked at closely, from what looking has cost so far."""
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+        self.aim = AIM * share
+        self.spent_s = 0.0
+        self.started = perf_counter()
+        self.looks = 0
+        self.look_s = 0.0  # what the last looks cost, each
+        self.looks_s = 0.0  # what all of them cost
+        self._next = 0.0
+
+    def begin(self, cost_s: float) -> None:
+        """Start to count: finding the models, which took so long, was a part of starting up."""
+        self.spent_s = -cost_s  # the event that it was a part of is yet to be counted
+        self.started = perf_counter()
+
+    def overhead(self) -> float:
+        """Return the share of the run's time that the recorder took."""
+        elapsed = perf_counter() - self.started
+        return self.spent_s / max(elapsed - self.spent_s, 1e-9)
+
+    def allows(self, step: int) -> bool:
+        """Tell whether this step is to be looked at closely."""
+        elapsed = perf_counter() - self.started
+        if self.spent_s + self.look_s <= self.aim * elapsed:
+            return True
+        if step >= self._next:
+            self._next = max(step + 1.0, step * GROWTH)
+            return True
+        return False
+
+    def looked(self, cost_s: float) -> None:
+        """Note what a look has cost."""
+        self.looks += 1
+        self.looks_s += cost_s
+        self.look_s = cost_s if self.looks == 1 else 0.5 * (self.look_s + cost_s)
+
+    def idle_steps(self, steps: int, step_s: float) -> int:
+        """Return how many steps to let pass unseen so that even the cheap part stays in budget."""
+        elapsed = perf_counter() - self.started
+        if self.spent_s <= GRANT_S + self.aim * elapsed:
+            return 0
+        cheap_s = (self.spent_s - self.looks_s) / max(1, steps)
+        allowed = 0.5 * self.aim * step_s
+        return 0 if cheap_s <= allowed or allowed <= 0 else min(1000, int(cheap_s / allowed))

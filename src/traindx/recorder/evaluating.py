@@ -1,0 +1,40 @@
+"""Forward passes that nothing is learnt from: how many in a row, and in which mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+MAX_TOLD = 200  # evaluations; what they show, the first ones show
+
+
+class Evaluations:
+    """Puts forward passes without a backward pass together into evaluations."""
+
+    def __init__(self) -> None:
+        self._key: tuple[Any, ...] | None = None
+        self._count = 0
+        self._first: dict[str, Any] = {}
+        self._told = 0
+
+    def forward(self, key: tuple[Any, ...]) -> bool:
+        """Count a pass; tell whether it begins a new run of passes."""
+        if key == self._key:
+            self._count += 1
+            return False
+        return True
+
+    def begin(self, key: tuple[Any, ...], first: dict[str, Any]) -> None:
+        """Begin a run of passes of one kind."""
+        self._key, self._first, self._count = key, first, 1
+
+    def end(self, *, by_backward: bool) -> dict[str, Any] | None:
+        """Return the evaluation that ends here, if the passes were one."""
+        first, count = self._first, self._count
+        self._key, self._first, self._count = None, {}, 0
+        if not first or self._told >= MAX_TOLD:
+            return None  # passes of training say nothing about themselves
+        has_grad = bool(first.get("has_grad"))
+        if has_grad and (by_backward or first.get("is_training") or count < 2):
+            return None  # a step of training, or a network that sees its input in parts
+        self._told += 1
+        return {**first, "forwards": count}

@@ -1,0 +1,185 @@
+"""The places where the recorder listens, and their removal.
+
+Public global hooks where torch has them; else a function of torch is replaced by one that calls it
+and tells the session before and after. A listener that fails turns the session off, never the call.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import sys
+import threading
+from collections.abc import Callable
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.optim import optimizer as optimizer_module
+from torch.utils.data import DataLoader
+from torch.utils.data import dataloader as loader_module
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+class Hooks:
+    """Everything that was installed, so that it can be taken away again."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._undo: list[Callable[[], Any]] = []
+
+    def install(self) -> None:
+        """Begin to listen."""
+        session = self.session
+        before = optimizer_module.register_optimizer_step_pre_hook(
+            lambda optimizer, args, kwargs: session.step_begins(optimizer)
+        )
+        after = optimizer_module.register_optimizer_step_post_hook(
+            lambda optimizer, args, kwargs: session.step_ends(optimizer)
+        )
+        self._undo += [before.remove, after.remove]
+        self._replace(torch.autograd, "backward", _backward(session))
+        self._replace(loader_module._BaseDataLoaderIter, "__next__", _next(session))
+        self._replace(DataLoader, "__iter__", _iter(session))
+        self._replace(torch.amp.GradScaler, "scale", _scale(session))
+        for owner in (torch.nn.utils.clip_grad, torch.nn.utils):
+            self._replace(owner, "clip_grad_norm_", _clip(session))
+        self._replace(sys, "excepthook", _excepthook(session))
+        self._replace(threading, "excepthook", _thread_excepthook(session))
+        os.register_at_fork(after_in_child=session.forked)
+        atexit.register(session.finish)
+        self._undo.append(lambda: atexit.unregister(session.finish))
+
+    def on_model(self, model: torch.nn.Module) -> None:
+        """Listen to the calls of a model, or of its parts where it is never called as a whole."""
+        parts = [m for m in model.children() if next(m.parameters(), None) is not None]
+        is_called_inside = hasattr(model, "training_step")  # Lightning
+        for module in parts if is_called_inside and parts else [model]:
+            if getattr(module, "_compiled_call_impl", None) is None:
+                self._on_module(module)
+
+    def _on_module(self, module: torch.nn.Module) -> None:
+        session, name = self.session, type(module).__name__
+
+        def called(module: torch.nn.Module, args: Any, kwargs: Any) -> None:
+            if not torch.compiler.is_compiling():
+                session.forward_begins(module, name, args, kwargs)
+
+        self._undo.append(module.register_forward_pre_hook(called, with_kwargs=True).remove)
+
+    def remove(self) -> None:
+        """Stop listening, and leave everything as it was found."""
+        while self._undo:
+            self._undo.pop()()
+
+    def _replace(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
+        original = getattr(owner, name, None)
+        if original is None:
+            return
+        ours = wrap(original)
+        setattr(owner, name, ours)
+
+        def restore() -> None:
+            if getattr(owner, name, None) is ours:  # somebody may have wrapped it again
+                setattr(owner, name, original)
+
+        self._undo.append(restore)
+
+
+def _backward(session: Session) -> Callable[[Any], Any]:
+    def wrap(original: Any) -> Any:
+        @functools.wraps(original)
+        def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
+            is_ours = session.backward_begins(tensors)
+            try:
+                original(tensors, *args, **kwargs)
+            finally:
+                if is_ours:
+                    session.backward_ends()
+
+        return backward
+
+    return wrap
+
+
+def _next(session: Session) -> Callable[[Any], Any]:
+    def wrap(original: Any) -> Any:
+        @functools.wraps(original)
+        def next_batch(iterator: Any) -> Any:
+            began = perf_counter()
+            try:
+                batch = original(iterator)
+            except StopIteration:
+                session.loader_ends(iterator)
+                raise
+            session.batch_arrives(iterator, batch, perf_counter() - began)
+            return batch
+
+        return next_batch
+
+    return wrap
+
+
+def _iter(session: Session) -> Callable[[Any], Any]:
+    def wrap(original: Any) -> Any:
+        @functools.wraps(original)
+        def begin(loader: Any) -> Any:
+            iterator = original(loader)
+            session.loader_begins(loader, iterator)
+            return iterator
+
+        return begin
+
+    return wrap
+
+
+def _scale(session: Session) -> Callable[[Any], Any]:
+    def wrap(original: Any) -> Any:
+        @functools.wraps(original)
+        def scale(scaler: Any, outputs: Any) -> Any:
+            scaled = original(scaler, outputs)
+            session.loss_scaled(scaler, outputs, scaled)
+            return scaled
+
+        return scale
+
+    return wrap
+
+
+def _clip(session: Session) -> Callable[[Any], Any]:
+    def wrap(original: Any) -> Any:
+        @functools.wraps(original)
+        def clip_grad_norm_(parameters: Any, max_norm: Any, *args: Any, **kwargs: Any) -> Any:
+            norm = original(parameters, max_norm, *args, **kwargs)
+            session.gradients_clipped(norm, max_norm)
+            return norm
+
+        return clip_grad_norm_
+
+    return wrap
+
+
+def _excepthook(session: Session) -> Callable[[Any], Any]:
+    def wrap(original: Any) -> Any:
+        def excepthook(kind: Any, error: Any, traceback: Any) -> None:
+            session.exception_ends(kind, error, traceback, "")
+            original(kind, error, traceback)
+
+        return excepthook
+
+    return wrap
+
+
+def _thread_excepthook(session: Session) -> Callable[[Any], Any]:
+    def wrap(original: Any) -> Any:
+        def excepthook(args: Any) -> None:
+            name = getattr(args.thread, "name", "") or "a thread"
+            session.exception_ends(args.exc_type, args.exc_value, args.exc_traceback, name)
+            original(args)
+
+        return excepthook
+
+    return wrap

@@ -1,0 +1,669 @@
+"""One training process as the recorder sees it: events come in, records go out."""
+
+from __future__ import annotations
+
+import functools
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from math import isfinite, nan
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+from torch import nn
+
+from . import graph, loaders, places, probing, sampling
+from .budget import Budget
+from .evaluating import Evaluations
+from .knowledge import Knowledge, Owner
+from .later import Later
+from .rows import Clock, Losses, Rows
+from .watchdog import Watchdog
+from .writing import Writer
+
+if TYPE_CHECKING:
+    from .hooks import Hooks
+
+FORMAT = 1
+COUNTED_EVERY_S = 5.0
+AT_EPOCHS_S = 1.0
+MAX_FORWARDS = 8
+MAX_SOURCES = 300
+MAX_LOSSES = 4096  # of one step: gradients may be accumulated for ever
+PATIENCE = 8  # steps per optimizer until all were looked at; a critic may take several
+PACED_AFTER = 20  # steps, before the usual step is known
+_LAUNCHERS = frozenset(
+    {"torchrun", "accelerate", "deepspeed", "torch.distributed.run", "torch.distributed.launch",
+     "accelerate.commands.launch"}
+)  # fmt: skip
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def event(method: Method) -> Method:
+    """Guard a listener: what it costs is counted, and its first failure is the last one."""
+
+    @functools.wraps(method)
+    def guarded(self: Session, *args: Any) -> Any:
+        if self.is_off or self.is_replaying:
+            return None
+        began = perf_counter()
+        try:
+            return method(self, *args)
+        except Exception as error:  # the boundary to the user's training: nothing may pass
+            self.turn_off(error)
+            return None
+        finally:
+            self.budget.spent_s += perf_counter() - began
+
+    return guarded  # type: ignore[return-value]
+
+
+class Forward:
+    """A call of a model, kept until the step is over."""
+
+    __slots__ = ("args", "kwargs", "module", "name")
+
+    def __init__(self, name: str, module: nn.Module, args: Any, kwargs: Any) -> None:
+        self.name, self.module, self.args, self.kwargs = name, module, args, kwargs
+
+
+class Session:
+    """What is known of this process so far, and where it is written."""
+
+    def __init__(self, folder: str, *, overhead: float, hang_after_s: float | None) -> None:
+        self.folder = os.path.abspath(folder)
+        self.budget = Budget(overhead)
+        self.hang_after_s = hang_after_s
+        self.hooks: Hooks | None = None
+        self.given: list[Any] = []  # models and optimizers that were named
+        self.is_off = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew: at the start, and in the child of a fork."""
+        self.writer: Writer | None = None
+        self.watchdog: Watchdog | None = None
+        self.thread: int | None = None
+        self.ticks = 0
+        self.steps = self.backwards = self.forwards = 0
+        self.known = Knowledge()
+        self.loaders = loaders.Loaders()
+        self.examples = loaders.Examples()
+        self.evaluations = Evaluations()
+        self.clock = Clock()
+        self.rows = Rows()
+        self.losses = Losses()
+        self.depth = 0  # of optimizer steps inside each other
+        self.in_backward = False
+        self.batch: Any = None
+        self.inputs: list[Forward] = []
+        self.is_applied = False  # a backward pass went through these inputs
+        self.rng_state: torch.Tensor | None = None
+        self.scaled: tuple[int, torch.Tensor, Any] | None = None
+        self.uses_scaler = False
+        self.scalings = 0
+        self.clip: tuple[Later, float] | None = None
+        self.sampled: set[int] = {0}  # optimizers whose next step is looked at
+        self.sampled_at = 0
+        self.seen: dict[str, Any] = {}  # by the look at the graph
+        self.target: torch.Tensor | None = None
+        self.is_escalated = False
+        self.is_replaying = False  # what happens now is our own doing
+        self.told_error: BaseException | None = None
+        self.told_names: dict[int, list[str]] = {}
+        self.idle = 0  # steps to let pass unseen
+        self.counted = perf_counter()
+
+    # --- events ---------------------------------------------------------------------------------
+
+    @event
+    def loader_begins(self, loader: Any, iterator: Any) -> None:
+        if threading.current_thread() is threading.main_thread() or self._is_mine():
+            self.loaders.begins(loader, iterator, self.steps)
+            self._tell_loaders()
+
+    @event
+    def batch_arrives(self, iterator: Any, batch: Any, waited_s: float) -> None:
+        self.ticks += 1
+        self.loaders.arrives(iterator)
+        if not self._is_mine():
+            return
+        self.batch = batch
+        self.rng_state = torch.get_rng_state()
+        self.clock.data += waited_s
+        self.clock.mark = perf_counter()
+
+    @event
+    def loader_ends(self, iterator: Any) -> None:
+        self.loaders.ends(iterator, self.steps)
+        self._tell_loaders()
+        self._tell_counts_sometimes(AT_EPOCHS_S)
+
+    @event
+    def forward_begins(self, module: nn.Module, name: str, args: Any, kwargs: Any) -> None:
+        self.ticks += 1
+        self.forwards += 1
+        if not self._is_mine():
+            return
+        has_grad = torch.is_grad_enabled()
+        if has_grad:
+            self._keep_inputs(Forward(name, module, args, kwargs))
+        if self.idle:
+            return
+        key = (has_grad, module.training, id(module), self.loaders.current)
+        if self.evaluations.forward(key):
+            self._end_evaluation(by_backward=False)
+            is_usual = has_grad and module.training
+            first = {} if is_usual else self._evaluation(module, has_grad=has_grad)
+            self.evaluations.begin(key, first)
+
+    @event
+    def loss_scaled(self, scaler: Any, loss: Any, scaled: Any) -> None:
+        if isinstance(loss, torch.Tensor) and scaler.is_enabled():
+            self.uses_scaler = True
+            self.scalings += 1
+            self.scaled = (id(scaled), loss.detach(), scaler)
+
+    @event
+    def backward_begins(self, tensors: Any) -> bool:
+        self.ticks += 1
+        if self.in_backward or torch.compiler.is_compiling() or not self._is_mine():
+            return False  # a checkpointed part computes its gradients inside the outer pass
+        self.backwards += 1
+        loss = tensors if isinstance(tensors, torch.Tensor) else next(iter(tensors), None)
+        if not isinstance(loss, torch.Tensor):
+            return False
+        if self.idle:
+            self.is_applied = True
+            if self.is_escalated or _is_sound(loss):
+                return False
+            self._wake()
+        self.in_backward = True
+        if self.writer is None or self.thread is None:
+            self._begin(loss)
+        self.clock.forward += self.clock.lap()
+        self._end_evaluation(by_backward=True)
+        value = Later(self._unscaled(loss))
+        if len(self.losses.values) < MAX_LOSSES:
+            self.losses.values.append(value)
+        self.losses.is_closure = self.depth > 0
+        if self.sampled:
+            self._look_at_graph(loss)
+        if value.value is not None and not isfinite(value.value):
+            self._escalate("loss", loss)
+        self.clock.mark = perf_counter()
+        return True
+
+    @event
+    def backward_ends(self) -> None:
+        self.in_backward = False
+        self.is_applied = True
+        self.clock.backward += self.clock.lap()
+        for owner in self.known.owners.values() if self.sampled else ():
+            if owner.number in self.sampled:
+                owner.had_gradients = not sampling.are_clear(owner.watched())
+        owners = self.known.owners.values()
+        is_closure = self.depth > 0  # then nothing of ours comes between backward and the update
+        is_checked = is_closure and self._is_on_guard()
+        if is_checked and not all(owner.is_gradient_sound() for owner in owners):
+            self._escalate("gradient", None)
+        if not self.steps:
+            self._tell_counts_sometimes()
+
+    @event
+    def gradients_clipped(self, norm: Any, max_norm: Any) -> None:
+        if isinstance(norm, torch.Tensor) and self._is_mine() and not self.idle:
+            limit = float(max_norm) if isinstance(max_norm, (int, float)) else nan
+            self.clip = (Later(norm), limit)
+
+    @event
+    def step_begins(self, optimizer: torch.optim.Optimizer) -> None:
+        self.ticks += 1
+        if torch.compiler.is_compiling() or not self._is_mine():
+            return
+        self.depth += 1
+        self.clock.mark = perf_counter()
+        if self.depth > 1 or (self.idle and self._may_pass(optimizer)):
+            return
+        if self.writer is None or self.thread is None:
+            self._begin(None)  # gradients that came another way than by backward
+        owner = self.known.owner_of(optimizer)
+        if owner is None:
+            self._discover(None)
+            owner = self.known.owner_of(optimizer)
+        if owner is None:
+            return
+        if owner.number in self.sampled:
+            self._look_at_parameters(owner, optimizer)
+        if self._is_on_guard() and not owner.is_gradient_sound():
+            self._escalate("gradient", None)
+        self.clock.mark = perf_counter()
+
+    @event
+    def step_ends(self, optimizer: torch.optim.Optimizer) -> None:
+        self.ticks += 1
+        if torch.compiler.is_compiling() or not self._is_mine():
+            return
+        self.depth = max(0, self.depth - 1)
+        if self.depth:
+            return
+        self.steps += 1
+        owner = self.known.owner_of(optimizer)
+        if self.idle:
+            self._pass(owner)
+            return
+        self.clock.optimizer += self.clock.lap()
+        if owner is None or self.writer is None:
+            return
+        if owner.look is not None:
+            self._tell_sample(owner)
+        self._tell_step(owner, optimizer, self.writer)
+        owner.steps += 1
+        owner.is_clear = owner.had_gradients = None
+        self._plan()
+
+    @event
+    def exception_ends(self, kind: Any, error: Any, traceback: Any, thread: str) -> None:
+        is_told = error is not None and error is self.told_error
+        if issubclass(kind, (KeyboardInterrupt, SystemExit)) or is_told or self._is_launcher():
+            return
+        self.told_error = error
+        self.is_replaying = True
+        from . import aftermath
+
+        aftermath.record(self, kind, error, traceback, thread)
+
+    # --- what the process is --------------------------------------------------------------------
+
+    def _is_mine(self) -> bool:
+        return self.thread is None or self.thread == threading.get_ident()
+
+    def _is_launcher(self) -> bool:
+        main = sys.modules.get("__main__")
+        spec = getattr(main, "__spec__", None)
+        names = {os.path.basename(sys.argv[0] if sys.argv else ""), getattr(spec, "name", "")}
+        return self.writer is None and bool(names & _LAUNCHERS)
+
+    def open(self) -> Writer:
+        """Return the file of this process, made when there is something to say."""
+        if self.writer is None:
+            rank, world_size = _rank()
+            os.makedirs(self.folder, exist_ok=True)
+            name = f"rank{rank}-{os.getpid()}.jsonl"
+            self.writer = Writer(os.path.join(self.folder, name))
+            main = sys.modules.get("__main__")
+            header = {
+                "v": FORMAT,
+                "pid": os.getpid(),
+                "rank": rank,
+                "world_size": world_size,
+                "host": socket.gethostname(),
+                "argv": [str(a)[:500] for a in sys.argv[:200]],
+                "main": os.path.abspath(str(getattr(main, "__file__", "") or "")),
+                "cwd": os.getcwd(),
+                "python": sys.version.split()[0],
+                "torch": str(torch.__version__),
+                "started_s": time.time(),
+            }
+            self.writer.write("process", header, at_once=True)
+            self._tell_sources()
+        return self.writer
+
+    def _begin(self, loss: torch.Tensor | None) -> None:
+        """Open the file at the first backward pass, and look around."""
+        began = perf_counter()
+        self.thread = threading.get_ident()
+        self.open()
+        self._tell_loaders()
+        self._discover(loss)
+        if self.watchdog is None:
+            self.watch()
+        self.budget.begin(perf_counter() - began)
+
+    def watch(self) -> None:
+        """Start to look out for a stall."""
+        self.watchdog = Watchdog(
+            self._progress,
+            lambda record: self.open().write("stall", record, at_once=True),
+            self.hang_after_s,
+        )
+        self.watchdog.start()
+
+    def _progress(self) -> tuple[int, float, int]:
+        """Tell the watchdog how far it is; a step that was seen is on the disk a second later."""
+        if self.writer is not None:
+            self.writer.flush()
+        return self.ticks, self.clock.median_s(), self.steps
+
+    def _discover(self, loss: torch.Tensor | None) -> None:
+        writer = self.open()
+        for kind, record, module in self.known.discover(loss, self.given):
+            writer.write(kind, {**record, "step": self.steps})
+            if module is not None and self.hooks is not None:
+                self.hooks.on_model(module)
+        self.sampled |= {o.number for o in self.known.owners.values() if not o.steps}
+
+    # --- looking --------------------------------------------------------------------------------
+
+    def _look_at_graph(self, loss: torch.Tensor) -> None:
+        began = perf_counter()
+        for owner in self.known.owners.values():
+            if owner.steps and not owner.is_clear:
+                owner.is_clear = sampling.are_clear(owner.watched())
+        if "losses" not in self.seen:
+            nodes = graph.walk(loss)
+            self.target = probing.target(nodes)
+            self.seen = {
+                "graph_nodes": len(nodes),
+                "losses": probing.losses(nodes),
+                "activations": probing.activations(nodes, self.known.names),
+                "place": places.user_place(),
+            }
+        self.seen["cost"] = self.seen.get("cost", 0.0) + perf_counter() - began
+
+    def _look_at_parameters(self, owner: Owner, optimizer: torch.optim.Optimizer) -> None:
+        began = perf_counter()
+        owner.look = sampling.Look(self.known.parameters_of(optimizer))
+        owner.seen = {
+            "carried": None if owner.is_clear is None else not owner.is_clear,
+            "cleared": owner.had_gradients and sampling.are_clear(owner.watched()),
+            **self.seen,
+        }
+        owner.seen["cost"] = owner.seen.get("cost", 0.0) + perf_counter() - began
+
+    def _escalate(self, seen_in: str, loss: torch.Tensor | None) -> None:
+        if self.is_escalated:
+            return
+        self.is_escalated = True
+        from . import aftermath
+
+        began = perf_counter()
+        self.is_replaying = True
+        try:
+            aftermath.replay(self, seen_in, loss)
+        finally:
+            self.is_replaying = False
+        cost = perf_counter() - began
+        self.budget.spent_s -= cost  # once, and not what the budget is about
+        self.clock.forgive(cost)
+
+    def _keep_inputs(self, forward: Forward) -> None:
+        """Keep what the model was given until the step that it belongs to is over."""
+        if self.is_applied:
+            self.inputs.clear()
+            self.is_applied = False
+        if not self.inputs:
+            self.rng_state = torch.get_rng_state()
+        if len(self.inputs) < MAX_FORWARDS:
+            self.inputs.append(forward)
+
+    def _unscaled(self, loss: torch.Tensor) -> torch.Tensor:
+        if self.scaled is not None and self.scaled[0] == id(loss):
+            return self.scaled[1]
+        return loss
+
+    def _evaluation(self, module: nn.Module, *, has_grad: bool) -> dict[str, Any]:
+        number, parts = self.known.parts_of(module)
+        return {
+            "step": self.steps,
+            "model": number,
+            "is_training": bool(module.training),
+            "has_grad": has_grad,
+            "live": [name for name, part in parts if part.training][: sampling.SHOWN_MODES],
+            "loader": self.loaders.current,
+            "place": places.user_place(),
+        }
+
+    def _end_evaluation(self, *, by_backward: bool) -> None:
+        told = self.evaluations.end(by_backward=by_backward)
+        if told is not None and self.writer is not None:
+            self.writer.write("evaluation", told)
+
+    def current_batch(self) -> Any:
+        """Return what the loader gave, or else what the model was given."""
+        if self.batch is not None or not self.inputs:
+            return self.batch
+        return [*self.inputs[0].args, *self.inputs[0].kwargs.values()]
+
+    def _labelled(self) -> Any:
+        """Return inputs with their labels: those of the loader, or else those of the loss."""
+        if self.batch is not None or not self.inputs or self.target is None:
+            return self.batch
+        return [*self.inputs[0].args[:1], self.target]
+
+    # --- telling --------------------------------------------------------------------------------
+
+    def _tell_sample(self, owner: Owner) -> None:
+        began = perf_counter()
+        look, seen = owner.look, owner.seen
+        owner.look, owner.seen = None, {}
+        if look is None or self.writer is None:
+            return
+        columns = look.after()
+        if self.told_names.get(owner.number) == columns["names"]:
+            del columns["names"]
+        else:
+            self.told_names[owner.number] = columns["names"]
+        if self.losses.is_closure:  # the backward passes came after the look
+            columns["grad_norms"] = sampling.gradient_norms(look.named)
+            seen = {**self.seen, "carried": None if owner.is_clear is None else not owner.is_clear}
+        cost = seen.pop("cost", 0.0)
+        record = {"step": owner.steps, "optimizer": owner.number, **columns, **seen}
+        record["loss"] = self.losses.total() if self.losses.are_here() else None
+        record.update(self.known.modes_of(owner))
+        record["batch"] = loaders.summaries(self.current_batch())
+        record["repeated"], record["relabelled"] = self.examples.meet(self._labelled())
+        record["rss_bytes"], record["device_bytes"] = _memory()
+        self.writer.write("sample", record)
+        self.sampled.discard(owner.number)
+        self.budget.looked(cost + perf_counter() - began)
+
+    def _tell_step(self, owner: Owner, optimizer: torch.optim.Optimizer, writer: Writer) -> None:
+        phases = self.clock.end(self.budget.spent_s)
+        if self.losses.values:
+            self.clock.durations.append(phases[-1])
+        norm, limit = self.clip or (None, None)
+        settings = (_rate(optimizer), norm, limit, self._scale())
+        size = loaders.batch_size(self.current_batch())
+        self.rows.add((owner.number, owner.steps), self.losses, settings, phases, size)
+        self._tell_fingerprint(owner, writer)
+        if not self.rows.drain(writer):
+            self._escalate("loss", None)
+        self.losses, self.clip, self.scaled = Losses(), None, None
+        self.inputs.clear()
+        self.target = None
+        self.seen = {}  # the next backward pass may be another optimizer's
+        self._tell_counts_sometimes()
+
+    def _tell_unstepped(self, writer: Writer) -> None:
+        """Tell the losses of a run that never took a step, a row for each."""
+        for number, value in enumerate(self.losses.values if not self.steps else ()):
+            losses = Losses()
+            losses.values.append(value)
+            self.rows.add((0, number), losses, (None,) * 4, (nan,) * 5, None)
+            self.rows.drain(writer)
+
+    def _scale(self) -> float | None:
+        if self.scaled is None:
+            return None
+        scale = getattr(self.scaled[2], "_scale", None)
+        if isinstance(scale, torch.Tensor) and scale.device.type == "cpu":
+            return float(scale)
+        return None
+
+    def _tell_loaders(self) -> None:
+        if self.writer is None:
+            return
+        for kind, record in self.loaders.untold:
+            self.writer.write(kind, {**record, "time_s": time.time()})
+        self.loaders.untold.clear()
+
+    def _tell_fingerprint(self, owner: Owner, writer: Writer) -> None:
+        step = owner.steps
+        is_due = step & (step - 1) == 0 or step % 64 == 0
+        if is_due and not owner.number and _rank()[1] > 1:
+            record = {
+                "step": step,
+                "parameters": self.known.fingerprint(),
+                "batch": loaders.fingerprint(self.current_batch()),
+            }
+            writer.write("fingerprint", record)
+
+    def sources(self) -> list[str]:
+        """Return the files of the user's code that this process has imported."""
+        files = {
+            os.path.abspath(file)
+            for module in list(sys.modules.values())
+            if (file := getattr(module, "__file__", None))
+            and str(file).endswith(".py")
+            and places.is_user_file(str(file))
+            and os.path.isfile(file)
+        }
+        return sorted(files)[:MAX_SOURCES]
+
+    def _tell_sources(self) -> None:
+        files = self.sources()
+        if self.writer is not None and files:
+            self.writer.write("sources", {"files": files}, at_once=True)
+
+    def _tell_counts_sometimes(self, every_s: float = COUNTED_EVERY_S) -> None:
+        if self.writer is not None and perf_counter() - self.counted > every_s:
+            self._tell_counts()
+
+    def _tell_counts(self, *, is_end: bool = False, why_off: str = "") -> None:
+        self.counted = perf_counter()
+        record = {
+            "time_s": time.time(),
+            "steps": self.steps,
+            "backwards": self.backwards,
+            "forwards": self.forwards,
+            "samples": self.budget.looks,
+            "scaled": self.scalings,
+            "has_moved": self.known.has_moved(),
+            "overhead": self.budget.overhead(),
+            "is_end": is_end,
+            "why_off": why_off,
+        }
+        if self.writer is not None:
+            self.writer.write("counts", record, at_once=True)
+
+    # --- pace and end ---------------------------------------------------------------------------
+
+    def _plan(self) -> None:
+        """Decide whether to look at the next step, or to let some pass unseen."""
+        owners = self.known.owners.values()
+        if self.sampled and self.steps - self.sampled_at > PATIENCE * len(owners):
+            self.sampled = set()  # an optimizer that is not stepped any more, or never was
+        if not self.sampled and self.budget.allows(max(owner.steps for owner in owners)):
+            self.sampled = {owner.number for owner in owners}
+            self.sampled_at = self.steps
+        durations = self.clock.durations
+        if len(durations) >= PACED_AFTER and not self.sampled:
+            self.idle = self.budget.idle_steps(self.steps, sum(durations) / len(durations))
+
+    def _pass(self, owner: Owner | None) -> None:
+        """Count a step that nobody looks at."""
+        if owner is not None:
+            if self.writer is not None:
+                self._tell_fingerprint(owner, self.writer)
+            owner.steps += 1
+        self.idle -= 1
+        if not self.idle:
+            self._wake()
+
+    def _may_pass(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Tell whether a step may go unseen: not the one whose gradients are no numbers."""
+        owner = self.known.owner_of(optimizer) if self._is_on_guard() else None
+        if owner is None or owner.is_gradient_sound():
+            return True
+        self._wake()
+        return False
+
+    def _is_on_guard(self) -> bool:
+        return not self.uses_scaler and not self.is_escalated
+
+    def _wake(self) -> None:
+        """See the steps again."""
+        self.idle = 0
+        self.clock.restart(self.budget.spent_s)
+        self.losses, self.clip, self.scaled = Losses(), None, None
+        self.in_backward = False
+
+    def turn_off(self, error: BaseException) -> None:
+        """Stop recording for good, and say so once."""
+        self.is_off = True
+        why = f"{type(error).__name__}: {error}"
+        print(f"traindx: recording stopped: {why[:300]}", file=sys.stderr)
+        try:
+            self._tell_counts(why_off=why[:1000])
+            if self.watchdog is not None:
+                self.watchdog.stop()
+            if self.hooks is not None:
+                self.hooks.remove()
+        except Exception:  # it may be the disk that failed
+            return
+
+    def finish(self) -> None:
+        """Write what is left; the process ends, or the recording does."""
+        if self.is_off:
+            return
+        self.is_off = True
+        try:
+            if self.watchdog is not None:
+                self.watchdog.stop()
+            if self.writer is not None:
+                self._end_evaluation(by_backward=False)
+                self._tell_unstepped(self.writer)
+                self.rows.drain(self.writer)
+                self._tell_loaders()
+                self._tell_sources()
+                self._tell_counts(is_end=True)
+                self.writer.close()
+        except Exception as error:  # the last boundary: the exit code is the user's
+            print(f"traindx: recording ended early: {error}", file=sys.stderr)
+
+    def forked(self) -> None:
+        """Begin anew in the child of a fork, which may be a worker or a rank of its own."""
+        if not self.is_off:
+            self.budget = Budget(self.budget.share)
+            self.reset()
+
+
+def _is_sound(loss: torch.Tensor) -> bool:
+    """Tell whether a loss is a number, where that can be told without waiting."""
+    if loss.device.type != "cpu" or loss.numel() != 1 or type(loss) is not torch.Tensor:
+        return True
+    return isfinite(loss.item())
+
+
+def _rank() -> tuple[int, int]:
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return int(os.environ.get("RANK") or 0), int(os.environ.get("WORLD_SIZE") or 1)
+
+
+def _rate(optimizer: torch.optim.Optimizer) -> float | None:
+    rate = optimizer.param_groups[0].get("lr") if optimizer.param_groups else None
+    if isinstance(rate, torch.Tensor):
+        return float(rate) if rate.device.type == "cpu" else None
+    return float(rate) if isinstance(rate, (int, float)) else None
+
+
+def _memory() -> tuple[float | None, float | None]:
+    resident = None
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            _, pages, shared = (int(n) for n in file.read().split()[:3])
+            resident = (pages - shared) * os.sysconf("SC_PAGE_SIZE")  # a mapped file is no growth
+    except (OSError, ValueError, IndexError):
+        pass  # elsewhere than on Linux it is not known
+    device = None
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        device = torch.cuda.memory_allocated()
+    return resident, device
