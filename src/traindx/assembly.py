@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -32,6 +32,7 @@ from traindx.model import (
     join_points,
 )
 from traindx.names import phase_of, words
+from traindx.recording import Recording
 
 _SHARD = re.compile(r"-\d+-of-\d+\.\w+$|\.\w+\.index\.json$")  # model-00001-of-00002.safetensors
 _DIGITS = re.compile(r"(\d+)")
@@ -40,6 +41,7 @@ OVERLAP = 0.25  # share of a run that may be repeated or lost where another file
 SINGLE_PRECISION = 1e-6  # relative difference of a float32 and the float64 it was written from
 CHANCE = 1e-3  # odds below which an equal sequence of values is no coincidence
 REPEATED = 3  # evaluations; a test after the training is done once, or before and after
+MESSAGE_ENOUGH = 40  # characters of a message that was cut which tell it from others
 SAMPLED = 256  # points looked at to learn how many digits a telling prints
 
 
@@ -47,12 +49,14 @@ def merge_runs(parts: Sequence[Run], name: str) -> Run:
     """Return the one run that several artifacts tell of."""
     architectures = [p.architecture for p in parts if p.architecture is not None]
     checkpoints = merge_checkpoints(c for p in parts for c in p.checkpoints)
+    recording = merge_recordings(p.recording for p in parts if p.recording is not None)
+    seen = recorded_paths(recording)
     return Run(
         name=name,
-        series=resolve(_held_out([s for p in parts for s in p.series.values()])),
+        series=resolve(_held_out([s for p in parts for s in p.series.values()]), seen),
         events=_told_once(e for p in parts for e in p.events),
-        failures=_merge_failures(f for p in parts for f in p.failures),
-        sources=tuple(s for p in parts for s in p.sources),
+        failures=_merge_failures((f for p in parts for f in p.failures), seen),
+        sources=tuple(dict.fromkeys(s for p in parts for s in p.sources)),
         config=_merge_settings(s for p in parts for s in p.config.settings),
         architecture=_latest(checkpoints, architectures),
         artifacts=tuple(a for p in parts for a in p.artifacts),
@@ -60,8 +64,27 @@ def merge_runs(parts: Sequence[Run], name: str) -> Run:
         checkpoints=checkpoints,
         samples=tuple(dict.fromkeys(s for p in parts for s in p.samples)),
         confusions=tuple(dict.fromkeys(c for p in parts for c in p.confusions)),
-        recording=next((p.recording for p in parts if p.recording is not None), None),
+        recording=recording,
     )
+
+
+def merge_recordings(parts: Iterable[Recording]) -> Recording | None:
+    """Return the processes of one command together: rank 0 first, of a rank the longest first."""
+    told = list(parts)
+    if not told:
+        return None
+    processes = {p.path: p for part in told for p in part.processes}
+    ordered = sorted(
+        processes.values(),
+        key=lambda p: (p.rank, -(p.counts.steps if p.counts else 0), -len(p.samples), p.path),
+    )
+    ending = next((part.ending for part in told if part.ending is not None), None)
+    return Recording(tuple(ordered), ending)
+
+
+def recorded_paths(recording: Recording | None) -> frozenset[str]:
+    """Return the artifacts that were written inside the training processes."""
+    return frozenset(p.path for p in recording.processes) if recording else frozenset()
 
 
 def _told_once(events: Iterable[Event]) -> tuple[Event, ...]:
@@ -75,10 +98,16 @@ def _told_once(events: Iterable[Event]) -> tuple[Event, ...]:
     return tuple(kept)
 
 
-def _merge_failures(failures: Iterable[Failure]) -> tuple[Failure, ...]:
+def _merge_failures(
+    failures: Iterable[Failure], recorded: Collection[str] = ()
+) -> tuple[Failure, ...]:
     """Keep each failure once, and those with a time first, in its order: the first one counts."""
     kept: list[Failure] = []
+    seen: list[Failure] = []
     for failure in failures:
+        if failure.artifact in recorded:
+            seen.append(failure)
+            continue
         for i, other in enumerate(kept):
             if _is_same(failure, other):
                 fuller = max(other, failure, key=lambda f: (f.time_s is not None, len(f.frames)))
@@ -87,7 +116,39 @@ def _merge_failures(failures: Iterable[Failure]) -> tuple[Failure, ...]:
                 break
         else:
             kept.append(failure)
-    return tuple(sorted(kept, key=lambda f: math.inf if f.time_s is None else f.time_s))
+    return _in_time(_with_recorded(kept, seen))
+
+
+def _with_recorded(printed: list[Failure], seen: Iterable[Failure]) -> list[Failure]:
+    """Add what was seen inside the processes; mostly it was printed too, the last time it came."""
+    kept = list(printed)
+    free = set(range(len(kept)))
+    for failure in seen:
+        at = max((i for i in free if _is_printed(failure, kept[i])), default=None)
+        if at is None:
+            kept.append(failure)
+            continue
+        free.remove(at)
+        kept[at] = replace(
+            kept[at],
+            frames=max(kept[at].frames, failure.frames, key=len),
+            rank=failure.rank if kept[at].rank is None else kept[at].rank,
+            step=failure.step,
+            time_s=failure.time_s,
+        )
+    return kept
+
+
+def _in_time(failures: Sequence[Failure]) -> tuple[Failure, ...]:
+    """Order failures by time; without one, a failure is as old as what follows it in its log."""
+    times: list[float] = []
+    following: dict[str, float] = {}
+    for failure in reversed(failures):
+        later = following.get(failure.artifact, math.inf)
+        times.append(later if failure.time_s is None else failure.time_s)
+        following[failure.artifact] = times[-1]
+    order = sorted(zip(reversed(times), range(len(failures)), strict=True))
+    return tuple(failures[i] for _, i in order)
 
 
 def _is_same(a: Failure, b: Failure) -> bool:
@@ -96,6 +157,21 @@ def _is_same(a: Failure, b: Failure) -> bool:
     if a.rank is not None and b.rank is not None and a.rank != b.rank:
         return False
     return a.frames == b.frames or None not in (a.rank, b.rank)
+
+
+def _is_printed(seen: Failure, printed: Failure) -> bool:
+    """Tell whether a failure is what was seen inside a process, as it was printed."""
+    if seen.rank is not None and printed.rank is not None and seen.rank != printed.rank:
+        return False
+    if seen.type.rsplit(".", 1)[-1] != printed.type.rsplit(".", 1)[-1]:
+        return False
+    ours, theirs = (" ".join(f.message.split()) for f in (seen, printed))
+    if ours != theirs:  # either may have been cut
+        shared = min(len(ours), len(theirs))
+        if shared < MESSAGE_ENOUGH or ours[:shared] != theirs[:shared]:
+            return False
+    lines = [{(frame.file, frame.line) for frame in f.frames} for f in (seen, printed)]
+    return not lines[0] or not lines[1] or not lines[0].isdisjoint(lines[1])
 
 
 def merge_checkpoints(parts: Iterable[Architecture]) -> tuple[Architecture, ...]:
@@ -152,16 +228,23 @@ def _merge_settings(settings: Iterable[Setting]) -> Config:
 
 
 @np.errstate(all="ignore")  # a diverged run holds infinities, and they are no fault of ours
-def resolve(told: Iterable[Series]) -> dict[str, Series]:
-    """Return one series per canonical name, plus `name@2`, `name@3` where tellings differ."""
+def resolve(told: Iterable[Series], recorded: Collection[str] = ()) -> dict[str, Series]:
+    """Return one series per canonical name, plus `name@2`, `name@3` where tellings differ.
+
+    What comes from a `recorded` artifact stands for its metric: it is exact and of every step.
+    """
     groups: dict[str, list[Series]] = {}
     for series in told:
         if len(series):
             groups.setdefault(series.name.split("@", 1)[0], []).append(unwrap_steps(series))
     resolved: dict[str, Series] = {}
+
+    def order(series: Series) -> tuple[bool, tuple[bool, int, int, str, str, bytes]]:
+        return series.origin.artifact not in recorded, _fullest_first(series)
+
     for name, tellings in groups.items():
-        kept = _fold(sorted(tellings, key=_fullest_first))
-        kept = sorted(_chain(kept), key=_fullest_first)
+        kept = _fold(sorted(tellings, key=order))
+        kept = sorted(_chain(kept), key=order)
         for i, series in enumerate(_fold(kept)):
             label = name if i == 0 else f"{name}@{i + 1}"
             resolved[label] = replace(series, name=label)

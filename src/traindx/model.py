@@ -350,6 +350,9 @@ class Run:
         parts = {w for n in self.series if n.startswith("loss/") for w in n.split("/")[2:]}
         if any(set(part.split("_")) & NO_DESCENT for part in parts) or self.has("reward/*|kl/*"):
             return None
+        recorded = {p.path for p in self.recording.processes} if self.recording else set()
+        if any(s.origin.artifact in recorded for s in self.matching("loss/train/*")):
+            return None  # several optimizers, each with a loss of its own: they pull at each other
         return self.main_loss()
 
     def has(self, need: str) -> bool:

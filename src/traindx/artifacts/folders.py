@@ -11,10 +11,11 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from traindx.names import PHASES, words
+from traindx.readers.recording.layout import is_output, spoken_for
 from traindx.registry import Reader, readers
 
 SNIFFED_BYTES = 64 << 10
@@ -58,6 +59,7 @@ _RANK = re.compile(
     r"(?:rank|worker|gpu|node|process|local_rank|device|attempt)[-_]?\d+|\d+", re.IGNORECASE
 )
 _NO_METRICS = frozenset({"python", "settings"})
+_WHOLE_RUNS = frozenset({"mlflow", "recording"})  # one of their folders is never a part of a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,9 @@ def search(folder: Path) -> Search:
     likely = _order(_walk(folder, found), found)
     strange: list[str] = []
     for member in likely[:MAX_SNIFFED]:
+        if member.reader is not None:
+            found.members.append(member)
+            continue
         try:
             head = read_head(member.path)
         except OSError as error:
@@ -144,15 +149,25 @@ def _walk(folder: Path, found: Search) -> list[Member]:
             found.notes.append(f"{shown} cannot be opened: {error.strerror or error}")
             continue
         names = {entry.name for entry in here}
+        recorded = spoken_for(place, names)
+        ruled = recorded | (_MLFLOW if "meta.yaml" in names else frozenset())
         for entry in here:
-            if entry.name in _MLFLOW and "meta.yaml" in names:
+            if entry.name in ruled:
                 continue
             entries += 1
             if entries > MAX_ENTRIES:
                 found.notes.append(f"only the first {MAX_ENTRIES} files and folders were listed")
                 return members
             _sort_in(entry, inner, members, waiting)
+            is_new = bool(members) and members[-1].path == Path(entry.path)
+            if is_new and recorded and is_output(entry.name):
+                members[-1] = replace(members[-1], reader=_console(), score=1.0)
     return members
+
+
+def _console() -> Reader | None:
+    """A recorded command may print whatever it likes: its output is a log all the same."""
+    return next((r for r in readers().items if r.name == "console"), None)
 
 
 def _sort_in(
@@ -245,7 +260,7 @@ def split_runs(members: Sequence[Member]) -> dict[tuple[str, ...], list[Member]]
     for group in alike.values():
         parent = _shared_folder(group)
         names = {m.inner[len(parent)] for m in group}
-        is_tracked = any(m.reader is not None and m.reader.name == "mlflow" for m in group)
+        is_tracked = any(m.reader is not None and m.reader.name in _WHOLE_RUNS for m in group)
         if len(names) < 2 or (not is_tracked and all(_is_part_of_one_run(n) for n in names)):
             continue
         if all(len(m.inner) > len(parent) + 1 for m in group) and (

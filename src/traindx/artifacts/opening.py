@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,10 +15,11 @@ from typing import IO
 from traindx import patience
 from traindx.artifacts.folders import Search, latest, read_head, recognise, search, split_runs
 from traindx.artifacts.package import Package, read_package
-from traindx.assembly import merge_runs, resolve
+from traindx.assembly import merge_runs, recorded_paths, resolve
 from traindx.errors import TraindxError, UnreadableArtifact
 from traindx.model import Artifact, Config, Event, Run
 from traindx.names import phase_of
+from traindx.readers.recording.layout import are_parts_of_one_output, is_output, is_run_file
 from traindx.readers.text import is_text
 from traindx.registry import Reader, readers
 
@@ -84,8 +85,22 @@ def open_paths(
         events=tuple(gathered.events),
         symptoms=(*symptoms, *package.symptoms),
     )
-    run = merge_runs([*gathered.parts, rest], _name(named, context))
+    run = merge_runs([*_as_they_ran(gathered.parts), rest], _name(named, context))
     return replace(run, events=(*run.events, *_rivals(run)))
+
+
+def _as_they_ran(parts: Sequence[Run]) -> list[Run]:
+    """Leave out source files that a recording has copies of: it is the copies that ran."""
+    kept = {os.path.realpath(s.path) for p in parts if p.recording is not None for s in p.sources}
+    return [
+        part
+        if part.recording is not None or not part.sources
+        else replace(
+            part,
+            sources=tuple(s for s in part.sources if os.path.realpath(s.path) not in kept),
+        )
+        for part in parts
+    ]
 
 
 def _name(named: Sequence[str], context: str | None) -> str:
@@ -122,6 +137,8 @@ def _open_existing(path: Path, label: str, gathered: _Gathered) -> None:
         return
     if stat.S_ISDIR(mode):
         _open_folder(path, label, gathered)
+    elif is_run_file(path):  # it stands for its folder, with what the command printed
+        _open_folder(path.parent, str(path.parent), gathered)
     elif stat.S_ISREG(mode):
         if gathered.is_new(path):
             _open_file(path, label, gathered)
@@ -188,7 +205,8 @@ def _read(path: Path, label: str, reader: Reader, gathered: _Gathered) -> None:
         gathered.failed.append((label, told))
     else:
         gathered.parts.append(_labelled(run, path, label, reader.name))
-        if reader.name != "console" and any(a.warnings for a in run.artifacts):
+        is_mixed = reader.name not in {"console", "recording"}
+        if is_mixed and any(a.warnings for a in run.artifacts):
             _read_messages(path, label, gathered)
 
 
@@ -213,9 +231,12 @@ def _labelled(run: Run, path: Path, label: str, reader: str) -> Run:
         return label if artifact in own else artifact
 
     artifacts = tuple(replace(a, path=named(a.path)) for a in run.artifacts)
-    weights = run.architecture
+    weights, seen = run.architecture, run.recording
+    processes = seen.processes if seen is not None else ()
     return replace(
         run,
+        recording=seen
+        and replace(seen, processes=tuple(replace(p, path=named(p.path)) for p in processes)),
         series={
             n: replace(s, origin=replace(s.origin, artifact=named(s.origin.artifact)))
             for n, s in run.series.items()
@@ -279,7 +300,8 @@ def _is_rival(part: Run, newer: Run) -> bool:
     names = [n for n in part.series if phase_of(n) and n in newer.series and "@" not in n]
     if not names or columns != {s.origin.name for s in newer.series.values()}:
         return False
-    if any(_RANK.search(r.artifacts[0].path) for r in (part, newer)):
+    paths = part.artifacts[0].path, newer.artifacts[0].path
+    if any(_RANK.search(path) for path in paths) or are_parts_of_one_output(*paths):
         return False
     name = max(names, key=lambda n: (n.startswith("loss/"), len(part.series[n])))
     a, b = part.series[name], newer.series[name]
@@ -303,15 +325,26 @@ def _note_others(chosen: str, others: Sequence[str], folder: Path, gathered: _Ga
     gathered.events.append(Event("warning", text, str(folder)))
 
 
+def _is_of_one_recording(paths: tuple[str, str], recorded: Collection[str]) -> bool:
+    """What a recorded command prints is the same loss smoothed, or averaged over an epoch."""
+    seen = [path in recorded for path in paths]
+    beside = Path(paths[0]).parent == Path(paths[1]).parent
+    return beside and seen[0] != seen[1] and any(is_output(Path(path).name) for path in paths)
+
+
 def _rivals(run: Run) -> list[Event]:
     """Say so where two files tell different stories of the same loss: they may be two runs."""
     events = []
+    recorded = recorded_paths(run.recording)
     for phase in ("train", "val"):
         name = f"loss/{phase}"
         first, second = run.series.get(name), run.series.get(f"{name}@2")
         if first is None or second is None or first.axis != second.axis:
             continue
-        if first.origin.artifact == second.origin.artifact:
+        paths = first.origin.artifact, second.origin.artifact
+        if paths[0] == paths[1] or are_parts_of_one_output(*paths):
+            continue
+        if _is_of_one_recording(paths, recorded):
             continue
         if first.steps.max() < second.steps.min() or second.steps.max() < first.steps.min():
             continue

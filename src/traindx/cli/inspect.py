@@ -28,11 +28,13 @@ def call(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from traindx import api
+    from traindx.readers.recording.incidents import kept_batches
     from traindx.report.inspection import print_inspection, to_dict
 
     run = api.open_run(*options.paths, context=options.context, stdin=sys.stdin.buffer)
+    kept = kept_batches(run.recording) if run.recording is not None else {}
     if options.format == "json":
-        print(json.dumps(to_dict(run), indent=2, ensure_ascii=False))
+        print(json.dumps(to_dict(run, kept), indent=2, ensure_ascii=False))
     else:
-        print_inspection(run, Console(), verbose=options.verbose)
+        print_inspection(run, Console(), verbose=options.verbose, kept=kept)
     return 0

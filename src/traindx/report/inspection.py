@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from traindx.model import Architecture, Run, Series
-from traindx.report import words
+from traindx.recording import Recording
+from traindx.report import incidents, recorded, words
 from traindx.report.chart import Glyphs, draw, sparkline
 from traindx.report.curves import headline_curves, plottable, wants_log
 from traindx.report.digest import blocks, digest
+from traindx.report.incidents import Kept
 from traindx.report.json import strict
 from traindx.report.terminal import WIDTH, glyphs_of, row_text, show
 
@@ -26,8 +29,8 @@ EVENTS_SHOWN = 12
 BLOCKS_SHOWN = 30
 
 
-def to_dict(run: Run) -> dict[str, Any]:
-    """Return what was found as JSON values."""
+def to_dict(run: Run, kept: Kept | None = None) -> dict[str, Any]:
+    """Return what was found as JSON values; `kept` are the batches that a recording kept."""
     found = {
         "name": run.name,
         "artifacts": [
@@ -50,6 +53,8 @@ def to_dict(run: Run) -> dict[str, Any]:
         "sources": [s.path for s in run.sources],
         "parameters": _parameters_dict(run.architecture),
     }
+    if run.recording is not None:
+        found["recording"] = _recording_dict(run.recording, kept or {})
     made: dict[str, Any] = strict(found)
     return made
 
@@ -87,16 +92,38 @@ def _parameters_dict(architecture: Architecture | None) -> dict[str, Any] | None
     }
 
 
-def print_inspection(run: Run, console: Console, *, verbose: bool = False) -> None:
-    """Print what was found; `verbose` leaves nothing out."""
-    for section in _sections(run, console, verbose):
+def _recording_dict(recording: Recording, kept: Kept) -> dict[str, Any]:
+    """Return a recording; of the steps that were looked at closely, the last one."""
+    ending = recording.ending
+    return {
+        "ending": None if ending is None else asdict(ending),
+        "processes": [
+            asdict(replace(p, samples=p.samples[-1:], epochs=p.epochs[-1:], fingerprints=()))
+            for p in recording.processes
+        ],
+        "kept": {
+            folder: {"tensors": [asdict(t) for t in tensors], "notes": list(notes)}
+            for folder, (tensors, notes) in kept.items()
+        },
+    }
+
+
+def print_inspection(
+    run: Run, console: Console, *, verbose: bool = False, kept: Kept | None = None
+) -> None:
+    """Print what was found; `verbose` leaves nothing out, `kept` are batches of a recording."""
+    for section in _sections(run, console, verbose, kept or {}):
         show(console, section)
         show(console, Text(""))
 
 
-def _sections(run: Run, console: Console, verbose: bool) -> Iterator[RenderableType]:
+def _sections(run: Run, console: Console, verbose: bool, kept: Kept) -> Iterator[RenderableType]:
     glyphs, width = glyphs_of(console), min(console.width, WIDTH)
     yield _titled(f"Found in {words.clean(run.name, 80)}", _artifacts(run, verbose))
+    for title, body in recorded.sections(run, verbose=verbose):
+        yield _titled(title, body)
+    for title, body in incidents.sections(run, kept, verbose=verbose):
+        yield _titled(title, body)
     curves = headline_curves(run)
     if curves:
         rows = [row_text(row) for row in draw(curves, width - 2, None, glyphs)]
