@@ -19,13 +19,26 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("model", "names"),
     ("evidence", "assembly", "examples", "failures", "patience"),
     ("registry", "stats", "causes", "source"),
+    ("runtime",),
     ("detectors",),
-    ("recorder", "ride", "experiments", "readers", "artifacts", "diagnosis", "routing", "report", "catalogue"),
+    (
+        "recorder",
+        "ride",
+        "experiments",
+        "readers",
+        "artifacts",
+        "diagnosis",
+        "routing",
+        "report",
+        "catalogue",
+    ),
     ("api", "fleet"),
+    ("watching",),
+    ("callbacks",),
     ("cli", "agent", "testing"),
 )
 TOGETHER = {("artifacts", "readers")}
-TORCH_ALLOWED = ("recorder", "ride", "experiments", "readers/checkpoint", "demo")
+TORCH_ALLOWED = ("recorder", "experiments", "readers/checkpoint", "demo")
 HEAVY = ("torch", "numpy", "rich", "yaml", "matplotlib")
 
 FILES = sorted(ROOT.rglob("*.py"))
@@ -76,6 +89,19 @@ def test_torch_is_imported_only_where_it_may_be(path: Path) -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "detectors").rglob("*.py")), ids=lambda p: p.name)
 def test_a_detector_imports_no_other_detector(path: Path) -> None:
     assert "detectors" not in imported_rooms(path)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "recorder").rglob("*.py")), ids=lambda p: p.name)
+def test_the_recorder_needs_nothing_but_torch(path: Path) -> None:
+    """It runs in the user's environment, where neither traindx nor numpy need be installed."""
+    for node in ast.walk(ast.parse(path.read_text(), feature_version=(3, 9))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [a.name for a in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names = [node.module or ""]
+        tops = {n.split(".")[0] for n in names}
+        assert tops <= {"torch", "traindx_recorder", *sys.stdlib_module_names}, tops
 
 
 def test_starting_up_imports_nothing_heavy() -> None:

@@ -66,6 +66,8 @@ HOW_TO_GET = {
     "confusions|recall/*/class*|accuracy/*": "log the accuracy, or print a confusion matrix",
     "config|confusions": "pass a log with class counts or a confusion matrix",
     "events": "pass the console log",
+    "weight_norm|layers/*/weight_norm": "log the norm of the weights, or use traindx run",
+    "config|clip_max": "pass the configuration, or use traindx run",
     "recording": "use traindx run",
 }
 

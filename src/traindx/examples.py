@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from traindx.model import Floats, Run, make_run
-from traindx.recording import Ending, Process, Recording
+from traindx.recording import (
+    Counts,
+    Ending,
+    Model,
+    Module,
+    Optimizer,
+    Parameter,
+    Process,
+    Recording,
+    Sample,
+)
 
 
 def decay(
@@ -41,3 +53,45 @@ def recorded(*processes: Process, ending: Ending | None = None, **series: ArrayL
     )
     named = {name.replace("_", "/", 1): values for name, values in series.items()}
     return replace(make_run(named), recording=Recording(ranked, ending))
+
+
+def watched(
+    *parameters: Parameter,
+    grads: Sequence[float | None] | None = None,
+    still: Sequence[str] = (),
+    count: int = 6,
+    modules: Mapping[str, str] | None = None,
+    **told: Any,
+) -> Process:
+    """Return a process that trained one model: equal samples in which all but some names move."""
+    given = tuple(grads) if grads is not None else (0.1,) * len(parameters)
+    moves = [p.optimizer is not None and p.name not in still for p in parameters]
+    ratios = tuple(1e-3 if m else 0.0 for m in moves)
+    told = {"is_training": True, "carried": False, "cleared": False, "loss": 1.0, **told}
+    samples = tuple(
+        Sample(
+            line=4 + i,
+            step=10 * i,
+            names=tuple(p.name for p in parameters),
+            grad_norms=given,
+            weight_norms=tuple(1.0 + (0.01 * i if m else 0.0) for m in moves),
+            update_ratios=ratios,
+            has_moved=tuple(moves),
+            **told,
+        )
+        for i in range(count)
+    )
+    parts = tuple(Module(n, t) for n, t in (modules or {}).items())
+    owned = sum(p.optimizer is not None for p in parameters)
+    steps = 10 * count
+    return Process(
+        models=(Model(1, type="Net", parameters=parameters, modules=parts),),
+        optimizers=(Optimizer(2, type="SGD", groups=({"lr": 0.1},), size=owned),),
+        samples=samples,
+        counts=Counts(99, steps=steps, backwards=steps, forwards=steps, has_moved=any(moves)),
+    )
+
+
+def weights(*names: str, optimizer: int | None = 0, is_trainable: bool = True) -> list[Parameter]:
+    """Return weight matrices of those names."""
+    return [Parameter(n, (16, 16), "float32", is_trainable, optimizer) for n in names]

@@ -8,7 +8,14 @@ from collections.abc import Iterator
 from traindx.evidence import Finding, Strength, cite_event
 from traindx.model import Event, Failure, Run, make_run
 from traindx.registry import detector
-from traindx.source.errors import explain, last_burst, make_failed_run, root_failure, standing
+from traindx.source.errors import (
+    cite_failure,
+    explain,
+    last_burst,
+    make_failed_run,
+    root_failure,
+    standing,
+)
 
 SIGNAL = re.compile(
     r"exitcode\s*:\s*-(\d+)|Signal (\d+) \((SIG\w+)\)|terminated by signal (SIG\w+)"
@@ -69,6 +76,10 @@ def _explained(run: Run, failure: Failure) -> Iterator[Finding]:
         rank = f" (rank {failure.rank})" if failure.rank is not None else ""
         claim = f"The process{rank} was killed with SIGKILL and left no error"
         yield explain(run, failure, claim, suggests=_hard(run, failure))
+    elif signal in SOFT and run.recording is not None:
+        claim = f"The process was told to stop from outside (signal {signal})"
+        cited = (cite_failure(run, failure),)  # by whom, its own launcher or user, is not known
+        yield Finding(claim=claim, strength=Strength.WEAK, evidence=cited)
     elif signal in SOFT:
         claim = f"The process was told to stop from outside (signal {signal})"
         yield explain(run, failure, claim, suggests={"killed-by-host": Strength.STRONG})
@@ -95,8 +106,8 @@ def _went_on(run: Run, event: Event) -> bool:
 
 
 def _noted(run: Run) -> Iterator[Finding]:
-    """A log without any error, whose last event is a kill."""
-    killed = [e for e in run.events if e.kind == "killed"]
+    """A log without any error, whose last event is a kill; of a recording, its end tells more."""
+    killed = [e for e in run.events if e.kind == "killed" and e.locator != "signal"]
     for event in killed[-1:]:
         if _went_on(run, event):
             continue

@@ -12,6 +12,7 @@ from traindx.examples import decay, join
 from traindx.model import Failure, Origin, Run, Series, make_run
 from traindx.names import PHASES, words
 from traindx.registry import detector
+from traindx.runtime.breakdowns import cause_of
 from traindx.stats import curve
 
 GREW = 2.0  # times the median of the run's last part, in the last points before the end: a climb
@@ -36,6 +37,9 @@ HALF = ("fp16", "half", "float16", "16", "16-mixed", "fp16-mixed")
         "bad-initialisation",
         "empty-validation",
         "unnormalised-targets",
+        "fully-masked-attention",
+        "padding-in-loss",
+        "incorrect-custom-backward",
     ),
 )
 def check(run: Run) -> Iterator[Finding]:
@@ -44,7 +48,8 @@ def check(run: Run) -> Iterator[Finding]:
     ## What it detects
     The first point from which on the loss is no longer a number, and how the loss came there: from
     the first step on, after a climb, or from one healthy value to the next. An error that the
-    training loop raised because its loss is NaN counts as such a point.
+    training loop raised because its loss is NaN counts as such a point. Where a recorder replayed
+    the step, what it found stands in place of such guesses.
 
     ## Why it matters
     From that step on the weights are lost. How it came about tells the causes apart: a climb speaks
@@ -128,6 +133,7 @@ def _onset(loss: Series) -> int | None:
 def _finding(run: Run, loss: Series, onset: int, before: Series, phase: str) -> Finding:
     course, suggests = _course(before)
     half = _half_precision(run)
+    replayed = cause_of(run)
     if half and course != "after a climb":
         at_once = not len(before) or bool(np.isinf(loss.values[onset]))
         strength = Strength.STRONG if at_once else Strength.MODERATE
@@ -137,6 +143,8 @@ def _finding(run: Run, loss: Series, onset: int, before: Series, phase: str) -> 
     if phase == "val":
         never = Strength.MODERATE if len(before) else Strength.STRONG
         course, suggests = "in validation only", {"empty-validation": never}
+    elif replayed is not None:  # the operation is known: how the loss came there decides nothing
+        suggests = {replayed: Strength.MODERATE}
     word = "infinite" if np.isinf(loss.values[onset]) else "NaN"
     evidence = [cite(loss, f"{loss.origin.name} is {word} from {loss.when(onset)} on", onset, -1)]
     if len(before):

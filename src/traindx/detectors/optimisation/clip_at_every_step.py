@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite, cite_setting
+from traindx.evidence import Evidence, Finding, Strength, cite, cite_setting
 from traindx.examples import decay, flat
-from traindx.model import Run, Setting, as_number, make_run
+from traindx.model import Run, as_number, make_run
 from traindx.registry import detector
 from traindx.stats import curve
 
@@ -22,12 +22,13 @@ STALLED = 0.05  # of the starting loss
 ADAPTIVE = ("adam", "lamb", "lion", "adafactor", "rmsprop", "adagrad", "muon", "sophia")
 
 
-@detector(needs=("grad_norm", "config", "loss"), suggests=("gradient-clipping-too-tight",))
+@detector(needs=("grad_norm", "config|clip_max", "loss"), suggests=("gradient-clipping-too-tight",))
 def check(run: Run) -> Iterator[Finding]:
     """The gradient is clipped many-fold on nearly every step while the loss stands still.
 
     ## What it detects
-    A configured clip far below the logged norm on nearly every step, in a run that hardly learns.
+    A clip, recorded or configured, far below the norm on nearly every step, in a run that hardly
+    learns.
 
     ## Why it matters
     Every update is shrunk by the same large factor: the learning rate in force is that much
@@ -42,10 +43,9 @@ def check(run: Run) -> Iterator[Finding]:
     nothing.
     """
     loss, norm = run.objective(), run.get("grad_norm")
-    setting = _clip(run)
-    if loss is None or norm is None or setting is None or len(loss.finite()) < 20:
+    limit, cited = _clip(run)
+    if loss is None or norm is None or len(loss.finite()) < 20:
         return
-    limit = as_number(setting.value) or 0.0
     norms = norm.finite().values
     if limit <= 0 or not len(norms) or _is_adaptive(run):
         return
@@ -58,15 +58,23 @@ def check(run: Run) -> Iterator[Finding]:
     yield Finding(
         claim=f"The gradient is clipped {excess:.0f}-fold on nearly every step, the loss stalls",
         strength=Strength.STRONG,
-        evidence=(cite(norm, says, 0, -1, excess=excess, share=share), cite_setting(setting)),
+        evidence=(cite(norm, says, 0, -1, excess=excess, share=share), *cited),
         shows="gradient-clipping-too-tight",
         is_symptom=True,
         onset=float(norm.steps[0]),
     )
 
 
-def _clip(run: Run) -> Setting | None:
-    return run.config.find(*CLIPS)
+def _clip(run: Run) -> tuple[float, tuple[Evidence, ...]]:
+    """The clip in use, as it was recorded, or else as it was configured; 0 if none is known."""
+    used = run.get("clip_max")
+    if used is not None and len(used.finite()):
+        limit = float(np.median(used.finite().values))
+        return limit, (cite(used.finite(), f"gradients are clipped at {limit:.4g}", -1),)
+    setting = run.config.find(*CLIPS)
+    if setting is None:
+        return 0.0, ()
+    return as_number(setting.value) or 0.0, (cite_setting(setting),)
 
 
 def _is_adaptive(run: Run) -> bool:
@@ -79,10 +87,19 @@ def _run(clip: float, loss: object, optimizer: str = "sgd") -> Run:
     return make_run(series, config={"max_grad_norm": clip, "optimizer": optimizer})
 
 
-FIRES = {"four-hundredfold": _run(0.001, flat(100, 2.3, noise=0.005))}
+def _used(clip: float, loss: object) -> Run:
+    series = {"grad_norm": flat(100, 0.4, noise=0.1), "clip_max": np.full(100, clip)}
+    return make_run({"loss/train": np.asarray(loss), **series}, config={"optimizer.type": "SGD"})
+
+
+FIRES = {
+    "four-hundredfold": _run(0.001, flat(100, 2.3, noise=0.005)),
+    "as recorded": _used(0.001, flat(100, 2.3, noise=0.005)),
+}
 
 SILENT = {
     "near miss: a usual clip on a plateau": _run(0.1, flat(100, 2.3, noise=0.005)),
     "tight, and learning": _run(0.001, decay(100)),
+    "near miss: as recorded, and learning": _used(0.001, decay(100)),
     "near miss: Adam does not feel it": _run(0.001, flat(100, 2.3, noise=0.005), "AdamW"),
 }

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
+from traindx.evidence import Evidence, Finding, Strength, cite, cite_record
+from traindx.examples import recorded, watched, weights
 from traindx.model import Floats, Run, Series, make_run
+from traindx.recording import Process
 from traindx.registry import detector
+from traindx.runtime.traces import Trace, latest_models, told_once, traces_of
 
 FADED = 1e-3  # first layers over last layers; well-scaled networks stay within a factor of thirty
 DEEP_ENOUGH = 4  # layers; fewer cannot show a course
 ORDER = 0.8  # rank correlation of norm and depth: a course, not one odd layer
+SAMPLES = 3  # of a recording; a network that starts at zero on purpose has left it by then
+KEEPS_UP = 0.05  # updates of the first layers over the last: Adam and its kin make up for it
+_TABLES = re.compile(r"emb|wte|wpe|pos", re.IGNORECASE)
 
 
 @detector(needs=("layers/*/grad_norm",), suggests=("vanishing-gradients",))
@@ -32,29 +40,72 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Layers that are frozen on purpose have a norm of zero and are left out. Norms grow with the size
-    of a layer; a thousandfold difference is beyond that.
+    of a layer; a thousandfold difference is beyond that. In a recording, where the updates of the
+    first layers keep up all the same, as with Adam, nothing is said.
     """
+    if run.recording is not None:
+        yield from told_once(run, _look)
+        return
     layers = [s for s in _in_order(run.matching("layers/*/grad_norm")) if _level(s) > 0.0]
     if len(layers) < DEEP_ENOUGH:
         return
     norms = np.array([_level(s) for s in layers])
-    third = max(1, len(norms) // 3)
-    ratio = float(np.median(norms[:third]) / np.median(norms[-third:]))
+    ratio = _ends(norms)
     if ratio > FADED or _rank_correlation(np.log(norms)) < ORDER:
         return
     first, last = layers[0], layers[-1]
-    yield Finding(
+    evidence = (
+        cite(first, f"{first.origin.name} is {norms[0]:.2e} (median)", 0, -1, norm=norms[0]),
+        cite(last, f"{last.origin.name} is {norms[-1]:.2e} (median)", 0, -1, norm=norms[-1]),
+    )
+    yield _finding(ratio, evidence, float(first.steps[0]))
+
+
+def _finding(ratio: float, evidence: tuple[Evidence, ...], onset: float) -> Finding:
+    return Finding(
         claim=f"Gradients fade {1 / ratio:.0e}-fold from the last layers to the first",
         strength=Strength.STRONG,
-        evidence=(
-            cite(first, f"{first.origin.name} is {norms[0]:.2e} (median)", 0, -1, norm=norms[0]),
-            cite(last, f"{last.origin.name} is {norms[-1]:.2e} (median)", 0, -1, norm=norms[-1]),
-        ),
+        evidence=evidence,
         suggests={"vanishing-gradients": Strength.STRONG},
         shows="vanishing-gradients",
         is_symptom=True,
-        onset=float(first.steps[0]),
+        onset=onset,
     )
+
+
+def _ends(norms: Floats) -> float:
+    """The first third over the last."""
+    third = max(1, len(norms) // 3)
+    return float(np.median(norms[:third]) / np.median(norms[-third:]))
+
+
+def _look(process: Process) -> Iterator[Finding]:
+    """Each model on its own, its weights in the order in which it holds them."""
+    traces = [t.of_owner() for t in traces_of(process) if t.is_owned and t.is_matrix]
+    for model in latest_models(process):
+        layers = [t for t in traces if t.model.id == model.id and not _TABLES.search(t.name)]
+        layers = [t for t in layers if len(t.samples) >= SAMPLES and _middle(t.grads) > 0.0]
+        if len(layers) < DEEP_ENOUGH:
+            continue
+        norms = np.array([_middle(t.grads) for t in layers])
+        updates = np.array([max(_middle(t.ratios), 1e-30) for t in layers])
+        ratio = _ends(norms)
+        if ratio > FADED or _rank_correlation(np.log(norms)) < ORDER or _ends(updates) > KEEPS_UP:
+            continue
+        evidence = (_cited(process, layers[0]), _cited(process, layers[-1]))
+        yield _finding(ratio, evidence, float(layers[0].samples[0].step))
+
+
+def _cited(process: Process, trace: Trace) -> Evidence:
+    norm, update = _middle(trace.grads), _middle(trace.ratios)
+    says = f"the gradient of {trace.name} is {norm:.2e}, its update {update:.1e} of it (medians)"
+    sample = trace.samples[-1]
+    return cite_record(process, sample.line, says, step=sample.step, norm=norm, update=update)
+
+
+def _middle(values: tuple[float | None, ...]) -> float:
+    known = [v for v in values if v is not None and np.isfinite(v)]
+    return float(np.median(known)) if known else 0.0
 
 
 def _in_order(layers: list[Series]) -> list[Series]:
@@ -82,12 +133,28 @@ def _layers(norms: list[float]) -> dict[str, list[float]]:
     return {f"layers/net.{i}.weight/grad_norm": [n] * 5 for i, n in enumerate(norms)}
 
 
+def _recorded(norms: list[float], updates: list[float]) -> Run:
+    # the numbers in such names do not tell the order
+    names = [f"{part}.{i}.weight" for part in ("stem", "body", "head") for i in range(3)]
+    process = watched(*weights(*names), grads=norms)
+    told = (replace(s, update_ratios=tuple(updates)) for s in process.samples)
+    series: dict[str, Any] = {
+        f"layers_{n}/grad_norm": [g] * 6 for n, g in zip(names, norms, strict=True)
+    }
+    return recorded(replace(process, samples=tuple(told)), **series)
+
+
+_FALL = [10.0 ** (i - 8) for i in range(9)]
+
 FIRES = {
-    "a sigmoid network of eight layers": make_run(_layers([10.0 ** (i - 7) for i in range(8)]))
+    "a sigmoid network of eight layers": make_run(_layers([10.0 ** (i - 7) for i in range(8)])),
+    "recorded, in the order of the model": _recorded(_FALL, _FALL),
 }
 
 SILENT = {
     "well scaled": make_run(_layers([0.5, 0.6, 0.4, 0.7, 0.9, 1.0])),
     "near miss: a tenfold fall": make_run(_layers([0.1, 0.15, 0.2, 0.4, 0.7, 1.0])),
+    "near miss: Adam updates them all the same": _recorded(_FALL, [1e-3] * 9),
+    "near miss: norms without a course": _recorded([1e-5, 1.0, 1e-4] * 3, [1e-3] * 9),
     "frozen first layers": make_run(_layers([0.0, 0.0, 0.0, 0.8, 0.9, 1.0, 1.0])),
 }

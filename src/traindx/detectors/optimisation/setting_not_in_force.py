@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx.evidence import Finding, Strength, cite, cite_setting
-from traindx.model import Run, as_number, make_run
+from traindx.model import Run, Setting, as_number, make_run
 from traindx.registry import detector
 
 APART = 1.5  # times; schedules warm up to the configured value or decay from it
@@ -35,7 +35,8 @@ def check(run: Run) -> Iterator[Finding]:
     such scaling, of several rates, or where warm-up has not ended, nothing is said.
     """
     rate = run.get("lr")
-    settings = [s for s in run.config.learning_rates() if not s.key.startswith("checkpoint.")]
+    in_force = ("checkpoint.", "optimizer.") if run.recording is not None else ("checkpoint.",)
+    settings = [s for s in run.config.learning_rates() if not s.key.startswith(in_force)]
     values = {as_number(s.value) for s in settings}
     if rate is None or len(values) != 1 or len(rate.finite()) < ENOUGH or _is_scaled(run):
         return
@@ -54,6 +55,14 @@ def check(run: Run) -> Iterator[Finding]:
         suggests={"config-not-applied": Strength.STRONG},
         onset=float(finite.steps[top]),
     )
+
+
+def _is_in_use(run: Run, setting: Setting) -> bool:
+    """Tell what an optimizer or a checkpoint was found to have from what was asked for."""
+    processes = run.recording.processes if run.recording is not None else ()
+    is_recorded = setting.artifact in {p.path for p in processes}
+    is_found = is_recorded and setting.key.startswith("optimizer")
+    return is_found or setting.key.startswith("checkpoint.")
 
 
 def _is_scaled(run: Run) -> bool:

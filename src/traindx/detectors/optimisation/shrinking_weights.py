@@ -8,7 +8,7 @@ import numpy as np
 
 from traindx.evidence import Finding, Strength, cite, cite_setting
 from traindx.examples import decay, flat
-from traindx.model import Floats, Run, as_number, make_run
+from traindx.model import Floats, Origin, Run, Series, as_number, make_run
 from traindx.registry import detector
 from traindx.stats import curve
 
@@ -16,9 +16,13 @@ SHRUNK = 0.2  # of the norm at the start
 HEAVY = 0.2  # decoupled decay above this is outside published recipes
 STALLED = 0.3  # of the starting loss gained at most
 ENOUGH = 20  # points
+ENOUGH_SAMPLES = 8  # of a recording, whose first ones are exact
 
 
-@detector(needs=("weight_norm", "config", "loss"), suggests=("weight-decay-too-high",))
+@detector(
+    needs=("weight_norm|layers/*/weight_norm", "config", "loss"),
+    suggests=("weight-decay-too-high",),
+)
 def check(run: Run) -> Iterator[Finding]:
     """The norm of the weights shrinks to a fraction while the loss hardly falls.
 
@@ -37,9 +41,9 @@ def check(run: Run) -> Iterator[Finding]:
     Networks with normalisation layers do not feel the scale of their weights; one that learns well
     is left alone.
     """
-    norm, loss = run.get("weight_norm"), run.objective()
+    norm, loss = run.get("weight_norm") or _of_layers(run), run.objective()
     setting = run.config.find("weight_decay", "wd", "l2", "weight_decay_rate")
-    if norm is None or loss is None or setting is None or len(norm.finite()) < ENOUGH:
+    if norm is None or loss is None or setting is None or len(norm.finite()) < _enough(run):
         return
     amount = as_number(setting.value) or 0.0
     finite = norm.finite()
@@ -60,13 +64,38 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
+def _enough(run: Run) -> int:
+    return ENOUGH if run.recording is None else ENOUGH_SAMPLES
+
+
+def _of_layers(run: Run) -> Series | None:
+    """The norm of all weights together, where every layer is told of at the same steps."""
+    layers = [s for s in run.matching("layers/*/weight_norm") if len(s)]
+    if not layers or any(len(s) != len(layers[0]) for s in layers):
+        return None
+    first = layers[0]
+    total = np.sqrt(np.sum([np.square(s.values) for s in layers], axis=0))
+    origin = Origin(first.origin.artifact, "the norm of all weights", first.origin.unit)
+    return Series("weight_norm", total, first.steps, origin, first.axis, first.epochs, first.places)
+
+
 def _run(norm: Floats, loss: Floats, amount: float) -> Run:
     return make_run({"weight_norm": norm, "loss/train": loss}, config={"weight_decay": amount})
 
 
 _SHRINKING = np.geomspace(40.0, 1.0, 60)
 
-FIRES = {"to nothing": _run(_SHRINKING, flat(60, 2.3, noise=0.01), 1.0)}
+FIRES = {
+    "to nothing": _run(_SHRINKING, flat(60, 2.3, noise=0.01), 1.0),
+    "layer by layer": make_run(
+        {
+            "layers/0.weight/weight_norm": _SHRINKING,
+            "layers/2.weight/weight_norm": 2 * _SHRINKING,
+            "loss/train": flat(60, 2.3, noise=0.01),
+        },
+        config={"optimizer.weight_decay": 1.0},
+    ),
+}
 
 SILENT = {
     "near miss: shrinks and learns": _run(_SHRINKING, decay(60), 1.0),

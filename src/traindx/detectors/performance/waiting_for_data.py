@@ -6,16 +6,22 @@ import re
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import flat
+from traindx.evidence import Finding, Strength, at, cite
+from traindx.examples import flat, recorded
 from traindx.model import Run, Series, make_run
+from traindx.recording import Loader, Place, Process
 from traindx.registry import detector
+from traindx.runtime.ranks import training_loader
 
 WAITING = re.compile(r"(^|[/_ ])(data|load|loader|fetch|dataload)", re.IGNORECASE)
 WHOLE = re.compile(r"(^|[/_ ])(batch|step|iter|iteration|time/time|total)", re.IGNORECASE)
 BOUND = 0.4  # of the step
 ENOUGH = 10  # points
+# recorded steps are exact, but those of a toy model say nothing about a loader
+ENOUGH_STEPS = 20
+LEAST_STEP_S = 0.005
 
 
 @detector(needs=("time/*",), suggests=("data-loading-bound",))
@@ -23,8 +29,8 @@ def check(run: Run) -> Iterator[Finding]:
     """The logged time for data is a large part of the logged time per step.
 
     ## What it detects
-    A time for data and a time for the whole step, as many loops print them, of which the first is
-    40 % or more of the second (medians, the first points left out).
+    A time for data and a time for the whole step, as many loops print them or as they were
+    recorded, of which the first is 40 % or more of the second (medians, the first points left out).
 
     ## Why it matters
     The device waits that long in every step.
@@ -34,7 +40,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Some loops log the data time as part of another unit or summed over workers; the two must be of
-    one kind. Where it exceeds the whole step, nothing is said.
+    one kind. Where it exceeds the whole step, nothing is said; nor of recorded steps that take less
+    than 5 ms.
     """
     waiting = _pick(run, WAITING)
     whole = _pick(run, WHOLE)
@@ -44,16 +51,27 @@ def check(run: Run) -> Iterator[Finding]:
     share = first / second if second > 0 else 0.0
     if not BOUND <= share <= 1.0:
         return
+    is_recorded = run.recording is not None and waiting.name == "time/data"
+    if is_recorded and (second < LEAST_STEP_S or len(waiting) < ENOUGH_STEPS):
+        return
+    main = run.recording.main if run.recording is not None and is_recorded else None
+    loader = training_loader(main) if main is not None else None
+    by = f" (a loader with {_workers(loader)})" if loader is not None else ""
     says = f"{waiting.origin.name} is {first:.3g} of {whole.origin.name} {second:.3g} (medians)"
     yield Finding(
-        claim=f"Each step spends {share:.0%} of its time waiting for data",
+        claim=f"Each step spends {share:.0%} of its time waiting for data{by}",
         strength=Strength.STRONG,
         evidence=(cite(waiting, says, 0, -1, waiting=first, whole=second),),
         suggests={"data-loading-bound": Strength.STRONG},
         shows="data-loading-bound",
         is_symptom=True,
         onset=float(waiting.steps[0]),
+        location=at(loader.place) if loader is not None else None,
     )
+
+
+def _workers(loader: Loader) -> str:
+    return f"{loader.workers} workers" if loader.workers else "no workers"
 
 
 def _pick(run: Run, pattern: re.Pattern[str]) -> Series | None:
@@ -73,10 +91,23 @@ def _run(data: float, batch: float) -> Run:
     return make_run({"time/data_time": flat(50, data), "time/batch_time": flat(50, batch)})
 
 
-FIRES = {"four fifths": _run(0.4, 0.5)}
+def _recorded(data: ArrayLike, step: ArrayLike) -> Run:
+    loader = Loader(2, 0, workers=0, place=Place("train.py", 12))
+    return recorded(Process(loaders=(loader,)), time_data=data, time_step=step)
+
+
+FIRES = {
+    "four fifths": _run(0.4, 0.5),
+    "recorded": _recorded(flat(50, 0.4), flat(50, 0.5)),
+}
 
 SILENT = {
     "hidden behind compute": _run(0.01, 0.5),
     "near miss: a fifth": _run(0.1, 0.5),
+    "near miss: recorded, only the first batches": _recorded(
+        np.r_[flat(8, 5.0), flat(42, 0.01)], np.r_[flat(8, 5.5), flat(42, 0.5)]
+    ),
+    "near miss: recorded, tiny steps": _recorded(flat(50, 0.001), flat(50, 0.002)),
+    "near miss: recorded, few steps": _recorded(flat(12, 0.4), flat(12, 0.5)),
     "no whole step known": make_run({"time/data_time": flat(50, 0.4)}),
 }

@@ -21,16 +21,21 @@ ASSERTED = re.compile(
     r"t >= 0 && t < n_classes|cur_target >= 0|input_val >= zero && input_val <= one"
     r"|target_val >= zero && target_val <= one"
 )
+PREDICTED = re.compile(r"elements of input|input_val")  # the model's output, not the label
 CLASSES = ("num_classes", "n_classes", "num_labels", "nb_classes", "classes", "nclass")
 
 
-@detector(needs=("failure",), suggests=("label-out-of-range", "output-size-mismatch"))
+@detector(
+    needs=("failure",),
+    suggests=("label-out-of-range", "output-size-mismatch", "loss-expects-probabilities"),
+)
 def check(run: Run) -> Iterator[Finding]:
     """The loss gets a label that is no class of the model.
 
     ## What it detects
-    "Target 10 is out of bounds", the CUDA assertion `t >= 0 && t < n_classes`, and targets outside
-    of 0 to 1 for a binary cross-entropy. The number of classes is taken from the config or source.
+    "Target 10 is out of bounds", the CUDA assertion `t >= 0 && t < n_classes`, and labels or
+    predictions outside of 0 to 1 for a binary cross-entropy. The number of classes is taken from
+    the config or source.
 
     ## Why it matters
     Labels that start at 1, an extra class, or −1 for "unknown" are faults of the data that only
@@ -47,6 +52,10 @@ def check(run: Run) -> Iterator[Finding]:
     if hit is None:
         return
     failure, found = hit
+    if PREDICTED.search(found[0]):
+        claim = "A binary cross-entropy that wants probabilities gets outputs outside of 0 to 1"
+        yield explain(run, failure, claim, shows="loss-expects-probabilities")
+        return
     count, note = _classes(run)
     suggests = {"output-size-mismatch": Strength.WEAK}
     yield explain(
@@ -73,7 +82,7 @@ def _claim(found: re.Match[str], count: int | None) -> str:
             )
         return f"Label {label} reaches the loss: it needs at least {label + 1} outputs"
     if "zero" in found[0] or "between 0 and 1" in found[0]:
-        return "A binary cross-entropy gets values outside of 0 to 1"
+        return "A binary cross-entropy gets labels outside of 0 to 1"
     return f"A label outside of the classes {allowed} reaches the loss"
 
 
@@ -101,6 +110,10 @@ FIRES = {
         "`t >= 0 && t < n_classes` failed."
     ),
 }
+
+FIRES["outputs without a sigmoid"] = make_failed_run(
+    "RuntimeError: all elements of input should be between 0 and 1", "loss = bce(model(x), y)"
+)
 
 SILENT = {
     "near miss: an embedding's index": make_failed_run("IndexError: index out of range in self"),

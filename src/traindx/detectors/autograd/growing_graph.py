@@ -1,0 +1,112 @@
+"""The graph of the loss grows from step to step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded, watched, weights
+from traindx.model import Run
+from traindx.recording import Process, Sample
+from traindx.registry import detector
+from traindx.runtime.traces import told_once
+
+ENOUGH = 4  # samples
+TWICE = 2.0  # the last over the first
+STRAIGHT = 0.98  # correlation of nodes and steps
+STEP_SHARE = 0.2  # of a step's own graph is added per step; a longer sequence now and then is less
+
+
+@detector(needs=("recording",), suggests=("graph-retained-across-steps",))
+def check(run: Run) -> Iterator[Finding]:
+    """Every step's graph contains those of the steps before.
+
+    ## What it detects
+    The number of operations below the loss that rises in every sample, in proportion to the number
+    of steps, by a good part of a whole step's graph per step.
+
+    ## Why it matters
+    Backward goes through the whole history: steps get slower and memory grows until it runs out.
+
+    ## What to do
+    Detach what is carried from step to step (a hidden state, a running loss), and drop
+    `retain_graph=True`.
+
+    ## When it is wrong
+    Sequences of varying length make graphs that grow and shrink; a curriculum makes them grow
+    slowly. Neither adds a good part of a step's graph with every step.
+    """
+    yield from told_once(run, _look)
+
+
+def _look(process: Process) -> Iterator[Finding]:
+    for id in sorted({s.optimizer for s in process.samples}):
+        samples = [s for s in process.samples if s.optimizer == id and s.graph_nodes > 0]
+        samples = _uncapped(samples)
+        if len(samples) < ENOUGH or not _is_chain(samples):
+            continue
+        first, last = samples[0], samples[-1]
+        says = (
+            f"{first.graph_nodes} operations at step {first.step}, "
+            f"{last.graph_nodes} at step {last.step}"
+        )
+        yield Finding(
+            claim=f"The graph of the loss grows with every step: {says}",
+            strength=Strength.STRONG,
+            evidence=(
+                cite_record(process, first.line, says, step=first.step, nodes=first.graph_nodes),
+                cite_record(
+                    process,
+                    last.line,
+                    f"{last.graph_nodes} operations below the loss",
+                    step=last.step,
+                    nodes=last.graph_nodes,
+                ),
+            ),
+            shows="graph-retained-across-steps",
+            is_symptom=True,
+            onset=float(first.step),
+            location=at(last.place),
+        )
+
+
+def _uncapped(samples: list[Sample]) -> list[Sample]:
+    """Leave out what follows the largest graph: the recorder stops counting somewhere."""
+    if not samples:
+        return samples
+    top = max(s.graph_nodes for s in samples)
+    end = next(i for i, s in enumerate(samples) if s.graph_nodes == top)
+    return samples[: end + 1] if all(s.graph_nodes == top for s in samples[end:]) else samples
+
+
+def _is_chain(samples: list[Sample]) -> bool:
+    nodes = np.array([s.graph_nodes for s in samples], dtype=np.float64)
+    steps = np.array([s.step for s in samples], dtype=np.float64)
+    if not np.all(np.diff(nodes) > 0) or not np.all(np.diff(steps) > 0):
+        return False
+    if nodes[-1] < TWICE * nodes[0] or float(np.corrcoef(nodes, steps)[0, 1]) < STRAIGHT:
+        return False
+    per_step = (nodes[-1] - nodes[0]) / (steps[-1] - steps[0])
+    return bool(per_step > STEP_SHARE * nodes[0] / (steps[0] + 1))
+
+
+def _process(*nodes: int) -> Process:
+    process = watched(*weights("0.weight"), count=len(nodes))
+    told = (replace(s, graph_nodes=n) for s, n in zip(process.samples, nodes, strict=True))
+    return replace(process, samples=tuple(told))
+
+
+FIRES = {
+    "a hidden state that is not detached": recorded(_process(20, 220, 420, 620, 820, 1020)),
+    "up to the end of counting": recorded(_process(500, 5500, 10500, 15500, 20000, 20000)),
+}
+
+SILENT = {
+    "the same in every step": recorded(_process(*[120] * 8)),
+    "near miss: sequences of varying length": recorded(_process(100, 140, 90, 180, 130, 240)),
+    "near miss: a curriculum of lengths": recorded(_process(100, 120, 140, 160, 180, 200, 220)),
+    "near miss: two kinds of batches": recorded(_process(100, 300, 100, 300, 100, 300)),
+}

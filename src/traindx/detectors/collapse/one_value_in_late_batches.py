@@ -1,0 +1,103 @@
+"""Late in training a regression gives one value for every example."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isfinite
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import Counts, LossInput, Process, Sample, Summary
+from traindx.registry import detector
+from traindx.runtime.observations import Term, last_step, processes_of, rows, spans, terms_of
+
+LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
+CONSTANT = 0.01  # of the spread of the targets; a model that explains 1 % of it has ten times that
+ENOUGH = 3  # late samples
+STEPS = 100  # a fresh network answers with its bias for a while
+EXAMPLES = 8
+
+
+@detector(needs=("recording",), suggests=("constant-prediction",))
+def check(run: Run) -> Iterator[Finding]:
+    """Predictions of the late batches do not vary, while their targets do.
+
+    ## What it detects
+    A regression with one output whose predictions, in every sample of the later part of training,
+    vary by less than a hundredth of what the targets vary.
+
+    ## Why it matters
+    The output does not depend on the input: the model has learnt the mean of the targets.
+
+    ## What to do
+    Check the shapes of prediction and target, then whether the input reaches the output: dead or
+    saturated units, an input that is constant, an output layer that alone is trained.
+
+    ## When it is wrong
+    Where the inputs tell nothing about the targets the mean is the best answer. The first hundred
+    steps, and outputs of several columns, are left alone.
+    """
+    for process in processes_of(run):
+        if last_step(process) < STEPS:
+            continue
+        for term in terms_of(process, *LOSSES):
+            late = term.late(process)
+            if len(late) >= ENOUGH and all(map(_is_constant, late.inputs)):
+                yield _finding(process, late)
+                return
+
+
+def _is_constant(given: LossInput) -> bool:
+    """One column that varies far less than its targets."""
+    target, prediction = given.target, given.prediction
+    columns = prediction.shape[1:]
+    is_column = not columns or columns == (1,)
+    if target is None or not is_column or rows(prediction.shape) < EXAMPLES:
+        return False
+    if not isfinite(target.std) or target.std <= 0.0 or target.distinct in (1, 2):
+        return False
+    return prediction.std < CONSTANT * target.std
+
+
+def _finding(process: Process, late: Term) -> Finding:
+    last, given = late.samples[-1], late.inputs[-1]
+    target = given.target.std if given.target is not None else float("nan")
+    says = (
+        f"in all {len(late)} samples, {spans(late.samples)}, predictions vary by less than "
+        f"{CONSTANT:.0%} of their targets; in the last, by {given.prediction.std:.3g} about "
+        f"{given.prediction.mean:.4g}, the targets by {target:.3g}"
+    )
+    return Finding(
+        claim=f"The model predicts {given.prediction.mean:.4g} for every example",
+        strength=Strength.STRONG,
+        evidence=(cite_record(process, last.line, says, step=float(last.step)),),
+        suggests={"constant-prediction": Strength.STRONG},
+        is_symptom=True,
+        onset=float(late.samples[0].step),
+        location=at(last.place),
+    )
+
+
+def _run(
+    predicted: float, wanted: float, *, steps: int = 400, columns: int = 1, distinct: int = 32
+) -> Run:
+    shape = (32, columns)
+    given = LossInput(
+        "mse_loss", "addmm", Summary(shape=shape, mean=5.0, std=predicted),
+        Summary(shape=shape, mean=5.0, std=wanted, distinct=distinct),
+    )  # fmt: skip
+    samples = tuple(Sample(i + 1, steps * i // 8, losses=(given,)) for i in range(9))
+    return recorded(Process(samples=samples, counts=Counts(20, steps=steps)))
+
+
+FIRES = {"the mean for all": _run(1e-5, 2.0)}
+
+SILENT = {
+    "varies as its targets": _run(1.8, 2.0),
+    "near miss: a weak signal": _run(0.1, 2.0),
+    "near miss: targets are constant too": _run(0.0, 0.0, distinct=1),
+    "near miss: real or fake, as a GAN is told": _run(0.001, 0.5, distinct=2),
+    "near miss: the first steps": _run(1e-5, 2.0, steps=40),
+    "near miss: a small offset and wide targets over many columns": _run(1e-5, 2.0, columns=6),
+}

@@ -1,0 +1,128 @@
+"""The batches hold one value, or one label, over and over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import LossInput, Process, Sample, Summary
+from traindx.registry import detector
+from traindx.runtime.observations import is_integer, processes_of, rows, spans
+
+CAUSE = "degenerate-batch"
+ENOUGH = 3  # samples
+EXAMPLES = 8  # of a batch
+MOST = 0.8  # of the samples
+LOSSES = ("cross_entropy", "nll_loss")
+
+
+@detector(needs=("recording",), suggests=(CAUSE,))
+def check(run: Run) -> Iterator[Finding]:
+    """Inputs are constant, or all labels are one class, in the sampled batches.
+
+    ## What it detects
+    The floating-point input of the batches, several examples of several values, is one and the same
+    number throughout in most samples; or the labels that the loader gives are one class in every
+    sample, and the same class in all of them, while the model has more.
+
+    ## Why it matters
+    From a constant nothing can be learnt. A loader that fails silently, a path that matches
+    nothing, an integer division that turns pixels into zeros, or a filter that leaves one class
+    look like this.
+
+    ## What to do
+    Look at one batch as the model gets it: `x.min(), x.max(), y.unique()`.
+
+    ## When it is wrong
+    Masks, weights and noise levels that come with a batch may be constant: only the first
+    floating-point tensor of a batch counts, and only if no other one varies. Labels of 0 that a
+    contrastive loss makes by itself are not the loader's.
+    """
+    for process in processes_of(run):
+        samples = [s for s in process.samples if s.batch]
+        if len(samples) < ENOUGH:
+            continue
+        constant = [s for s in samples if _has_constant_inputs(s)]
+        if len(constant) >= max(ENOUGH, MOST * len(samples)):
+            value = next(b.low for b in constant[0].batch if _is_input(b))
+            says = f"every value of the inputs is {value:.4g}"
+            yield _finding(process, constant, f"The inputs are constant: {says}", says)
+            return
+        label = _only_label(samples)
+        if label is not None:
+            says = f"every label of the batches is {label}"
+            yield _finding(process, samples, f"The labels are all one class: {says}", says)
+            return
+
+
+def _is_input(summary: Summary) -> bool:
+    is_table = len(summary.shape) > 1 and rows(summary.shape) >= EXAMPLES
+    return "float" in summary.dtype and is_table and summary.shape[1:] != (1,)
+
+
+def _has_constant_inputs(sample: Sample) -> bool:
+    floats = [b for b in sample.batch if _is_input(b)]
+    has_ids = any(is_integer(b) and len(b.shape) > 1 for b in sample.batch)
+    return bool(floats) and not has_ids and all(b.std == 0.0 and not b.nonfinite for b in floats)
+
+
+def _only_label(samples: list[Sample]) -> str | None:
+    """Return the one label that the loader gave in all samples."""
+    found: set[str] = set()
+    for sample in samples:
+        losses = [i for i in sample.losses if i.loss in LOSSES]
+        if len(sample.losses) != 1 or not losses or losses[0].classes < 2:
+            return None
+        given = [b for b in sample.batch if is_integer(b) and len(b.shape) == 1]
+        if len(given) != 1 or rows(given[0].shape) < EXAMPLES or given[0].low != given[0].high:
+            return None
+        found |= set(losses[0].labels)
+        if set(losses[0].labels) != {str(int(given[0].low))}:
+            return None
+    return next(iter(found)) if len(found) == 1 else None
+
+
+def _finding(process: Process, samples: list[Sample], claim: str, says: str) -> Finding:
+    first = samples[0]
+    text = f"{says} in {len(samples)} samples, {spans(samples)}"
+    return Finding(
+        claim=claim,
+        strength=Strength.STRONG,
+        evidence=(cite_record(process, first.line, text, step=float(first.step)),),
+        shows=CAUSE,
+        is_symptom=True,
+        onset=float(first.step),
+        location=at(first.place),
+    )
+
+
+def _x(std: float, shape: tuple[int, ...] = (32, 8)) -> Summary:
+    return Summary("0", shape, "float32", "cpu", -std, std, 0.0, std)
+
+
+def _y(low: float, high: float, dtype: str = "int64") -> Summary:
+    return Summary("1", (32,), dtype, "cpu", low, high, low, 0.0)
+
+
+def _run(*batch: Summary, labels: tuple[str, ...] = ("0", "1"), count: int = 5) -> Run:
+    given = LossInput("cross_entropy", classes=4, labels=dict.fromkeys(labels, 16))
+    samples = (Sample(i + 1, i * 10, losses=(given,), batch=batch) for i in range(count))
+    return recorded(Process(samples=tuple(samples)))
+
+
+FIRES = {
+    "all zeros": _run(_x(0.0), _y(0, 3)),
+    "one class": _run(_x(1.0), _y(2, 2), labels=("2",)),
+}
+
+SILENT = {
+    "ordinary batches": _run(_x(1.0), _y(0, 3)),
+    "near miss: a constant mask beside the inputs": _run(_x(1.0), _x(0.0), _y(0, 3)),
+    "near miss: token ids with a constant mask": _run(
+        Summary("0", (32, 8), "int64", "cpu", 0, 99, 9.0, 9.0), _x(0.0)
+    ),
+    "near miss: a contrastive loss makes labels of 0": _run(_x(1.0), labels=("0",)),
+    "near miss: one blank batch": _run(_x(0.0), _y(0, 3), count=1),
+}

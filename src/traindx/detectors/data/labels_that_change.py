@@ -1,0 +1,104 @@
+"""The same example comes with another label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength, cite_record
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import Loader, LossInput, Process, Sample, Summary
+from traindx.registry import detector
+from traindx.runtime.observations import is_integer, processes_of
+
+CHANGED = 0.2  # of the examples that came again
+ENOUGH = 20  # examples that came again
+DUPLICATES = 0.02  # of the examples of the first pass that had come before in the same pass
+
+
+@detector(needs=("recording",), suggests=("misaligned-labels",))
+def check(run: Run) -> Iterator[Finding]:
+    """Examples that came before come again with another label.
+
+    ## What it detects
+    Batches of one floating-point input and one integer label, of which examples with the very same
+    values came before: a fifth or more of them now have another label.
+
+    ## Why it matters
+    Inputs and labels are out of step: shuffled apart, indexed by different orders, or made anew at
+    random. The model can only learn the frequency of the classes.
+
+    ## What to do
+    Shuffle inputs and labels with one permutation; index both by the same `i` in `__getitem__`;
+    look at a few examples with their labels.
+
+    ## When it is wrong
+    Data that hold the same example several times with honest disagreement end up here only if they
+    do not show it within one pass. Labels that a method makes anew in every pass, as pseudo-labels
+    are, change on purpose.
+    """
+    for process in processes_of(run):
+        samples = [s for s in process.samples if _is_pair(s)]
+        same = sum(s.repeated for s in samples)
+        other = sum(s.relabelled for s in samples)
+        seen = same + other
+        if seen < ENOUGH or other <= CHANGED * seen or _has_duplicates(process, samples):
+            continue
+        last = max((s for s in samples if s.relabelled), key=lambda s: s.relabelled)
+        says = f"of {seen} examples that came again, {other} had another label than before"
+        yield Finding(
+            claim=f"The same inputs come with other labels: {says}",
+            strength=Strength.STRONG,
+            evidence=(
+                cite_record(process, last.line, says, step=float(last.step), relabelled=other),
+            ),
+            shows="misaligned-labels",
+            is_symptom=True,
+            onset=float(next(s.step for s in samples if s.relabelled)),
+        )
+        return
+
+
+def _is_pair(sample: Sample) -> bool:
+    """A batch of one input and its label: with two inputs the label belongs to both."""
+    inputs = [b for b in sample.batch if "float" in b.dtype]
+    labels = [b for b in sample.batch if is_integer(b)]
+    is_plain = len(inputs) == len(labels) == 1 and len(sample.batch) == 2
+    classes = [i for i in sample.losses if i.loss in ("cross_entropy", "nll_loss")]
+    targets = [i.target.shape for i in classes if i.target is not None]
+    return is_plain and labels[0].shape in targets
+
+
+def _has_duplicates(process: Process, samples: list[Sample]) -> bool:
+    """Tell whether examples came again within the first pass over the data."""
+    sizes = [x.batches for x in process.loaders if x.batches]
+    if not sizes:
+        return True  # without the length of a pass a duplicate looks the same
+    first = [s for s in samples if s.step < max(sizes)]
+    again = sum(s.repeated + s.relabelled for s in first)
+    given = sum(s.batch[0].shape[0] for s in first)
+    return again > DUPLICATES * given
+
+
+def _run(*seen: tuple[int, int], inputs: int = 1, dtype: str = "int64") -> Run:
+    given = tuple(Summary(str(i), (32, 8), "float32") for i in range(inputs))
+    batch = (*given, Summary("y", (32,), dtype))
+    loss = LossInput("cross_entropy", "addmm", target=Summary("target", (32,), "int64"))
+    samples = (
+        Sample(i + 3, i * 10, losses=(loss,), batch=batch, repeated=a, relabelled=b)
+        for i, (a, b) in enumerate(seen)
+    )
+    loader = Loader(2, 0, "TensorDataset", 640, 20, 32, "RandomSampler", True)
+    return recorded(Process(loaders=(loader,), samples=tuple(samples)))
+
+
+FIRES = {"shuffled apart": _run((0, 0), (0, 0), (2, 18), (1, 20), (3, 16))}
+
+SILENT = {
+    "the same labels": _run((0, 0), (0, 0), (20, 0), (18, 0), (22, 0)),
+    "near miss: a few examples that are noisy": _run((0, 0), (0, 0), (19, 1), (20, 2)),
+    "near miss: pairs, with a label for both": _run((0, 0), (0, 0), (2, 18), (1, 20), inputs=2),
+    "near miss: mixed targets": _run((0, 0), (0, 0), (2, 18), (1, 20), dtype="float32"),
+    "near miss: the same example many times in one pass": _run((9, 9), (9, 9), (2, 18), (1, 20)),
+    "few examples": _run((0, 0), (0, 0), (1, 3)),
+}

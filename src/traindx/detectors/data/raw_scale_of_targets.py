@@ -1,0 +1,92 @@
+"""The targets of a regression are on a raw scale, and the outputs do not get there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength, cite_record
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import LossInput, Process, Sample, Summary
+from traindx.registry import detector
+from traindx.runtime.observations import Term, extreme, processes_of, spans, terms_of
+
+CAUSE = "unnormalised-targets"
+RAW = 1000.0  # of the size of targets; an untrained network gives about one
+FAR = 0.1  # of the size of the targets; outputs that stay below it have not got there
+ENOUGH = 3  # late samples
+
+
+@detector(needs=("recording",), suggests=(CAUSE,))
+def check(run: Run) -> Iterator[Finding]:
+    """Targets are in the thousands or beyond, and late predictions are still far below.
+
+    ## What it detects
+    A squared error whose targets have a size of 1000 or more in every sample, while the predictions
+    of the later part of training stay below a tenth of it.
+
+    ## Why it matters
+    The output layer has to grow by orders of magnitude before anything about the targets can be
+    learnt. Adaptive optimizers move each weight by about the learning rate per step, whatever the
+    gradient; plain ones diverge at gradients of that size.
+
+    ## What to do
+    Train on (y − mean) / std of the training targets, and undo it for the output.
+
+    ## When it is wrong
+    Where the predictions have reached the scale of the targets nothing is said.
+    """
+    for process in processes_of(run):
+        for term in terms_of(process, "mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss"):
+            late = term.late(process)
+            if len(late) >= ENOUGH and all(map(_is_far, late.inputs)) and _is_raw(term):
+                yield _finding(process, late)
+                return
+
+
+def _size(summary: Summary | None) -> float:
+    return 0.0 if summary is None else max(abs(summary.mean), summary.std)
+
+
+def _is_raw(term: Term) -> bool:
+    return all(_size(i.target) >= RAW for i in term.inputs)
+
+
+def _is_far(given: LossInput) -> bool:
+    return extreme(given.prediction) < FAR * _size(given.target)
+
+
+def _finding(process: Process, late: Term) -> Finding:
+    last, given = late.samples[-1], late.inputs[-1]
+    wanted, reached = _size(given.target), extreme(given.prediction)
+    says = (
+        f"targets have a size of {wanted:.3g}, predictions reach {reached:.3g} in the last of "
+        f"{len(late)} samples, {spans(late.samples)}"
+    )
+    return Finding(
+        claim=f"The targets are on a raw scale: {says}",
+        strength=Strength.STRONG,
+        evidence=(cite_record(process, last.line, says, step=float(last.step), size=wanted),),
+        suggests={CAUSE: Strength.STRONG},
+        is_symptom=True,
+        onset=float(late.samples[0].step),
+    )
+
+
+def _run(wanted: float, reached: float) -> Run:
+    given = LossInput(
+        "mse_loss", "addmm", Summary(shape=(32, 1), low=0.0, high=reached, mean=reached / 2),
+        Summary(shape=(32, 1), mean=wanted, std=wanted / 3),
+    )  # fmt: skip
+    return recorded(
+        Process(samples=tuple(Sample(i + 1, i * 50, losses=(given,)) for i in range(8)))
+    )
+
+
+FIRES = {"prices in raw units": _run(2e5, 40.0)}
+
+SILENT = {
+    "near miss: wide targets that are reached": _run(2e5, 2.4e5),
+    "near miss: targets of a hundred": _run(100.0, 1.0),
+    "normalised": _run(0.2, 1.5),
+}

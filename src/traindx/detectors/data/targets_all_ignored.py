@@ -1,0 +1,104 @@
+"""A batch has no target that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import LossInput, NonFinite, Process, Sample, Summary
+from traindx.registry import detector
+from traindx.runtime.breakdowns import Breakdown, Kind, breakdown_of
+from traindx.runtime.observations import processes_of
+
+CAUSE = "padding-in-loss"
+
+
+@detector(needs=("recording",), suggests=(CAUSE,))
+def check(run: Run) -> Iterator[Finding]:
+    """Every target of a batch is ignored, so that the loss is a mean of nothing.
+
+    ## What it detects
+    A cross-entropy of whose targets all are the ignored index while the loss is NaN, in a sampled
+    step or in the replay of the first step that broke.
+
+    ## Why it matters
+    The mean over no target is 0/0. One such batch turns every weight into NaN.
+
+    ## What to do
+    Look at the labels of the batch: a prompt that fills the whole window, labels that were masked
+    twice, an `ignore_index` that is a real class. Skip batches without a target.
+
+    ## When it is wrong
+    Batches of which a part is ignored, however large, are right; a sum over nothing is 0, not NaN.
+    """
+    found = breakdown_of(run)
+    if found is not None:
+        if found.kind is Kind.IGNORED:
+            yield _broken(found)
+        return
+    for process in processes_of(run):
+        for sample in process.samples:
+            is_lost = any(r.step == sample.step for r in process.nonfinite)
+            if is_lost and any(i.ignored == 1.0 for i in sample.losses):
+                says = f"all targets of step {sample.step} are ignored, and its loss is NaN"
+                yield Finding(
+                    claim=f"No target of the batch of step {sample.step} counts",
+                    strength=Strength.STRONG,
+                    evidence=(cite_record(process, sample.line, says, step=float(sample.step)),),
+                    shows=CAUSE,
+                    is_symptom=True,
+                    onset=float(sample.step),
+                    location=at(sample.place),
+                )
+                return
+
+
+def _broken(found: Breakdown) -> Finding:
+    """The loss of sound logits is NaN only if nothing is counted."""
+    record = found.record
+    targets = [i for i in record.inputs if "int" in i.dtype and i.low == i.high]
+    is_shown = found.is_shown and bool(targets)
+    which = f": all are {targets[0].low:.0f}" if targets else ""
+    return Finding(
+        claim=f"No target of the batch of step {record.step} counts{which}",
+        strength=Strength.STRONG,
+        evidence=found.evidence,
+        suggests={} if is_shown else {CAUSE: Strength.STRONG},
+        shows=CAUSE if is_shown else None,
+        is_symptom=True,
+        onset=float(record.step),
+        location=at(record.place),
+    )
+
+
+_LOGITS = Summary("self", (64, 100), "float32", "cpu", -9.0, -0.1, -4.0, 1.0)
+_NONE = Summary("target", (64,), "int64", "cpu", -100.0, -100.0, -100.0, 0.0)
+
+
+def _replayed(op: str, *inputs: Summary) -> Run:
+    record = NonFinite(9, 57, phase="loss", op=op, inputs=inputs, is_exact=True)
+    return recorded(Process(nonfinite=(record,)))
+
+
+def _sampled(ignored: float, *broken: NonFinite) -> Run:
+    given = LossInput("cross_entropy", classes=100, ignored=ignored)
+    return recorded(Process(samples=(Sample(3, 20, losses=(given,)),), nonfinite=broken))
+
+
+_LOST = NonFinite(4, 20)
+
+FIRES = {
+    "sampled": _sampled(1.0, _LOST),
+    "replayed": _replayed("nll_loss_forward", _LOGITS, _NONE),
+}
+
+SILENT = {
+    "near miss: nearly all": _sampled(0.98, _LOST),
+    "near miss: the loss is a number all the same": _sampled(1.0),
+    "near miss: the logits overflow": _replayed(
+        "nll_loss_forward", Summary("self", (64, 100), "float32", low=-1e30, high=0.0), _NONE
+    ),
+    "nothing is ignored": _sampled(0.0),
+}

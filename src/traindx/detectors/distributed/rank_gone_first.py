@@ -1,0 +1,157 @@
+"""A rank was gone before the others came to a halt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from math import isnan
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import Caught, Counts, Ending, Place, Process, Stall
+from traindx.registry import detector
+from traindx.runtime.ranks import (
+    Standstill,
+    caught_words,
+    code_words,
+    echoes_in,
+    own_errors,
+    own_places,
+    place_words,
+    ranks_of,
+    standstills,
+)
+
+# the other end is gone; a mere timeout says nothing of the kind
+HUNG_UP = re.compile(r"[Cc]onnection (?:closed|reset) by peer|remote process exited|got 0 bytes")
+
+
+@detector(needs=("recording",), suggests=("rank-failed-first", "killed-by-host"))
+def check(run: Run) -> Iterator[Finding]:
+    """One rank failed or fell silent, and the others waited for it.
+
+    ## What it detects
+    An exception of its own on one rank while others stood still in a collective; or a rank whose
+    recording breaks off without an end while all the others wait for it or lost the connection.
+
+    ## Why it matters
+    What the waiting ranks report, a timeout or a closed connection, is a consequence, and comes
+    minutes later.
+
+    ## What to do
+    Mend the error of the rank that failed. For one that fell silent look at the kernel's log
+    (`dmesg -T`) and the scheduler's record.
+
+    ## When it is wrong
+    A rank that is stuck below Python, holding the interpreter, falls silent as well.
+    """
+    ranks = ranks_of(run)
+    failed = [(p, c) for p in ranks for c in own_errors(p)]
+    still = [s for s in standstills(run) if s.process.world_size > 1]
+    lost = [(p, c) for p in ranks for c in echoes_in(p)]
+    if failed and not lost:  # a lost connection is an error of its own, and told as one
+        yield from _failed_first(failed, still)
+    elif not failed:
+        yield from _silent(ranks, still, lost)
+
+
+def _failed_first(
+    failed: list[tuple[Process, Caught]], still: list[Standstill]
+) -> Iterator[Finding]:
+    process, caught = min(failed, key=lambda f: (isnan(f[1].time_s), f[1].time_s))
+    others = sorted({s.process.rank for s in still} - {p.rank for p, _ in failed})
+    if not others:
+        return
+    place = next(iter(own_places(caught.places)[-1:]), None)
+    says = f"rank {process.rank}: {caught_words(caught)}{place_words(place)}{code_words(place)}"
+    names = ", ".join(map(str, others))
+    yield Finding(
+        claim=f"Rank {process.rank} failed first with {caught_words(caught)}; rank {names} only "
+        "waited for it",
+        strength=Strength.STRONG,
+        evidence=(
+            cite_record(process, caught.line, says, step=caught.step),
+            *(s.evidence() for s in still[:1]),
+        ),
+        # not shown: where the error is explained, its cause is the root and this follows from it
+        suggests={"rank-failed-first": Strength.STRONG},
+        against={"collective-mismatch": Strength.STRONG},
+        is_symptom=True,
+        onset=float(caught.step),
+        location=at(place),
+    )
+
+
+def _silent(
+    ranks: tuple[Process, ...], still: list[Standstill], lost: list[tuple[Process, Caught]]
+) -> Iterator[Finding]:
+    """A rank that others wait for, or lost the connection to, and that left no word."""
+    broken = [(p, c) for p, c in lost if HUNG_UP.search(c.message)]
+    if not broken and not (still and not lost and all(s.waits_for_ranks for s in still)):
+        return
+    waiting = {s.process.rank for s in still} | {p.rank for p, _ in lost}
+    gone = [p for p in ranks if p.rank not in waiting]
+    if not gone or any(p.stalls or (p.counts is not None and p.counts.is_end) for p in gone):
+        return
+    names = ", ".join(str(p.rank) for p in gone)
+    line = gone[0].counts.line if gone[0].counts is not None else 1
+    says = f"the recording of rank {gone[0].rank} breaks off without an end and without an error"
+    noticed = [cite_record(p, c.line, f"rank {p.rank}: {caught_words(c)}") for p, c in broken[:1]]
+    one = f"Rank {names}" if len(gone) == 1 else f"One of the ranks {names}"
+    then = "the others lost it" if broken else "the others wait for it"
+    why = "it was killed or crashed" + ("" if broken else ", or is stuck below Python")
+    yield Finding(
+        claim=f"{one} fell silent, and {then}: {why}",
+        strength=Strength.STRONG,
+        evidence=(
+            cite_record(gone[0], line, says),
+            *noticed,
+            *(s.evidence() for s in still[:1]),
+        ),
+        suggests={"rank-failed-first": Strength.STRONG, "killed-by-host": Strength.WEAK},
+        against={"collective-mismatch": Strength.STRONG, "uneven-inputs": Strength.STRONG},
+        is_symptom=True,
+    )
+
+
+def _waiting(step: int = 40) -> Process:
+    stack = (Place("/home/me/train.py", 12, "main", "loss.backward()"),)
+    call = {"seq": 9, "op": "gloo:all_reduce", "group": "0", "is_retired": False}
+    return Process(stalls=(Stall(50, step, 60.0, 0.1, (("MainThread", stack),), (call,)),))
+
+
+def _caught(kind: str, message: str, time_s: float) -> Process:
+    places = (Place("/home/me/train.py", 31, "main", "y = batch['label']"),)
+    return Process(caught=(Caught(44, kind, message, 40, time_s, places=places),))
+
+
+_LOST = _caught("RuntimeError", "Connection closed by peer [::1]:4321", 9.0)
+_KILLED = Ending(signal=15)
+
+FIRES = {
+    "an error and a wait": recorded(
+        _waiting(), _caught("KeyError", "'label'", 5.0), ending=_KILLED
+    ),
+    "silence and a lost connection": recorded(_LOST, Process(counts=Counts(30, steps=38))),
+    "silence": recorded(_waiting(), Process(counts=Counts(30, steps=38)), ending=_KILLED),
+}
+
+SILENT = {
+    "near miss: the same error on every rank": recorded(
+        _caught("KeyError", "'label'", 5.0), _caught("KeyError", "'label'", 5.1)
+    ),
+    "near miss: an error and a lost connection, which is told as an error": recorded(
+        _LOST, _caught("KeyError", "'label'", 5.0)
+    ),
+    "near miss: a timeout of one, and the launcher stopped the other": recorded(
+        _caught("RuntimeError", "Timed out waiting 1800000ms for recv", 9.0), Process()
+    ),
+    "near miss: every rank waits": recorded(_waiting(), _waiting(), ending=_KILLED),
+    "near miss: the other ended": recorded(
+        _waiting(), Process(counts=Counts(30, steps=38, is_end=True)), ending=_KILLED
+    ),
+    "near miss: an error that nobody waited for": recorded(
+        Process(), _caught("KeyError", "'label'", 5.0), ending=Ending(exit_code=1)
+    ),
+}

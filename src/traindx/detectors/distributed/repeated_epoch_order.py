@@ -1,0 +1,112 @@
+"""The data come in the same order in every epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import Epoch, Fingerprint, Loader, Place, Process
+from traindx.registry import detector
+from traindx.runtime.ranks import ranks_of
+
+ENOUGH = 2  # pairs of batches at the same position of different epochs
+
+
+@detector(needs=("recording",), suggests=("sampler-epoch-not-set",))
+def check(run: Run) -> Iterator[Finding]:
+    """A shuffling distributed sampler gives the same batches in every epoch.
+
+    ## What it detects
+    Batches at the same position of different epochs that hold the same values, at every position
+    that can be compared, from a `DistributedSampler` that is meant to shuffle.
+
+    ## Why it matters
+    Every epoch repeats the same order, and every rank sees the same share of the data for ever.
+
+    ## What to do
+    `sampler.set_epoch(epoch)` at the top of every epoch.
+
+    ## When it is wrong
+    A dataset in which all examples are alike; so the batches of different positions have to
+    differ. Without shuffling the order is meant, and nothing is said.
+    """
+    for process in ranks_of(run):
+        loader = _sampled(process)
+        pairs = _pairs(process) if loader is not None else []
+        if loader is None or len(pairs) < ENOUGH or any(a.batch != b.batch for a, b in pairs):
+            continue
+        if len({a.batch for a, _ in pairs}) < len(pairs):
+            continue
+        first, second = pairs[0]
+        yield Finding(
+            claim=f"The distributed sampler repeats its order: step {second.step} of rank "
+            f"{process.rank} got the batch of step {first.step} again, one epoch later or more",
+            strength=Strength.STRONG,
+            evidence=tuple(
+                cite_record(process, f.line, f"step {f.step}: batch {f.batch!r}", step=f.step)
+                for pair in pairs[:2]
+                for f in pair
+            ),
+            shows="sampler-epoch-not-set",
+            is_symptom=True,
+            onset=float(second.step),
+            location=at(loader.place),
+        )
+        return
+
+
+def _sampled(process: Process) -> Loader | None:
+    """Return the one loader that was trained from, if a distributed sampler shuffles it."""
+    trained = {e.loader for e in process.epochs if e.trained}
+    found = [x for x in process.loaders if x.id in trained]
+    is_one = len(trained) == 1 and len(found) == 1
+    is_meant = is_one and found[0].is_shuffled and found[0].sampler == "DistributedSampler"
+    return found[0] if is_meant else None
+
+
+def _pairs(process: Process) -> list[tuple[Fingerprint, Fingerprint]]:
+    """Return batches at the same position of two epochs, where all epochs are alike."""
+    passes = [e for e in process.epochs if e.trained]
+    sizes = {e.batches for e in passes if e.is_whole}
+    if len(sizes) != 1 or any(e.trained != e.batches for e in passes if e.is_whole):
+        return []
+    size = sizes.pop()
+    if any(e.step != (i + 1) * size for i, e in enumerate(passes) if e.is_whole):
+        return []
+    seen: dict[int, Fingerprint] = {}
+    pairs = []
+    for found in process.fingerprints:
+        if found.batch is None:
+            continue
+        known = seen.setdefault(found.step % size, found)
+        if known.step // size != found.step // size:
+            pairs.append((known, found))
+    return pairs
+
+
+def _rank(batches: Sequence[float], *, shuffled: bool = True, size: int = 20) -> Process:
+    steps = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256)
+    loader = Loader(2, 0, "Images", sampler="DistributedSampler", is_shuffled=shuffled,
+                    place=Place("train.py", 40))  # fmt: skip
+    epochs = tuple(Epoch(9, 0, size, (i + 1) * size, trained=size) for i in range(13))
+    prints = tuple(Fingerprint(20 + i, s, batch=batches[i]) for i, s in enumerate(steps))
+    return Process(loaders=(loader,), epochs=epochs, fingerprints=prints)
+
+
+# steps 4 and 64, 8 and 128, 16 and 256 are at the same position of an epoch of 20
+_AGAIN = [0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 0.4, 0.8, 1.6]
+_NEW = [0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6]
+
+FIRES = {"again and again": recorded(_rank(_AGAIN), _rank(_AGAIN))}
+
+SILENT = {
+    "another order": recorded(_rank(_NEW), _rank(_NEW)),
+    "near miss: not shuffled, on purpose": recorded(
+        _rank(_AGAIN, shuffled=False), _rank(_AGAIN, shuffled=False)
+    ),
+    "near miss: the same batch everywhere": recorded(_rank([1.0] * 10), _rank([1.0] * 10)),
+    "near miss: nothing to compare": recorded(_rank(_AGAIN, size=300), _rank(_AGAIN, size=300)),
+    "one process": recorded(_rank(_AGAIN)),
+}

@@ -1,0 +1,142 @@
+"""One rank is slower than the others in what each does alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.examples import flat, recorded
+from traindx.model import Floats, Run, Series, make_run
+from traindx.recording import Model, Process
+from traindx.registry import detector
+from traindx.runtime.ranks import is_data_parallel, is_sharded, ranks_of
+
+SLOWER = 1.5
+ENOUGH = 20  # steps
+WORTH = 0.1  # of the step: what is lost must matter …
+LEAST_S = 0.002  # … and be more than the noise of a clock and a scheduler
+
+
+@detector(needs=("recording", "time/*"), suggests=("straggler-rank",))
+def check(run: Run) -> Iterator[Finding]:
+    """One rank takes longer than the others for its data and its forward pass.
+
+    ## What it detects
+    A rank whose time for waiting for data and for the forward pass together is one and a half times
+    that of the other ranks, or more, in the first and in the second half of the run (medians). The
+    backward pass is left out: the quick ranks wait for the slow one in it.
+
+    ## Why it matters
+    Every step takes as long as the slowest rank needs: all devices idle for the difference.
+
+    ## What to do
+    Look at what differs on that rank: its part of the data, its disk, other processes on its
+    cores, a throttled device; or longer sequences, which a sampler that sorts by length spreads
+    evenly.
+
+    ## When it is wrong
+    Ranks that do different work by design (pipeline stages, sharded models, separate trainings) are
+    left alone. Where the forward pass waits for other ranks too, the difference is hidden.
+    """
+    ranks = ranks_of(run)
+    if not ranks or not all(is_data_parallel(p) and not is_sharded(p) for p in ranks):
+        return
+    times = {p.rank: t for p in ranks if (t := _alone(run, p.rank)) is not None}
+    if len(times) < 2 or len(times) < len(ranks):
+        return
+    level = {rank: float(np.median(t)) for rank, t in times.items()}
+    slow = max(level, key=lambda rank: level[rank])
+    others = float(np.median([v for rank, v in level.items() if rank != slow]))
+    lost = level[slow] - others
+    step = _series(run, slow, "step")
+    whole = float(np.median(step.values)) if step is not None else 0.0
+    if lost < max(LEAST_S, WORTH * whole) or not _is_lasting(times, slow):
+        return
+    data = _series(run, slow, "data") or _series(run, slow, "forward")
+    assert data is not None
+    part = _where_lost(run, slow, list(times), lost)
+    says = f"rank {slow}: {level[slow]:.3g} s per step {part}, the others {others:.3g} s (medians)"
+    yield Finding(
+        claim=f"Rank {slow} needs {level[slow] / others:.1f} times as long as the other ranks "
+        f"{part}: all wait for it",
+        strength=Strength.STRONG,
+        evidence=(cite(data, says, 0, -1, slow=level[slow], others=others),),
+        shows="straggler-rank",
+        is_symptom=True,
+        onset=float(data.steps[0]),
+    )
+
+
+def _series(run: Run, rank: int, part: str) -> Series | None:
+    found = run.get(f"ranks/{rank}/time/{part}")
+    found = run.get(f"time/{part}") if found is None and rank == 0 else found
+    return found.finite() if found is not None and len(found.finite()) else None
+
+
+def _alone(run: Run, rank: int) -> Floats | None:
+    """Return the time of each step that a rank spends by itself, the first ones left out."""
+    parts = [s for name in ("data", "forward") if (s := _series(run, rank, name)) is not None]
+    if not parts or len({len(s) for s in parts}) != 1 or len(parts[0]) < ENOUGH:
+        return None
+    total = np.sum([s.values for s in parts], axis=0)
+    return np.asarray(total[len(total) // 10 :], dtype=np.float64)
+
+
+def _is_lasting(times: dict[int, Floats], slow: int) -> bool:
+    for half in (0, 1):
+        level = {r: float(np.median(np.array_split(t, 2)[half])) for r, t in times.items()}
+        rest = max(v for r, v in level.items() if r != slow)
+        if level[slow] < SLOWER * rest:
+            return False
+    return True
+
+
+def _where_lost(run: Run, slow: int, ranks: list[int], lost: float) -> str:
+    for part, words in (("data", "waiting for data"), ("forward", "in the forward pass")):
+        own = _series(run, slow, part)
+        rest = [s for r in ranks if r != slow and (s := _series(run, r, part)) is not None]
+        if own is None or not rest:
+            continue
+        more = float(np.median(own.values) - np.median([np.median(s.values) for s in rest]))
+        if more > 0.8 * lost:
+            return words
+    return "for data and forward pass"
+
+
+def _ranks(*pairs: tuple[ArrayLike, ArrayLike], wrapper: str = "DistributedDataParallel") -> Run:
+    series = {}
+    for rank, (data, forward) in enumerate(pairs):
+        prefix = f"ranks/{rank}/" if rank else ""
+        series[f"{prefix}time/data"] = np.asarray(data)
+        series[f"{prefix}time/forward"] = np.asarray(forward)
+        series[f"{prefix}time/step"] = flat(len(np.asarray(data)), 0.3)
+    model = Model(1, wrapper=wrapper, is_sharded=wrapper == "FSDP")
+    bare = recorded(*(Process(models=(model,)) for _ in pairs))
+    return replace(make_run(series), recording=bare.recording)
+
+
+_QUICK = (flat(60, 0.01), flat(60, 0.1))
+_SLOW_DATA = (flat(60, 0.2), flat(60, 0.1))
+_SLOW_FORWARD = (flat(60, 0.01), flat(60, 0.19))
+
+FIRES = {
+    "waiting for data": _ranks(_QUICK, _SLOW_DATA),
+    "a slow device among four": _ranks(_QUICK, _QUICK, _SLOW_FORWARD, _QUICK),
+}
+
+SILENT = {
+    "equal": _ranks(_QUICK, _QUICK),
+    "near miss: a little slower": _ranks(_QUICK, (flat(60, 0.01), flat(60, 0.13))),
+    "near miss: slow only at first": _ranks(
+        _QUICK, (np.r_[flat(25, 0.5), flat(35, 0.01)], flat(60, 0.1))
+    ),
+    "near miss: too few steps": _ranks((flat(9, 0.01), flat(9, 0.1)), (flat(9, 0.2), flat(9, 0.1))),
+    "near miss: stages of a pipeline": _ranks(_QUICK, _SLOW_FORWARD, wrapper=""),
+    "near miss: tiny steps": _ranks(
+        (flat(60, 1e-4), flat(60, 5e-4)), (flat(60, 1e-3), flat(60, 5e-4))
+    ),
+}

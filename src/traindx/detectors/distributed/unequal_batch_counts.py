@@ -1,0 +1,178 @@
+"""The ranks get different numbers of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from traindx.evidence import Evidence, Finding, Strength, at, cite_record
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import Caught, Ending, Epoch, Loader, Model, Place, Process, Stall
+from traindx.registry import detector
+from traindx.runtime.ranks import (
+    Standstill,
+    echoes_in,
+    has_ended_well,
+    is_data_parallel,
+    ranks_of,
+    standstills,
+    training_loader,
+)
+
+
+@detector(needs=("recording",), suggests=("uneven-inputs",))
+def check(run: Run) -> Iterator[Finding]:
+    """The ranks do not have the same number of batches in an epoch.
+
+    ## What it detects
+    Passes over the training data, or the lengths of the training loaders, that differ between
+    ranks; or a rank that has finished its pass while another waits for it in the middle of the
+    same one.
+
+    ## Why it matters
+    The rank with fewer batches leaves the loop, and the others wait in the next all-reduce for a
+    partner that does not come: a hang at the end of the epoch, or, if it starts the next epoch
+    instead, gradients that mix the two.
+
+    ## What to do
+    `drop_last=True` in the distributed sampler, an iterable dataset that stops at the smallest
+    count, or `with model.join():` around the loop.
+
+    ## When it is wrong
+    Where the run ended well, the loop copes with it (`join`, or no collective in it), and nothing
+    is said. Ranks that train apart from each other, without a wrapper, are left alone unless they
+    hang.
+    """
+    ranks = ranks_of(run)
+    if not ranks or has_ended_well(run):
+        return
+    still = [s for s in standstills(run) if s.waits_for_ranks]
+    has_trouble = bool(still) or any(echoes_in(p) for p in ranks)
+    found = _uneven_passes(ranks) or _uneven_loaders(ranks) or _overtaken(ranks, still)
+    if found is None or not (has_trouble or all(is_data_parallel(p) for p in ranks)):
+        return
+    claim, evidence = found
+    loader = training_loader(ranks[0])
+    yield Finding(
+        claim=claim + (", and the ranks wait for each other" if has_trouble else ""),
+        strength=Strength.STRONG if has_trouble else Strength.WEAK,
+        evidence=(*evidence, *(s.evidence() for s in still[:1])),
+        suggests={} if has_trouble else {"uneven-inputs": Strength.WEAK},
+        shows="uneven-inputs" if has_trouble else None,
+        is_symptom=has_trouble,
+        onset=float(still[0].stall.step) if still else None,
+        location=at(loader.place) if loader is not None else None,
+    )
+
+
+Found = tuple[str, tuple[Evidence, ...]]
+
+
+def _passes(process: Process) -> list[Epoch]:
+    return [e for e in process.epochs if e.trained and e.is_whole]
+
+
+def _uneven_passes(ranks: Sequence[Process]) -> Found | None:
+    for epochs in zip(*(_passes(p) for p in ranks), strict=False):
+        if len({e.batches for e in epochs}) > 1:
+            few, many = _extremes([e.batches for e in epochs])
+            claim = _claim(ranks, [e.batches for e in epochs], few, many)
+            says = [
+                f"rank {p.rank}: a pass of {e.batches} batches"
+                for p, e in zip(ranks, epochs, strict=True)
+            ]
+            lines = [e.line for e in epochs]
+            return claim, _cite(ranks, lines, says, (few, many))
+    return None
+
+
+def _uneven_loaders(ranks: Sequence[Process]) -> Found | None:
+    loaders = [x for x in map(training_loader, ranks) if x is not None]
+    counts = [x.batches for x in loaders if x.batches is not None]
+    if len(counts) < len(ranks) or len(set(counts)) == 1 or len({x.dataset for x in loaders}) > 1:
+        return None
+    few, many = _extremes(counts)
+    says = [f"rank {p.rank}: a loader of {n} batches" for p, n in zip(ranks, counts, strict=True)]
+    claim = _claim(ranks, counts, few, many)
+    return claim, _cite(ranks, [x.line for x in loaders], says, (few, many))
+
+
+def _overtaken(ranks: Sequence[Process], still: Sequence[Standstill]) -> Found | None:
+    """Find a rank that finished its pass in fewer steps than the one that waits has begun."""
+    lengths = [x.batches if (x := training_loader(p)) is not None else None for p in ranks]
+    if None not in lengths:
+        return None  # known, and equal
+    waiting = {s.process.rank: s for s in still if s.is_in_backward}
+    for process in ranks:
+        done = _passes(process)
+        for rank, standstill in waiting.items():
+            own = len(_passes(standstill.process))
+            if rank == process.rank or len(done) <= own or not is_data_parallel(process):
+                continue
+            steps = sum(e.trained for e in done[: own + 1])
+            if standstill.stall.step < steps:
+                continue  # it waits for an earlier step, so for another reason
+            says = f"rank {process.rank} had finished the pass after {steps} steps"
+            claim = f"Rank {process.rank} ran out of batches before rank {rank}"
+            return claim, (cite_record(process, done[own].line, says, step=steps),)
+    return None
+
+
+def _extremes(counts: Sequence[int]) -> tuple[int, int]:
+    return counts.index(min(counts)), counts.index(max(counts))
+
+
+def _claim(ranks: Sequence[Process], counts: Sequence[int], few: int, many: int) -> str:
+    return (
+        f"Rank {ranks[few].rank} has {counts[few]} batches per epoch, rank {ranks[many].rank} has "
+        f"{counts[many]}"
+    )
+
+
+def _cite(
+    ranks: Sequence[Process], lines: Sequence[int], says: Sequence[str], which: Sequence[int]
+) -> tuple[Evidence, ...]:
+    return tuple(cite_record(ranks[i], lines[i], says[i]) for i in which)
+
+
+def _rank(
+    *passes: int, length: int | None = None, stalled_at: int | None = None, broken: int = 0
+) -> Process:
+    epochs = [Epoch(20 + i, 1, n, trained=n, is_whole=True) for i, n in enumerate(passes)]
+    epochs += [Epoch(40, 1, broken, trained=broken, is_whole=False)] if broken else []
+    stack = (Place("/home/me/train.py", 12, "main", "loss.backward()"),)
+    call = {"seq": 9, "op": "gloo:all_reduce", "group": "0", "is_retired": False}
+    stall = Stall(50, stalled_at or 0, 60.0, 0.1, (("MainThread", stack),), (call,))
+    return Process(
+        models=(Model(1, wrapper="DistributedDataParallel"),),
+        loaders=(Loader(2, 1, "Texts", batches=length, place=Place("train.py", 8)),),
+        epochs=tuple(epochs),
+        stalls=(stall,) if stalled_at is not None else (),
+    )
+
+
+_KILLED = Ending(signal=15)
+_LOST = Caught(50, "RuntimeError", "Connection closed by peer [::1]:4321")
+
+FIRES = {
+    "a hang at the end of the epoch": recorded(
+        _rank(length=11, stalled_at=10), _rank(10, length=10), ending=_KILLED
+    ),
+    "of unknown length": recorded(_rank(stalled_at=10), _rank(10), ending=_KILLED),
+    "a lost connection": recorded(
+        Process(loaders=_rank(length=11).loaders, caught=(_LOST,)), _rank(10, length=10)
+    ),
+    "passes differ, no end known: a remark": recorded(_rank(11, 11), _rank(10, 10)),
+}
+
+SILENT = {
+    "equal": recorded(_rank(10, length=10), _rank(10, length=10), ending=_KILLED),
+    "near miss: uneven, and it ended well": recorded(
+        _rank(11, length=11), _rank(10, length=10), ending=Ending(exit_code=0)
+    ),
+    "near miss: it hangs in the middle": recorded(_rank(stalled_at=4), _rank(10), ending=_KILLED),
+    "near miss: loaders of the same length": recorded(
+        _rank(length=10, stalled_at=10), _rank(10, length=10), ending=_KILLED
+    ),
+    "near miss: broken off on one rank": recorded(_rank(10, broken=3), _rank(10, broken=4)),
+}

@@ -1,0 +1,118 @@
+"""Held-out data runs through the model in training mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded, watched, weights
+from traindx.model import Run
+from traindx.recording import Epoch, Evaluation, Loader, Process
+from traindx.registry import detector
+from traindx.runtime.traces import layers_named, told_once
+
+ENOUGH = 2  # forward passes in a row
+REPEATED = 1.5  # passes per batch: dropout that samples predictions runs each batch many times
+
+
+@detector(needs=("recording",), suggests=("validation-in-train-mode",))
+def check(run: Run) -> Iterator[Finding]:
+    """An evaluation over a loader of its own runs with dropout on or batch statistics.
+
+    ## What it detects
+    Forward passes without gradients, in a row, over a loader on which nothing is trained, while the
+    model is in training mode and has dropout or batch norm.
+
+    ## Why it matters
+    Dropout makes the metric noisy and too low. Batch norm normalises by the validation batch and
+    moves its running statistics with validation data.
+
+    ## What to do
+    Call `model.eval()` before the loop and `model.train()` before training goes on.
+
+    ## When it is wrong
+    Averaged weights need a pass over the training data in training mode; a loader that is trained
+    on, or that is as large as one, is left alone. So are passes outside of a loader (rollouts,
+    generators) and repeated passes over one batch (dropout that samples predictions).
+    """
+    yield from told_once(run, _look)
+
+
+def _look(process: Process) -> Iterator[Finding]:
+    for record in process.evaluations:
+        is_live = record.is_training and bool(record.live) and not record.has_grad
+        if not is_live or record.forwards < ENOUGH or not _is_held_out(process, record):
+            continue
+        layers = layers_named(process, record.live)
+        says = f"{record.forwards} forward passes without gradients, the model in training mode"
+        yield Finding(
+            claim=f"An evaluation runs in training mode: {layers} behave as in training",
+            strength=Strength.STRONG,
+            evidence=(
+                cite_record(process, record.line, says, step=record.step, forwards=record.forwards),
+            ),
+            shows="validation-in-train-mode",
+            is_symptom=True,
+            onset=float(record.step),
+            location=at(record.place),
+        )
+        return
+
+
+def _is_held_out(process: Process, record: Evaluation) -> bool:
+    """Tell whether the pass was over a loader that nothing is trained on, each batch once."""
+    passes = [e for e in process.epochs if e.loader == record.loader]
+    trained_on = {e.loader for e in process.epochs if e.trained > 0}
+    if record.loader is None or not passes or record.loader in trained_on or not trained_on:
+        return False
+    if record.forwards > REPEATED * max(e.batches for e in passes):
+        return False
+    loaders = {x.id: x for x in process.loaders}
+    own = loaders.get(record.loader)
+    same = (loaders[i] for i in trained_on if i in loaders)
+    return own is None or not any(_is_same_data(own, other) for other in same)
+
+
+def _is_same_data(one: Loader, other: Loader) -> bool:
+    return one.size is not None and (one.dataset, one.size) == (other.dataset, other.size)
+
+
+def _process(**given: object) -> Process:
+    told = {
+        "step": 50,
+        "forwards": 10,
+        "is_training": True,
+        "live": ("drop",),
+        "loader": 1,
+        **given,
+    }
+    return replace(
+        watched(*weights("0.weight")),
+        loaders=(Loader(3, 0, "Digits", 6000), Loader(4, 1, "Digits", 1000), Loader(5, 2, "D", 9)),
+        epochs=(
+            Epoch(40, 0, 60, trained=60),
+            Epoch(41, 1, 10, step=50),
+            Epoch(42, 2, 9, trained=9),
+        ),
+        evaluations=(Evaluation(50, **told),),  # type: ignore[arg-type]
+    )
+
+
+def _update_of_statistics() -> Process:
+    process = _process()
+    same = (Loader(3, 0, "Digits", 6000), Loader(4, 1, "Digits", 6000))
+    return replace(process, loaders=same)
+
+
+FIRES = {"a validation loader": recorded(_process())}
+
+SILENT = {
+    "in evaluation mode": recorded(_process(is_training=False, live=())),
+    "near miss: rollouts, or a generator that is sampled": recorded(_process(loader=None)),
+    "near miss: statistics of averaged weights": recorded(_process(loader=0)),
+    "near miss: the same, over a loader of its own": recorded(_update_of_statistics()),
+    "near miss: dropout that samples predictions": recorded(_process(forwards=200)),
+    "near miss: unlabelled data that training uses": recorded(_process(loader=2, forwards=4)),
+    "near miss: nothing that minds": recorded(_process(live=())),
+}

@@ -1,0 +1,114 @@
+"""Training steps are taken while the model is in evaluation mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from traindx.evidence import Evidence, Finding, Strength, at, cite_record
+from traindx.examples import recorded, watched, weights
+from traindx.model import Run
+from traindx.recording import Evaluation, Process, Sample
+from traindx.registry import detector
+from traindx.runtime.traces import layers_named, told_once
+
+ENOUGH = 3  # samples in a row
+
+
+@detector(needs=("recording",), suggests=("training-in-eval-mode",))
+def check(run: Run) -> Iterator[Finding]:
+    """Steps are taken while dropout is off and batch norm uses its running statistics.
+
+    ## What it detects
+    Three or more sampled steps in a row with the whole model in evaluation mode and dropout or
+    batch norm in it, while its weights change.
+
+    ## Why it matters
+    Dropout does not regularise and batch norm neither normalises by the batch nor learns its
+    statistics. It often begins with the first validation, after which nobody calls `train()`.
+
+    ## What to do
+    Call `model.train()` at the top of every epoch.
+
+    ## When it is wrong
+    A model that is in training mode with parts in evaluation mode (fixed batch norm) is left alone,
+    as is one without layers that mind. A model that was in evaluation mode from the start may be
+    fine-tuned so on purpose; that is not called certain.
+    """
+    yield from told_once(run, _look)
+
+
+def _look(process: Process) -> Iterator[Finding]:
+    for id in sorted({s.optimizer for s in process.samples}):
+        samples = [s for s in process.samples if s.optimizer == id and s.is_training is not None]
+        run = _longest(samples)
+        if len(run) >= ENOUGH and any(any(s.has_moved) for s in run):
+            yield _finding(process, samples, run)
+
+
+def _longest(samples: Sequence[Sample]) -> list[Sample]:
+    """The longest stretch of samples in evaluation mode."""
+    best: list[Sample] = []
+    current: list[Sample] = []
+    for sample in samples:
+        is_eval = sample.is_training is False and bool(sample.evaluating)
+        current = [*current, sample] if is_eval else []
+        best = current if len(current) > len(best) else best
+    return best
+
+
+def _finding(process: Process, samples: Sequence[Sample], run: list[Sample]) -> Finding:
+    first = run[0]
+    was_training = any(s.is_training and s.step <= first.step for s in samples)
+    before = [e for e in process.evaluations if e.step <= first.step and not e.is_training]
+    since = f"since step {first.step}" if was_training else "from the start"
+    layers = layers_named(process, first.evaluating)
+    return Finding(
+        claim=f"The model trains in evaluation mode {since}: {layers}",
+        strength=Strength.STRONG,
+        evidence=_evidence(process, run, before[-1:]),
+        suggests={"training-in-eval-mode": Strength.STRONG},
+        shows="training-in-eval-mode" if was_training else None,
+        is_symptom=True,
+        onset=float(first.step),
+        location=at(first.place),
+    )
+
+
+def _evidence(
+    process: Process, run: list[Sample], before: Sequence[Evaluation]
+) -> tuple[Evidence, ...]:
+    first = run[0]
+    says = f"{len(run)} sampled steps in a row with the model in evaluation mode"
+    evidence = [cite_record(process, first.line, says, step=first.step, samples=len(run))]
+    for record in before:
+        says = f"the evaluation before it, {record.forwards} forward passes"
+        evidence.append(cite_record(process, record.line, says, step=record.step))
+    return tuple(evidence)
+
+
+def _process(*training: bool, layers: tuple[str, ...] = ("drop", "bn1")) -> Process:
+    process = watched(*weights("0.weight", "2.weight"), count=len(training))
+    told = (
+        replace(s, is_training=t, evaluating=() if t else layers)
+        for s, t in zip(process.samples, training, strict=True)
+    )
+    evaluation = Evaluation(60, step=15, forwards=10)
+    return replace(process, samples=tuple(told), evaluations=(evaluation,))
+
+
+FIRES = {
+    "since the first validation": recorded(_process(True, True, False, False, False, False)),
+    "from the start": recorded(_process(*[False] * 6)),
+}
+
+SILENT = {
+    "in training mode": recorded(_process(*[True] * 6)),
+    "near miss: nothing that minds": recorded(_process(*[False] * 6, layers=())),
+    "near miss: fixed batch norm": recorded(
+        watched(*weights("0.weight"), is_training=True, evaluating=("bn1", "bn2"))
+    ),
+    "near miss: attacks are made in evaluation mode": recorded(
+        _process(True, False, True, False, True, False)
+    ),
+}

@@ -1,0 +1,194 @@
+"""Memory grows from step to step and does not level off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import isnan
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite_record
+from traindx.examples import recorded
+from traindx.model import Floats, Run
+from traindx.recording import Counts, Epoch, Process, Sample
+from traindx.registry import detector
+from traindx.runtime.ranks import last_step
+from traindx.source.errors import memory_words
+
+ENOUGH = 8  # samples after the beginning …
+FEW = 4  # … or so many, if all samples from the first step on lie on one line
+STRAIGHT = 0.995  # correlation of memory and step
+BEGINNING = 0.2  # of the steps: pools, caches and the first batches are allocated in them
+GROWTH = 0.2
+LEAST_BYTES = 200 << 20
+STILL_GROWING = 0.5  # of the average pace, in each third; what fills up slows down
+CHAINED = 3.0  # times as many nodes in the graph at the end
+
+KINDS = {"rss_bytes": "Resident memory of the host", "device_bytes": "Memory of the device"}
+
+
+@detector(
+    needs=("recording",),
+    suggests=("host-memory-growth", "graph-kept-alive"),
+)
+def check(run: Run) -> Iterator[Finding]:
+    """Memory grows steadily over the steps.
+
+    ## What it detects
+    Samples of the memory in use that rise by a fifth and 200 MB or more after the first fifth of
+    the steps, in every third of the rest about as fast: of the host, or of the device.
+
+    ## Why it matters
+    The run ends when the memory does, mostly at night. If the device's memory grows, some tensor
+    that carries a graph is kept from step to step.
+
+    ## What to do
+    Keep numbers in place of tensors (`total += loss.item()`), detach what is carried to the next
+    step, bound caches and lists.
+
+    ## When it is wrong
+    A cache that fills during the first epoch grows in the same way until it is full, and so do the
+    pages of a memory-mapped file: so the samples after the first whole epoch count, and without
+    one it is a remark only.
+    """
+    for process in run.recording.processes if run.recording is not None else ():
+        found = list(_grown(process))
+        yield from found
+        if found:
+            return  # the other ranks do the same
+
+
+def _grown(process: Process) -> Iterator[Finding]:
+    is_chained = _is_chained(process)
+    trained = [e.step for e in process.epochs if e.trained and e.is_whole]
+    begin = max(BEGINNING * last_step(process), trained[0] if trained else 0.0)
+    for field, words in KINDS.items():
+        samples = [s for s in process.samples if s.step >= begin and _value(s, field) > 0]
+        if len(samples) < ENOUGH and not _is_straight(process, field, len(samples)):
+            continue
+        values = np.array([_value(s, field) for s in samples], dtype=np.float64)
+        steps = np.array([s.step for s in samples], dtype=np.float64)
+        if not _is_steady(steps, values):
+            continue
+        first, last = samples[0], samples[-1]
+        low, high = float(values[0]), float(values[-1])
+        pace = (high - low) / max(1.0, float(steps[-1] - steps[0]))
+        is_sure = bool(trained) or field == "device_bytes" or is_chained
+        strength = Strength.STRONG if is_sure else Strength.WEAK
+        on_device = field == "device_bytes" or is_chained
+        cause = "graph-kept-alive" if on_device else "host-memory-growth"
+        yield Finding(
+            claim=f"{words} grows by {memory_words(pace)} per step, from {memory_words(low)} to "
+            f"{memory_words(high)}",
+            strength=strength,
+            evidence=tuple(
+                cite_record(
+                    process,
+                    s.line,
+                    f"step {s.step}: {memory_words(_value(s, field))}",
+                    step=s.step,
+                )
+                for s in (first, last)
+            ),
+            suggests={cause: strength} if on_device else _host_causes(strength),
+            is_symptom=is_sure,
+            onset=float(first.step),
+        )
+
+
+def _is_straight(process: Process, field: str, late: int) -> bool:
+    known = [(s.step, _value(s, field)) for s in process.samples if _value(s, field) > 0]
+    if late < FEW or len(known) < ENOUGH:
+        return False
+    steps, values = np.array(known, dtype=np.float64).T
+    is_varied = np.ptp(steps) > 0 and np.ptp(values) > 0
+    return bool(is_varied and np.corrcoef(steps, values)[0, 1] >= STRAIGHT)
+
+
+def _host_causes(strength: Strength) -> dict[str, Strength]:
+    return {"host-memory-growth": strength, "graph-kept-alive": Strength.WEAK}
+
+
+def _value(sample: Sample, field: str) -> float:
+    value = float(getattr(sample, field))
+    return 0.0 if isnan(value) else value
+
+
+def _is_steady(steps: Floats, values: Floats) -> bool:
+    """Tell whether values rise by enough, and in every third at about the same pace."""
+    width = 3 if len(values) >= ENOUGH else 1
+    low, high = float(np.median(values[:width])), float(np.median(values[-width:]))
+    if high - low < max(LEAST_BYTES, GROWTH * low) or steps[-1] <= steps[0]:
+        return False
+    edges = np.linspace(steps[0], steps[-1], 4)
+    levels = np.interp(edges, steps, np.maximum.accumulate(values))
+    floor = np.interp(edges, steps, np.minimum.accumulate(values[::-1])[::-1])
+    pace = (levels[-1] - levels[0]) / 3
+    # what is given back in between (a freed buffer, a collection) is no leak
+    return bool(
+        (np.diff(levels) >= STILL_GROWING * pace).all()
+        and (np.diff(floor) >= STILL_GROWING * pace).all()
+    )
+
+
+def _is_chained(process: Process) -> bool:
+    """Tell whether the graph of the loss grows from sample to sample as well."""
+    nodes = [s.graph_nodes for s in process.samples if s.graph_nodes > 0]
+    is_rising = all(later > earlier for earlier, later in pairwise(nodes))
+    return len(nodes) >= ENOUGH and is_rising and nodes[-1] >= CHAINED * nodes[0]
+
+
+_GB = float(1 << 30)
+
+
+def _process(
+    rss: Sequence[float],
+    *,
+    passes: int = 4,
+    nodes: Sequence[int] = (),
+    device: bool = False,
+    at: Sequence[int] = (),
+) -> Process:
+    field = "device_bytes" if device else "rss_bytes"
+    samples = tuple(
+        Sample(10 + i, at[i] if at else 10 * i, graph_nodes=nodes[i] if nodes else 12, **{field: v})  # type: ignore[arg-type]
+        for i, v in enumerate(rss)
+    )
+    steps = max(at) + 10 if at else 10 * len(rss)
+    each = steps // max(1, passes)
+    epochs = tuple(Epoch(5, 0, each, (i + 1) * each, trained=each) for i in range(passes))
+    return Process(samples=samples, epochs=epochs, counts=Counts(99, steps=steps))
+
+
+_LINE = [_GB * (1 + 0.02 * i) for i in range(30)]
+_LEVEL = [_GB * (1 + 0.5 * (1 - 0.8**i)) for i in range(30)]
+
+_SPARSE = (0, 1, 2, 3, 5, 8, 12, 18, 27, 41, 62, 93, 141)  # ever fewer samples in a short run
+
+FIRES = {
+    "a short run": recorded(_process([_GB * (1 + 0.01 * s) for s in _SPARSE], at=_SPARSE)),
+    "a list that grows": recorded(_process(_LINE)),
+    "on the device": recorded(_process(_LINE, device=True)),
+    "no epoch to compare with: a remark": recorded(_process(_LINE, passes=0)),
+    "with the graph": recorded(_process(_LINE, nodes=[12 + 60 * i for i in range(30)])),
+}
+
+SILENT = {
+    "flat": recorded(_process([_GB] * 30)),
+    "near miss: a cache that fills": recorded(_process(_LEVEL)),
+    "near miss: it fills in the first epoch": recorded(
+        _process([*[_GB * (1 + 0.1 * i) for i in range(8)], *[1.7 * _GB] * 22])
+    ),
+    "near miss: a short run that fills a cache": recorded(
+        _process([_GB * (1 + min(1.0, 0.01 * s)) for s in _SPARSE], at=_SPARSE)
+    ),
+    "near miss: one step up": recorded(_process([_GB] * 20 + [1.5 * _GB] * 10)),
+    "near miss: up and down": recorded(_process([_GB * (1 + 0.1 * (i % 10)) for i in range(30)])),
+    "near miss: larger graphs, but no more memory": recorded(
+        _process([_GB] * 30, nodes=[12 + 60 * i for i in range(30)])
+    ),
+    "near miss: too little to matter": recorded(
+        _process([_GB / 10 * (1 + 0.02 * i) for i in range(30)])
+    ),
+}

@@ -1,0 +1,113 @@
+"""Attention gets a row in which every key is masked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import Activation, NonFinite, Place, Process, Sample, Summary
+from traindx.registry import detector
+from traindx.runtime.breakdowns import Kind, breakdown_of
+from traindx.runtime.observations import operation, processes_of
+
+CAUSE = "fully-masked-attention"
+
+
+@detector(needs=("recording",), suggests=(CAUSE,))
+def check(run: Run) -> Iterator[Finding]:
+    """A softmax gets a row of −inf and gives NaN.
+
+    ## What it detects
+    A softmax (or an attention that holds one) that is the first operation to give NaN while its
+    input is −inf in places and finite elsewhere, or rows of a sampled softmax that came out as NaN.
+
+    ## Why it matters
+    A softmax over nothing is 0/0. A query that is itself padding, or an empty sequence, is enough
+    to lose every weight.
+
+    ## What to do
+    Let such a row attend to something (itself), mask with a large negative number in place of −inf,
+    or set the rows of padded queries to 0 after the softmax with `torch.where`.
+
+    ## When it is wrong
+    Rows of a softmax are NaN as well when what came before is NaN; only the first operation to
+    break is named, and rows of a sample count only while its other activations are numbers.
+    """
+    found = breakdown_of(run)
+    if found is not None:
+        if found.kind is Kind.MASKED:
+            where = found.title[0].upper() + found.title[1:]
+            yield Finding(
+                claim=f"{where} gives NaN at step {found.record.step}: {found.why}",
+                strength=Strength.STRONG,
+                evidence=found.evidence,
+                suggests={} if found.is_shown else {CAUSE: Strength.STRONG},
+                against={"nan-in-data": Strength.STRONG, "lr-too-high": Strength.STRONG},
+                shows=CAUSE if found.is_shown else None,
+                is_symptom=True,
+                onset=float(found.record.step),
+                location=at(found.record.place),
+            )
+        return
+    for process in processes_of(run):
+        for sample in process.samples:
+            masked = _masked(sample)
+            if masked is None:
+                continue
+            says = f"{masked.masked_rows} rows of {masked.op} above {masked.name} are NaN"
+            yield Finding(
+                claim=f"Attention has rows in which every key is masked: {says}",
+                strength=Strength.STRONG,
+                evidence=(cite_record(process, sample.line, says, step=float(sample.step)),),
+                suggests={CAUSE: Strength.STRONG},
+                is_symptom=True,
+                onset=float(sample.step),
+            )
+            return
+
+
+def _masked(sample: Sample) -> Activation | None:
+    """The softmax whose rows are NaN, unless what feeds it may be NaN already."""
+    softmaxes = [a for a in sample.activations if operation(a.op) == "softmax" and a.masked_rows]
+    rest = [a for a in sample.activations if operation(a.op) != "softmax"]
+    is_partial = softmaxes and all(_rows(a) == 0 or a.masked_rows < _rows(a) for a in softmaxes)
+    if not is_partial or (rest and all(a.nonfinite for a in rest)):
+        return None
+    return min(softmaxes, key=lambda a: a.masked_rows)
+
+
+def _rows(activation: Activation) -> int:
+    size = 1
+    for side in activation.shape[:-1]:
+        size *= side
+    return size if activation.shape else 0
+
+
+_SCORES = Summary("self", (4, 8, 8), "float32", "cpu", float("-inf"), 2.0, nonfinite=20)
+_LINE = Place("model.py", 31, "forward", "weights = scores.softmax(dim=-1)")
+
+
+def _broken(scores: Summary, op: str = "_softmax") -> Run:
+    record = NonFinite(
+        9, 3, phase="forward", op=op, module="attn", place=_LINE, inputs=(scores,), is_exact=True
+    )
+    return recorded(Process(nonfinite=(record,)))
+
+
+def _softmax(masked_rows: int) -> Run:
+    activation = Activation("attn.qkv.weight", "softmax", (4, 8, 8), masked_rows=masked_rows)
+    return recorded(Process(samples=(Sample(4, 3, activations=(activation,)),)))
+
+
+FIRES = {"replayed": _broken(_SCORES), "sampled": _softmax(2)}
+
+SILENT = {
+    "near miss: a causal mask": _softmax(0),
+    "near miss: every row is NaN, so what came before is": _softmax(32),
+    "near miss: the scores overflow": _broken(
+        Summary("self", (4, 8, 8), "float32", "cpu", 1.0, float("inf"), nonfinite=20)
+    ),
+    "another operation": _broken(_SCORES, "log"),
+}

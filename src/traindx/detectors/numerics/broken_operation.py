@@ -1,0 +1,91 @@
+"""A replay names the operation that gave the first value that is no number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength, at
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import NonFinite, Place, Process, Summary
+from traindx.registry import detector
+from traindx.runtime.breakdowns import Breakdown, Kind, breakdown_of, strength_of
+
+UNSTABLE, CUSTOM = "unstable-operation", "incorrect-custom-backward"
+
+
+@detector(needs=("recording",), suggests=(UNSTABLE, CUSTOM))
+def check(run: Run) -> Iterator[Finding]:
+    """An operation gets an argument at the edge of its domain and gives NaN or infinity.
+
+    ## What it detects
+    The record of a replayed step in which a logarithm, root, division, power, exponential, arc
+    cosine or norm is the first to give a value that is no number, from inputs that are ordinary
+    numbers: log of 0, division by 0, the gradient of a root at 0.
+
+    ## Why it matters
+    One such value in a batch turns the loss, then every weight, into NaN. The operation and its
+    line are known, so nothing has to be guessed.
+
+    ## What to do
+    Guard the argument: `log_softmax` for a log of a softmax, an epsilon inside the root or under
+    the fraction, a clamp before acos.
+
+    ## When it is wrong
+    Where the replay did not come to the same outcome the place is likely, not certain. The argument
+    may have reached the edge because the weights diverged before; then the curve shows a climb.
+    """
+    found = breakdown_of(run)
+    if found is None or found.kind not in (Kind.EDGE, Kind.CUSTOM, Kind.UNCLEAR):
+        return
+    cause = CUSTOM if found.kind is Kind.CUSTOM else UNSTABLE
+    is_shown = found.is_shown and found.kind is Kind.EDGE
+    strength = strength_of(found)
+    yield Finding(
+        claim=_claim(found),
+        strength=Strength.STRONG,
+        evidence=found.evidence,
+        suggests={} if is_shown else {cause: strength},
+        against={"nan-in-data": strength} if found.is_shown else {},
+        shows=cause if is_shown else None,
+        is_symptom=True,
+        onset=float(found.record.step),
+        location=at(found.record.place),
+    )
+
+
+def _claim(found: Breakdown) -> str:
+    why = f": {found.why}" if found.why else ""
+    title = found.title[0].upper() + found.title[1:]
+    return f"{title} gives the first NaN or infinity, at step {found.record.step}{why}"
+
+
+_LINE = Place("loss.py", 12, "my_loss", "return -torch.log(p).mean()")
+_ZERO = Summary("self", (32, 10), "float32", "cpu", 0.0, 1.0, 0.1, 0.2)
+
+
+def _run(**fields: object) -> Run:
+    record = NonFinite(9, 57, is_exact=True, **fields)  # type: ignore[arg-type]
+    return recorded(Process(nonfinite=(record,)))
+
+
+_DIVISOR = Summary("other", (32,), "float32", "cpu", 0.0, 3.0, 1.0, 0.5)
+_LARGE = Summary("self", (32, 10), "float32", "cpu", -1e20, 1e22, 1.0, 1e21)
+
+FIRES = {
+    "log of 0": _run(phase="forward", op="log", place=_LINE, inputs=(_ZERO,)),
+    "the gradient of a root": _run(phase="backward", op="SqrtBackward0", inputs=(_ZERO,)),
+    "a division": _run(phase="loss", op="aten.div.Tensor", inputs=(_ZERO, _DIVISOR)),
+    "the replay tells why": _run(phase="forward", op="log", why="the smallest input of log is 0"),
+    "not exact": recorded(
+        Process(nonfinite=(NonFinite(9, 57, phase="forward", op="log", inputs=(_ZERO,)),))
+    ),
+    "a custom function": _run(phase="backward", op="MyStepBackward"),
+}
+
+SILENT = {
+    "near miss: huge values overflow": _run(phase="forward", op="mm", inputs=(_LARGE, _LARGE)),
+    "near miss: NaN in the batch": _run(phase="data"),
+    "near miss: the replay found nothing": _run(phase=""),
+    "nothing broke": recorded(Process()),
+}

@@ -1,0 +1,142 @@
+"""Values outgrow the range of their number type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import hypot, isfinite
+
+from traindx.evidence import Evidence, Finding, Strength, at, cite_record
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import NonFinite, Process, Sample, Summary
+from traindx.registry import detector
+from traindx.runtime.breakdowns import Breakdown, Kind, breakdown_of
+
+GREW = 10.0  # times the size of the weights, or of the loss, at the first sample
+
+
+@detector(
+    needs=("recording",),
+    suggests=(
+        "exploding-activations",
+        "lr-too-high",
+        "missing-gradient-clipping",
+        "bad-initialisation",
+        "fp16-overflow",
+        "unstable-operation",
+        "nan-in-data",
+    ),
+)
+def check(run: Run) -> Iterator[Finding]:
+    """The first value that is no number is one too large for its type.
+
+    ## What it detects
+    The record of a replayed step in which a product or a sum overflows since what it was given is
+    already astronomical, an operation in float16 that leaves its range, or weights that were no
+    numbers before the step began. Samples of earlier steps tell whether the weights or the loss had
+    grown, which speaks for steps that are too large.
+
+    ## Why it matters
+    The operation is not at fault here: guarding it would hide a divergence that began before.
+
+    ## What to do
+    If weights grew: a lower learning rate, warm-up, gradient clipping. If the very first forward
+    pass overflows: normalisation, initialisation, the scale of the inputs. If only float16
+    overflows: bfloat16, or that operation in float32.
+
+    ## When it is wrong
+    Without an earlier sample the course is not known and the causes stay open.
+    """
+    found = breakdown_of(run)
+    if found is None or found.kind not in (Kind.OVERFLOW, Kind.WEIGHTS, Kind.HALF):
+        return
+    earlier = [s for s in found.process.samples if s.step < found.record.step]
+    grown = _growth(found.process, earlier)
+    shows, suggests = _causes(found, earlier, grown)
+    yield Finding(
+        claim=_claim(found),
+        strength=Strength.STRONG,
+        evidence=(*found.evidence, *grown),
+        suggests=suggests,
+        against={"unstable-operation": Strength.STRONG, "nan-in-data": Strength.STRONG}
+        if found.is_shown and found.kind is not Kind.WEIGHTS
+        else {},
+        shows=shows,
+        is_symptom=True,
+        onset=float(found.record.step),
+        location=at(found.record.place),
+    )
+
+
+def _claim(found: Breakdown) -> str:
+    record = found.record
+    if found.kind is Kind.WEIGHTS:
+        what = f" ({record.parameter})" if record.parameter else ""
+        return f"Weights{what} were no numbers any more before step {record.step} began"
+    title = found.title[0].upper() + found.title[1:]
+    return f"{title} overflows at step {record.step}: {found.edge}"
+
+
+def _causes(
+    found: Breakdown, earlier: list[Sample], grown: tuple[Evidence, ...]
+) -> tuple[str | None, Mapping[str, Strength]]:
+    if found.kind is Kind.HALF:
+        return ("fp16-overflow", {}) if found.is_shown else (None, {"fp16-overflow": _STRONG})
+    if grown:
+        return None, {
+            "lr-too-high": _STRONG,
+            "exploding-activations": Strength.MODERATE,
+            "missing-gradient-clipping": Strength.WEAK,
+        }
+    if found.kind is Kind.WEIGHTS:
+        return None, dict.fromkeys(("lr-too-high", "unstable-operation", "nan-in-data"), _WEAK)
+    if found.is_shown and found.record.step <= 1 and not earlier:
+        return "exploding-activations", {"bad-initialisation": Strength.MODERATE}
+    return None, {"exploding-activations": _STRONG, "lr-too-high": Strength.MODERATE}
+
+
+_STRONG, _WEAK = Strength.STRONG, Strength.WEAK
+
+
+def _growth(process: Process, earlier: list[Sample]) -> tuple[Evidence, ...]:
+    """Cite the samples between which weights or loss grew tenfold."""
+    if len(earlier) < 2:
+        return ()
+    first, last = earlier[0], earlier[-1]
+    pairs = {
+        "the norm of all weights": (_size(first), _size(last)),
+        "the loss": (abs(first.loss), abs(last.loss)),
+    }
+    for what, (before, after) in pairs.items():
+        if before > 0 and isfinite(after) and after > GREW * before:
+            says = f"{what} grew from {before:.3g} (step {first.step}) to {after:.3g}"
+            return (cite_record(process, last.line, says, step=float(last.step)),)
+    return ()
+
+
+def _size(sample: Sample) -> float:
+    return hypot(*sample.weight_norms) if sample.weight_norms else float("nan")
+
+
+def _huge(value: float, dtype: str = "float32") -> Summary:
+    return Summary("self", (32, 64), dtype, "cpu", -value, value, 0.0, value / 3)
+
+
+def _run(*inputs: Summary, phase: str = "forward", norms: tuple[float, ...] = ()) -> Run:
+    samples = tuple(Sample(i, i * 10, loss=1.0, weight_norms=(n,)) for i, n in enumerate(norms))
+    record = NonFinite(9, 57, phase=phase, op="addmm", is_exact=True, inputs=inputs)
+    return recorded(Process(samples=samples, nonfinite=(record,)))
+
+
+FIRES = {
+    "weights grew": _run(_huge(1e25), norms=(5.0, 4e12)),
+    "half precision": _run(_huge(900.0, "float16")),
+    "weights were broken before": _run(phase="weights", norms=(5.0, 4e12)),
+    "no history": _run(_huge(1e25)),
+}
+
+SILENT = {
+    "near miss: ordinary inputs": _run(_huge(3.0)),
+    "near miss: bfloat16 has the range of float32": _run(_huge(900.0, "bfloat16")),
+    "nothing broke": recorded(Process()),
+}

@@ -1,0 +1,112 @@
+"""The batch itself holds NaN or infinity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.evidence import Evidence, Finding, Strength, at, cite_record
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import LossInput, NonFinite, Process, Sample, Summary
+from traindx.registry import detector
+from traindx.runtime.breakdowns import Kind, breakdown_of
+from traindx.runtime.observations import processes_of, summary_words
+
+CAUSE = "nan-in-data"
+SHOWN = 4
+
+
+@detector(needs=("recording",), suggests=(CAUSE,))
+def check(run: Run) -> Iterator[Finding]:
+    """NaN or infinity comes in with the batch.
+
+    ## What it detects
+    The record of a replayed step whose batch held values that are no numbers, or a sampled batch
+    that did and whose step then had outputs or a loss that are no numbers.
+
+    ## Why it matters
+    No setting of the optimizer helps: the loss of such a batch is NaN for any weights.
+
+    ## What to do
+    Look at the kept batch, find the file or row, and drop or fill it where the data are made. An
+    `assert torch.isfinite(x).all()` in the dataset names the next one.
+
+    ## When it is wrong
+    Tables with missing values that the model masks are right to hold NaN; where the loss stays a
+    number nothing is said. Attention masks of −inf in a batch are left alone in the same way.
+    """
+    found = breakdown_of(run)
+    if found is not None:
+        if found.kind is Kind.DATA:
+            told = next((s for s in found.record.inputs if s.nonfinite), None)
+            what = f" ({summary_words(told)})" if told is not None else ""
+            yield _finding(
+                f"The batch of step {found.record.step} holds values that are no numbers{what}",
+                _cited(found.process, found.record),
+                found.record.step,
+                found.record,
+            )
+        return
+    for process in processes_of(run):
+        for sample in process.samples:
+            broken = [s for s in sample.batch if s.nonfinite]
+            if broken and _is_lost(process, sample):
+                what = "; ".join(summary_words(s) for s in broken[:SHOWN])
+                says = f"the batch of step {sample.step} holds {what}, and its outputs are NaN"
+                evidence = cite_record(process, sample.line, says, step=float(sample.step))
+                claim = f"The batch of step {sample.step} holds values that are no numbers ({what})"
+                yield _finding(claim, (evidence,), sample.step)
+                return
+
+
+def _is_lost(process: Process, sample: Sample) -> bool:
+    """Tell whether what came of a batch was seen to be no number."""
+    is_first = any(r.step == sample.step for r in process.nonfinite)
+    return is_first or any(i.prediction.nonfinite for i in sample.losses)
+
+
+def _cited(process: Process, record: NonFinite) -> tuple[Evidence, ...]:
+    step = float(record.step)
+    said = [record.why or "the batch holds values that are no numbers"]
+    said += [summary_words(s) for s in record.inputs[:SHOWN]]
+    said += [f"the batch is kept in {record.kept}"] if record.kept else []
+    return tuple(cite_record(process, record.line, says, step=step) for says in said)
+
+
+def _finding(
+    claim: str, evidence: tuple[Evidence, ...], step: int, record: NonFinite | None = None
+) -> Finding:
+    return Finding(
+        claim=claim,
+        strength=Strength.STRONG,
+        evidence=evidence,
+        shows=CAUSE,
+        is_symptom=True,
+        onset=float(step),
+        location=at(record.place) if record is not None else None,
+    )
+
+
+_BROKEN = Summary("0", (32, 8), "float32", "cpu", -2.0, 2.0, 0.0, 1.0, nonfinite=3)
+_SOUND = Summary("0", (32, 8), "float32", "cpu", -2.0, 2.0, 0.0, 1.0)
+
+
+def _sample(outputs: int, summary: Summary = _BROKEN) -> Run:
+    given = LossInput("mse_loss", "addmm", Summary(shape=(32, 1), nonfinite=outputs))
+    return recorded(Process(samples=(Sample(4, 30, losses=(given,), batch=(summary,)),)))
+
+
+FIRES = {
+    "a replayed step": recorded(
+        Process(nonfinite=(NonFinite(9, 57, phase="data", inputs=(_BROKEN,), kept="incidents/1"),))
+    ),
+    "a sampled batch": _sample(3),
+}
+
+SILENT = {
+    "near miss: missing values that the model masks": _sample(0),
+    "near miss: the loss breaks on a sound batch": _sample(32, _SOUND),
+    "near miss: an operation broke": recorded(
+        Process(nonfinite=(NonFinite(9, 57, phase="forward", op="log", is_exact=True),))
+    ),
+}

@@ -1,0 +1,118 @@
+"""Gradients of the step before are still there when backward adds new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded, watched, weights
+from traindx.model import Run
+from traindx.recording import Process, Sample
+from traindx.registry import detector
+from traindx.runtime.traces import latest_optimizers, told_once
+
+ENOUGH = 2  # samples after the first step, before which nothing can be left over
+NEARLY_ALL = 0.9  # of them
+PARTLY = 0.4  # of them, and as many samples more: cleared at times, stepped at every micro-batch
+
+
+@detector(needs=("recording",), suggests=("missing-zero-grad", "gradient-accumulation-unscaled"))
+def check(run: Run) -> Iterator[Finding]:
+    """Every step uses the gradients of all the steps before as well.
+
+    ## What it detects
+    Samples of one optimizer in which backward found the gradients that its last step had already
+    used: in nine of ten it is never cleared; in some, of a single optimizer, it is cleared less
+    often than it steps, which is a remark.
+
+    ## Why it matters
+    The gradient is a sum over the whole history: it grows, points to old errors, and the run gets
+    unstable.
+
+    ## What to do
+    Call `optimizer.zero_grad()` once per step, before `backward()`.
+
+    ## When it is wrong
+    Two networks that train in turns leave gradients in each other; what counts is each optimizer's
+    own parameters, and a share of such samples says nothing where there are two.
+    """
+    yield from told_once(run, _look)
+
+
+def _look(process: Process) -> Iterator[Finding]:
+    ids = sorted({s.optimizer for s in process.samples})
+    for id in ids:
+        samples = [s for s in process.samples if s.optimizer == id and s.carried is not None]
+        later = samples[1:] if samples and not samples[0].carried else samples
+        carried = [s for s in later if s.carried]
+        if len(carried) < ENOUGH:
+            continue
+        share = len(carried) / len(later)
+        if share >= NEARLY_ALL:
+            yield _finding(process, carried, len(later))
+        elif share >= PARTLY and len(later) >= 3 * ENOUGH and len(ids) == 1:
+            yield _remark(process, carried, len(later))
+
+
+def _finding(process: Process, carried: list[Sample], looked: int) -> Finding:
+    first = carried[0]
+    of = f" of {_name(process, first.optimizer)}" if len(latest_optimizers(process)) > 1 else ""
+    says = f"gradients{of} of the step before were still there in {len(carried)} of {looked} steps"
+    return Finding(
+        claim=f"Gradients{of} are never cleared: each step adds to those of the step before",
+        strength=Strength.STRONG,
+        evidence=(cite_record(process, first.line, says, step=first.step, carried=len(carried)),),
+        shows="missing-zero-grad",
+        is_symptom=True,
+        onset=float(first.step),
+        location=at(first.place),
+    )
+
+
+def _remark(process: Process, carried: list[Sample], looked: int) -> Finding:
+    first = carried[0]
+    says = f"gradients of the step before were still there in {len(carried)} of {looked} steps"
+    return Finding(
+        claim="Gradients are cleared less often than the optimizer steps",
+        strength=Strength.MODERATE,
+        evidence=(cite_record(process, first.line, says, step=first.step, carried=len(carried)),),
+        suggests={
+            "gradient-accumulation-unscaled": Strength.MODERATE,
+            "missing-zero-grad": Strength.WEAK,
+        },
+        onset=float(first.step),
+        location=at(first.place),
+    )
+
+
+def _name(process: Process, id: int) -> str:
+    return next((o.type for o in latest_optimizers(process) if o.id == id), "an optimizer")
+
+
+def _process(*carried: bool | None) -> Process:
+    process = watched(*weights("0.weight", "2.weight"), count=len(carried))
+    told = (replace(s, carried=c) for s, c in zip(process.samples, carried, strict=True))
+    return replace(process, samples=tuple(told))
+
+
+def _gan() -> Process:
+    """The second optimizer's steps leave gradients in the first one's network at times."""
+    process = _process(*[False, True] * 8)
+    return replace(
+        process, samples=tuple(replace(s, optimizer=i % 3) for i, s in enumerate(process.samples))
+    )
+
+
+FIRES = {
+    "never cleared": recorded(_process(False, *[True] * 7)),
+    "on two ranks": recorded(_process(*[True] * 6), _process(*[True] * 6)),
+    "cleared every fourth step, a remark": recorded(_process(*[False, True, True, True] * 4)),
+}
+
+SILENT = {
+    "cleared": recorded(_process(*[False] * 8)),
+    "near miss: not known": recorded(_process(*[None] * 8)),
+    "near miss: once at the start": recorded(_process(False, True, *[False] * 6)),
+    "near miss: networks in turns": recorded(_gan()),
+}

@@ -1,0 +1,120 @@
+"""Parameters are frozen where they should learn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded, watched, weights
+from traindx.model import Run
+from traindx.recording import Counts, Model, Parameter, Process
+from traindx.registry import detector
+from traindx.runtime.traces import ADAPTERS, latest_models, latest_optimizers, told_once
+
+ENOUGH = 5  # steps
+MOST = 0.5  # of the parameters; who freezes more than this means to
+_HEAD = re.compile(
+    r"(?:^|\.)(?:head|classifier|fc|cls|score|logits|out|output|output_layer|fc_out)(?:\.|$)", re.I
+)
+
+
+@detector(needs=("recording",), suggests=("frozen-parameters",))
+def check(run: Run) -> Iterator[Finding]:
+    """Steps are taken and every parameter is frozen, or the output layer of a model that trains is.
+
+    ## What it detects
+    An optimizer that steps while all parameters it holds, and all others, have `requires_grad` off.
+    As a remark: an output layer that is frozen while most of the layers below it are trained.
+
+    ## Why it matters
+    Frozen parameters get no gradient and do not change. A new head that is frozen by a loop over
+    all parameters keeps its random weights.
+
+    ## What to do
+    Freeze only what is pretrained, before the new head is added, or switch the head on again.
+
+    ## When it is wrong
+    A fixed backbone below a head that trains, adapters, fixed embeddings and fixed teachers are
+    usual, and left alone. A fixed output layer may be meant, so it is only remarked.
+    """
+    yield from told_once(run, _look)
+
+
+def _look(process: Process) -> Iterator[Finding]:
+    steps = process.counts.steps if process.counts is not None else len(process.samples)
+    models = [m for m in latest_models(process) if m.parameters]
+    if steps < ENOUGH or not models or any(o.strangers for o in latest_optimizers(process)):
+        return
+    held = [p for m in models for p in m.parameters if p.optimizer is not None]
+    if held and not any(p.is_trainable for m in models for p in m.parameters):
+        yield _all_frozen(process, models, held, steps)
+        return
+    for model in models:
+        head = _frozen_head(model)
+        if head is not None:
+            yield _head_frozen(process, model, head)
+
+
+def _all_frozen(
+    process: Process, models: Sequence[Model], held: Sequence[Parameter], steps: int
+) -> Finding:
+    model = next(m for m in models if any(p.optimizer is not None for p in m.parameters))
+    place = next((o.place for o in latest_optimizers(process) if o.place), None)
+    says = f"requires_grad is off for all {len(model.parameters)} parameters of {model.type}"
+    return Finding(
+        claim=f"Every parameter is frozen while the optimizer takes {steps} steps",
+        strength=Strength.STRONG,
+        evidence=(cite_record(process, model.line, says, step=model.step, held=len(held)),),
+        shows="frozen-parameters",
+        is_symptom=True,
+        onset=float(model.step),
+        location=at(place),
+    )
+
+
+def _frozen_head(model: Model) -> Parameter | None:
+    """The last weight matrix, where it is named as an output and most of the rest is trained."""
+    matrices = [p for p in model.parameters if len(p.shape) >= 2]
+    if len(matrices) < 2 or any(ADAPTERS.search(p.name) for p in model.parameters):
+        return None
+    head, others = matrices[-1], matrices[:-1]
+    trained = [p for p in others if p.is_trainable and p.optimizer is not None]
+    is_odd = not head.is_trainable and len(trained) > MOST * len(others)
+    return head if is_odd and _HEAD.search(head.name) else None
+
+
+def _head_frozen(process: Process, model: Model, head: Parameter) -> Finding:
+    says = f"requires_grad is off for {head.name}, the last weights of {model.type}"
+    return Finding(
+        claim=f"The output layer {head.name} is frozen while the layers below it are trained",
+        strength=Strength.MODERATE,
+        evidence=(cite_record(process, model.line, says, step=model.step),),
+        suggests={"frozen-parameters": Strength.MODERATE},
+        onset=float(model.step),
+    )
+
+
+def _process(*trainable: bool, prefix: str = "net", steps: int = 50) -> Process:
+    names = [f"{prefix}.{i}.weight" for i in range(len(trainable) - 1)] + ["head.weight"]
+    parameters = [
+        w for n, t in zip(names, trainable, strict=True) for w in weights(n, is_trainable=t)
+    ]
+    return replace(watched(*parameters), counts=Counts(99, steps=steps, backwards=steps))
+
+
+FIRES = {
+    "all of it": recorded(_process(False, False, False)),
+    "the head alone: a remark": recorded(_process(True, True, True, False)),
+}
+
+SILENT = {
+    "nothing": recorded(_process(True, True, True)),
+    "near miss: a fixed backbone": recorded(_process(False, False, False, True)),
+    "near miss: fixed embeddings": recorded(_process(False, True, True, True)),
+    "near miss: adapters": recorded(_process(True, True, False, prefix="lora_A")),
+    "near miss: a network that is only looked at": recorded(
+        watched(*weights("0.weight", "1.weight", optimizer=None, is_trainable=False))
+    ),
+}

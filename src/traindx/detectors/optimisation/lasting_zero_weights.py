@@ -1,0 +1,91 @@
+"""Weight matrices are zero and stay so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded, watched, weights
+from traindx.model import Run
+from traindx.recording import Process
+from traindx.registry import detector
+from traindx.runtime.traces import ADAPTERS, Trace, named, told_once, traces_of
+
+ENOUGH = 3  # samples
+LATER = 5  # steps by which a layer that starts at zero on purpose has left it
+# buffers in the guise of parameters, parts that rest
+_SPARE = re.compile(r"mask|pad|buffer|filt|window|spare|unused", re.IGNORECASE)
+
+
+@detector(needs=("recording",), suggests=("bad-initialisation",))
+def check(run: Run) -> Iterator[Finding]:
+    """Weight matrices that are trained are all zero from the start and get no gradient.
+
+    ## What it detects
+    Weight matrices whose norm is exactly 0 in every sample, the later ones too, with gradients that
+    are exactly 0, in a model that is trained.
+
+    ## Why it matters
+    Two layers of zeros in a row block each other: neither passes a signal forward nor a gradient
+    back, and no number of steps changes that.
+
+    ## What to do
+    Leave weights to PyTorch's defaults, or use `kaiming_normal_` and `xavier_uniform_`; zeros are
+    for biases and for the last layer of a residual branch.
+
+    ## When it is wrong
+    A layer that starts at zero on purpose (a last layer, LoRA's B, a zero convolution) gets a
+    gradient and leaves zero with the first steps, so it is not concerned.
+    """
+    yield from told_once(run, _look)
+
+
+def _look(process: Process) -> Iterator[Finding]:
+    traces = [t for t in traces_of(process) if t.is_owned and t.parameter.is_trainable]
+    matrices = [t for t in traces if t.is_matrix and len(t.samples) >= ENOUGH]
+    stuck = [t for t in matrices if _is_stuck(t)]
+    if len(stuck) < 2:
+        return
+    sample = stuck[0].samples[-1]
+    says = f"the norm of {named(stuck)} is 0 at step {sample.step}, and so is its gradient"
+    yield Finding(
+        claim=f"{len(stuck)} of {len(matrices)} weight matrices are zero and get no gradient",
+        strength=Strength.STRONG,
+        evidence=(cite_record(process, sample.line, says, step=sample.step, zero=len(stuck)),),
+        shows="bad-initialisation",
+        is_symptom=True,
+        onset=float(stuck[0].samples[0].step),
+        location=at(sample.place),
+    )
+
+
+def _is_stuck(trace: Trace) -> bool:
+    is_late = trace.samples[-1].step >= LATER
+    is_zero = all(n == 0.0 for n in trace.norms) and min(trace.parameter.shape) > 1
+    is_named = ADAPTERS.search(trace.name) or _SPARE.search(trace.name)
+    return is_late and is_zero and all(g == 0.0 for g in trace.grads) and not is_named
+
+
+_NAMES = ("0.weight", "2.weight", "4.weight")
+
+
+def _process(norms: tuple[float, ...], grads: tuple[float | None, ...], until: int = 99) -> Process:
+    process = watched(*weights(*_NAMES), grads=grads, still=_NAMES)
+    told = (
+        replace(s, weight_norms=norms if i < until else (1.0, 1.0, 1.0))
+        for i, s in enumerate(process.samples)
+    )
+    return replace(process, samples=tuple(told))
+
+
+FIRES = {"all layers": recorded(_process((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))}
+
+SILENT = {
+    "usual weights": recorded(_process((1.0, 2.0, 1.0), (0.1, 0.1, 0.1))),
+    "near miss: a last layer of zeros at the start": recorded(
+        _process((1.0, 2.0, 0.0), (0.0, 0.0, 0.3), until=1)
+    ),
+    "near miss: layers that are not used": recorded(_process((1.0, 0.0, 0.0), (0.1, None, None))),
+}

@@ -1,0 +1,85 @@
+"""Backward runs and reaches no parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded, watched, weights
+from traindx.model import Run
+from traindx.recording import Optimizer, Process
+from traindx.registry import detector
+from traindx.runtime.traces import latest_optimizers, told_once, traces_of
+
+ENOUGH = 2  # samples
+
+
+@detector(needs=("recording",), suggests=("detached-loss",))
+def check(run: Run) -> Iterator[Finding]:
+    """Backward runs without error, and no parameter of the optimizer ever gets a gradient.
+
+    ## What it detects
+    Two or more sampled steps after a backward pass in which every trainable parameter that an
+    optimizer holds has no gradient, and none of them ever changed.
+
+    ## Why it matters
+    The tensor that backward is called on does not depend on the model: `torch.tensor(loss.item(),
+    requires_grad=True)`, or `requires_grad_()` on a loss that was cut off, silence the error and
+    not its reason.
+
+    ## What to do
+    Call backward on the very tensor that the loss function returned, and look for `.item()`,
+    `.data`, `.numpy()` and `detach()` on the way from the model to it.
+
+    ## When it is wrong
+    Programs that train an input, not the model, hold that input in their optimizer; where an
+    optimizer holds anything but the model's parameters, nothing is said. Nor where gradients are
+    cleared before the step.
+    """
+    yield from told_once(run, _look)
+
+
+def _look(process: Process) -> Iterator[Finding]:
+    held = [t for t in traces_of(process) if t.is_owned and t.parameter.is_trainable]
+    samples = [s for s in process.samples if s.names]
+    is_run = process.counts is None or process.counts.backwards > 0
+    optimizers = latest_optimizers(process)
+    if len(samples) < ENOUGH or not held or not is_run or any(o.strangers for o in optimizers):
+        return
+    if any(t.is_reached or t.has_moved or not t.samples for t in held):
+        return
+    if any(s.cleared for s in samples) or process.nonfinite:
+        return
+    first = samples[0]
+    says = (
+        f"none of {len(held)} parameters has a gradient after backward, in {len(samples)} samples"
+    )
+    yield Finding(
+        claim=f"Backward reaches none of the {len(held)} parameters that are to be trained",
+        strength=Strength.STRONG,
+        evidence=(cite_record(process, first.line, says, step=first.step, parameters=len(held)),),
+        shows="detached-loss",
+        is_symptom=True,
+        onset=float(first.step),
+        location=at(first.place),
+    )
+
+
+_NAMES = ("0.weight", "2.weight")
+
+
+def _process(*grads: float | None, strangers: int = 0, cleared: bool = False) -> Process:
+    process = watched(*weights(*_NAMES), grads=grads, still=_NAMES, cleared=cleared)
+    held = Optimizer(2, type="SGD", groups=({"lr": 0.1},), size=2 + strangers, strangers=strangers)
+    return replace(process, optimizers=(held,))
+
+
+FIRES = {"a new tensor with requires_grad": recorded(_process(None, None))}
+
+SILENT = {
+    "reached": recorded(_process(0.1, 0.1)),
+    "near miss: one of them is reached": recorded(_process(None, 1e-9)),
+    "near miss: an input is trained": recorded(_process(None, None, strangers=1)),
+    "near miss: cleared before the step": recorded(_process(None, None, cleared=True)),
+}

@@ -1,0 +1,105 @@
+"""Steps change the weights by next to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import isfinite
+
+from traindx.evidence import Finding, Strength, cite_record
+from traindx.examples import decay, flat, join, recorded, watched, weights
+from traindx.model import Floats, Run
+from traindx.recording import Process, Sample
+from traindx.registry import detector
+from traindx.runtime.traces import Trace, told_once, traces_of
+from traindx.stats import curve
+
+SMALL = 1e-6  # of the weights' norm; a thousand such steps change a thousandth
+NOTHING = 1e-8  # of it: float32 rounds such a step away
+ENOUGH = 4  # samples
+POINTS = 30  # of the loss
+LEARNT = 0.05  # of the starting loss
+
+
+@detector(needs=("recording", "loss"), suggests=("lr-too-low",))
+def check(run: Run) -> Iterator[Finding]:
+    """No step of the whole run changes the weights by a millionth, and the loss stays where it is.
+
+    ## What it detects
+    The change of the weight matrices per step, relative to their norm: its largest value over all
+    samples is below a millionth, in a run whose loss gains less than 5 %.
+
+    ## Why it matters
+    The run would need many times its steps to get anywhere.
+
+    ## What to do
+    Raise the learning rate tenfold until a step changes the weights by about a thousandth.
+
+    ## When it is wrong
+    Late in a schedule small steps are healthy, so the largest step of the run counts. A model that
+    is already trained barely moves as well; this only supports what the loss shows.
+    """
+    if not _stands_still(run):
+        return
+    yield from told_once(run, _look)
+
+
+def _stands_still(run: Run) -> bool:
+    loss = run.objective()
+    finite = None if loss is None else loss.finite().values
+    if finite is None or len(finite) < POINTS:
+        return False
+    c = curve(finite)
+    return abs(c.start_value - c.end_value) < LEARNT * abs(c.start_value)
+
+
+def _look(process: Process) -> Iterator[Finding]:
+    traces = [t for t in traces_of(process) if t.is_owned and t.is_matrix and t.has_gradient]
+    ratios = _ratios(traces)
+    if len(ratios) < ENOUGH:
+        return
+    sample, largest = max(ratios, key=lambda pair: pair[1])
+    if not 0.0 < largest < SMALL:
+        return
+    says = f"the largest sampled step, {sample.step}, changes the weights by {largest:.1e}"
+    yield Finding(
+        claim=f"No step changes the weights by more than {largest:.0e} of their norm",
+        strength=Strength.MODERATE,
+        evidence=(cite_record(process, sample.line, says, step=sample.step, ratio=largest),),
+        suggests={"lr-too-low": Strength.STRONG if largest < NOTHING else Strength.MODERATE},
+        onset=float(ratios[0][0].step),
+    )
+
+
+def _ratios(traces: Sequence[Trace]) -> list[tuple[Sample, float]]:
+    """The largest over weight matrices, per sample."""
+    found: dict[int, tuple[Sample, float]] = {}
+    for trace in traces:
+        for sample, ratio in zip(trace.samples, trace.ratios, strict=True):
+            if (
+                ratio is not None
+                and isfinite(ratio)
+                and sample.optimizer == trace.parameter.optimizer
+            ):
+                known = found.get(sample.line, (sample, 0.0))[1]
+                found[sample.line] = (sample, max(known, ratio))
+    return list(found.values())
+
+
+def _run(loss: Floats, *ratios: float) -> Run:
+    process = watched(*weights("0.weight", "2.weight"), count=len(ratios))
+    told = (
+        replace(s, update_ratios=(r, r / 2)) for s, r in zip(process.samples, ratios, strict=True)
+    )
+    return recorded(replace(process, samples=tuple(told)), loss_train=loss)
+
+
+_FLAT = flat(60, 2.3, noise=0.005)
+
+FIRES = {"a ten-millionth": _run(_FLAT, *[1e-7] * 6)}
+
+SILENT = {
+    "usual steps": _run(_FLAT, *[1e-3] * 6),
+    "near miss: small late in a schedule": _run(_FLAT, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8),
+    "near miss: small, and learning": _run(join(decay(60)), *[1e-7] * 6),
+}

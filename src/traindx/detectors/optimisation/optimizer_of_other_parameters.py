@@ -1,0 +1,151 @@
+"""The optimizer holds none of the parameters that get gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded, watched, weights
+from traindx.model import Run
+from traindx.recording import Model, Optimizer, Process
+from traindx.registry import detector
+from traindx.runtime.traces import (
+    FOLLOWERS,
+    Trace,
+    latest_models,
+    latest_optimizers,
+    named,
+    told_once,
+    traces_of,
+)
+
+ENOUGH = 2  # samples
+
+
+@detector(needs=("recording",), suggests=("parameters-not-in-optimizer",))
+def check(run: Run) -> Iterator[Finding]:
+    """The model gets gradients, the optimizer steps, and holds none of its parameters.
+
+    ## What it detects
+    An optimizer that steps while every parameter that gets a gradient is in no optimizer and never
+    changes: it was made from a model that has since been replaced, or from another model.
+
+    ## Why it matters
+    Each step updates tensors that nothing uses. The loss stays where it is, without any error.
+
+    ## What to do
+    Make the optimizer after the model, from the very model that is trained.
+
+    ## When it is wrong
+    Programs that optimise an input (style transfer, attacks, prompts) hold tensors of no model on
+    purpose; those get gradients, and nothing is said. Where that is not known, and they are not as
+    many as the model has parameters, this is only a remark.
+    """
+    yield from told_once(run, _look)
+
+
+def _look(process: Process) -> Iterator[Finding]:
+    optimizers = latest_optimizers(process)
+    traces = [t for t in traces_of(process) if t.parameter.is_trainable]
+    live = [t for t in traces if t.has_gradient and not FOLLOWERS.search(t.name)]
+    is_stepped = process.counts is None or process.counts.steps > 0
+    if not optimizers or not live or not is_stepped or any(t.is_owned for t in live):
+        return
+    if _strangers_learn(process) or not all(
+        t.is_known_still and _gradients(t) >= ENOUGH for t in live
+    ):
+        return
+    model = next(m for m in latest_models(process) if m.id == live[0].model.id)
+    yield _finding(process, model, optimizers, live)
+
+
+def _strangers_learn(process: Process) -> bool:
+    """Tell whether tensors of no model get gradients: an input or a prompt that is optimised."""
+    columns = ((n, g) for s in process.samples for n, g in zip(s.names, s.grad_norms, strict=False))
+    return any(n.startswith("stranger") and bool(g) for n, g in columns)
+
+
+def _gradients(trace: Trace) -> int:
+    return sum(g is not None and g > 0.0 for g in trace.grads)
+
+
+def _is_stale(model: Model, optimizers: Sequence[Optimizer]) -> bool:
+    """Tell whether an optimizer holds as many unknown parameters as the model has."""
+    trainable = sum(p.is_trainable for p in model.parameters)
+    counts = {len(model.parameters), trainable} - {0, 1}
+    return any(o.strangers == o.size and o.size in counts for o in optimizers)
+
+
+def _finding(
+    process: Process, model: Model, optimizers: Sequence[Optimizer], live: Sequence[Trace]
+) -> Finding:
+    first, seen = optimizers[0], live[0].samples[-1]
+    strangers = sum(o.strangers for o in optimizers)
+    is_shown = strangers == 0 or _is_stale(model, optimizers)
+    known = f", {strangers} of which no model has" if strangers else ", of another model"
+    holds = f"{first.type} holds {first.size} parameters{known}"
+    still = f"{named(live)} of {model.type} have gradients, are in no optimizer and never changed"
+    return Finding(
+        claim=f"No optimizer holds any parameter of {model.type} that gets a gradient",
+        strength=Strength.STRONG if is_shown else Strength.MODERATE,
+        evidence=(
+            cite_record(process, first.line, holds, step=first.step, strangers=strangers),
+            cite_record(process, seen.line, still, step=seen.step, parameters=len(live)),
+        ),
+        suggests={} if is_shown else {"parameters-not-in-optimizer": Strength.MODERATE},
+        shows="parameters-not-in-optimizer" if is_shown else None,
+        is_symptom=is_shown,
+        onset=float(live[0].samples[0].step),
+        location=at(first.place),
+    )
+
+
+def _process(size: int, strangers: int, optimizer: int | None = None) -> Process:
+    process = watched(*weights("0.weight", "2.weight", optimizer=optimizer))
+    held = Optimizer(2, type="SGD", groups=({"lr": 0.1},), size=size, strangers=strangers)
+    return replace(process, optimizers=(held,))
+
+
+FIRES = {
+    "made from a model that was replaced": recorded(_process(2, 2)),
+    "made from another model": recorded(_process(4, 0)),
+    "fewer tensors than the model has: a remark": recorded(_process(1, 1)),
+}
+
+
+def _style_transfer() -> Process:
+    process = _process(1, 1)
+    told = (
+        replace(s, names=(*s.names, "stranger 0"), grad_norms=(*s.grad_norms, 0.3))
+        for s in process.samples
+    )
+    return replace(process, samples=tuple(told))
+
+
+SILENT = {
+    "near miss: an input is optimised": recorded(_style_transfer()),
+    "owned": recorded(_process(2, 0, optimizer=0)),
+    "near miss: an input is optimised, the model is frozen": recorded(
+        replace(
+            _process(1, 1),
+            models=(
+                Model(
+                    1,
+                    parameters=tuple(
+                        weights("0.weight", "2.weight", optimizer=None, is_trainable=False)
+                    ),
+                ),
+            ),
+        )
+    ),
+    "near miss: a copy in float32 is written back": recorded(
+        replace(
+            _process(2, 2),
+            samples=tuple(
+                replace(s, weight_norms=(1.0 + 0.01 * s.step, 1.0 + 0.01 * s.step))
+                for s in _process(2, 2).samples
+            ),
+        )
+    ),
+}

@@ -1,0 +1,115 @@
+"""The first loss is far above that of guessing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import isfinite, log
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded, watched, weights
+from traindx.model import Run
+from traindx.recording import LossInput, Process, Sample, Summary
+from traindx.registry import detector
+from traindx.runtime.traces import told_once
+
+FAR_ABOVE = 5.0  # times the loss of guessing; sound weights begin within a factor of two
+EARLY = 3  # steps
+LARGE_INPUT = 10.0  # standard deviation of a batch; normalised ones have one
+RECOVERED = 1.5  # times the loss of guessing: below it by the end, the start has cost little
+
+
+@detector(needs=("recording",), suggests=("bad-initialisation", "unnormalised-inputs"))
+def check(run: Run) -> Iterator[Finding]:
+    """A classifier begins far more wrong than one that guesses.
+
+    ## What it detects
+    A cross-entropy whose value in the first steps is more than five times the logarithm of the
+    number of classes, with log-probabilities that reach as far down.
+
+    ## Why it matters
+    Sound weights begin close to that logarithm. A model that is sure and wrong at the start has
+    weights, or inputs, of the wrong scale; the first steps only undo it, and may break it.
+
+    ## What to do
+    Look at the scale of the inputs and of the last layer's weights: logits should begin near zero.
+
+    ## When it is wrong
+    A loss that is summed over the batch is larger by its size; so the log-probabilities themselves
+    must be that far out. A pretrained model on new labels may begin like this; where the loss comes
+    down soon, this is a remark.
+    """
+    yield from told_once(run, lambda process: _look(run, process))
+
+
+def _look(run: Run, process: Process) -> Iterator[Finding]:
+    for sample in process.samples[:1]:
+        if sample.step > EARLY or not isfinite(sample.loss):
+            continue
+        given = next((i for i in sample.losses if _is_classes(i)), None)
+        if given is None:
+            continue
+        guess = log(given.classes)
+        depth = -given.prediction.mean  # of log-probabilities, the mean over all classes
+        if sample.loss > FAR_ABOVE * guess and depth > FAR_ABOVE * guess:
+            yield _finding(run, process, sample, given.classes)
+
+
+def _is_classes(given: LossInput) -> bool:
+    return given.loss in ("cross_entropy", "nll_loss") and given.classes > 1
+
+
+def _finding(run: Run, process: Process, sample: Sample, classes: int) -> Finding:
+    guess = log(classes)
+    scale = max((b.std for b in sample.batch if isfinite(b.std) and _is_float(b)), default=0.0)
+    is_large, is_known = scale > LARGE_INPUT, scale > 0.0
+    says = f"the loss is {sample.loss:.4g} at step {sample.step}; guessing costs {guess:.3g}"
+    evidence = [cite_record(process, sample.line, says, step=sample.step, loss=sample.loss)]
+    if is_large:
+        spread = f"the standard deviation of the batch is {scale:.3g}"
+        evidence.append(cite_record(process, sample.line, spread, step=sample.step, std=scale))
+    lasts = _lasts(run, guess)
+    suggests = {"bad-initialisation": Strength.MODERATE, "unnormalised-inputs": Strength.WEAK}
+    if is_large:
+        suggests = {"unnormalised-inputs": Strength.STRONG, "bad-initialisation": Strength.WEAK}
+    elif is_known:
+        suggests = {"bad-initialisation": Strength.STRONG}
+    return Finding(
+        claim=f"The first loss is {sample.loss / guess:.0f} times that of guessing",
+        strength=Strength.STRONG if lasts else Strength.MODERATE,
+        evidence=tuple(evidence),
+        suggests=suggests,
+        is_symptom=lasts,
+        onset=float(sample.step),
+        location=at(sample.place),
+    )
+
+
+def _is_float(summary: Summary) -> bool:
+    return "float" in summary.dtype
+
+
+def _lasts(run: Run, guess: float) -> bool:
+    loss = run.main_loss()
+    if loss is None or not len(loss.finite()):
+        return False
+    return float(loss.finite().values[-5:].min()) > RECOVERED * guess
+
+
+def _process(loss: float, depth: float, std: float = 1.0, step: int = 0) -> Process:
+    given = LossInput("cross_entropy", prediction=Summary(mean=-depth), classes=10)
+    batch = (Summary("data", (32, 3), "float32", std=std),)
+    process = watched(*weights("0.weight"), loss=loss, losses=(given,), batch=batch)
+    return replace(process, samples=tuple(replace(s, step=s.step + step) for s in process.samples))
+
+
+FIRES = {
+    "sure and wrong, and stays so": recorded(_process(60.0, 80.0), loss_train=[60.0, 50.0, 40.0]),
+    "inputs of 0 to 255": recorded(_process(60.0, 80.0, std=70.0), loss_train=[60.0, 5.0, 0.4]),
+}
+
+SILENT = {
+    "a sound start": recorded(_process(2.4, 2.5)),
+    "near miss: summed over the batch": recorded(_process(147.0, 2.4)),
+    "near miss: late in the run": recorded(_process(60.0, 80.0, step=500)),
+}

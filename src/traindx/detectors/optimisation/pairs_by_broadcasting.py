@@ -1,0 +1,108 @@
+"""A column of predictions meets a row of targets, and every pair is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import LossInput, Process, Sample, Shape, Summary
+from traindx.registry import detector
+from traindx.runtime.observations import Term, processes_of, rows, shape_words, spans, terms_of
+
+CAUSE = "target-shape-broadcast"
+LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
+BY_HAND = "difference"  # (prediction - target) ** 2
+
+
+@detector(needs=("recording",), suggests=(CAUSE,))
+def check(run: Run) -> Iterator[Finding]:
+    """Predictions of shape (N, 1) were compared with targets of shape (N,), giving (N, N).
+
+    ## What it detects
+    In the graph of the loss: a squared, absolute or Huber error, or a difference written by hand,
+    in which (N, 1) met (N,) and became (N, N), in every sample with more than one example.
+
+    ## Why it matters
+    Every prediction is compared with every target. The loss is a number, gradients flow, and the
+    model learns the mean of the targets.
+
+    ## What to do
+    Give both the same shape: `output.squeeze(1)`, or `target.unsqueeze(1)`.
+
+    ## When it is wrong
+    Losses over all pairs are written with both (N, 1) and (1, N); those, and any other
+    broadcasting, are left alone.
+    """
+    for process in processes_of(run):
+        for term in terms_of(process, *LOSSES, BY_HAND):
+            met = [m for m in map(_met, term.inputs) if m is not None]
+            judged = [i for i in term.inputs if not i.broadcast or i.broadcast[-1] != (1, 1)]
+            by_hand = term.inputs[0].loss == BY_HAND
+            if not met or len(met) != len(judged):
+                continue
+            if not by_hand or _is_of_the_batch(term, met[0]):
+                yield _finding(process, term, met[0])
+                return
+
+
+def _met(given: LossInput) -> tuple[Shape, Shape, Shape] | None:
+    """Return the two shapes and what came of them, if it is the pattern of the fault."""
+    if len(given.broadcast) != 3:
+        return None
+    first, second, result = given.broadcast
+    n = result[0] if len(result) == 2 else 0
+    is_fault = n > 1 and result == (n, n) and {first, second} == {(n, 1), (n,)}
+    return (first, second, result) if is_fault else None
+
+
+def _is_of_the_batch(term: Term, met: tuple[Shape, Shape, Shape]) -> bool:
+    """A table of as many rows as the batch has is compared with every example on purpose."""
+    sizes = {i.broadcast[-1] for i in term.inputs}
+    alone = all(len(s.losses) == 1 for s in term.samples)
+    batches = {rows(b.shape) for b in term.samples[0].batch if b.shape}
+    return alone and (len(sizes) > 1 or met[-1][0] in batches)
+
+
+def _finding(process: Process, term: Term, met: tuple[Shape, Shape, Shape]) -> Finding:
+    sample, loss = term.samples[0], term.inputs[0].loss
+    first, second, result = map(shape_words, met)
+    says = f"{first} met {second} in {loss} and became {result}, {spans(term.samples)}"
+    return Finding(
+        claim=f"The loss ({loss}) compares every pair: {first} met {second} and became {result}",
+        strength=Strength.STRONG,
+        evidence=(cite_record(process, sample.line, says, step=float(sample.step)),),
+        suggests={CAUSE: Strength.STRONG} if loss == BY_HAND else {},
+        shows=None if loss == BY_HAND else CAUSE,
+        is_symptom=True,
+        onset=float(sample.step),
+        location=at(sample.place),
+    )
+
+
+_BATCH = (Summary("0", (32, 8), "float32"), Summary("1", (32,), "float32"))
+
+
+def _run(*shapes: Shape, loss: str = "mse_loss", others: tuple[LossInput, ...] = ()) -> Run:
+    given = (LossInput(loss, "addmm", broadcast=shapes), *others)
+    samples = (Sample(i + 1, i, losses=given, batch=_BATCH) for i in range(3))
+    return recorded(Process(samples=tuple(samples)))
+
+
+FIRES = {
+    "a column against a row": _run((32, 1), (32,), (32, 32)),
+    "a row against a column": _run((32,), (32, 1), (32, 32), loss="l1_loss"),
+    "written by hand": _run((32, 1), (32,), (32, 32), loss="difference"),
+}
+
+SILENT = {
+    "equal shapes": _run(),
+    "near miss: all pairs on purpose": _run((32, 1), (1, 32), (32, 32)),
+    "near miss: one target per image": _run((8, 16, 16, 3), (8, 1, 1, 3), (8, 16, 16, 3)),
+    "near miss: a scalar target": _run((32, 1), (1,), (32, 1)),
+    "near miss: distances to 32 fixed centres": _run(
+        (32, 1), (32,), (32, 32), loss="difference", others=(LossInput("mse_loss"),)
+    ),
+    "near miss: a batch of one": _run((1, 1), (1,), (1, 1)),
+}

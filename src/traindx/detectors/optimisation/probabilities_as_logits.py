@@ -1,0 +1,101 @@
+"""A loss that normalises by itself is given probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import LossInput, Place, Process, Sample
+from traindx.registry import detector
+from traindx.runtime.observations import Term, operation, processes_of, spans, terms_of
+
+CAUSE = "softmax-before-cross-entropy"
+WRONG = {"cross_entropy": ("softmax", "sigmoid"), "bce_with_logits": ("softmax", "sigmoid")}
+ENOUGH = 3  # samples; the rows of one may sum to one by chance
+HARMLESS = ("log_softmax",)
+
+
+@detector(needs=("recording",), suggests=(CAUSE,))
+def check(run: Run) -> Iterator[Finding]:
+    """The graph of the loss holds a softmax or sigmoid below a loss that applies its own.
+
+    ## What it detects
+    In the graph that `backward` walked: cross-entropy or BCE-with-logits whose input was made by a
+    softmax or sigmoid. Where the graph does not tell, logits whose rows sum to one in every sample.
+
+    ## Why it matters
+    The loss normalises again. With C classes the loss cannot fall below ln(e + C - 1) - 1 (1.46 for
+    ten classes), gradients are small, and training is slow or stalls.
+
+    ## What to do
+    Return logits from the model; apply softmax only where probabilities are shown.
+
+    ## When it is wrong
+    Log-softmax before cross-entropy is redundant and harmless, and is left alone; so are gates and
+    attention whose softmax is further down in the model, and values that sum to one now and then.
+    """
+    for process in processes_of(run):
+        for term in terms_of(process, *WRONG):
+            found = _finding(process, term)
+            if found is not None:
+                yield found
+                return
+
+
+def _finding(process: Process, term: Term) -> Finding | None:
+    first, given = term.samples[0], term.inputs[0]
+    made_by = {operation(i.producer) for i in term.inputs}
+    producer = next(iter(made_by)) if len(made_by) == 1 else ""
+    if producer in WRONG[given.loss]:
+        claim = f"A {producer} is applied before {given.loss}, which applies its own"
+        says = f"the graph of the loss has {producer} below {given.loss}, {spans(term.samples)}"
+    elif _are_probabilities(term):
+        claim = f"The logits that {given.loss} is given are probabilities: their rows sum to one"
+        says = f"rows sum to one in all {len(term)} samples, {spans(term.samples)}"
+    else:
+        return None
+    is_shown = producer in WRONG[given.loss]
+    return Finding(
+        claim=claim,
+        strength=Strength.STRONG,
+        evidence=(cite_record(process, first.line, says, step=float(first.step)),),
+        suggests={} if is_shown else {CAUSE: Strength.STRONG},
+        shows=CAUSE if is_shown else None,
+        is_symptom=True,
+        onset=float(first.step),
+        location=at(first.place),
+    )
+
+
+def _are_probabilities(term: Term) -> bool:
+    if len(term) < ENOUGH or any(operation(i.producer) in HARMLESS for i in term.inputs):
+        return False
+    return all(
+        i.rows_sum_to_one and i.loss == "cross_entropy" and i.classes > 1 for i in term.inputs
+    )
+
+
+_LINE = Place("train.py", 40, "train", "loss.backward()")
+
+
+def _run(producer: str, sums: bool = False, loss: str = "cross_entropy", count: int = 4) -> Run:
+    term = LossInput(loss, producer, rows_sum_to_one=sums, classes=10)
+    samples = tuple(Sample(i + 1, i * 50, losses=(term,), place=_LINE) for i in range(count))
+    return recorded(Process(samples=samples))
+
+
+FIRES = {
+    "softmax": _run("softmax", sums=True),
+    "sigmoid before BCE with logits": _run("SigmoidBackward0", loss="bce_with_logits"),
+    "the graph does not tell": _run("", sums=True),
+}
+
+SILENT = {
+    "logits": _run("addmm"),
+    "near miss: log-softmax, redundant and harmless": _run("log_softmax", sums=True),
+    "near miss: log-softmax with NLL": _run("log_softmax", loss="nll_loss"),
+    "near miss: sigmoid with BCELoss": _run("sigmoid", loss="bce"),
+    "near miss: one sample by chance": _run("", sums=True, count=1),
+}

@@ -1,0 +1,70 @@
+"""The optimizer steps, and backward is never called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded, watched, weights
+from traindx.model import Run
+from traindx.recording import Counts, Process
+from traindx.registry import detector
+from traindx.runtime.traces import latest_optimizers, told_once
+
+ENOUGH = 10  # steps
+
+
+@detector(needs=("recording",), suggests=("missing-backward",))
+def check(run: Run) -> Iterator[Finding]:
+    """Steps are taken, no backward pass ever ran, and no weight changed.
+
+    ## What it detects
+    Ten or more optimizer steps in a process in which `backward` was never called and no weight
+    changed.
+
+    ## Why it matters
+    Without gradients a step does nothing.
+
+    ## What to do
+    Call `loss.backward()` before `optimizer.step()`.
+
+    ## When it is wrong
+    Gradients that come from elsewhere (`torch.autograd.grad`, another engine, evolution) move the
+    weights; where they move, or that is not known, nothing is said.
+    """
+    yield from told_once(run, _look)
+
+
+def _look(process: Process) -> Iterator[Finding]:
+    counts = process.counts
+    if counts is None or counts.backwards or counts.steps < ENOUGH or counts.has_moved is not False:
+        return
+    if any(g is not None for s in process.samples for g in s.grad_norms):
+        return
+    place = next((o.place for o in latest_optimizers(process) if o.place), None)
+    says = f"{counts.steps} optimizer steps, 0 backward passes, no weight changed"
+    yield Finding(
+        claim=f"The optimizer took {counts.steps} steps and backward never ran",
+        strength=Strength.STRONG,
+        evidence=(cite_record(process, counts.line, says, steps=counts.steps, backwards=0),),
+        shows="missing-backward",
+        is_symptom=True,
+        onset=0.0,
+        location=at(place),
+    )
+
+
+def _process(backwards: int, has_moved: bool | None, grad: float | None = None) -> Process:
+    process = watched(*weights("0.weight"), grads=(grad,), still=("0.weight",))
+    return replace(process, counts=Counts(9, steps=80, backwards=backwards, has_moved=has_moved))
+
+
+FIRES = {"never": recorded(_process(0, False))}
+
+SILENT = {
+    "a right loop": recorded(_process(80, True)),
+    "near miss: gradients from autograd.grad": recorded(_process(0, True)),
+    "near miss: whether weights move is not known": recorded(_process(0, None)),
+    "near miss: gradients are there": recorded(_process(0, False, grad=0.1)),
+}

@@ -1,0 +1,97 @@
+"""Backward runs, and no optimizer ever takes a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import isfinite
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded, watched, weights
+from traindx.model import Run
+from traindx.recording import Counts, NonFinite, Process
+from traindx.registry import detector
+from traindx.runtime.traces import latest_optimizers, told_once
+
+ENOUGH = 10  # backward passes of a run that has ended; attacks and saliency maps need a few
+LONG = 600  # of a run that goes on: nobody accumulates over more micro-batches
+
+
+@detector(needs=("recording",), suggests=("missing-optimizer-step", "loss-scale-collapse"))
+def check(run: Run) -> Iterator[Finding]:
+    """Gradients were computed many times and no step was taken; the weights never changed.
+
+    ## What it detects
+    A process with an optimizer, in which `backward` ran ten times or more (600 times while it still
+    runs), no optimizer was stepped, and no weight changed.
+
+    ## Why it matters
+    The gradients are thrown away. The model stays as it was initialised, without any error.
+
+    ## What to do
+    Call `optimizer.step()` after `backward()`.
+
+    ## When it is wrong
+    Weights that are updated by hand do move and are left alone. So are programs that have no
+    optimizer (saliency, attacks), and gradients that are not finite. A gradient scaler may skip
+    every step; where losses went through one, both are named.
+    """
+    yield from told_once(run, _look)
+
+
+def _look(process: Process) -> Iterator[Finding]:
+    counts = process.counts
+    if counts is None or counts.steps or counts.has_moved or not latest_optimizers(process):
+        return
+    enough = ENOUGH if counts.is_end else LONG
+    if counts.backwards < enough or process.nonfinite or not _is_finite(process):
+        return
+    place = next((o.place for o in latest_optimizers(process) if o.place), None)
+    is_seen = counts.has_moved is False
+    may_skip = counts.scaled > 0
+    still = "no weight changed" if is_seen else "whether weights changed is not known"
+    says = f"{counts.backwards} backward passes, 0 optimizer steps, {still}"
+    yield Finding(
+        claim=f"Backward ran {counts.backwards} times and no optimizer took a step",
+        strength=Strength.STRONG,
+        evidence=(cite_record(process, counts.line, says, backwards=counts.backwards, steps=0),),
+        suggests={
+            "missing-optimizer-step": Strength.MODERATE,
+            "loss-scale-collapse": Strength.MODERATE,
+        }
+        if may_skip
+        else {"missing-optimizer-step": Strength.STRONG},
+        shows="missing-optimizer-step" if is_seen and not may_skip else None,
+        is_symptom=True,
+        onset=0.0,
+        location=at(place),
+    )
+
+
+def _is_finite(process: Process) -> bool:
+    """A scaler skips the step where a gradient is not finite."""
+    grads = (g for s in process.samples for g in s.grad_norms if g is not None)
+    return all(isfinite(g) for g in grads)
+
+
+def _process(**counted: object) -> Process:
+    told = {"backwards": 200, "steps": 0, "has_moved": False, "is_end": True, **counted}
+    process = watched(*weights("0.weight", "2.weight"), still=("0.weight", "2.weight"))
+    return replace(process, counts=Counts(99, **told))  # type: ignore[arg-type]
+
+
+FIRES = {
+    "never": recorded(_process()),
+    "never, still running": recorded(_process(backwards=5000, is_end=False)),
+    "on both ranks": recorded(_process(), _process()),
+}
+
+SILENT = {
+    "stepped": recorded(_process(steps=200, has_moved=True)),
+    "near miss: accumulation goes on": recorded(_process(backwards=256, is_end=False)),
+    "near miss: updated by hand": recorded(_process(has_moved=True)),
+    "near miss: saliency, without an optimizer": recorded(replace(_process(), optimizers=())),
+    "near miss: a scaler skips every step": recorded(
+        replace(_process(), nonfinite=(NonFinite(50, seen_in="gradient"),))
+    ),
+}

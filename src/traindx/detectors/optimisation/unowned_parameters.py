@@ -1,0 +1,163 @@
+"""Parameters get gradients and are in no optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from traindx.evidence import Evidence, Finding, Strength, at, cite_record
+from traindx.examples import recorded, watched, weights
+from traindx.model import Run
+from traindx.recording import Model, Parameter, Process
+from traindx.registry import detector
+from traindx.runtime.traces import (
+    ADAPTERS,
+    FOLLOWERS,
+    Trace,
+    is_below,
+    latest_models,
+    latest_optimizers,
+    named,
+    share,
+    told_once,
+    traces_of,
+)
+
+ENOUGH = 2  # samples with a gradient
+SMALL = 0.1  # of the numbers; who trains so little of a model means to
+
+
+@detector(needs=("recording",), suggests=("parameters-not-in-optimizer",))
+def check(run: Run) -> Iterator[Finding]:
+    """Part of a model that is trained gets gradients, is in no optimizer, and never moves.
+
+    ## What it detects
+    Trainable parameters with gradients that no optimizer holds and that never changed, among or
+    above others that are trained: a head that was replaced after the optimizer was made, a block
+    that was forgotten in the parameter groups.
+
+    ## Why it matters
+    They stay as they were initialised, without any error, while their gradients cost time and
+    memory.
+
+    ## What to do
+    Make the optimizer after the model has its final form, or add them with `add_param_group`. What
+    is to stay fixed, freeze with `requires_grad_(False)`.
+
+    ## When it is wrong
+    Training only the last layers, a small part, adapters, or one of several networks may be meant
+    so; those are only remarked.
+    """
+    yield from told_once(run, _look)
+
+
+def _look(process: Process) -> Iterator[Finding]:
+    if not latest_optimizers(process):
+        return
+    traces = [t for t in traces_of(process) if t.parameter.is_trainable]
+    is_trained_at_all = any(t.is_owned and t.has_gradient for t in traces)
+    for model in latest_models(process):
+        own = [t for t in traces if t.model.id == model.id]
+        idle = [t for t in own if _is_idle(t)]
+        held = [t for t in own if t.is_owned and t.has_gradient]
+        if idle and held:
+            yield _finding(process, model, idle, held)
+        elif idle and is_trained_at_all and any(t.is_matrix for t in idle):
+            yield _of_another_network(process, model, idle)
+
+
+def _is_idle(trace: Trace) -> bool:
+    given = sum(g is not None and g > 0.0 for g in trace.grads)
+    is_left = not trace.is_owned and trace.is_known_still
+    return is_left and given >= ENOUGH and not FOLLOWERS.search(trace.name)
+
+
+def _is_meant(idle: Sequence[Trace], held: Sequence[Trace]) -> bool:
+    is_small = share(held, [*idle, *held]) < SMALL
+    return is_below(idle, held) or is_small or any(ADAPTERS.search(t.name) for t in held)
+
+
+def _evidence(process: Process, model: Model, idle: Sequence[Trace]) -> tuple[Evidence, ...]:
+    seen = idle[0].samples[-1]
+    says = f"no optimizer holds {named(idle)} of {model.type}"
+    still = f"{idle[0].name} has a gradient of {_last(idle[0]):.3g} and never changed"
+    return (
+        cite_record(process, model.line, says, step=model.step, parameters=len(idle)),
+        cite_record(process, seen.line, still, step=seen.step, gradient=_last(idle[0])),
+    )
+
+
+def _last(trace: Trace) -> float:
+    return next((g for g in reversed(trace.grads) if g), 0.0)
+
+
+def _finding(
+    process: Process, model: Model, idle: Sequence[Trace], held: Sequence[Trace]
+) -> Finding:
+    count = len(idle)
+    of = f"{count} of {count + len(held)} parameters that get gradients"
+    is_meant = _is_meant(idle, held)
+    place = next((o.place for o in latest_optimizers(process) if o.place), None)
+    return Finding(
+        claim=f"No optimizer holds {of}: {named(idle)}",
+        strength=Strength.MODERATE if is_meant else Strength.STRONG,
+        evidence=_evidence(process, model, idle),
+        suggests={"parameters-not-in-optimizer": Strength.MODERATE} if is_meant else {},
+        shows=None if is_meant else "parameters-not-in-optimizer",
+        is_symptom=not is_meant,
+        onset=float(idle[0].samples[0].step),
+        location=at(place),
+    )
+
+
+def _of_another_network(process: Process, model: Model, idle: Sequence[Trace]) -> Finding:
+    return Finding(
+        claim=f"{model.type} gets gradients and no optimizer holds it: freeze it if that is meant",
+        strength=Strength.WEAK,
+        evidence=_evidence(process, model, idle),
+        suggests={"parameters-not-in-optimizer": Strength.WEAK},
+    )
+
+
+def _net(*held: bool) -> list[Parameter]:
+    names = [f"{i}.weight" for i in range(len(held))]
+    return [
+        w for n, h in zip(names, held, strict=True) for w in weights(n, optimizer=0 if h else None)
+    ]
+
+
+def _pair(second: int | None) -> Process:
+    first, other = watched(*_net(True, True)), watched(*_net(True, True))
+    loss_net = Model(3, id=1, type="Perceptual", parameters=tuple(weights("vgg", optimizer=second)))
+    samples = tuple(
+        replace(s, names=(*s.names, "vgg"), grad_norms=(0.1, 0.1, grad), optimizer=0)
+        for s, grad in zip(other.samples, [0.2 if second is None else None] * 6, strict=True)
+    )
+    return replace(first, models=(*first.models, loss_net), samples=samples)
+
+
+FIRES = {
+    "a head that came later": recorded(watched(*_net(True, True, True, False))),
+    "a block forgotten in the groups": recorded(watched(*_net(True, False, False, True))),
+    "only the head, nothing frozen: a remark": recorded(watched(*_net(False, False, False, True))),
+}
+
+SILENT = {
+    "all owned": recorded(watched(*_net(True, True, True))),
+    "near miss: the rest is frozen": recorded(
+        watched(*weights("0.weight", optimizer=None, is_trainable=False), *weights("1.weight"))
+    ),
+    "near miss: an average that gets no gradient": recorded(
+        watched(*weights("0.weight"), *weights("copy.weight", optimizer=None), grads=(0.1, None))
+    ),
+    "near miss: two networks, each with its own optimizer": recorded(_pair(1)),
+    "near miss: moved by hand": recorded(
+        replace(
+            watched(*_net(True, False)),
+            samples=tuple(
+                replace(s, weight_norms=(1.0, 1.0 + 0.01 * s.step), has_moved=(True, False))
+                for s in watched(*_net(True, False)).samples
+            ),
+        )
+    ),
+}

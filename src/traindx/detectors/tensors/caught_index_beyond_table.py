@@ -1,0 +1,133 @@
+"""The index that a lookup failed on, with the table it was looked up in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import Caught, Place, Process, Summary
+from traindx.registry import detector
+from traindx.runtime.observations import (
+    is_integer,
+    own_place,
+    place_words,
+    processes_of,
+    summary_words,
+)
+
+CAUSE = "index-out-of-range"
+LOOKUP = re.compile(
+    r"^index out of range(?: in self)?|is out of bounds for dimension|index out of bounds"
+    r"|srcIndex < srcSelectDimSize|device-side assert"
+)
+
+
+@detector(needs=("recording",), suggests=(CAUSE,))
+def check(run: Run) -> Iterator[Finding]:
+    """A lookup failed, and the recorder saw an index that its table does not have.
+
+    ## What it detects
+    The error of an embedding together with the tensors of its frame: the rows of the table, the
+    smallest and the largest index, the name that the tensor has in the user's code, and the batch,
+    which is kept.
+
+    ## Why it matters
+    Only some batches hold such an index, so the error comes and goes with the order of the data.
+    The kept batch fails every time.
+
+    ## What to do
+    Check the ids where they are made: `assert 0 <= ids.min() and ids.max() < table.num_embeddings`
+    over all splits. Forcing them into range would train on wrong rows.
+
+    ## When it is wrong
+    The index may be right and the table too small: a tokenizer with added tokens, or a sequence
+    longer than the position table.
+    """
+    for process in processes_of(run):
+        for caught in process.caught:
+            found = _lookup(caught) if LOOKUP.search(caught.message) else None
+            if found is not None:
+                yield _finding(process, caught, *found)
+                return
+
+
+def _lookup(caught: Caught) -> tuple[Summary, int] | None:
+    """Return the indices and the number of rows of the embedding that failed."""
+    frames: dict[str, dict[str, Summary]] = {}
+    for where, summary in caught.tensors:
+        frames.setdefault(where, {}).setdefault(summary.name, summary)
+    for where, held in frames.items():
+        ids, table = held.get("input"), held.get("weight")
+        if not where.startswith("embedding") or ids is None or table is None:
+            continue
+        if is_integer(ids) and len(table.shape) == 2:
+            rows = table.shape[0]
+            if ids.high >= rows or ids.low < 0:
+                return ids, rows
+    return None
+
+
+def _finding(process: Process, caught: Caught, ids: Summary, rows: int) -> Finding:
+    place = own_place(caught.places)
+    name = _own_name(caught, ids)
+    table = next((f"{n} " for n, kind, _ in reversed(caught.modules) if "Embedding" in kind), "")
+    step = float(caught.step)
+    is_high = ids.high >= rows
+    index = int(ids.high if is_high else ids.low)
+    which = "largest" if is_high else "smallest"
+    near = ": one too far" if index == rows else ""
+    says = f"{name or 'the index tensor'} is {summary_words(ids)}; the table {table}has {rows} rows"
+    cited = [cite_record(process, caught.line, says, step=step, index=index, rows=rows)]
+    if caught.kept:
+        says = f"the batch is kept in {caught.kept}"
+        cited.append(cite_record(process, caught.line, says, step=step))
+    return Finding(
+        claim=f"The {which} index in {name or 'the lookup'} is {index}, and the table {table}has "
+        f"{rows} rows, counted from 0{near}{place_words(place)}",
+        strength=Strength.STRONG,
+        evidence=tuple(cited),
+        shows=CAUSE,
+        is_symptom=True,
+        onset=step,
+        location=at(place),
+    )
+
+
+def _own_name(caught: Caught, ids: Summary) -> str:
+    """Return what the user's code calls the tensor."""
+    for where, summary in caught.tensors:
+        same = (summary.shape, summary.low, summary.high) == (ids.shape, ids.low, ids.high)
+        if same and not where.startswith("embedding") and is_integer(summary):
+            return f"`{summary.name}` ({where})"
+    return ""
+
+
+def _run(high: float, message: str = "index out of range in self") -> Run:
+    def ids(name: str) -> Summary:
+        return Summary(name, (8, 12), "int64", "cpu", 0.0, high, 9.0, 4.0)
+
+    table = Summary("weight", (50, 16), "float32", "cpu", -3.0, 3.0, 0.0, 1.0)
+    caught = Caught(
+        12, "IndexError", message, 7, places=(Place("train.py", 20, "forward", "self.emb(x)"),),
+        tensors=(
+            ("embedding, line 2552", ids("input")), ("embedding, line 2552", table),
+            ("forward, line 20", ids("x")),
+        ),
+        modules=(("emb", "Embedding", ((8, 12),)),), kept="incidents/caught-7",
+    )  # fmt: skip
+    return recorded(Process(caught=(caught,)))
+
+
+_NO_TABLE = Caught(12, "IndexError", "index out of range in self", 7)
+
+FIRES = {"one too far": _run(50.0), "far beyond": _run(61.0)}
+
+SILENT = {
+    "near miss: the index fits, another lookup failed": _run(49.0),
+    "near miss: a label": _run(50.0, "Target 10 is out of bounds."),
+    "near miss: no tensors were seen": recorded(Process(caught=(_NO_TABLE,))),
+    "no error": recorded(Process()),
+}

@@ -1,0 +1,124 @@
+"""The label that a loss failed on, with the classes it was given."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import Caught, Place, Process, Summary
+from traindx.registry import detector
+from traindx.runtime.observations import (
+    is_integer,
+    own_place,
+    place_words,
+    processes_of,
+    shape_words,
+    summary_words,
+)
+
+CAUSE = "label-out-of-range"
+TARGET = re.compile(
+    r"Target (-?\d+) is out of bounds|t >= 0 && t < n_classes|cur_target|device-side assert"
+)
+FRAMES = ("cross_entropy", "nll_loss")
+
+
+@detector(needs=("recording",), suggests=(CAUSE, "output-size-mismatch"))
+def check(run: Run) -> Iterator[Finding]:
+    """A loss failed on a label, and the recorder saw the labels and the number of classes.
+
+    ## What it detects
+    The error of a cross-entropy together with the tensors of its frame: the classes of the logits,
+    the smallest and the largest label, and the batch, which is kept.
+
+    ## Why it matters
+    Labels that start at 1, an extra class, or −1 for "unknown" are faults of the data that only
+    some batches show. The kept batch shows it every time.
+
+    ## What to do
+    Map the labels to 0 … C−1 where the data are made, with one map for all splits; use
+    `ignore_index` for what must not count.
+
+    ## When it is wrong
+    If the labels are right, the output layer has too few units.
+    """
+    for process in processes_of(run):
+        for caught in process.caught:
+            found = _labels(caught) if TARGET.search(caught.message) else None
+            if found is not None:
+                yield _finding(process, caught, *found)
+                return
+
+
+def _labels(caught: Caught) -> tuple[Summary, Summary, int] | None:
+    """Return labels, logits and the number of classes of the loss that failed."""
+    frames: dict[str, dict[str, Summary]] = {}
+    for where, summary in caught.tensors:
+        frames.setdefault(where, {}).setdefault(summary.name, summary)
+    for where, held in frames.items():
+        logits, labels = held.get("input"), held.get("target")
+        if not where.startswith(FRAMES) or logits is None or labels is None:
+            continue
+        classes = logits.shape[1] if len(logits.shape) > 1 else (logits.shape or (0,))[0]
+        if is_integer(labels) and classes and (labels.high >= classes or labels.low < 0):
+            return labels, logits, classes
+    return None
+
+
+def _finding(
+    process: Process, caught: Caught, labels: Summary, logits: Summary, classes: int
+) -> Finding:
+    place, step = own_place(caught.places), float(caught.step)
+    label = int(labels.high if labels.high >= classes else labels.low)
+    says = f"labels: {summary_words(labels)}; logits {shape_words(logits.shape)}: {classes} classes"
+    cited = [cite_record(process, caught.line, says, step=step, label=label, classes=classes)]
+    if caught.kept:
+        says = f"the batch is kept in {caught.kept}"
+        cited.append(cite_record(process, caught.line, says, step=step))
+    return Finding(
+        claim=f"The labels reach from {labels.low:.0f} to {labels.high:.0f}, and the logits have "
+        f"{classes} classes, 0 … {classes - 1}{_reason(labels, classes)}{place_words(place)}",
+        strength=Strength.STRONG,
+        evidence=tuple(cited),
+        suggests=_sizes(labels, classes),
+        shows=CAUSE,
+        is_symptom=True,
+        onset=step,
+        location=at(place),
+    )
+
+
+def _reason(labels: Summary, classes: int) -> str:
+    if labels.low == 1 and labels.high == classes:
+        return ": labels that are counted from 1"
+    if labels.low == -1 and labels.high < classes:
+        return ": −1 is a mark for 'none', or a label that was not found"
+    return ": one too far" if labels.high == classes else ""
+
+
+def _sizes(labels: Summary, classes: int) -> Mapping[str, Strength]:
+    is_small = labels.low >= 0 and labels.high > classes
+    return {"output-size-mismatch": Strength.MODERATE if is_small else Strength.WEAK}
+
+
+def _run(low: float, high: float, message: str = "Target 10 is out of bounds.") -> Run:
+    where = "cross_entropy, line 3497"
+    labels = Summary("target", (32,), "int64", "cpu", low, high, 4.0, 2.0)
+    logits = Summary("input", (32, 10), "float32", "cpu", -1.0, 1.0, 0.0, 0.4)
+    caught = Caught(
+        12, "IndexError", message, 7, places=(Place("train.py", 20),),
+        tensors=((where, logits), (where, labels)), kept="incidents/caught-7",
+    )  # fmt: skip
+    return recorded(Process(caught=(caught,)))
+
+
+FIRES = {"counted from 1": _run(1, 10), "none": _run(-1, 9), "far beyond": _run(0, 99)}
+
+SILENT = {
+    "near miss: the labels fit": _run(0, 9),
+    "near miss: an embedding's index": _run(0, 10, "index out of range in self"),
+    "no error": recorded(Process()),
+}

@@ -1,0 +1,1 @@
+"""Understanding recordings: what samples, ranks, traces and breakdowns say, for detectors."""
