@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from traindx.errors import TraindxError
     from traindx.evidence import Diagnosis, Evidence, Finding, Hypothesis
     from traindx.model import Run, Series
+    from traindx.watching import watch
 
 __version__ = "0.1.0"
 
@@ -23,6 +24,7 @@ __all__ = [
     "__version__",
     "diagnose",
     "open_run",
+    "watch",
 ]
 
 _HOME = {
@@ -35,6 +37,7 @@ _HOME = {
     "Hypothesis": "traindx.evidence",
     "Run": "traindx.model",
     "Series": "traindx.model",
+    "watch": "traindx.watching",
 }
 
 
