@@ -39,6 +39,7 @@ class Summary:
     std: float = nan
     nonfinite: int = 0
     distinct: int | None = None  # different values, where they were counted
+    spread: float = nan  # of a batch: how far examples differ; 0 if all are the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class Model:
     wrapper: str = ""  # DistributedDataParallel, OptimizedModule …
     is_compiled: bool = False
     is_sharded: bool = False
+    is_hidden: bool = False  # found in memory only: no name of the program leads to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class Optimizer:
     groups: tuple[Mapping[str, object], ...] = ()
     size: int = 0
     strangers: int = 0
+    shared: int = 0  # parameters that another optimizer holds too
     place: Place | None = None  # where it was stepped
 
 
@@ -176,6 +179,7 @@ class Sample:
     live: tuple[str, ...] = ()  # dropout and normalisation that is in train mode
     carried: bool | None = None  # gradients of the step before were still there
     cleared: bool | None = None  # gradients were gone between backward and step
+    pending: tuple[int, ...] = ()  # other optimizers whose parameters hold gradients now
     graph_nodes: int = 0  # of the loss; more from step to step if graphs are chained
     repeated: int = 0  # examples that came before with the same label …
     relabelled: int = 0  # … and with another one

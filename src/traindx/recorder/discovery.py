@@ -38,6 +38,7 @@ class Found:
 
     def __init__(self) -> None:
         self.modules: dict[int, nn.Module] = {}
+        self.named: set[int] = set()  # modules that a name of the program leads to
         self.optimizers: dict[int, torch.optim.Optimizer] = {}
 
     def consider(self, value: Any) -> bool:
@@ -78,6 +79,7 @@ def discover(frame: FrameType | None, wanted: Iterable[int], given: Iterable[Any
             break
         _look_into(frame, found)
         frame = frame.f_back
+    found.named = set(found.modules)
     if not found.optimizers or not set(wanted) <= _owned(found):
         _search_memory(found)
     return found
@@ -206,7 +208,9 @@ def is_compiled(module: nn.Module) -> bool:
     )
 
 
-def describe_optimizer(optimizer: torch.optim.Optimizer, known: set[int]) -> dict[str, Any]:
+def describe_optimizer(
+    optimizer: torch.optim.Optimizer, known: set[int], others: set[int]
+) -> dict[str, Any]:
     """Return the record of an optimizer with its settings."""
     held = [p for group in optimizer.param_groups for p in group["params"]]
     return {
@@ -220,6 +224,7 @@ def describe_optimizer(optimizer: torch.optim.Optimizer, known: set[int]) -> dic
         ],
         "size": len(held),
         "strangers": sum(id(p) not in known for p in held),
+        "shared": sum(id(p) in others for p in held),
     }
 
 

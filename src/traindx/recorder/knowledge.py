@@ -100,9 +100,12 @@ class Knowledge:
             own = {id(p) for p in module.parameters()}
             everything |= own
             if own & (numbers.keys() | reached):
-                yield self._know(module, numbers)
+                kind, record, new = self._know(module, numbers)
+                yield kind, {**record, "is_hidden": id(module) not in found.named}, new
         for key, optimizer in found.optimizers.items():
-            record = discovery.describe_optimizer(optimizer, everything)
+            rest = (o for o in found.optimizers.values() if o is not optimizer)
+            others = {id(p) for o in rest for p in _held(o)}
+            record = discovery.describe_optimizer(optimizer, everything, others)
             where = {"id": self.owners[key].number, "place": places.user_place()}
             yield "optimizer", {**where, **record}, None
 
@@ -121,6 +124,11 @@ class Knowledge:
                 self._watched.append((weakref.ref(p), spaced(p, sampling.COMPARED).clone()))
         return "model", {"id": known.number, **record}, module
 
+    def is_unknown(self, nodes: list[graph.Node]) -> bool:
+        """Tell whether a loss depends on parameters of a model that was not met before."""
+        found = (n.variable for n in nodes)
+        return any(isinstance(v, nn.Parameter) and id(v) not in self.names for v in found)
+
     def parameters_of(self, optimizer: torch.optim.Optimizer) -> list[tuple[str, nn.Parameter]]:
         """Return what an optimizer owns, and what nobody owns of the same models."""
         held = {id(p): p for p in _held(optimizer)}
@@ -130,7 +138,8 @@ class Knowledge:
         for model in self.models:
             module = model.module()
             mine = discovery.parameters(module) if module is not None else []
-            if any(id(p) in held for _, p in mine) or len(self.owners) == 1:
+            is_nobodys = not any(id(p) in owned for _, p in mine)
+            if is_nobodys or any(id(p) in held for _, p in mine):
                 named += [(n, p) for n, p in mine if id(p) in held or id(p) not in owned]
         known = {id(p) for _, p in named}
         strangers = [p for i, p in held.items() if i not in known][:MAX_STRANGERS]

@@ -114,7 +114,20 @@ def tensors(batch: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, t
 
 def summaries(batch: Any) -> list[dict[str, Any]]:
     """Return what the tensors of a batch look like."""
-    return [summarise(t, n) for _, (n, t) in zip(range(MAX_TENSORS), tensors(batch))]
+    return [
+        {**summarise(t, n), "spread": _spread(t)}
+        for _, (n, t) in zip(range(MAX_TENSORS), tensors(batch))
+    ]
+
+
+def _spread(tensor: torch.Tensor) -> float | None:
+    """Return how far the examples of a batch differ: 0 if each is like the first."""
+    local = local_part(tensor)
+    if local is None or local.dim() < 2 or len(local) < 2 or local.is_complex():
+        return None
+    rows = local[:ROWS].detach().reshape(min(len(local), ROWS), -1)
+    rows = rows[:, :: -(-rows.shape[1] // COLUMNS) or 1].double()
+    return float((rows - rows[0]).abs().mean())
 
 
 def batch_size(batch: Any) -> int | None:

@@ -33,6 +33,7 @@ COUNTED_EVERY_S = 5.0
 AT_EPOCHS_S = 1.0
 MAX_FORWARDS = 8
 MAX_SOURCES = 300
+MAX_SEARCHES = 3
 MAX_LOSSES = 4096  # of one step: gradients may be accumulated for ever
 PATIENCE = 8  # steps per optimizer until all were looked at; a critic may take several
 PACED_AFTER = 20  # steps, before the usual step is known
@@ -110,6 +111,7 @@ class Session:
         self.clip: tuple[Later, float] | None = None
         self.sampled: set[int] = {0}  # optimizers whose next step is looked at
         self.sampled_at = 0
+        self.searches = 0  # for models that came into the loss later
         self.seen: dict[str, Any] = {}  # by the look at the graph
         self.target: torch.Tensor | None = None
         self.is_escalated = False
@@ -358,6 +360,9 @@ class Session:
         if "losses" not in self.seen:
             nodes = graph.walk(loss)
             self.target = probing.target(nodes)
+            if self.searches < MAX_SEARCHES and self.known.is_unknown(nodes):
+                self.searches += 1
+                self._discover(loss)
             self.seen = {
                 "graph_nodes": len(nodes),
                 "losses": probing.losses(nodes),
@@ -372,6 +377,11 @@ class Session:
         owner.seen = {
             "carried": None if owner.is_clear is None else not owner.is_clear,
             "cleared": owner.had_gradients and sampling.are_clear(owner.watched()),
+            "pending": [
+                o.number
+                for o in self.known.owners.values()
+                if o is not owner and not sampling.are_clear(o.watched())
+            ],
             **self.seen,
         }
         owner.seen["cost"] = owner.seen.get("cost", 0.0) + perf_counter() - began

@@ -29,7 +29,16 @@ EXAMPLES = 16  # of a batch; in a smaller one a single answer is no surprise
 MANY_CLASSES = 1000  # vocabularies: the most frequent word is the first thing to be learnt
 
 
-@detector(needs=("recording",), suggests=("class-collapse", "class-imbalance"))
+@detector(
+    needs=("recording",),
+    suggests=(
+        "class-collapse",
+        "class-imbalance",
+        "unnormalised-inputs",
+        "lr-too-high",
+        "dead-relu",
+    ),
+)
 def check(run: Run) -> Iterator[Finding]:
     """Nearly all predictions of the late batches are one class, while the labels are spread.
 
@@ -79,6 +88,8 @@ def _finding(process: Process, late: Term) -> Finding | None:
     )
     strength = Strength.STRONG if share < SPREAD else Strength.MODERATE
     suggests = {"class-collapse": strength}
+    # what else ends like this, for other findings to decide
+    suggests |= dict.fromkeys(("unnormalised-inputs", "lr-too-high", "dead-relu"), Strength.WEAK)
     if strength is Strength.MODERATE:
         suggests["class-imbalance"] = Strength.MODERATE
     return Finding(

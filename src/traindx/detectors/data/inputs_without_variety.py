@@ -24,8 +24,9 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     The floating-point input of the batches, several examples of several values, is one and the same
-    number throughout in most samples; or the labels that the loader gives are one class in every
-    sample, and the same class in all of them, while the model has more.
+    number throughout in most samples, or the same for every example; or the labels that the loader
+    gives are one class in every sample, and the same class in all of them, while the model has
+    more.
 
     ## Why it matters
     From a constant nothing can be learnt. A loader that fails silently, a path that matches
@@ -46,8 +47,10 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         constant = [s for s in samples if _has_constant_inputs(s)]
         if len(constant) >= max(ENOUGH, MOST * len(samples)):
-            value = next(b.low for b in constant[0].batch if _is_input(b))
-            says = f"every value of the inputs is {value:.4g}"
+            given = next(b for b in constant[0].batch if _is_input(b))
+            says = f"every value of the inputs is {given.low:.4g}"
+            if given.std != 0.0:
+                says = "all examples of a batch are the same"
             yield _finding(process, constant, f"The inputs are constant: {says}", says)
             return
         label = _only_label(samples)
@@ -65,7 +68,11 @@ def _is_input(summary: Summary) -> bool:
 def _has_constant_inputs(sample: Sample) -> bool:
     floats = [b for b in sample.batch if _is_input(b)]
     has_ids = any(is_integer(b) and len(b.shape) > 1 for b in sample.batch)
-    return bool(floats) and not has_ids and all(b.std == 0.0 and not b.nonfinite for b in floats)
+    return bool(floats) and not has_ids and all(_is_constant(b) for b in floats)
+
+
+def _is_constant(summary: Summary) -> bool:
+    return not summary.nonfinite and 0.0 in (summary.std, summary.spread)
 
 
 def _only_label(samples: list[Sample]) -> str | None:

@@ -9,9 +9,10 @@ from traindx.examples import recorded
 from traindx.model import Run
 from traindx.recording import Loader, LossInput, Process, Sample, Summary
 from traindx.registry import detector
-from traindx.runtime.observations import is_integer, processes_of
+from traindx.runtime.observations import has_learnt, is_integer, processes_of
 
 CHANGED = 0.2  # of the examples that came again
+MOSTLY = 0.5  # of them, where a pass over the data cannot be told
 ENOUGH = 20  # examples that came again
 DUPLICATES = 0.02  # of the examples of the first pass that had come before in the same pass
 
@@ -35,14 +36,20 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Data that hold the same example several times with honest disagreement end up here only if they
     do not show it within one pass. Labels that a method makes anew in every pass, as pseudo-labels
-    are, change on purpose.
+    are, change on purpose. Where the program makes its batches without a loader, nothing is said of
+    a model that learns.
     """
     for process in processes_of(run):
         samples = [s for s in process.samples if _is_pair(s)]
         same = sum(s.repeated for s in samples)
         other = sum(s.relabelled for s in samples)
         seen = same + other
-        if seen < ENOUGH or other <= CHANGED * seen or _has_duplicates(process, samples):
+        if seen < ENOUGH or other <= CHANGED * seen:
+            continue
+        if process.loaders and _has_duplicates(process, samples):
+            continue
+        is_loose = not process.loaders  # the program makes its batches by itself
+        if is_loose and (other <= MOSTLY * seen or has_learnt(process)):
             continue
         last = max((s for s in samples if s.relabelled), key=lambda s: s.relabelled)
         says = f"of {seen} examples that came again, {other} had another label than before"
@@ -52,7 +59,8 @@ def check(run: Run) -> Iterator[Finding]:
             evidence=(
                 cite_record(process, last.line, says, step=float(last.step), relabelled=other),
             ),
-            shows="misaligned-labels",
+            suggests={"misaligned-labels": Strength.STRONG} if is_loose else {},
+            shows=None if is_loose else "misaligned-labels",
             is_symptom=True,
             onset=float(next(s.step for s in samples if s.relabelled)),
         )
@@ -63,10 +71,11 @@ def _is_pair(sample: Sample) -> bool:
     """A batch of one input and its label: with two inputs the label belongs to both."""
     inputs = [b for b in sample.batch if "float" in b.dtype]
     labels = [b for b in sample.batch if is_integer(b)]
-    is_plain = len(inputs) == len(labels) == 1 and len(sample.batch) == 2
+    is_plain = len(inputs) == 1 and len(labels) == len(sample.batch) - 1 <= 1
     classes = [i for i in sample.losses if i.loss in ("cross_entropy", "nll_loss")]
     targets = [i.target.shape for i in classes if i.target is not None]
-    return is_plain and labels[0].shape in targets
+    shape = labels[0].shape if labels else inputs[0].shape[:1] if inputs else ()
+    return is_plain and shape in targets
 
 
 def _has_duplicates(process: Process, samples: list[Sample]) -> bool:

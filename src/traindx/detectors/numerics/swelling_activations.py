@@ -17,6 +17,7 @@ GREW = 1000.0  # times the spread at the first sample; trained networks grow ten
 LARGE = 1e4  # what is smaller harms nobody
 DEEP = 1e4  # times the spread of the lowest layer, at the very first sample
 LAYERS = 4
+EDGE = 1e18  # squares of larger numbers are infinite in float32
 
 
 @detector(needs=("recording",), suggests=(CAUSE, "bad-initialisation"))
@@ -37,15 +38,23 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     A network that learns large targets needs large activations; where the loss falls, nothing is
-    said. Residual streams grow tenfold with depth.
+    said, unless the numbers are near the end of their range. Residual streams grow tenfold with
+    depth.
     """
     for process in processes_of(run):
-        if has_learnt(process):
-            continue
-        found = _over_steps(process) or _over_depth(process)
+        found = _over_depth(process)
+        if has_learnt(process):  # unless the numbers are about to end
+            found = found if found is not None and _is_at_the_edge(process) else None
+        else:
+            found = _over_steps(process) or found
         if found is not None:
             yield found
             return
+
+
+def _is_at_the_edge(process: Process) -> bool:
+    first = process.samples[0]
+    return max(abs(a.high) for a in first.activations if a.high == a.high) > EDGE
 
 
 def _over_steps(process: Process) -> Finding | None:
@@ -89,7 +98,7 @@ def _over_depth(process: Process) -> Finding | None:
         f"{highest.std:.3g} at {highest.name or highest.op}"
     )
     return Finding(
-        claim=f"Activations grow {highest.std / lowest.std:.0f} times from the first to the last "
+        claim=f"Activations grow {highest.std / lowest.std:.3g} times from the first to the last "
         "layers of the untrained model",
         strength=Strength.STRONG,
         evidence=(cite_record(process, first.line, says, step=0.0),),

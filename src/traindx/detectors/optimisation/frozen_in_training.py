@@ -25,7 +25,8 @@ def check(run: Run) -> Iterator[Finding]:
     """Steps are taken and every parameter is frozen, or the output layer of a model that trains is.
 
     ## What it detects
-    An optimizer that steps while all parameters it holds, and all others, have `requires_grad` off.
+    An optimizer that steps while all parameters it holds, and all others, have `requires_grad` off,
+    or all but the bias of one layer.
     As a remark: an output layer that is frozen while most of the layers below it are trained.
 
     ## Why it matters
@@ -52,6 +53,10 @@ def _look(process: Process) -> Iterator[Finding]:
         yield _all_frozen(process, models, held, steps)
         return
     for model in models:
+        lone = _lone_bias(model)
+        if lone is not None:
+            yield _only_a_bias(process, model, lone)
+            continue
         head = _frozen_head(model)
         if head is not None:
             yield _head_frozen(process, model, head)
@@ -67,6 +72,28 @@ def _all_frozen(
         claim=f"Every parameter is frozen while the optimizer takes {steps} steps",
         strength=Strength.STRONG,
         evidence=(cite_record(process, model.line, says, step=model.step, held=len(held)),),
+        shows="frozen-parameters",
+        is_symptom=True,
+        onset=float(model.step),
+        location=at(place),
+    )
+
+
+def _lone_bias(model: Model) -> Parameter | None:
+    """Return the one bias that is trained: to tune all biases is a method, to tune one is not."""
+    trained = [p for p in model.parameters if p.is_trainable]
+    matrices = [p for p in model.parameters if len(p.shape) >= 2]
+    is_odd = len(trained) == 1 and len(trained[0].shape) == 1 and len(matrices) > 1
+    return trained[0] if is_odd and trained[0].name.endswith("bias") else None
+
+
+def _only_a_bias(process: Process, model: Model, bias: Parameter) -> Finding:
+    says = f"requires_grad is off for all {len(model.parameters)} parameters but {bias.name}"
+    place = next((o.place for o in latest_optimizers(process) if o.place), None)
+    return Finding(
+        claim=f"Nothing but {bias.name} is trained: all weights of {model.type} are frozen",
+        strength=Strength.STRONG,
+        evidence=(cite_record(process, model.line, says, step=model.step),),
         shows="frozen-parameters",
         is_symptom=True,
         onset=float(model.step),

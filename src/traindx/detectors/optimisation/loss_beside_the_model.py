@@ -8,9 +8,9 @@ from dataclasses import replace
 from traindx.evidence import Finding, Strength, at, cite_record
 from traindx.examples import recorded, watched, weights
 from traindx.model import Run
-from traindx.recording import Optimizer, Process
+from traindx.recording import Optimizer, Process, Sample
 from traindx.registry import detector
-from traindx.runtime.traces import latest_optimizers, told_once, traces_of
+from traindx.runtime.traces import Trace, latest_optimizers, told_once, traces_of
 
 ENOUGH = 2  # samples
 
@@ -41,21 +41,25 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _look(process: Process) -> Iterator[Finding]:
-    held = [t for t in traces_of(process) if t.is_owned and t.parameter.is_trainable]
-    samples = [s for s in process.samples if s.names]
+    traces = [t for t in traces_of(process) if t.is_owned and t.parameter.is_trainable]
     is_run = process.counts is None or process.counts.backwards > 0
     optimizers = latest_optimizers(process)
-    if len(samples) < ENOUGH or not held or not is_run or any(o.strangers for o in optimizers):
+    if not is_run or process.nonfinite or any(o.strangers for o in optimizers):
         return
-    if any(t.is_reached or t.has_moved or not t.samples for t in held):
-        return
-    if any(s.cleared for s in samples) or process.nonfinite:
-        return
+    for optimizer in optimizers:
+        held = [t for t in traces if t.parameter.optimizer == optimizer.id]
+        samples = [s for s in process.samples if s.names and s.optimizer == optimizer.id]
+        is_seen = len(samples) >= ENOUGH and held and not any(s.cleared for s in samples)
+        if is_seen and not any(t.is_reached or t.has_moved or not t.samples for t in held):
+            yield _finding(process, held, samples)
+
+
+def _finding(process: Process, held: list[Trace], samples: list[Sample]) -> Finding:
     first = samples[0]
     says = (
         f"none of {len(held)} parameters has a gradient after backward, in {len(samples)} samples"
     )
-    yield Finding(
+    return Finding(
         claim=f"Backward reaches none of the {len(held)} parameters that are to be trained",
         strength=Strength.STRONG,
         evidence=(cite_record(process, first.line, says, step=first.step, parameters=len(held)),),

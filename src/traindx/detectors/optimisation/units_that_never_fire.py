@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from math import isfinite
 from statistics import median
 
 from traindx.evidence import Finding, Strength, cite_record
@@ -19,16 +21,18 @@ ENOUGH = 3  # late samples
 EXAMPLES = 16  # of a batch; a unit may be silent for fewer
 CONSTANT = 1e-3  # outputs that differ by less do not depend on the input
 UNITS = 8  # of a layer
+HALF = 0.5  # of the units; as many may be silent in a fresh network
 
 
-@detector(needs=("recording",), suggests=(CAUSE,))
+@detector(needs=("recording",), suggests=(CAUSE, "lr-too-high"))
 def check(run: Run) -> Iterator[Finding]:
     """Nearly all units behind a ReLU are zero for all examples, in every late sample.
 
     ## What it detects
     The output of a ReLU in the graph of the loss of which 90 % or more of the units are zero for
     every example of the batch, in each sample of the later part of training. Where all units are
-    silent and the output of the model is the same for every example, the input is cut off.
+    silent and the output of the model is the same for every example, the input is cut off. If they
+    still fired at the first step, steps that are too large have killed them.
 
     ## Why it matters
     A unit that never fires has no gradient and never comes back.
@@ -49,7 +53,8 @@ def check(run: Run) -> Iterator[Finding]:
             if len(seen) < ENOUGH or min(a.dead for _, a in seen) < MOST:
                 continue
             is_cut = min(a.dead for _, a in seen) >= ALL and _is_constant(late)
-            yield _finding(process, name, seen, dead, is_cut)
+            found = _finding(process, name, seen, dead, is_cut)
+            yield _killed(found, process) if is_cut and _began_alive(process) else found
             return
 
 
@@ -71,6 +76,26 @@ def _layers(samples: tuple[Sample, ...]) -> dict[str, Seen]:
         for (_, name, _), seen in found.items()
         if all(rows(a.shape) >= EXAMPLES for _, a in seen)
     }
+
+
+def _began_alive(process: Process) -> bool:
+    """Tell whether most units fired at the very first step: then the training killed them."""
+    first = process.samples[0]
+    shares = [a.dead for a in first.activations if operation(a.op) in ("relu", "threshold")]
+    known = [dead for dead in shares if isfinite(dead)]
+    return first.step <= 1 and bool(known) and max(known) < HALF
+
+
+def _killed(found: Finding, process: Process) -> Finding:
+    """Units that fired and fell silent were pushed over the edge by steps that were too large."""
+    first = process.samples[0]
+    says = "most units of every layer still fire at the first step"
+    return replace(
+        found,
+        evidence=(*found.evidence, cite_record(process, first.line, says, step=float(first.step))),
+        suggests={"lr-too-high": Strength.STRONG, CAUSE: Strength.MODERATE},
+        shows=None,
+    )
 
 
 def _is_constant(late: tuple[Sample, ...]) -> bool:

@@ -62,7 +62,7 @@ def _look(process: Process) -> Iterator[Finding]:
         held = [t for t in own if t.is_owned and t.has_gradient]
         if idle and held:
             yield _finding(process, model, idle, held)
-        elif idle and is_trained_at_all and any(t.is_matrix for t in idle):
+        elif idle and is_trained_at_all and any(t.is_matrix for t in idle) and not model.is_hidden:
             yield _of_another_network(process, model, idle)
 
 
@@ -111,6 +111,22 @@ def _finding(
 
 
 def _of_another_network(process: Process, model: Model, idle: Sequence[Trace]) -> Finding:
+    """A network nobody trains may serve a loss; if two optimizers hold another one, it does not."""
+    double = next((o for o in latest_optimizers(process) if 0 < o.size == o.shared), None)
+    if double is not None:
+        says = f"another optimizer holds all {double.size} parameters of this {double.type} too"
+        return Finding(
+            claim=f"{model.type} gets gradients and no optimizer holds it, while two hold another",
+            strength=Strength.STRONG,
+            evidence=(
+                *_evidence(process, model, idle),
+                cite_record(process, double.line, says, shared=double.shared),
+            ),
+            shows="parameters-not-in-optimizer",
+            is_symptom=True,
+            onset=float(idle[0].samples[0].step),
+            location=at(double.place),
+        )
     return Finding(
         claim=f"{model.type} gets gradients and no optimizer holds it: freeze it if that is meant",
         strength=Strength.WEAK,

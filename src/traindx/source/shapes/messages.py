@@ -192,6 +192,15 @@ def _features(found: re.Match[str]) -> SizeError:
     return SizeError("features", claim, wanted, got, hint="the last dimension is the features")
 
 
+def _hidden(found: re.Match[str]) -> SizeError:
+    wanted, got = shape_of(found[1]), shape_of(found[2])
+    claim = f"A recurrent layer wants a hidden state of {_text(wanted)} and gets {_text(got)}"
+    hint = "layers, batch, features: make the state anew, or cut it, for every batch"
+    if wanted[:1] == got[:1] and wanted[2:] == got[2:]:
+        hint = "the batch has another size than the state: the last batch of a pass is smaller"
+    return SizeError("hidden", claim, None, None, got, hint)
+
+
 def _normalized(found: re.Match[str]) -> SizeError:
     wanted, shape = shape_of(found[1]), shape_of(found[2])
     claim = f"A layer norm is built for {_text(wanted)} and receives {_text(shape)}"
@@ -358,6 +367,10 @@ READINGS: tuple[tuple[re.Pattern[str], Reading], ...] = (
             r"size: \[([\d, ]*)\]"
         ),
         _rank,
+    ),
+    (
+        _compiled(r"Expected hidden(?:\[\d\])? size \(([\d, ]+)\), got \[([\d, ]+)\]"),
+        _hidden,
     ),
     (
         _compiled(
