@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -9,14 +10,17 @@ from dataclasses import replace
 from typing import IO
 
 from traindx import diagnosis as engine
-from traindx import patience
+from traindx import patience, routing
 from traindx.artifacts import open_paths
 from traindx.artifacts.sources import open_sources
+from traindx.errors import TraindxError
 from traindx.evidence import Diagnosis, Skipped
+from traindx.failures import parse_failures
 from traindx.model import Run
 from traindx.source import project_of
 
 Path = str | os.PathLike[str]
+PASTED_MAX_TIME_S = 10.0  # a question is answered while someone waits
 
 
 def open_run(
@@ -85,3 +89,23 @@ def check_run(*paths: Path, max_time_s: float = 300.0) -> tuple[Run, Diagnosis]:
         duration_s=time.monotonic() - started,
     )
     return run, diagnosis
+
+
+def route(question: str) -> routing.Route:
+    """Say which specialists a question in words needs, in which order; or ask; or decline.
+
+    An error, a log or a traceback pasted with the question is read as `diagnose` reads it.
+    """
+    return routing.route(question, _causes_told(question))
+
+
+def _causes_told(question: str) -> dict[str, float]:
+    """The causes that the detectors see in what was pasted, by confidence."""
+    if not parse_failures(question, ""):
+        return {}
+    try:
+        run = open_run("-", stdin=io.BytesIO(question.encode()))
+        found = engine.diagnose(run, deadline=time.monotonic() + PASTED_MAX_TIME_S)
+    except TraindxError:
+        return {}
+    return {h.cause: h.confidence for h in found.root_causes}

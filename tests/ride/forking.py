@@ -35,6 +35,16 @@ def fork_each(
     subprocess.run(command, env=surroundings, check=True)
 
 
+def differences(plain: Path, recorded: Path) -> list[str]:
+    """Say where recorded programs printed or ended otherwise than plain ones."""
+    found = []
+    for folder in sorted(plain.iterdir()):
+        for file in ("output.log", "exit_code"):
+            if (folder / file).read_bytes() != (recorded / folder.name / file).read_bytes():
+                found.append(f"{folder.name}: another {file}")
+    return found
+
+
 def run(program: str, arguments: list[str]) -> int:
     """Run a program as the interpreter would, to its very end."""
     code = 0

@@ -11,10 +11,10 @@ import sys
 from collections.abc import Sequence
 
 from traindx import __version__
-from traindx.cli import check, demo, diagnose, explain, inspect, run, scan
+from traindx.cli import agent, check, demo, diagnose, explain, inspect, mcp, run, scan, skills
 from traindx.errors import TraindxError
 
-COMMANDS = (diagnose, run, check, scan, inspect, explain, demo)
+COMMANDS = (diagnose, run, check, scan, inspect, explain, agent, mcp, skills, demo)
 MISUSE = 2
 INTERRUPTED = 130
 

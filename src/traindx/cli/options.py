@@ -102,10 +102,11 @@ def deliver(
     diagnosis: Diagnosis,
     options: argparse.Namespace,
     show: Callable[[Run, Diagnosis, argparse.Namespace], None] | None = None,
+    render: Callable[[str, Run, Diagnosis], str] | None = None,
 ) -> int:
     """Write and print a diagnosis as asked, and return the exit code.
 
-    `show` prints it on the terminal instead of the usual report.
+    `show` prints it on the terminal instead of the usual report, `render` makes the other formats.
     """
     from dataclasses import replace
 
@@ -113,7 +114,10 @@ def deliver(
         made = _write(run, diagnosis, options.output)
         diagnosis = replace(diagnosis, analysis_artifacts=made)
     is_shown = show is not None and options.format == "terminal" and not options.quiet
-    (show if show is not None and is_shown else _print)(run, diagnosis, options)
+    if render is not None and options.format != "terminal":
+        print(render(options.format, run, diagnosis))
+    else:
+        (show if show is not None and is_shown else _print)(run, diagnosis, options)
     if options.output and options.format == "terminal" and not options.quiet:
         print(f"traindx: wrote {options.output}", file=sys.stderr)
     return 1 if _is_too_severe(diagnosis, options.fail_on) else 0

@@ -96,6 +96,9 @@ def _about_memory(end: End) -> str:
     return text[0].upper() + text[1:]
 
 
+_INSTALLED = ("site-packages", "dist-packages", "/lib/python", "<frozen")
+
+
 def _crash_places(folder: Path) -> Iterator[str]:
     for crash in stacks.crashes(folder)[:8]:
         place = f" in {_nearer(crash.file)} line {crash.line}, in {crash.function}"
@@ -113,9 +116,11 @@ def _standstill(followed: Followed) -> str:
 
 
 def _innermost(found: object) -> str:
-    """Return the innermost place of the first thread in a record of a stall."""
+    """Return where the first thread of a stall stands, if possible in the user's own code."""
     try:
-        place = found[0][1][-1]  # type: ignore[index]
+        places = found[0][1]  # type: ignore[index]
+        own = [p for p in places if not any(part in str(p["file"]) for part in _INSTALLED)]
+        place = (own or places)[-1]
         return f"{_nearer(str(place['file']))} line {place['line']}"
     except (TypeError, KeyError, IndexError):
         return ""
