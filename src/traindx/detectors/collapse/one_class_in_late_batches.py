@@ -36,7 +36,6 @@ MANY_CLASSES = 1000  # vocabularies: the most frequent word is the first thing t
         "class-imbalance",
         "unnormalised-inputs",
         "lr-too-high",
-        "dead-relu",
     ),
 )
 def check(run: Run) -> Iterator[Finding]:
@@ -89,7 +88,7 @@ def _finding(process: Process, late: Term) -> Finding | None:
     strength = Strength.STRONG if share < SPREAD else Strength.MODERATE
     suggests = {"class-collapse": strength}
     # what else ends like this, for other findings to decide
-    suggests |= dict.fromkeys(("unnormalised-inputs", "lr-too-high", "dead-relu"), Strength.WEAK)
+    suggests |= dict.fromkeys(("unnormalised-inputs", "lr-too-high"), Strength.WEAK)
     if strength is Strength.MODERATE:
         suggests["class-imbalance"] = Strength.MODERATE
     return Finding(

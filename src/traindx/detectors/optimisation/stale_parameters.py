@@ -130,6 +130,8 @@ def _of_another_model(
     project: Project, loop: TrainingLoop, module: Module, made: ast.Call
 ) -> Iterator[Finding]:
     owner = _owner(made)
+    if _is_made_afterwards(module, loop, made):
+        return
     forwards = [a for a in loop.does(Do.FORWARD) if a.value.call is not None]
     optimizers = {a.value.call for a in loop.does(Do.STEP)}
     if not isinstance(owner, ast.Name) or not forwards or len(optimizers) > 1:
@@ -154,6 +156,12 @@ def _of_another_model(
         (module, made, f"the optimizer holds the parameters of {owner.id}"),
         (other.module, other.node, f"the loop runs {other.target}"),
     )
+
+
+def _is_made_afterwards(module: Module, loop: TrainingLoop, made: ast.Call) -> bool:
+    """Tell whether a name was bound to this optimizer only after the loop was done with it."""
+    is_here = module is loop.module and module.function_of(made) is module.function_of(loop.node)
+    return is_here and made.lineno > (loop.node.end_lineno or loop.node.lineno)
 
 
 def _of_a_part(
@@ -224,7 +232,23 @@ FIRES = {
     "one part, a remark": _program(held="model.head.parameters()"),
 }
 
+_TEACHER_FIRST = """
+import torch
+from torch import nn
+teacher = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(teacher.parameters(), lr=0.1)
+for x, y in loader:
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(teacher(x), y).backward()
+    optimizer.step()
+student = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
+"""
+
 SILENT = {
+    "near miss: the name is used again for a second model": make_run(
+        sources={"train.py": _TEACHER_FIRST}
+    ),
     "a new head before": _program(before="model.fc = nn.Linear(512, 2)"),
     "near miss: moved afterwards": _program("model = model.to(device)"),
     "near miss: wrapped afterwards": _program("model = nn.DataParallel(model)"),

@@ -1,0 +1,20 @@
+"""Labels run from one to ten, classes from nought to nine."""
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+x = torch.randn(1000, 20)
+y = (x @ torch.randn(20, 10)).argmax(1) + 1
+loader = DataLoader(TensorDataset(x, y), batch_size=4, shuffle=True)
+model = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 10))
+criterion = nn.CrossEntropyLoss()
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+for epoch in range(3):
+    for batch_x, batch_y in loader:
+        optimizer.zero_grad()
+        loss = criterion(model(batch_x), batch_y)
+        loss.backward()
+        optimizer.step()
+        print(f"epoch {epoch} loss {loss.item():.6f}", flush=True)

@@ -1,0 +1,19 @@
+"""The label column was read wrongly: every example has the same class."""
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+x = torch.randn(1000, 20)
+y = torch.zeros(1000, dtype=torch.long)
+loader = DataLoader(TensorDataset(x, y), batch_size=50, shuffle=True)
+model = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 4))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+for epoch in range(10):
+    for batch_x, batch_y in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(batch_x), batch_y)
+        loss.backward()
+        optimizer.step()
+    print(f"epoch {epoch} loss {loss.item():.6f}")

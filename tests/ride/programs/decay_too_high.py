@@ -1,0 +1,19 @@
+"""Weight decay a thousand times too strong: the weights go to zero and the loss to chance."""
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+x = torch.randn(1000, 20)
+y = (x @ torch.randn(20, 5)).argmax(1)
+loader = DataLoader(TensorDataset(x, y), batch_size=50, shuffle=True)
+model = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 5))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=1.0)
+for epoch in range(15):
+    for batch_x, batch_y in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(batch_x), batch_y)
+        loss.backward()
+        optimizer.step()
+    print(f"epoch {epoch} loss {loss.item():.6f}")

@@ -1,0 +1,18 @@
+"""Gradients pile up: nothing clears them."""
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+x = torch.randn(1000, 20)
+y = (x @ torch.randn(20, 4)).argmax(1)
+loader = DataLoader(TensorDataset(x, y), batch_size=50, shuffle=True)
+model = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+for epoch in range(15):
+    for batch_x, batch_y in loader:
+        loss = nn.functional.cross_entropy(model(batch_x), batch_y)
+        loss.backward()
+        optimizer.step()
+    print(f"epoch {epoch} loss {loss.item():.6f}")
