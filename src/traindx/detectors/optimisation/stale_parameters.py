@@ -161,7 +161,7 @@ def _of_another_model(
 def _is_made_afterwards(module: Module, loop: TrainingLoop, made: ast.Call) -> bool:
     """Tell whether a name was bound to this optimizer only after the loop was done with it."""
     is_here = module is loop.module and module.function_of(made) is module.function_of(loop.node)
-    return is_here and made.lineno > (loop.node.end_lineno or loop.node.lineno)
+    return is_here and made.lineno > int(getattr(loop.node, "end_lineno", 0) or 0)
 
 
 def _of_a_part(
