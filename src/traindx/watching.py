@@ -91,7 +91,9 @@ class watch:  # noqa: N801 - reads as a verb where it is used
         session, self._session = self._session, None
         if session is None or self.folder is None:
             return
-        files = session.sources()
+        from traindx.recorder.surroundings import sources
+
+        files = sources()
         session.finish()
         if session.hooks is not None:
             session.hooks.remove()

@@ -35,9 +35,9 @@ def replay(session: Session, seen_in: str, loss: torch.Tensor | None) -> None:
     said = replays.locate(
         loss,
         seen_in=seen_in,
-        batch=session.batch,
-        forwards=list(session.inputs),
-        rng_state=session.rng_state,
+        batch=session.now.batch,
+        forwards=list(session.now.inputs),
+        rng_state=session.now.rng_state,
         frame=frame,
     )
     said.update(seen_in=seen_in, step=session.steps)
@@ -48,17 +48,19 @@ def replay(session: Session, seen_in: str, loss: torch.Tensor | None) -> None:
 
 def _keep(session: Session, what: str, extra: dict[str, Any]) -> str:
     name = f"{what}-{os.getpid()}-step{session.steps}"
-    batch = session.current_batch()
-    return keeping.keep(session.folder, name, batch=batch, rng_state=session.rng_state, extra=extra)
+    now = session.now
+    return keeping.keep(
+        session.folder, name, batch=now.given(), rng_state=now.rng_state, extra=extra
+    )
 
 
 def _reproduce(session: Session, kept: str, error_type: str) -> None:
-    if not kept or not session.inputs:
+    if not kept or not session.now.inputs:
         return
     try:
         from . import reproduction
 
         folder = os.path.join(session.folder, kept)
-        reproduction.write(folder, session.inputs[-1], error_type=error_type)
+        reproduction.write(folder, session.now.inputs[-1], error_type=error_type)
     except Exception:  # a convenience; the incident itself is written
         return

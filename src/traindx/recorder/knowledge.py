@@ -17,7 +17,7 @@ from .summaries import local_part, spaced
 WATCHED = 8  # parameters by which it is known whether anything ever moved
 MAX_STRANGERS = 100
 MAX_OWNERS = 32
-_SMALL = 65536
+_SMALL = 16384  # values: their gradients are summed up at every step
 
 Named = "list[tuple[str, nn.Parameter]]"
 
@@ -34,7 +34,8 @@ class Owner:
         self.look: sampling.Look | None = None
         self.seen: dict[str, Any] = {}
         held = _held(optimizer)
-        small = [p for p in held if p.numel() <= _SMALL and p.requires_grad] or held
+        small = [p for p in held if p.numel() <= _SMALL and p.requires_grad]
+        small = small or sorted(held, key=lambda p: p.numel())[:1]
         self._sentinels = [weakref.ref(p) for p in dict.fromkeys([*small[:1], *small[-1:]])]
 
     def watched(self) -> list[nn.Parameter]:
@@ -51,8 +52,7 @@ class Owner:
                 continue
             if gradient.requires_grad:
                 gradient = gradient.detach()
-            if not isfinite(gradient.sum().item()):
-                return False
+            return isfinite(gradient.sum().item())  # the first: what is behind it ends up in it
         return True
 
 

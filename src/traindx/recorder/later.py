@@ -12,6 +12,11 @@ class Later:
 
     __slots__ = ("_event", "_held", "value")
 
+    @property
+    def is_known(self) -> bool:
+        """Tell whether the number was there at once, or will never be."""
+        return self._held is None
+
     def __init__(self, tensor: torch.Tensor) -> None:
         self.value: float | None = None
         self._held: torch.Tensor | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import socket
 import sys
 import threading
 import time
@@ -16,11 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import nn
 
-from . import graph, loaders, places, probing, sampling
+from . import graph, loaders, places, probing, sampling, surroundings
 from .budget import Budget
 from .evaluating import Evaluations
 from .knowledge import Knowledge, Owner
 from .later import Later
+from .present import Forward, Present
 from .rows import Clock, Losses, Rows
 from .watchdog import Watchdog
 from .writing import Writer
@@ -28,19 +28,12 @@ from .writing import Writer
 if TYPE_CHECKING:
     from .hooks import Hooks
 
-FORMAT = 1
 COUNTED_EVERY_S = 5.0
 AT_EPOCHS_S = 1.0
-MAX_FORWARDS = 8
-MAX_SOURCES = 300
 MAX_SEARCHES = 3
 MAX_LOSSES = 4096  # of one step: gradients may be accumulated for ever
 PATIENCE = 8  # steps per optimizer until all were looked at; a critic may take several
 PACED_AFTER = 20  # steps, before the usual step is known
-_LAUNCHERS = frozenset(
-    {"torchrun", "accelerate", "deepspeed", "torch.distributed.run", "torch.distributed.launch",
-     "accelerate.commands.launch"}
-)  # fmt: skip
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -62,15 +55,6 @@ def event(method: Method) -> Method:
             self.budget.spent_s += perf_counter() - began
 
     return guarded  # type: ignore[return-value]
-
-
-class Forward:
-    """A call of a model, kept until the step is over."""
-
-    __slots__ = ("args", "kwargs", "module", "name")
-
-    def __init__(self, name: str, module: nn.Module, args: Any, kwargs: Any) -> None:
-        self.name, self.module, self.args, self.kwargs = name, module, args, kwargs
 
 
 class Session:
@@ -98,22 +82,15 @@ class Session:
         self.evaluations = Evaluations()
         self.clock = Clock()
         self.rows = Rows()
-        self.losses = Losses()
+        self.now = Present()
         self.depth = 0  # of optimizer steps inside each other
         self.in_backward = False
-        self.batch: Any = None
-        self.inputs: list[Forward] = []
-        self.is_applied = False  # a backward pass went through these inputs
-        self.rng_state: torch.Tensor | None = None
-        self.scaled: tuple[int, torch.Tensor, Any] | None = None
         self.uses_scaler = False
         self.scalings = 0
-        self.clip: tuple[Later, float] | None = None
         self.sampled: set[int] = {0}  # optimizers whose next step is looked at
         self.sampled_at = 0
         self.searches = 0  # for models that came into the loss later
         self.seen: dict[str, Any] = {}  # by the look at the graph
-        self.target: torch.Tensor | None = None
         self.is_escalated = False
         self.is_replaying = False  # what happens now is our own doing
         self.told_error: BaseException | None = None
@@ -135,8 +112,9 @@ class Session:
         self.loaders.arrives(iterator)
         if not self._is_mine():
             return
-        self.batch = batch
-        self.rng_state = torch.get_rng_state()
+        self.now.batch = batch
+        if not self.known.models:  # or else it is kept when a model is called
+            self.now.rng_state = torch.get_rng_state()
         self.clock.data += waited_s
         self.clock.mark = perf_counter()
 
@@ -154,7 +132,7 @@ class Session:
             return
         has_grad = torch.is_grad_enabled()
         if has_grad:
-            self._keep_inputs(Forward(name, module, args, kwargs))
+            self.now.keep(Forward(name, module, args, kwargs))
         if self.idle:
             return
         key = (has_grad, module.training, id(module), self.loaders.current)
@@ -169,7 +147,7 @@ class Session:
         if isinstance(loss, torch.Tensor) and scaler.is_enabled():
             self.uses_scaler = True
             self.scalings += 1
-            self.scaled = (id(scaled), loss.detach(), scaler)
+            self.now.scaled = (id(scaled), loss.detach(), scaler)
 
     @event
     def backward_begins(self, tensors: Any) -> bool:
@@ -181,7 +159,7 @@ class Session:
         if not isinstance(loss, torch.Tensor):
             return False
         if self.idle:
-            self.is_applied = True
+            self.now.is_applied = True
             if self.is_escalated or _is_sound(loss):
                 return False
             self._wake()
@@ -190,10 +168,10 @@ class Session:
             self._begin(loss)
         self.clock.forward += self.clock.lap()
         self._end_evaluation(by_backward=True)
-        value = Later(self._unscaled(loss))
-        if len(self.losses.values) < MAX_LOSSES:
-            self.losses.values.append(value)
-        self.losses.is_closure = self.depth > 0
+        value = Later(self.now.unscaled(loss))
+        if len(self.now.losses.values) < MAX_LOSSES:
+            self.now.losses.values.append(value)
+        self.now.losses.is_closure = self.depth > 0
         if self.sampled:
             self._look_at_graph(loss)
         if value.value is not None and not isfinite(value.value):
@@ -204,7 +182,7 @@ class Session:
     @event
     def backward_ends(self) -> None:
         self.in_backward = False
-        self.is_applied = True
+        self.now.is_applied = True
         self.clock.backward += self.clock.lap()
         for owner in self.known.owners.values() if self.sampled else ():
             if owner.number in self.sampled:
@@ -221,7 +199,7 @@ class Session:
     def gradients_clipped(self, norm: Any, max_norm: Any) -> None:
         if isinstance(norm, torch.Tensor) and self._is_mine() and not self.idle:
             limit = float(max_norm) if isinstance(max_norm, (int, float)) else nan
-            self.clip = (Later(norm), limit)
+            self.now.clip = (Later(norm), limit)
 
     @event
     def step_begins(self, optimizer: torch.optim.Optimizer) -> None:
@@ -272,7 +250,9 @@ class Session:
     @event
     def exception_ends(self, kind: Any, error: Any, traceback: Any, thread: str) -> None:
         is_told = error is not None and error is self.told_error
-        if issubclass(kind, (KeyboardInterrupt, SystemExit)) or is_told or self._is_launcher():
+        if issubclass(kind, (KeyboardInterrupt, SystemExit)) or is_told:
+            return
+        if self.writer is None and surroundings.is_launcher():
             return
         self.told_error = error
         self.is_replaying = True
@@ -285,33 +265,13 @@ class Session:
     def _is_mine(self) -> bool:
         return self.thread is None or self.thread == threading.get_ident()
 
-    def _is_launcher(self) -> bool:
-        main = sys.modules.get("__main__")
-        spec = getattr(main, "__spec__", None)
-        names = {os.path.basename(sys.argv[0] if sys.argv else ""), getattr(spec, "name", "")}
-        return self.writer is None and bool(names & _LAUNCHERS)
-
     def open(self) -> Writer:
         """Return the file of this process, made when there is something to say."""
         if self.writer is None:
-            rank, world_size = _rank()
+            header = surroundings.header()
             os.makedirs(self.folder, exist_ok=True)
-            name = f"rank{rank}-{os.getpid()}.jsonl"
+            name = f"rank{header['rank']}-{os.getpid()}.jsonl"
             self.writer = Writer(os.path.join(self.folder, name))
-            main = sys.modules.get("__main__")
-            header = {
-                "v": FORMAT,
-                "pid": os.getpid(),
-                "rank": rank,
-                "world_size": world_size,
-                "host": socket.gethostname(),
-                "argv": [str(a)[:500] for a in sys.argv[:200]],
-                "main": os.path.abspath(str(getattr(main, "__file__", "") or "")),
-                "cwd": os.getcwd(),
-                "python": sys.version.split()[0],
-                "torch": str(torch.__version__),
-                "started_s": time.time(),
-            }
             self.writer.write("process", header, at_once=True)
             self._tell_sources()
         return self.writer
@@ -359,7 +319,7 @@ class Session:
                 owner.is_clear = sampling.are_clear(owner.watched())
         if "losses" not in self.seen:
             nodes = graph.walk(loss)
-            self.target = probing.target(nodes)
+            self.now.target = probing.target(nodes)
             if self.searches < MAX_SEARCHES and self.known.is_unknown(nodes):
                 self.searches += 1
                 self._discover(loss)
@@ -402,21 +362,6 @@ class Session:
         self.budget.spent_s -= cost  # once, and not what the budget is about
         self.clock.forgive(cost)
 
-    def _keep_inputs(self, forward: Forward) -> None:
-        """Keep what the model was given until the step that it belongs to is over."""
-        if self.is_applied:
-            self.inputs.clear()
-            self.is_applied = False
-        if not self.inputs:
-            self.rng_state = torch.get_rng_state()
-        if len(self.inputs) < MAX_FORWARDS:
-            self.inputs.append(forward)
-
-    def _unscaled(self, loss: torch.Tensor) -> torch.Tensor:
-        if self.scaled is not None and self.scaled[0] == id(loss):
-            return self.scaled[1]
-        return loss
-
     def _evaluation(self, module: nn.Module, *, has_grad: bool) -> dict[str, Any]:
         number, parts = self.known.parts_of(module)
         return {
@@ -434,18 +379,6 @@ class Session:
         if told is not None and self.writer is not None:
             self.writer.write("evaluation", told)
 
-    def current_batch(self) -> Any:
-        """Return what the loader gave, or else what the model was given."""
-        if self.batch is not None or not self.inputs:
-            return self.batch
-        return [*self.inputs[0].args, *self.inputs[0].kwargs.values()]
-
-    def _labelled(self) -> Any:
-        """Return inputs with their labels: those of the loader, or else those of the loss."""
-        if self.batch is not None or not self.inputs or self.target is None:
-            return self.batch
-        return [*self.inputs[0].args[:1], self.target]
-
     # --- telling --------------------------------------------------------------------------------
 
     def _tell_sample(self, owner: Owner) -> None:
@@ -454,57 +387,49 @@ class Session:
         owner.look, owner.seen = None, {}
         if look is None or self.writer is None:
             return
+        self.rows.drain(self.writer, at_once=True)  # so that order is kept
         columns = look.after()
         if self.told_names.get(owner.number) == columns["names"]:
             del columns["names"]
         else:
             self.told_names[owner.number] = columns["names"]
-        if self.losses.is_closure:  # the backward passes came after the look
+        if self.now.losses.is_closure:  # the backward passes came after the look
             columns["grad_norms"] = sampling.gradient_norms(look.named)
             seen = {**self.seen, "carried": None if owner.is_clear is None else not owner.is_clear}
         cost = seen.pop("cost", 0.0)
         record = {"step": owner.steps, "optimizer": owner.number, **columns, **seen}
-        record["loss"] = self.losses.total() if self.losses.are_here() else None
+        record["loss"] = self.now.losses.total() if self.now.losses.are_here() else None
         record.update(self.known.modes_of(owner))
-        record["batch"] = loaders.summaries(self.current_batch())
-        record["repeated"], record["relabelled"] = self.examples.meet(self._labelled())
-        record["rss_bytes"], record["device_bytes"] = _memory()
+        record["batch"] = loaders.summaries(self.now.given())
+        record["repeated"], record["relabelled"] = self.examples.meet(self.now.labelled())
+        record["rss_bytes"], record["device_bytes"] = surroundings.memory()
         self.writer.write("sample", record)
         self.sampled.discard(owner.number)
         self.budget.looked(cost + perf_counter() - began)
 
     def _tell_step(self, owner: Owner, optimizer: torch.optim.Optimizer, writer: Writer) -> None:
         phases = self.clock.end(self.budget.spent_s)
-        if self.losses.values:
+        if self.now.losses.values:
             self.clock.durations.append(phases[-1])
-        norm, limit = self.clip or (None, None)
-        settings = (_rate(optimizer), norm, limit, self._scale())
-        size = loaders.batch_size(self.current_batch())
-        self.rows.add((owner.number, owner.steps), self.losses, settings, phases, size)
+        norm, limit = self.now.clip or (None, None)
+        settings = (_rate(optimizer), norm, limit, self.now.scale())
+        size = loaders.batch_size(self.now.given())
+        self.rows.add((owner.number, owner.steps), self.now.losses, settings, phases, size)
         self._tell_fingerprint(owner, writer)
         if not self.rows.drain(writer):
             self._escalate("loss", None)
-        self.losses, self.clip, self.scaled = Losses(), None, None
-        self.inputs.clear()
-        self.target = None
+        self.now.let_go()
+        self.now.inputs.clear()
         self.seen = {}  # the next backward pass may be another optimizer's
         self._tell_counts_sometimes()
 
     def _tell_unstepped(self, writer: Writer) -> None:
         """Tell the losses of a run that never took a step, a row for each."""
-        for number, value in enumerate(self.losses.values if not self.steps else ()):
+        for number, value in enumerate(self.now.losses.values if not self.steps else ()):
             losses = Losses()
             losses.values.append(value)
             self.rows.add((0, number), losses, (None,) * 4, (nan,) * 5, None)
-            self.rows.drain(writer)
-
-    def _scale(self) -> float | None:
-        if self.scaled is None:
-            return None
-        scale = getattr(self.scaled[2], "_scale", None)
-        if isinstance(scale, torch.Tensor) and scale.device.type == "cpu":
-            return float(scale)
-        return None
+            self.rows.drain(writer, at_once=True)
 
     def _tell_loaders(self) -> None:
         if self.writer is None:
@@ -516,28 +441,16 @@ class Session:
     def _tell_fingerprint(self, owner: Owner, writer: Writer) -> None:
         step = owner.steps
         is_due = step & (step - 1) == 0 or step % 64 == 0
-        if is_due and not owner.number and _rank()[1] > 1:
+        if is_due and not owner.number and surroundings.rank()[1] > 1:
             record = {
                 "step": step,
                 "parameters": self.known.fingerprint(),
-                "batch": loaders.fingerprint(self.current_batch()),
+                "batch": loaders.fingerprint(self.now.given()),
             }
             writer.write("fingerprint", record)
 
-    def sources(self) -> list[str]:
-        """Return the files of the user's code that this process has imported."""
-        files = {
-            os.path.abspath(file)
-            for module in list(sys.modules.values())
-            if (file := getattr(module, "__file__", None))
-            and str(file).endswith(".py")
-            and places.is_user_file(str(file))
-            and os.path.isfile(file)
-        }
-        return sorted(files)[:MAX_SOURCES]
-
     def _tell_sources(self) -> None:
-        files = self.sources()
+        files = surroundings.sources()
         if self.writer is not None and files:
             self.writer.write("sources", {"files": files}, at_once=True)
 
@@ -601,7 +514,7 @@ class Session:
         """See the steps again."""
         self.idle = 0
         self.clock.restart(self.budget.spent_s)
-        self.losses, self.clip, self.scaled = Losses(), None, None
+        self.now.let_go()
         self.in_backward = False
 
     def turn_off(self, error: BaseException) -> None:
@@ -629,7 +542,7 @@ class Session:
             if self.writer is not None:
                 self._end_evaluation(by_backward=False)
                 self._tell_unstepped(self.writer)
-                self.rows.drain(self.writer)
+                self.rows.drain(self.writer, at_once=True)
                 self._tell_loaders()
                 self._tell_sources()
                 self._tell_counts(is_end=True)
@@ -651,29 +564,8 @@ def _is_sound(loss: torch.Tensor) -> bool:
     return isfinite(loss.item())
 
 
-def _rank() -> tuple[int, int]:
-    distributed = torch.distributed
-    if distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), distributed.get_world_size()
-    return int(os.environ.get("RANK") or 0), int(os.environ.get("WORLD_SIZE") or 1)
-
-
 def _rate(optimizer: torch.optim.Optimizer) -> float | None:
     rate = optimizer.param_groups[0].get("lr") if optimizer.param_groups else None
     if isinstance(rate, torch.Tensor):
         return float(rate) if rate.device.type == "cpu" else None
     return float(rate) if isinstance(rate, (int, float)) else None
-
-
-def _memory() -> tuple[float | None, float | None]:
-    resident = None
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            _, pages, shared = (int(n) for n in file.read().split()[:3])
-            resident = (pages - shared) * os.sysconf("SC_PAGE_SIZE")  # a mapped file is no growth
-    except (OSError, ValueError, IndexError):
-        pass  # elsewhere than on Linux it is not known
-    device = None
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        device = torch.cuda.memory_allocated()
-    return resident, device

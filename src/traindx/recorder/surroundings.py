@@ -1,0 +1,82 @@
+"""The process and the machine that training runs in."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from typing import Any
+
+import torch
+
+from . import places
+
+FORMAT = 1
+MAX_SOURCES = 300
+_LAUNCHERS = frozenset(
+    {"torchrun", "accelerate", "deepspeed", "torch.distributed.run", "torch.distributed.launch",
+     "accelerate.commands.launch"}
+)  # fmt: skip
+
+
+def header() -> dict[str, Any]:
+    """Return the record that a recording begins with."""
+    number, world_size = rank()
+    main = sys.modules.get("__main__")
+    return {
+        "v": FORMAT,
+        "pid": os.getpid(),
+        "rank": number,
+        "world_size": world_size,
+        "host": socket.gethostname(),
+        "argv": [str(a)[:500] for a in sys.argv[:200]],
+        "main": os.path.abspath(str(getattr(main, "__file__", "") or "")),
+        "cwd": os.getcwd(),
+        "python": sys.version.split()[0],
+        "torch": str(torch.__version__),
+        "started_s": time.time(),
+    }
+
+
+def is_launcher() -> bool:
+    """Tell whether this process starts others and trains nothing itself."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    names = {os.path.basename(sys.argv[0] if sys.argv else ""), getattr(spec, "name", "")}
+    return bool(names & _LAUNCHERS)
+
+
+def sources() -> list[str]:
+    """Return the files of the user's code that this process has imported."""
+    files = {
+        os.path.abspath(file)
+        for module in list(sys.modules.values())
+        if (file := getattr(module, "__file__", None))
+        and str(file).endswith(".py")
+        and places.is_user_file(str(file))
+        and os.path.isfile(file)
+    }
+    return sorted(files)[:MAX_SOURCES]
+
+
+def rank() -> tuple[int, int]:
+    """Return the rank of this process, and of how many."""
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return int(os.environ.get("RANK") or 0), int(os.environ.get("WORLD_SIZE") or 1)
+
+
+def memory() -> tuple[float | None, float | None]:
+    """Return the bytes that this process holds for itself, on the host and on the device."""
+    resident = None
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            _, pages, shared = (int(n) for n in file.read().split()[:3])
+            resident = (pages - shared) * os.sysconf("SC_PAGE_SIZE")  # a mapped file is no growth
+    except (OSError, ValueError):
+        pass  # elsewhere than on Linux it is not known
+    device = None
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        device = torch.cuda.memory_allocated()
+    return resident, device
