@@ -1,4 +1,4 @@
-"""Writes what follows from the code: causes.md, detectors.md, reach.md, the report in the README.
+"""Writes what follows from the code: the catalogue, the references, the report in the README.
 
 Run `python docs/generate.py` to write them, `python docs/generate.py --check` to learn which are
 stale.
@@ -20,6 +20,8 @@ from traindx import catalogue, diagnose, open_run
 from traindx.causes import Cause, families
 from traindx.registry import Detector
 from traindx.report.terminal import print_report
+from traindx.skills import reference
+from traindx.specialists import playbooks
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
@@ -47,6 +49,9 @@ def pages() -> dict[str, str]:
         "causes.md": causes_page(),
         "detectors.md": detectors_page(),
         "reach.md": reach_page(),
+        "failure-modes.md": _joined([NOTE, reference.modes_page()]),
+        "fix-templates.md": _joined([NOTE, reference.fixes_page()]),
+        "checklist.md": _joined([NOTE, reference.checklist_page(playbooks())]),
         "../README.md": readme(),
     }
 

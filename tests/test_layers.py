@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "recording"),
     ("model", "names"),
     ("evidence", "assembly", "examples", "failures", "patience"),
-    ("registry", "stats", "causes", "source"),
+    ("registry", "stats", "causes", "source", "specialists"),
     ("runtime",),
     ("detectors",),
     (
@@ -32,10 +32,12 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "report",
         "catalogue",
     ),
-    ("api", "fleet"),
+    ("notebook",),
+    ("api", "fleet", "skills"),
     ("watching",),
     ("callbacks",),
-    ("cli", "agent", "testing"),
+    ("agent", "testing"),
+    ("cli",),
 )
 TOGETHER = {("artifacts", "readers")}
 TORCH_ALLOWED = ("recorder", "experiments", "readers/checkpoint", "demo")

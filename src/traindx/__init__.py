@@ -5,7 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # means what typing's own means, without the cost of importing it
 
 if TYPE_CHECKING:
-    from traindx.api import diagnose, open_run
+    from traindx.api import diagnose, explain, open_run, route
     from traindx.errors import TraindxError
     from traindx.evidence import Diagnosis, Evidence, Finding, Hypothesis
     from traindx.model import Run, Series
@@ -23,13 +23,17 @@ __all__ = [
     "TraindxError",
     "__version__",
     "diagnose",
+    "explain",
     "open_run",
+    "route",
     "watch",
 ]
 
 _HOME = {
     "diagnose": "traindx.api",
+    "explain": "traindx.api",
     "open_run": "traindx.api",
+    "route": "traindx.api",
     "TraindxError": "traindx.errors",
     "Diagnosis": "traindx.evidence",
     "Evidence": "traindx.evidence",

@@ -9,18 +9,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import IO
 
+from traindx import catalogue, notebook, patience, routing
 from traindx import diagnosis as engine
-from traindx import patience, routing
 from traindx.artifacts import open_paths
 from traindx.artifacts.sources import open_sources
-from traindx.errors import TraindxError
+from traindx.errors import TraindxError, UnknownName
 from traindx.evidence import Diagnosis, Skipped
 from traindx.failures import parse_failures
 from traindx.model import Run
 from traindx.source import project_of
 
 Path = str | os.PathLike[str]
+FEWEST_PASTED_LINES = 3  # of a log or of code, before its curves and calls mean anything
 PASTED_MAX_TIME_S = 10.0  # a question is answered while someone waits
+
+notebook.enable()
 
 
 def open_run(
@@ -60,7 +63,7 @@ def diagnose(
     deadline = time.monotonic() + max_time_s
     if not isinstance(run, Run):
         run = open_run(run, *more, context=context, symptoms=symptoms, deadline=deadline)
-    return engine.diagnose(run, deadline=deadline)
+    return notebook.remember(engine.diagnose(run, deadline=deadline), run)
 
 
 def check(*paths: Path, max_time_s: float = 300.0) -> Diagnosis:
@@ -91,6 +94,21 @@ def check_run(*paths: Path, max_time_s: float = 300.0) -> tuple[Run, Diagnosis]:
     return run, diagnosis
 
 
+def explain(what: str) -> str:
+    """Say in Markdown what a cause or a detector is, or what an error text means."""
+    try:
+        return notebook.MarkdownText(catalogue.explain_name(what))
+    except UnknownName as error:
+        if catalogue.is_like_a_name(what):
+            near = catalogue.suggest_names(what)
+            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            raise UnknownName(f"{error}{hint}") from None
+    from traindx import report
+
+    run = open_run("-", stdin=io.BytesIO(what.encode("utf-8", "replace")))
+    return notebook.MarkdownText(report.render("markdown", run, diagnose(run)))
+
+
 def route(question: str) -> routing.Route:
     """Say which specialists a question in words needs, in which order; or ask; or decline.
 
@@ -101,7 +119,8 @@ def route(question: str) -> routing.Route:
 
 def _causes_told(question: str) -> dict[str, float]:
     """The causes that the detectors see in what was pasted, by confidence."""
-    if not parse_failures(question, ""):
+    pasted = routing.split_sections(question).pasted
+    if not parse_failures(question, "") and pasted.count("\n") < FEWEST_PASTED_LINES:
         return {}
     try:
         run = open_run("-", stdin=io.BytesIO(question.encode()))

@@ -11,6 +11,8 @@ from traindx.causes import Cause, all_causes
 from traindx.errors import UnknownName
 from traindx.model import Run
 from traindx.registry import Detector, detectors
+from traindx.specialists import NAMES as SPECIALISTS
+from traindx.specialists import playbook_named
 
 SUGGESTIONS = 3
 ALIKE = 0.6  # difflib's own default: one typo in a short name, two or three in a long one
@@ -30,11 +32,12 @@ def all_detectors() -> list[Detector]:
 
 
 def explain_name(name: str) -> str:
-    """Return what a cause or a detector is; where both have the name, the cause comes first."""
+    """Return what a cause or a detector is, cause first, or the playbook of a specialist."""
     wanted = _spelt(name)
     cause = all_causes().get(wanted)
     parts = [] if cause is None else [explain_cause(cause)]
     parts += [explain_detector(d) for d in all_detectors() if d.name == wanted]
+    parts += [playbook_named(wanted).body.rstrip()] if wanted in SPECIALISTS else []
     if not parts:
         raise UnknownName(f"nothing is called {name!r}. Try: traindx explain --list.")
     return "\n\n".join(parts)
@@ -42,10 +45,15 @@ def explain_name(name: str) -> str:
 
 def suggest_names(wrong: str) -> list[str]:
     """Return the names that were probably meant, best first."""
-    wanted, names = _spelt(wrong), all_names()
+    wanted, names = _spelt(wrong), [*all_names(), *SPECIALISTS]
     close = get_close_matches(wanted, names, n=SUGGESTIONS, cutoff=ALIKE)
     containing = [n for n in names if wanted and wanted in n and n not in close]
     return (close + containing)[:SUGGESTIONS]
+
+
+def is_like_a_name(text: str) -> bool:
+    """Tell whether a text is spelt as the names of causes and detectors are, and no error text."""
+    return re.fullmatch(r"[a-z][a-z0-9]*(?:[-_ ][a-z0-9]+){0,7}", text.strip().lower()) is not None
 
 
 def _spelt(name: str) -> str:

@@ -11,10 +11,22 @@ import sys
 from collections.abc import Sequence
 
 from traindx import __version__
-from traindx.cli import agent, check, demo, diagnose, explain, inspect, mcp, run, scan, skills
+from traindx.cli import (
+    agent,
+    check,
+    demo,
+    diagnose,
+    explain,
+    inspect,
+    mcp,
+    route,
+    run,
+    scan,
+    skills,
+)
 from traindx.errors import TraindxError
 
-COMMANDS = (diagnose, run, check, scan, inspect, explain, agent, mcp, skills, demo)
+COMMANDS = (diagnose, run, check, scan, inspect, explain, route, agent, mcp, skills, demo)
 MISUSE = 2
 INTERRUPTED = 130
 

@@ -98,7 +98,7 @@ def band(hypothesis: Hypothesis) -> str:
     """Return what a confidence means in a word: confirmed, shown, fits or open."""
     if hypothesis.confirmed:
         return "confirmed"
-    if hypothesis.confidence >= SHOWN_FROM:
+    if hypothesis.confidence > SHOWN_FROM:
         return "shown"
     return "fits" if hypothesis.confidence >= LISTED_FROM else "open"
 

@@ -1,0 +1,1 @@
+"""The playbooks as skills for coding assistants: what they say, and the folders they come in."""
