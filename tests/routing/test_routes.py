@@ -125,6 +125,12 @@ def test_a_proposed_remedy_waits_and_is_named() -> None:
     assert asked_for_itself.overrides == ()
 
 
+def test_what_is_in_use_is_not_called_a_proposal() -> None:
+    assert route("I use AMP and the loss is NaN, what should I do").overrides == ()
+    overrides = route("training crawls since I use DDP, we want fp16").overrides
+    assert overrides == ("the question proposes 16-bit floats; the bottleneck is not measured yet",)
+
+
 @pytest.mark.parametrize("pressure", PRESSURES.values(), ids=list(PRESSURES))
 def test_pressure_changes_nothing_and_is_named(pressure: str) -> None:
     for labelled in read_half("develop"):

@@ -12,7 +12,7 @@ FOREIGN = re.compile(
     |^(?:python\d*(?:\.\d+)?|Lib)/[^/]+\.py$
     |(?:^|/)torch/(?:_|nn/|autograd/|optim/|utils/|distributed/|cuda/|multiprocessing/|fx/|jit/
         |amp/|serialization\.py|functional\.py|tensor\.py|hub\.py|onnx/|backends/|overrides\.py)
-    |(?:^|/)python/ray/|/torchinductor_|(?:^|/)multiprocessing/(?:spawn|process|pool|popen_fork)\.py$
+    |(?:^|/)traindx/(?:recorder|watching)|(?:^|/)python/ray/|/torchinductor_|(?:^|/)multiprocessing/(?:spawn|process|pool|popen_fork)\.py$
     |(?:^|/)s?bin/[^/.]+$|\.exe/__main__\.py$|(?:^|/)(?:runpy|threading)\.py$
     """,
     re.VERBOSE | re.IGNORECASE,

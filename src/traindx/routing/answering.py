@@ -113,18 +113,12 @@ def _proposals(hearing: Hearing, chain: Sequence[Claim]) -> tuple[str, ...]:
     lead = next((claim for claim in chain if claim.is_observed), None)
     if lead is None:
         return ()
-    wished = {
-        hearing.words[m.places[0]].sentence
-        for m in hearing.affirmed
-        if m.concept.name in ("proposal", "authority")
-    }
     unsettled = playbook_named(lead.specialist).unsettled
     return tuple(
         f"the question proposes {m.concept.says}; {unsettled}"
         for m in hearing.of_kind(*TRIED)
         if (m.concept.kind == "remedy" or lead.specialist not in m.concept.weights)
-        and m.concept.says
-        and hearing.words[m.places[0]].sentence in wished
+        and hearing.is_wished(m)
     )
 
 

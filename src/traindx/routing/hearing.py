@@ -15,6 +15,8 @@ WITHOUT, OVERCOME, ASKED_HOW = "without", "overcome", "how"
 NEGATION_REACH = 3  # words between "no" and what it denies, past the ignored ones
 OVERCOME_REACH = 4
 FARTHEST = 12  # words of any kind that are looked at for a denial
+WISHES = ("proposal", "authority")
+WISH_REACH, AFTERTHOUGHT_REACH = 8, 3  # "should we use it", "it should help"
 SPECIFIC, FOREIGN = 2.0, 2.0  # an expression of the trade counts as two of its plain words
 PLAIN, COMMON = 1.0, 0.5
 LONGEST_QUOTE = 60
@@ -75,6 +77,19 @@ class Hearing:
             at in taken or w.is_light or w.word in known or not w.word.isalpha()
             for at, w in enumerate(self.words)
         )
+
+    def is_wished(self, mention: Mention) -> bool:
+        """Tell whether a practice is proposed, and not one that is in use."""
+        first, last = self.words[mention.places[0]], self.words[mention.places[-1]]
+        for mark in self.affirmed:
+            if mark.concept.name not in WISHES:
+                continue
+            before, after = mention.places[0] - mark.places[0], mark.places[0] - mention.places[-1]
+            word = self.words[mark.places[0]]
+            is_led = word.sentence == first.sentence and 0 < before <= WISH_REACH
+            if is_led or (word.clause == last.clause and 0 < after <= AFTERTHOUGHT_REACH):
+                return True
+        return False
 
     def accounts(self) -> tuple[Heard, ...]:
         """Return what was heard, for the reader of the answer."""

@@ -11,7 +11,7 @@ from traindx.routing.stems import Speller, stem, words_in
 NEGATION = "not"
 _ENDS_SENTENCE = re.compile(r"[.!?…](?=[\s\"')\]*]|$)|\n\s*\n|\n\s*[-*•\d]")
 _ENDS_CLAUSE = re.compile(r"[,;:()—–\n/]|\s-+\s")
-_SHORTENED = re.compile(r"(?<=\w)'(?:s|m|re|ve|ll|d)$")
+_SHORTENED = re.compile(r"(?<=\w)'(?:s|m|re|ve|d)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,13 @@ def _split(text: str, grammar: Grammar, speller: Speller | None) -> list[Word]:
 
 
 def _expanded(raw: str) -> Iterator[str]:
-    """Turn isn't into is not, and it's into it."""
+    """Turn isn't into is not, I'll into I will, and it's into it."""
     if raw.endswith("n't"):
         yield raw[:-3] or NEGATION
         yield NEGATION
+    elif raw.endswith("'ll"):
+        yield raw[:-3]
+        yield "will"
     else:
         yield _SHORTENED.sub("", raw)
 

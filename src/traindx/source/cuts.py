@@ -51,9 +51,10 @@ def _called(
 
 
 def _bindings(scope: ast.AST, names: list[str], before: int) -> list[ast.Assign]:
-    nodes = (n for n in ast.walk(scope) if isinstance(n, ast.Assign) and n.lineno < before)
+    # on the line itself too: some write a whole loop in one
+    nodes = (n for n in ast.walk(scope) if isinstance(n, ast.Assign) and n.lineno <= before)
     found = [n for n in nodes if {k for t in n.targets for k in _keys(t)} & set(names)]
-    return sorted(found, key=lambda n: -n.lineno)
+    return sorted(found, key=lambda n: (-n.lineno, -n.col_offset))
 
 
 def _keys(target: ast.expr) -> set[str]:

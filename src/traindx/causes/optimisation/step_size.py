@@ -52,7 +52,7 @@ CAUSES = (
         ),
         confirm_by=(
             "log the gradient norm around the onset, or rerun from the last good checkpoint with "
-            "half the learning rate (`traindx verify --cause lr-too-high -- <your command>`)"
+            "half the learning rate"
         ),
         brings_about=(
             "catastrophic-forgetting",

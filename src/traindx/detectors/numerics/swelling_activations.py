@@ -17,6 +17,7 @@ GREW = 1000.0  # times the spread at the first sample; trained networks grow ten
 LARGE = 1e4  # what is smaller harms nobody
 DEEP = 1e4  # times the spread of the lowest layer, at the very first sample
 LAYERS = 4
+TENFOLD = 10.0  # times its start: the growth has begun
 EDGE = 1e18  # squares of larger numbers are infinite in float32
 
 
@@ -79,7 +80,7 @@ def _over_steps(process: Process) -> Finding | None:
             evidence=(cite_record(process, last.line, says, step=float(last.step)),),
             suggests={CAUSE: Strength.STRONG},
             is_symptom=True,
-            onset=float(seen[0][0].step),
+            onset=float(next(s.step for s, a in seen if a.std > TENFOLD * before)),
         )
     return None
 

@@ -14,8 +14,8 @@ from traindx.registry import detector
 from traindx.runtime.traces import Trace, told_once, traces_of
 from traindx.stats import curve
 
-SMALL = 1e-6  # of the weights' norm; a thousand such steps change a thousandth
-NOTHING = 1e-8  # of it: float32 rounds such a step away
+SMALL = 1e-5  # of the weights' norm; a thousand such steps change a hundredth
+NOTHING = 1e-6  # of it: a thousand such steps change a thousandth
 ENOUGH = 4  # samples
 POINTS = 30  # of the loss
 LEARNT = 0.05  # of the starting loss
@@ -23,11 +23,11 @@ LEARNT = 0.05  # of the starting loss
 
 @detector(needs=("recording", "loss"), suggests=("lr-too-low",))
 def check(run: Run) -> Iterator[Finding]:
-    """No step of the whole run changes the weights by a millionth, and the loss stays where it is.
+    """No step of the whole run changes the weights by 1e-5, and the loss stays where it is.
 
     ## What it detects
     The change of the weight matrices per step, relative to their norm: its largest value over all
-    samples is below a millionth, in a run whose loss gains less than 5 %.
+    samples is below a hundred-thousandth, in a run whose loss gains less than 5 %.
 
     ## Why it matters
     The run would need many times its steps to get anywhere.

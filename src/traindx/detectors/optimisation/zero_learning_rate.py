@@ -10,6 +10,7 @@ from traindx.evidence import Finding, Strength, cite, cite_setting
 from traindx.model import Run, as_number, make_run
 from traindx.registry import detector
 
+VANISHED = 1e-8  # of its peak; no schedule means to end there, and float32 rounds such steps away
 EARLY_END = 0.2  # of the run spent at zero; schedules that end at zero spend a point or two there
 
 
@@ -18,7 +19,8 @@ def check(run: Run) -> Iterator[Finding]:
     """The learning rate is zero for a good part of the run.
 
     ## What it detects
-    A learning rate of exactly zero: configured so, or logged so for a fifth of the run or more.
+    A learning rate of exactly zero: configured so, or logged so for a fifth of the run or more; or
+    one that a schedule has brought below a hundred-millionth of its peak for as long.
 
     ## Why it matters
     Steps are taken and nothing is learnt; the rest of the compute is wasted.
@@ -34,7 +36,7 @@ def check(run: Run) -> Iterator[Finding]:
     if rate is None:
         yield from _configured(run)
         return
-    is_zero = rate.values == 0.0
+    is_zero = rate.values <= VANISHED * float(np.nanmax(rate.values))
     share = float(is_zero.mean())
     if share < EARLY_END or len(rate) < 5:
         return
@@ -42,14 +44,16 @@ def check(run: Run) -> Iterator[Finding]:
     always = share > 0.99
     if not always and not bool(is_zero[-1]):
         return  # zero in warm-up or between restarts
+    is_exact = bool(np.all(rate.values[is_zero] == 0.0))
     since = "throughout" if always else f"since {rate.when(first)}"
-    says = f"{rate.origin.name} is 0 {since}, {100 * share:.0f} % of the logged points"
+    level = "0" if is_exact else f"{rate.last:.1e} and less than a hundred-millionth of its peak"
+    says = f"{rate.origin.name} is {level} {since}, {100 * share:.0f} % of the logged points"
     yield Finding(
-        claim=f"The learning rate is zero {since}",
+        claim=f"The learning rate is {'zero' if is_exact else 'as good as zero'} {since}",
         strength=Strength.STRONG,
         evidence=(cite(rate, says, first, -1, share=share),),
         suggests={} if always else {"lr-schedule-misuse": Strength.MODERATE},
-        shows="lr-zero",
+        shows="lr-zero" if is_exact else "lr-schedule-misuse",  # a decay alone never gets to 0
         is_symptom=True,
         onset=float(rate.steps[first]),
     )
@@ -72,6 +76,7 @@ FIRES = {
     "the schedule ends at half the run": make_run(
         {"lr": np.concatenate([np.linspace(1e-3, 0.0, 100), np.zeros(100)])}
     ),
+    "a decay per epoch that is stepped per batch": make_run({"lr": 0.05 * 0.1 ** np.arange(60.0)}),
     "configured as zero": make_run(config={"optimizer.lr": 0}),
 }
 
