@@ -11,7 +11,7 @@ from traindx.examples import decay, flat, recorded, watched, weights
 from traindx.model import Floats, Run
 from traindx.recording import Process
 from traindx.registry import detector
-from traindx.runtime.traces import told_once, traces_of
+from traindx.runtime.traces import Trace, told_once, traces_of
 from traindx.stats import curve
 
 ENOUGH = 3  # samples
@@ -55,7 +55,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _look(process: Process) -> Iterator[Finding]:
     traces = [t for t in traces_of(process) if t.parameter.is_trainable]
-    is_whole = all(t.is_owned and t.has_gradient and t.has_moved for t in traces)
+    is_whole = all(t.is_owned and t.has_gradient and _still_moves(t) for t in traces)
     is_seen = traces and min(len(t.samples) for t in traces) >= ENOUGH
     if not is_whole or not is_seen or any(s.cleared for s in process.samples):
         return
@@ -72,6 +72,12 @@ def _look(process: Process) -> Iterator[Finding]:
         evidence=(cite_record(process, last.line, says, step=last.step, update=typical),),
         against=against,
     )
+
+
+def _still_moves(trace: Trace) -> bool:
+    """Tell whether it moved in the last steps too: a rate may have fallen to zero since."""
+    known = [moved for moved in trace.moves if moved is not None]
+    return bool(known) and known[-1]
 
 
 def _run(loss: Floats, *, still: tuple[str, ...] = (), grad: float | None = 0.1) -> Run:

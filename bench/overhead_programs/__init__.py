@@ -1,0 +1,1 @@
+"""The training programs whose steps are timed with and without a recorder."""
