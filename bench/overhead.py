@@ -4,7 +4,8 @@ python -m bench.overhead [--only mlp] [--quick] [--no-peers] [--no-compile] [--r
 
 Every measurement is a process of its own. The ways take turns, and each is compared with the plain
 run of the same turn. CPU time counts every process that the way brings along, the mean over all
-steps, so that those that are looked at closely count too; where the machine is shared, wall time tells little.
+steps, so that those that are looked at closely count too; where the machine is shared, wall time
+tells little.
 """
 
 from __future__ import annotations
