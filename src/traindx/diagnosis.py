@@ -120,7 +120,7 @@ def gather(run: Run, *, deadline: float | None = None) -> Gathered:
         if missing == ("failure",) and _has_output(run):
             gathered.checked.append(detector.name)  # the run's output was read and holds no error
         elif missing:
-            gathered.skipped.append(Skipped(detector.name, missing, _how(missing)))
+            gathered.skipped.append(Skipped(detector.name, missing, _how(missing, run)))
         elif deadline is not None and time.monotonic() > deadline:
             how = "not reached within --max-time; allow more time"
             gathered.skipped.append(Skipped(detector.name, (), how))
@@ -168,9 +168,11 @@ def _in_cells(finding: Finding, run: Run) -> Finding:
     return replace(finding, evidence=tuple(moved))
 
 
-def _how(missing: Sequence[str]) -> str:
-    ways = (HOW_TO_GET.get(need, f"provide {need.replace('|', ' or ')}") for need in missing)
-    return "; ".join(ways)
+def _how(missing: Sequence[str], run: Run) -> str:
+    ways = "; ".join(
+        HOW_TO_GET.get(need, f"provide {need.replace('|', ' or ')}") for need in missing
+    )
+    return ways.replace(", or use traindx run", "") if run.recording is not None else ways
 
 
 def without_echoes(findings: Sequence[Finding]) -> list[Finding]:

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable
 from time import perf_counter
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -166,11 +167,29 @@ def _excepthook(session: Session) -> Callable[[Any], Any]:
     def wrap(original: Any) -> Any:
         def excepthook(kind: Any, error: Any, traceback: Any) -> None:
             session.exception_ends(kind, error, traceback, "")
-            original(kind, error, traceback)
+            shown = _without_ours(traceback)
+            if shown is not traceback and error is not None:
+                error.__traceback__ = shown
+            original(kind, error, shown)
 
         return excepthook
 
     return wrap
+
+
+def _without_ours(traceback: Any) -> Any:
+    """Return a traceback as it would be if nobody had listened."""
+    entries = []
+    while traceback is not None:
+        entries.append(traceback)
+        traceback = traceback.tb_next
+    kept = [e for e in entries if e.tb_frame.f_code.co_filename != __file__]
+    if len(kept) == len(entries):
+        return entries[0] if entries else None
+    rebuilt = None
+    for entry in reversed(kept):
+        rebuilt = TracebackType(rebuilt, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return rebuilt
 
 
 def _thread_excepthook(session: Session) -> Callable[[Any], Any]:

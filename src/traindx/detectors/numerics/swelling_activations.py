@@ -74,7 +74,7 @@ def _over_steps(process: Process) -> Finding | None:
         last = seen[-1][0]
         says = f"the spread of {op} at {name} rose from {before:.3g} to {after:.3g}"
         return Finding(
-            claim=f"Activations at {name or op} grow without bound: {after / before:.0f} times "
+            claim=f"Activations at {name or op} grow without bound: {after / before:.3g} times "
             "their start",
             strength=Strength.STRONG,
             evidence=(cite_record(process, last.line, says, step=float(last.step)),),

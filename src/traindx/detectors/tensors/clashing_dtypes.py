@@ -31,6 +31,9 @@ ARGUMENT = re.compile(
     r":? ([\w, ]+?);? but got (?:\w+\.)*(\w+?)(?:Tensor|Type)? instead"
 )
 INDEX = re.compile(r"tensors used as indices must be ([\w, ]+) tensors")
+PROBABILITIES = re.compile(
+    r"Expected floating point type for target with class probabilities, got (\w+)"
+)
 CLASSES = ("Long", "Long or Byte")
 DEVICE = re.compile(r"torch\.(?:cuda\.)?(\w+)Tensor")
 
@@ -54,7 +57,9 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Under autocast the clash may come from a custom function that casts by itself.
     """
-    hit = match_root(run, PAIR, FOUND, LAYER, KERNEL, CAST, ARGUMENT, EXPECTED, INDEX)
+    hit = match_root(
+        run, PROBABILITIES, PAIR, FOUND, LAYER, KERNEL, CAST, ARGUMENT, EXPECTED, INDEX
+    )
     if hit is None or _is_on_two_devices(*hit):
         return
     failure, found = hit
@@ -78,6 +83,12 @@ def _words(found: re.Match[str]) -> tuple[str, str, str]:
         is_label = "nll_loss" in kernel
         hint = "class labels have to be int64 (Long)" if is_label else _hint("", got)
         return f"Kernel {kernel} does not work on {got} tensors: {hint}", "", got
+    if found.re is PROBABILITIES:
+        hint = "give class indices of shape (N), or float targets"
+        text = (
+            f"Targets of the shape of the outputs are taken for probabilities, and are {found[1]}"
+        )
+        return f"{text}: {hint}", "Float", found[1]
     if found.re is INDEX:
         return f"A tensor is used as an index that is not of type {found[1]}", found[1], ""
     if found.re is CAST:
