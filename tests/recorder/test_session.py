@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -370,3 +371,22 @@ def test_a_first_loss_that_is_no_number_is_replayed_once(record: Any) -> None:
     assert len(told["nonfinite"]) == 1
     assert told["nonfinite"][0]["op"] == "log"
     assert "torch.log" in told["nonfinite"][0]["place"]["code"]
+
+
+def test_an_exception_of_a_signal_handler_is_the_programs_own(
+    record: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def alarm(number: int, frame: object) -> None:
+        raise TimeoutError("the program's own alarm")
+
+    def ring(*args: object) -> list[Any]:
+        signal.raise_signal(signal.SIGUSR1)
+        return []
+
+    before = signal.signal(signal.SIGUSR1, alarm)
+    monkeypatch.setattr("traindx.recorder.probing.losses", ring)
+    try:
+        with pytest.raises(TimeoutError, match="own alarm"):
+            record(Training())
+    finally:
+        signal.signal(signal.SIGUSR1, before)

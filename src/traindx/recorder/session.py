@@ -49,6 +49,8 @@ def event(method: Method) -> Method:
         try:
             return method(self, *args)
         except Exception as error:  # the boundary to the user's training: nothing may pass
+            if surroundings.is_from_a_signal(error):
+                raise  # it would have come there or anywhere else
             self.turn_off(error)
             return None
         finally:

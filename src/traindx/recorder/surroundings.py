@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import time
@@ -44,6 +45,17 @@ def is_launcher() -> bool:
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     names = {os.path.basename(sys.argv[0] if sys.argv else ""), getattr(spec, "name", "")}
     return bool(names & _LAUNCHERS)
+
+
+def is_from_a_signal(error: BaseException) -> bool:
+    """Tell whether a signal handler of the program raised, while we happened to be at work."""
+    handlers = {getattr(signal.getsignal(n), "__code__", None) for n in signal.valid_signals()}
+    traceback = error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code in handlers:
+            return True
+        traceback = traceback.tb_next
+    return False
 
 
 def sources() -> list[str]:
