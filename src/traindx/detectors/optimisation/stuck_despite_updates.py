@@ -54,7 +54,8 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _look(process: Process) -> Iterator[Finding]:
-    traces = [t for t in traces_of(process) if t.parameter.is_trainable]
+    known = traces_of(process)
+    traces = [t for t in known if t.parameter.is_trainable]
     is_whole = all(t.is_owned and t.has_gradient and _still_moves(t) for t in traces)
     is_seen = traces and min(len(t.samples) for t in traces) >= ENOUGH
     if not is_whole or not is_seen or any(s.cleared for s in process.samples):
@@ -62,6 +63,8 @@ def _look(process: Process) -> Iterator[Finding]:
     ratios = [r for t in traces if t.is_matrix for r in t.ratios if r is not None]
     typical = median(ratios) if ratios else float("nan")
     against = dict.fromkeys(REFUTED, Strength.STRONG)
+    if len(traces) < len(known):
+        del against["frozen-parameters"]
     if typical < SMALL:
         against["lr-too-high"] = Strength.STRONG
     last = process.samples[-1]
