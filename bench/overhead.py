@@ -114,6 +114,8 @@ def _measure(way: Way, arguments: list[str]) -> tuple[dict[str, float], str]:
             return {}, "it took too long"
         found = RESULT.findall(ran.stdout)  # some colour what the program prints
         if ran.returncode or not found:
+            if ran.returncode < 0:
+                return {}, f"it was ended by signal {-ran.returncode}"
             complaints = ran.stderr.strip().splitlines() or ["it printed no result"]
             return {}, complaints[-1][:160]
         numbers: dict[str, float] = json.loads(found[-1])
