@@ -21,7 +21,7 @@ class Slow(Dataset):
 
 
 torch.manual_seed(0)
-loader = DataLoader(Slow(), batch_size=16, shuffle=True)
+loader = DataLoader(Slow(), batch_size=8, shuffle=True)
 model = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 4))
 optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
 for epoch in range(5):

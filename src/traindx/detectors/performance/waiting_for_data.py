@@ -21,7 +21,7 @@ BOUND = 0.4  # of the step
 ENOUGH = 10  # points
 # recorded steps are exact, but those of a toy model say nothing about a loader
 ENOUGH_STEPS = 20
-LEAST_STEP_S = 0.02
+LEAST_STEP_S = 0.015
 MOST = 0.6  # of a recorded step: on a busy machine workers get less of it than usual
 
 
@@ -42,7 +42,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Some loops log the data time as part of another unit or summed over workers; the two must be of
     one kind. Where it exceeds the whole step, nothing is said; nor of recorded steps that take less
-    than 20 ms or wait for less than 60 % of them.
+    than 15 ms or wait for less than 60 % of them.
     """
     waiting = _pick(run, WAITING)
     whole = _pick(run, WHOLE)
