@@ -198,6 +198,45 @@ def _direct_first(finding: Finding) -> tuple[bool, float]:
     return finding.shows is None, finding.onset if finding.onset is not None else float("inf")
 
 
+class Verdict(str, Enum):
+    """What an experiment says about the cause it tested."""
+
+    CONFIRMED = "confirmed"
+    REFUTED = "refuted"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One rerun of the user's command: its loss, and whether it shows the symptom."""
+
+    is_changed: bool
+    seed: int
+    steps: tuple[float, ...] = ()
+    losses: tuple[float, ...] = ()
+    symptoms: tuple[str, ...] = ()  # what it still suffers from; empty: the symptom is absent
+    ending: str = ""  # "ended", "stopped after 200 steps", "RuntimeError: …"
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A test of a cause: the user's command with one change, beside the command as it is.
+
+    `on_top_of` names the causes whose remedies were in place in both, `applied` counts how often
+    the change made a difference while the changed command ran.
+    """
+
+    cause: str
+    change: str
+    verdict: Verdict
+    reason: str
+    trials: tuple[Trial, ...] = ()
+    patch: str | None = None
+    on_top_of: tuple[str, ...] = ()
+    applied: int | None = None
+    duration_s: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Skipped:
     """A check that could not be made, and what would allow it."""
@@ -231,6 +270,7 @@ class Diagnosis:
     analysis_artifacts: Mapping[str, str] = field(default_factory=dict)
     duration_s: float = 0.0
     folded: Mapping[str, str] = field(default_factory=dict)
+    experiments: tuple[Experiment, ...] = ()
 
     @property
     def root_causes(self) -> tuple[Hypothesis, ...]:
@@ -262,6 +302,7 @@ class Diagnosis:
             "quick_fixes": list(self.quick_fixes),
             "hypotheses": [self._hypothesis_dict(h) for h in self.hypotheses],
             "findings": [_finding_dict(f) for f in self.findings],
+            "experiments": [_experiment_dict(e) for e in self.experiments],
             "checked": list(self.checked),
             "skipped": [
                 {"detector": s.detector, "needs": list(s.needs), "how": s.how} for s in self.skipped
@@ -315,6 +356,7 @@ class Diagnosis:
             ),
             analysis_artifacts=dict(data["analysis_artifacts"]),
             duration_s=data["duration_s"],
+            experiments=tuple(_experiment_from(e) for e in data.get("experiments", ())),
             folded={
                 h["cause"]: h["consequence_of"] for h in data["hypotheses"] if h["consequence_of"]
             },
@@ -383,6 +425,56 @@ def _finding_from(data: Mapping[str, Any]) -> Finding:
         location=Location(**location) if location else None,
         patch=data["patch"],
         detector=data["detector"],
+    )
+
+
+def _experiment_dict(experiment: Experiment) -> dict[str, Any]:
+    return {
+        "cause": experiment.cause,
+        "change": experiment.change,
+        "verdict": experiment.verdict.value,
+        "reason": experiment.reason,
+        "trials": [_trial_dict(t) for t in experiment.trials],
+        "patch": experiment.patch,
+        "on_top_of": list(experiment.on_top_of),
+        "applied": experiment.applied,
+        "duration_s": round(experiment.duration_s, 3),
+    }
+
+
+def _trial_dict(trial: Trial) -> dict[str, Any]:
+    return {
+        "is_changed": trial.is_changed,
+        "seed": trial.seed,
+        "steps": [_number(s) for s in trial.steps],
+        "losses": [_number(v) for v in trial.losses],
+        "symptoms": list(trial.symptoms),
+        "ending": trial.ending,
+    }
+
+
+def _experiment_from(data: Mapping[str, Any]) -> Experiment:
+    return Experiment(
+        cause=data["cause"],
+        change=data["change"],
+        verdict=Verdict(data["verdict"]),
+        reason=data["reason"],
+        trials=tuple(_trial_from(t) for t in data["trials"]),
+        patch=data["patch"],
+        on_top_of=tuple(data["on_top_of"]),
+        applied=data["applied"],
+        duration_s=data["duration_s"],
+    )
+
+
+def _trial_from(data: Mapping[str, Any]) -> Trial:
+    return Trial(
+        is_changed=data["is_changed"],
+        seed=data["seed"],
+        steps=tuple(float(s) for s in data["steps"]),
+        losses=tuple(float(v) for v in data["losses"]),
+        symptoms=tuple(data["symptoms"]),
+        ending=data["ending"],
     )
 
 
