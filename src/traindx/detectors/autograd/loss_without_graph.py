@@ -18,6 +18,7 @@ MESSAGE = re.compile(
     r"|does not require grad and does not have a grad_fn"
     r"|Inference tensors cannot be saved for backward|called backward on a tensor .{0,40}no_grad"
 )
+HAND_OVER = ("training_step", "compute_loss")  # Lightning, the Trainer of transformers
 GUESSES = {
     "detached-loss": Strength.STRONG,
     "no-grad-training": Strength.MODERATE,
@@ -70,10 +71,20 @@ def _reason(run: Run, failure: Failure) -> tuple[str | None, Culprit | None]:
 
 
 def _sites(run: Run, failure: Failure, project: Project) -> list[Site]:
-    """The statement that raised, or without a traceback every one that calls backward."""
+    """The statement that raised, or else what hands the loss to a framework, or calls backward."""
     site = site_of(run, failure)
-    if site is not None:
+    if site is not None and ".backward(" in ast.unparse(site.node):
         return [site]
+    handed = [
+        Site(m, n)
+        for m in project.modules
+        for name, function in m.functions.items()
+        if name.rpartition(".")[2] in HAND_OVER
+        for n in ast.walk(function)
+        if isinstance(n, ast.Return)
+    ]
+    if handed or site is not None:
+        return handed or [s for s in (site,) if s is not None]
     return [
         Site(m, n)
         for m in project.modules
@@ -92,6 +103,19 @@ for x, y in loader:
 """
 
 
+_MODULE = """
+import torch
+import lightning
+class Lit(lightning.LightningModule):
+    def training_step(self, batch, index):
+        x, y = batch
+        with torch.no_grad():
+            out = self.net(x)
+        return torch.nn.functional.cross_entropy(out, y)
+trainer.fit(model)
+"""
+
+
 def _run(loss: str) -> Run:
     text = _LOOP.format(loss=loss)
     return make_failed_run(_ERROR, "loss.backward()", sources={"train.py": text})
@@ -101,6 +125,9 @@ FIRES = {
     "the message alone": make_failed_run(_ERROR, "loss.backward()"),
     "a new tensor": _run("torch.tensor(criterion(model(x), y))"),
     "argmax": _run("criterion(model(x).argmax(1).float(), y)"),
+    "no_grad in a hook of a framework": make_failed_run(
+        _ERROR, "trainer.fit(model)", sources={"train.py": _MODULE}
+    ),
 }
 
 SILENT = {

@@ -23,6 +23,7 @@ GREW = 10.0  # times the size of the weights, or of the loss, at the first sampl
         "missing-gradient-clipping",
         "bad-initialisation",
         "fp16-overflow",
+        "half-precision-weights",
         "unstable-operation",
         "nan-in-data",
     ),
@@ -34,7 +35,7 @@ def check(run: Run) -> Iterator[Finding]:
     The record of a replayed step in which a product or a sum overflows since what it was given is
     already astronomical, an operation in float16 that leaves its range, or weights that were no
     numbers before the step began. Samples of earlier steps tell whether the weights or the loss had
-    grown, which speaks for steps that are too large.
+    grown, which speaks for steps that are too large; weights kept in float16 speak for their type.
 
     ## Why it matters
     The operation is not at fault here: guarding it would hide a divergence that began before.
@@ -58,8 +59,8 @@ def check(run: Run) -> Iterator[Finding]:
         strength=Strength.STRONG,
         evidence=(*found.evidence, *grown),
         suggests=suggests,
-        against={"unstable-operation": Strength.STRONG, "nan-in-data": Strength.STRONG}
-        if found.is_shown and found.kind is not Kind.WEIGHTS
+        against=dict.fromkeys(("unstable-operation", "nan-in-data"), _STRONG)
+        if found.is_shown and (found.kind is not Kind.WEIGHTS or _is_half(found.record))
         else {},
         shows=shows,
         is_symptom=True,
@@ -82,6 +83,8 @@ def _causes(
 ) -> tuple[str | None, Mapping[str, Strength]]:
     if found.kind is Kind.HALF:
         return ("fp16-overflow", {}) if found.is_shown else (None, {"fp16-overflow": _STRONG})
+    if found.kind is Kind.WEIGHTS and _is_half(found.record):
+        return None, {"half-precision-weights": _STRONG, "fp16-overflow": Strength.MODERATE}
     if grown:
         return None, {
             "lr-too-high": _STRONG,
@@ -93,6 +96,11 @@ def _causes(
     if found.is_shown and found.record.step <= 1 and not earlier:
         return "exploding-activations", {"bad-initialisation": Strength.MODERATE}
     return None, {"exploding-activations": _STRONG, "lr-too-high": Strength.MODERATE}
+
+
+def _is_half(record: NonFinite) -> bool:
+    """Updates of weights in float16 underflow and overflow in the optimizer itself."""
+    return any(summary.dtype == "float16" for summary in record.inputs)
 
 
 _STRONG, _WEAK = Strength.STRONG, Strength.WEAK
@@ -132,6 +140,7 @@ FIRES = {
     "weights grew": _run(_huge(1e25), norms=(5.0, 4e12)),
     "half precision": _run(_huge(900.0, "float16")),
     "weights were broken before": _run(phase="weights", norms=(5.0, 4e12)),
+    "weights in half precision": _run(_huge(0.1, "float16"), phase="weights"),
     "no history": _run(_huge(1e25)),
 }
 

@@ -19,6 +19,7 @@ NOTHING = 1e-6  # of it: a thousand such steps change a thousandth
 ENOUGH = 4  # samples
 POINTS = 30  # of the loss
 LEARNT = 0.05  # of the starting loss
+ADAPTIVE = ("adam", "lion", "rmsprop", "lamb", "adafactor")  # the gradient's size cancels out
 
 
 @detector(needs=("recording", "loss"), suggests=("lr-too-low",))
@@ -37,7 +38,9 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Late in a schedule small steps are healthy, so the largest step of the run counts. A model that
-    is already trained barely moves as well; this only supports what the loss shows.
+    is already trained barely moves as well. An optimizer of Adam's kind takes steps of the size of
+    the learning rate whatever the gradient, so with one of these it shows the cause; plain SGD also
+    moves little where gradients vanish, and there it only supports what the loss shows.
     """
     if not _stands_still(run):
         return
@@ -61,14 +64,23 @@ def _look(process: Process) -> Iterator[Finding]:
     sample, largest = max(ratios, key=lambda pair: pair[1])
     if not 0.0 < largest < SMALL:
         return
+    is_free_of_gradients = _is_adaptive(process)
     says = f"the largest sampled step, {sample.step}, changes the weights by {largest:.1e}"
     yield Finding(
         claim=f"No step changes the weights by more than {largest:.0e} of their norm",
         strength=Strength.MODERATE,
         evidence=(cite_record(process, sample.line, says, step=sample.step, ratio=largest),),
         suggests={"lr-too-low": Strength.STRONG if largest < NOTHING else Strength.MODERATE},
+        shows="lr-too-low" if is_free_of_gradients else None,
+        is_symptom=is_free_of_gradients,
         onset=float(ratios[0][0].step),
     )
+
+
+def _is_adaptive(process: Process) -> bool:
+    """Tell whether every optimizer divides the gradient by its own size."""
+    kinds = [o.type.lower() for o in process.optimizers]
+    return bool(kinds) and all(any(word in k for word in ADAPTIVE) for k in kinds)
 
 
 def _ratios(traces: Sequence[Trace]) -> list[tuple[Sample, float]]:
