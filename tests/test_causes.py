@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from traindx.causes import Cause, all_causes, cause_named, consequences_of, families
 from traindx.errors import UnknownName
 from traindx.evidence import Remedy
+from traindx.examples import recorded, watched, weights
 from traindx.model import Architecture, Event, Failure, Run, Tensor, make_run
 
 # the contract: names that stand in JSON, reports and users' scripts; add, never rename or remove
@@ -280,6 +283,13 @@ class TestOwnValues:
         run = make_run({"lr": [0.1, 0.1]}, config={"lr": 0.001})
         assert fix("lr-too-high", run) == "Reduce the peak learning rate from 0.1 to 0.05"
         assert "peaks at 0.1" in cause_named("config-not-applied").issue_in(run)
+
+    def test_a_rate_whose_steps_are_huge_is_cut_by_more_than_half(self) -> None:
+        process = watched(*weights("0.weight", "2.weight"), count=6)
+        huge = tuple(replace(s, update_ratios=(0.4, 2.0)) for s in process.samples)
+        run = recorded(replace(process, samples=huge), lr=np.full(6, 0.5))
+        fix = cause_named("lr-too-high").remedies_for(run)[0].change
+        assert "from 0.5 to 0.005" in fix
 
     def test_a_rate_in_warmup_is_not_the_configured_one(self) -> None:
         run = make_run({"lr": [1e-6, 2e-6]}, config={"lr": 0.001})

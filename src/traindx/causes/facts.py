@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from math import log
+from math import ceil, isfinite, log, log10
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from traindx.model import Run, Setting, Tensor, as_number
 
 Tailor = Callable[[Run], Facts]
 
+EARLY_SAMPLES = 8
+LARGE_STEP = 0.03  # of the weights' norm; healthy runs stay below from their first steps on
 SECOND_OPINION = 1.5  # a logged peak this far above the configured rate is the rate in force
 WARMUP_SHARE = 0.03  # of all steps; 1 to 5 % is usual
 CLIP_OVER_MEDIAN = 2.0  # a clip at twice the ordinary norm leaves ordinary steps alone
@@ -72,9 +75,9 @@ def learning_rate(run: Run) -> Facts:
     value, setting = max(rates, key=lambda r: r[0], default=(0.0, None))
     peak = _peak(run)
     if setting is not None and value > 0 and peak <= value * SECOND_OPINION:
-        return _rate_facts(setting.key, str(setting.value), value)
+        return _rate_facts(setting.key, str(setting.value), value, _cut(run))
     if peak > 0:
-        facts = _rate_facts("the peak learning rate", f"{peak:g}", peak)
+        facts = _rate_facts("the peak learning rate", f"{peak:g}", peak, _cut(run))
         return {**facts, "lr_in_use": f" (it peaks at {peak:g})"}
     return _rate_in_source(run)
 
@@ -93,12 +96,24 @@ def _rate_in_source(run: Run) -> Facts:
         return {}
     name, text = min(written)
     value = as_number(text) or 0.0
-    return _rate_facts(name, text, value) if value > 0 else {}
+    return _rate_facts(name, text, value, _cut(run)) if value > 0 else {}
 
 
-def _rate_facts(name: str, text: str, value: float) -> Facts:
+def _cut(run: Run) -> float:
+    """Return by how much to divide a rate that is too high: half, or what the steps call for.
+
+    A step that changes the weights by a fifth of their norm needs more than half the rate.
+    """
+    process = run.recording.main if run.recording is not None else None
+    samples = process.samples[:EARLY_SAMPLES] if process is not None else ()
+    ratios = [r for s in samples for r in s.update_ratios if r is not None and isfinite(r)]
+    excess = (median(ratios) if ratios else 0.0) / LARGE_STEP
+    return float(10 ** ceil(log10(excess))) if excess > 1 else 2.0
+
+
+def _rate_facts(name: str, text: str, value: float, cut: float) -> Facts:
     return {
-        "lr_cut": f"{name} from {text} to {value / 2:g}",
+        "lr_cut": f"{name} from {text} to {value / cut:g}",
         "lr_raise": f"{name} from {text} to {value * 10:g}",
         "lr_in_use": f" ({name} = {text})",
     }
