@@ -1,11 +1,12 @@
 """Cost of riding along: step time with a recorder over step time without, beside the peers.
 
-python -m bench.overhead [--only mlp] [--quick] [--no-peers] [--no-compile] [--repeats 5]
+python -m bench.overhead [--only mlp] [--quick] [--no-others] [--no-compile] [--repeats 5]
 
-Every measurement is a process of its own. The ways take turns, and each is compared with the plain
-run of the same turn. CPU time counts every process that the way brings along, the mean over all
-steps, so that those that are looked at closely count too; where the machine is shared, wall time
-tells little.
+Ours and the plain way take turns of a fraction of a second (see `overhead_turns`): that tells one
+percent from two. What costs tens of percent is measured more simply: every measurement is a process
+of its own, compared with the plain run before it. CPU time counts every process that a way brings
+along, the mean over all steps, so that those that are looked at closely count too; where the
+machine is shared, wall time tells little.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from bench import overhead_turns
+from bench.overhead_turns import MEMORY, Taken
 from bench.peers.environments import FOLDER, PEERS, Peer, python_of
 
 HERE = Path(__file__).parent
@@ -56,7 +59,6 @@ class Row:
 
     cpu: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
-    claimed: list[float] = field(default_factory=list)  # what the recorder itself reported
     why_not: str = ""
 
 
@@ -64,8 +66,6 @@ def _own_ways() -> list[Way]:
     python = (sys.executable,)
     return [
         Way("plain", python),
-        Way("traindx run", python),
-        Way("traindx.watch", python, "watch"),
         Way("detect_anomaly", python, "anomaly"),
         Way("naive hooks with .item()", python, "naive"),
     ]
@@ -86,16 +86,12 @@ def _command(way: Way, arguments: list[str], folder: Path) -> list[str]:
     if way.peer is not None and way.peer.launcher and way.option != "plain":
         launcher = [str(folder) if word == FOLDER else word for word in way.peer.launcher]
         return [*way.python, *launcher, *(told if FOLDER in way.peer.launcher else arguments)]
-    program = [*way.python, "-m", PROGRAM, *told]
-    if way.name != "traindx run":
-        return program
-    ride = [sys.executable, "-m", "traindx", "run", "--quiet", "--output", str(folder / "run")]
-    return [*ride, "--", *program]
+    return [*way.python, "-m", PROGRAM, *told]
 
 
 def _measure(way: Way, arguments: list[str]) -> tuple[dict[str, float], str]:
     """Run one process; return its numbers, or why there are none."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **MEMORY}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         environment["OVERHEAD_FOLDER"] = name  # for whatever a recorder writes
@@ -119,17 +115,7 @@ def _measure(way: Way, arguments: list[str]) -> tuple[dict[str, float], str]:
             complaints = ran.stderr.strip().splitlines() or ["it printed no result"]
             return {}, complaints[-1][:160]
         numbers: dict[str, float] = json.loads(found[-1])
-        claimed = _claimed(folder / "run")
-        return (numbers if claimed is None else {**numbers, "claimed": claimed}), ""
-
-
-def _claimed(folder: Path) -> float | None:
-    """Return the overhead that our recorder reported at the end."""
-    for path in folder.glob("rank*.jsonl"):
-        counts = [json.loads(t) for t in path.read_text().splitlines() if '"k":"counts"' in t]
-        if counts:
-            return float(counts[-1]["overhead"])
-    return None
+        return numbers, ""
 
 
 def _compare(
@@ -152,13 +138,12 @@ def _compare(
             if row.why_not:
                 continue
             numbers, row.why_not = _measure(way, given)
-            if way.option == "plain" and way.name != "traindx run":
+            if way.option == "plain":
                 base = numbers
                 plain_ms += [numbers["cpu_mean_ms"]] if numbers and way.peer is None else []
             elif numbers and base:
                 row.cpu.append(numbers["cpu_mean_ms"] / base["cpu_mean_ms"])
                 row.wall.append(numbers["wall_mean_ms"] / base["wall_mean_ms"])
-                row.claimed += [numbers["claimed"]] if "claimed" in numbers else []
     return rows, statistics.median(plain_ms or [0.0])
 
 
@@ -171,16 +156,15 @@ def _shown(ratios: list[float]) -> str:
 
 
 def _print(title: str, rows: dict[str, Row], plain_ms: float) -> None:
-    print(f"\n| {title}, {plain_ms:.1f} ms of CPU per step | CPU × | wall × | reported |")
-    print("|---|---|---|---|")
+    print(f"\n| {title}, {plain_ms:.1f} ms of CPU per step | CPU × | wall × |")
+    print("|---|---|---|")
     for name, row in rows.items():
         if name.endswith("plain") and not row.why_not:
             continue
-        told = f"{1 + statistics.median(row.claimed):.3f}" if row.claimed else ""
         if row.why_not and not row.cpu:
-            print(f"| {name} | does not run: {row.why_not} | | |")
+            print(f"| {name} | does not run: {row.why_not} | |")
         else:
-            print(f"| {name} | {_shown(row.cpu)} | {_shown(row.wall)} | {told} |")
+            print(f"| {name} | {_shown(row.cpu)} | {_shown(row.wall)} |")
     sys.stdout.flush()
 
 
@@ -191,11 +175,60 @@ def _keep(title: str, rows: dict[str, Row], plain_ms: float) -> None:
         "time": time.strftime("%Y-%m-%d %H:%M"),
         "program": title,
         "plain_ms": plain_ms,
-        "ratios": {n: {"cpu": r.cpu, "wall": r.wall, "claimed": r.claimed, "why_not": r.why_not}
-                   for n, r in rows.items()},
-    }  # fmt: skip
+        "ratios": {
+            n: {"cpu": r.cpu, "wall": r.wall, "why_not": r.why_not} for n, r in rows.items()
+        },
+    }
     with KEPT.open("a") as file:
         file.write(json.dumps(entry) + "\n")
+
+
+def _compare_ours(program: str, backend: str, options: argparse.Namespace) -> None:
+    """Print what ours costs on one program."""
+    given = [program, "--compile", backend] if backend else [program]
+    trial, why = _measure(_own_ways()[0], [*given, "--steps", str(TRIAL_STEPS[program])])
+    if not trial:
+        print(f"\n{program} does not run: {why}")
+        return
+    measured_s = QUICK_S if options.quick else MEASURED_S
+    turns = [
+        overhead_turns.compare(given, trial["cpu_mean_ms"], measured_s)
+        for _ in range(options.repeats)
+    ]
+    step_ms = statistics.median(turn["traindx run"].plain_ms for turn in turns)
+    title = f"{program}, {backend or 'eager'}, {step_ms:.1f} ms of CPU per step"
+    print(f"\n| {title} | step CPU × | wall × | beside | once | reported |")
+    print("|---|---|---|---|---|---|")
+    for name in turns[0]:
+        _print_ours(name, [turn[name] for turn in turns])
+    _keep_ours(title, turns)
+
+
+def _print_ours(name: str, taken: list[Taken]) -> None:
+    ratios = f"{_shown([t.step for t in taken])} | {_shown([t.wall for t in taken])}"
+    claimed = [t.claimed for t in taken if t.claimed is not None]
+    reported = f"{1 + statistics.median(claimed):.3f}" if claimed else ""
+    beside = f"{statistics.median(t.beside for t in taken):.1%}" if claimed else ""
+    once_s = [t.once_s for t in taken]
+    once = f"{statistics.median(once_s):.1f} s" if any(once_s) else ""
+    print(f"| {name} | {ratios} | {beside} | {once} | {reported} |", flush=True)
+
+
+def _keep_ours(title: str, turns: list[dict[str, Taken]]) -> None:
+    KEPT.parent.mkdir(exist_ok=True)
+    values = [{name: asdict(taken) for name, taken in turn.items()} for turn in turns]
+    entry = {"time": time.strftime("%Y-%m-%d %H:%M"), "program": title, "turns": values}
+    with KEPT.open("a") as file:
+        file.write(json.dumps(entry) + "\n")
+
+
+def _processor() -> str:
+    """Return the name of the processor, where the system tells it."""
+    try:
+        told = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    except OSError:
+        return platform.processor()
+    return told[1] if told else platform.machine()
 
 
 def _backend() -> tuple[str, str]:
@@ -212,6 +245,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--eager", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--others", action=argparse.BooleanOptionalAction, default=True,
+                        help="anomaly mode, naive hooks and the peers")  # fmt: skip
     options, _ = parser.parse_known_args()
     options.repeats = options.repeats or (2 if options.quick else REPEATS)
     return options
@@ -222,16 +257,20 @@ def main() -> int:
     options = _options()
     load: Callable[[], str] = lambda: ", ".join(f"{x:.1f}" for x in os.getloadavg())  # noqa: E731
     print(
-        f"{time.strftime('%Y-%m-%d')}, Python {platform.python_version()}, {os.cpu_count()} cores,"
-        f" one thread, load average {load()}; {options.repeats} repeats, median (lowest–highest)"
+        f"{time.strftime('%Y-%m-%d')}, {_processor()}, {os.cpu_count()} cores, one thread,"
+        f" Python {platform.python_version()}, load average {load()};"
+        f" {options.repeats} repeats, median (lowest–highest)\n{overhead_turns.DEFINITION}"
     )
     own = _own_ways()
-    peers = list(_peer_ways()) if options.peers else []
+    peers = list(_peer_ways()) if options.peers and options.others else []
     backend, why = _backend() if options.compile else ("", "")
     if why:
         print(f"compiled with {backend}: {why}")
     for program in options.only or PROGRAMS:
         for used in ([""] if options.eager else []) + ([backend] if backend else []):
+            _compare_ours(program, used, options)
+            if not options.others:
+                continue
             title = f"{program}, {used or 'eager'}"
             rows, plain_ms = _compare([*own, *peers], program, used, options)
             _print(title, rows, plain_ms)

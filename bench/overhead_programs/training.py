@@ -20,7 +20,7 @@ from bench.overhead_programs.timing import Stopwatch
 WARM_UP = 0.2  # of the steps
 
 
-def _attach(way: str, job: Job, stack: ExitStack) -> Step:
+def attach(way: str, job: Job, stack: ExitStack) -> Step:
     """Put a recorder in place; return what trains on one batch."""
     if way == "plain":
         return job.step
@@ -42,15 +42,20 @@ def _attach(way: str, job: Job, stack: ExitStack) -> Step:
     return step
 
 
-def read(arguments: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
+def parser() -> argparse.ArgumentParser:
+    """Return what reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program", choices=["mlp", "cnn", "gpt"])
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--limit", type=float, default=60.0, metavar="SECONDS")
     parser.add_argument("--way", default="plain")
     parser.add_argument("--compile", default="", metavar="BACKEND")
-    return parser.parse_args(arguments)
+    return parser
+
+
+def read(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    return parser().parse_args(arguments)
 
 
 def build(options: argparse.Namespace) -> Job:
@@ -82,7 +87,7 @@ def main() -> None:
     options = read()
     job = build(options)
     with ExitStack() as stack:
-        train(job, _attach(options.way, job, stack), options)
+        train(job, attach(options.way, job, stack), options)
 
 
 if __name__ == "__main__":

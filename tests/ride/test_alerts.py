@@ -6,10 +6,12 @@ from pathlib import Path
 from threading import Event
 
 import numpy as np
+import pytest
 
 from traindx.evidence import Diagnosis, Evidence, Finding, Hypothesis, Location, Status, Strength
 from traindx.examples import decay
 from traindx.ride.alerts import Alerts
+from traindx.ride.following import Following
 from traindx.ride.looking import Looker
 
 
@@ -93,6 +95,41 @@ def test_alerts_are_told_while_it_runs_until_they_are_stopped(tmp_path: Path) ->
     assert has_told.wait(30)
     watch.stop()
     assert len(told) == 1
+
+
+def test_a_sign_hurries_a_look_once_for_each_kind(tmp_path: Path) -> None:
+    records = tmp_path / "rank0-7.jsonl"
+    following = Following(tmp_path)
+
+    def is_hurried(*lines: str) -> bool:
+        with records.open("a") as file:
+            file.writelines(f"{line}\n" for line in lines)
+        following.look()
+        return following.take_signs()
+
+    moved = '{"k":"counts","steps":9,"has_moved":true}'
+    still = moved.replace("true", "false")
+    assert not is_hurried('{"k":"process"}', moved)
+    assert is_hurried('{"k":"nonfinite","step":3}')
+    assert not is_hurried('{"k":"nonfinite","step":3}', moved)
+    assert is_hurried(still)
+    assert not is_hurried(still)
+
+
+def test_a_look_that_is_hurried_does_not_wait_for_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("traindx.ride.alerts.AT_SIGNS_S", 0.0)
+    (tmp_path / "output.log").write_text("step 1 loss 2.0\n")
+    has_told = Event()
+    found = diagnosis(hypothesis("c", 0.9, Strength.STRONG))
+    watch = Alerts(tmp_path, lambda _: found, lambda _: has_told.set(), first_look_s=3600.0)
+    watch.start()
+    watch.hurry()
+    assert has_told.wait(30)
+    watch.stop()
+    watch._thread.join(30)
+    assert not watch._thread.is_alive()
 
 
 def test_a_look_that_fails_ends_the_alerts_and_nothing_else(tmp_path: Path) -> None:

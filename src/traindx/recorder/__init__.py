@@ -15,16 +15,17 @@ __all__ = ["Session", "ride_along", "start"]
 DEFAULT_OVERHEAD = 0.02
 
 
-def ride_along() -> None:
+def ride_along() -> Session | None:
     """Record this process as the environment asks for; called once torch is imported."""
     folder = os.environ.get("TRAINDX_RECORDING")
-    if folder:
-        hang_after = os.environ.get("TRAINDX_HANG_AFTER")
-        start(
-            folder,
-            overhead=float(os.environ.get("TRAINDX_OVERHEAD") or DEFAULT_OVERHEAD),
-            hang_after_s=float(hang_after) if hang_after else None,
-        )
+    if not folder:
+        return None
+    hang_after = os.environ.get("TRAINDX_HANG_AFTER")
+    return start(
+        folder,
+        overhead=float(os.environ.get("TRAINDX_OVERHEAD") or DEFAULT_OVERHEAD),
+        hang_after_s=float(hang_after) if hang_after else None,
+    )
 
 
 def start(

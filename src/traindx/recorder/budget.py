@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import perf_counter
 
 GRANT_S = 0.15  # spent before any step is let pass unseen: a short run is worth a look too
+SEEN = 0.15  # of what may be spent, for the rows of the steps that do not pass
 # Looks at steps 0, 1, 2 … 10, 13, 17, 22 … are taken whatever they cost: a short run gets as many
 # as it needs, and in a long one they do not count.
 GROWTH = 1.3
@@ -22,6 +23,8 @@ class Budget:
         self.looks = 0
         self.look_s = 0.0  # what the last looks cost, each
         self.looks_s = 0.0  # what all of them cost
+        self.passed = 0  # steps that were let pass unseen
+        self.passed_s = 0.0  # what they cost all the same
         self._next = 0.0
 
     def begin(self, cost_s: float) -> None:
@@ -50,11 +53,18 @@ class Budget:
         self.looks_s += cost_s
         self.look_s = cost_s if self.looks == 1 else 0.5 * (self.look_s + cost_s)
 
+    def passes(self, cost_s: float) -> None:
+        """Note what a part of a step that passes has cost."""
+        self.spent_s += cost_s
+        self.passed_s += cost_s
+
+    def is_used_up(self) -> bool:
+        """Tell whether even the cheap part is too much; what was granted at first is paid back."""
+        elapsed = perf_counter() - self.started
+        return self.spent_s > max(GRANT_S, self.aim * elapsed)
+
     def idle_steps(self, steps: int, step_s: float) -> int:
         """Return how many steps to let pass unseen so that even the cheap part stays in budget."""
-        elapsed = perf_counter() - self.started
-        if self.spent_s <= GRANT_S + self.aim * elapsed:
-            return 0
-        cheap_s = (self.spent_s - self.looks_s) / max(1, steps)
-        allowed = 0.5 * self.aim * step_s
-        return 0 if cheap_s <= allowed or allowed <= 0 else min(1000, int(cheap_s / allowed))
+        seen_s = (self.spent_s - self.looks_s - self.passed_s) / max(1, steps - self.passed)
+        allowed = SEEN * self.aim * step_s
+        return 0 if seen_s <= allowed or allowed <= 0 else min(1000, int(seen_s / allowed))

@@ -17,9 +17,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.compiler import is_compiling
 from torch.optim import optimizer as optimizer_module
 from torch.utils.data import DataLoader
 from torch.utils.data import dataloader as loader_module
+
+from .passing import Passing
 
 if TYPE_CHECKING:
     from .session import Session
@@ -35,12 +38,8 @@ class Hooks:
     def install(self) -> None:
         """Begin to listen."""
         session = self.session
-        before = optimizer_module.register_optimizer_step_pre_hook(
-            lambda optimizer, args, kwargs: session.step_begins(optimizer)
-        )
-        after = optimizer_module.register_optimizer_step_post_hook(
-            lambda optimizer, args, kwargs: session.step_ends(optimizer)
-        )
+        before = optimizer_module.register_optimizer_step_pre_hook(_step_begins(session))
+        after = optimizer_module.register_optimizer_step_post_hook(_step_ends(session))
         self._undo += [before.remove, after.remove]
         self._replace(torch.autograd, "backward", _backward(session))
         self._replace(loader_module._BaseDataLoaderIter, "__next__", _next(session))
@@ -64,10 +63,14 @@ class Hooks:
 
     def _on_module(self, module: torch.nn.Module) -> None:
         session, name = self.session, type(module).__name__
+        passing = Passing(session)
 
         def called(module: torch.nn.Module, args: Any, kwargs: Any) -> None:
-            if not torch.compiler.is_compiling():
-                session.forward_begins(module, name, args, kwargs)
+            if is_compiling():
+                return
+            if session.idle and passing.forward_begins(module, name, args, kwargs):
+                return
+            session.forward_begins(module, name, args, kwargs)
 
         self._undo.append(module.register_forward_pre_hook(called, with_kwargs=True).remove)
 
@@ -90,10 +93,35 @@ class Hooks:
         self._undo.append(restore)
 
 
+def _step_begins(session: Session) -> Callable[..., None]:
+    passing = Passing(session)
+
+    def begins(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        if not is_compiling() and not (session.idle and passing.step_begins(optimizer)):
+            session.step_begins(optimizer)
+
+    return begins
+
+
+def _step_ends(session: Session) -> Callable[..., None]:
+    passing = Passing(session)
+
+    def ends(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        if not is_compiling() and not (session.idle and passing.step_ends(optimizer)):
+            session.step_ends(optimizer)
+
+    return ends
+
+
 def _backward(session: Session) -> Callable[[Any], Any]:
+    passing = Passing(session)
+
     def wrap(original: Any) -> Any:
         @functools.wraps(original)
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
+            if is_compiling() or (session.idle and passing.backward_begins(tensors)):
+                original(tensors, *args, **kwargs)
+                return
             is_ours = session.backward_begins(tensors)
             try:
                 original(tensors, *args, **kwargs)
@@ -107,6 +135,8 @@ def _backward(session: Session) -> Callable[[Any], Any]:
 
 
 def _next(session: Session) -> Callable[[Any], Any]:
+    passing = Passing(session)
+
     def wrap(original: Any) -> Any:
         @functools.wraps(original)
         def next_batch(iterator: Any) -> Any:
@@ -116,7 +146,8 @@ def _next(session: Session) -> Callable[[Any], Any]:
             except StopIteration:
                 session.loader_ends(iterator)
                 raise
-            session.batch_arrives(iterator, batch, perf_counter() - began)
+            if not (session.idle and passing.batch_arrives(iterator, batch)):
+                session.batch_arrives(iterator, batch, perf_counter() - began)
             return batch
 
         return next_batch

@@ -44,8 +44,9 @@ class Owner:
 
     def is_gradient_sound(self) -> bool:
         """Tell whether the watched gradients are finite, where that can be told without waiting."""
-        for parameter in self.watched():
-            gradient = parameter.grad
+        for reference in self._sentinels:
+            parameter = reference()
+            gradient: Any = None if parameter is None else parameter.grad
             if type(gradient) is not torch.Tensor or not gradient.is_cpu:
                 continue  # on a device, or spread over ranks
             if gradient.layout is not torch.strided or not gradient.is_floating_point():

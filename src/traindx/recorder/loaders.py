@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from math import cos
@@ -36,7 +37,9 @@ class Loaders:
         number = self._ids.get(loader)
         if number is None:
             number = self._ids[loader] = len(self._ids)
-            self.untold.append(("loader", {"id": number, **_describe(loader)}))
+            self.untold.append(
+                ("loader", {"id": number, "time_s": time.time(), **_describe(loader)})
+            )
         self._end(number, steps, is_whole=False)
         self._passes[number] = {"iterator": id(iterator), "batches": 0, "begun": steps}
 
@@ -64,13 +67,15 @@ class Loaders:
                 "step": steps,
                 "is_whole": is_whole,
                 "trained": steps - current["begun"],
+                "time_s": time.time(),
             }
             self.untold.append(("epoch", epoch))
 
 
 def _describe(loader: Any) -> dict[str, Any]:
-    sampler = getattr(loader, "sampler", None)
     batches = getattr(loader, "batch_sampler", None)
+    # beside a batch sampler that was given, the loader's own has no say
+    sampler = getattr(batches, "sampler", getattr(loader, "sampler", None))
     name = type(sampler).__name__
     shuffle = getattr(sampler, "shuffle", None)  # of a DistributedSampler
     is_shuffled = bool(shuffle) if isinstance(shuffle, bool) else "Random" in name

@@ -9,12 +9,13 @@ from time import perf_counter
 from typing import Any
 
 from .later import Later
-from .writing import Writer
+from .writing import COLUMNS, Writer
 
 MEDIAN_OF = 101  # steps
 # Rows are worked on several at a time: code that runs once per step runs with cold caches.
-TOGETHER = 8
+TOGETHER = 32
 LATEST_S = 0.25
+UNSEEN = (None,) * (len(COLUMNS) - 4)  # what is not known of a step that passed
 
 
 class Clock:
@@ -82,7 +83,7 @@ class Rows:
     """Steps that wait for their numbers, in order."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[list[Any], Losses]] = deque()
+        self._waiting: deque[tuple[list[Any], Losses | None]] = deque()
         self._drained = perf_counter()
 
     def add(
@@ -104,16 +105,27 @@ class Rows:
         ]  # fmt: skip
         self._waiting.append((row, losses))
 
+    def add_passed(self, owner: int, step: int, loss: float | None) -> None:
+        """Take in a step of which only the loss is known, if that."""
+        if loss is not None:
+            self._waiting.append(([owner, step, None, loss, *UNSEEN], None))
+
     def drain(self, writer: Writer, *, at_once: bool = False) -> bool:
         """Write the steps whose numbers have arrived; tell whether all losses were finite."""
         now = perf_counter()
         is_early = len(self._waiting) < TOGETHER and now - self._drained < LATEST_S
-        if is_early and not at_once and self._waiting[-1][1].is_known():
-            return True
+        if is_early and not at_once:
+            last = self._waiting[-1][1] if self._waiting else None
+            if last is None or last.is_known():
+                return True
         self._drained = now
         is_sound = True
         while self._waiting:
             row, losses = self._waiting[0]
+            if losses is None:
+                self._waiting.popleft()
+                writer.step(tuple(row))
+                continue
             norm = row[5]
             if not losses.are_here() or (isinstance(norm, Later) and not norm.is_here()):
                 break

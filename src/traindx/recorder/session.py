@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 COUNTED_EVERY_S = 5.0
 AT_EPOCHS_S = 1.0
+LOADERS_EVERY_S = 0.25  # a record closes a block of steps, and some passes take milliseconds
 MAX_SEARCHES = 3
 MAX_LOSSES = 4096  # of one step: gradients may be accumulated for ever
 PATIENCE = 8  # steps per optimizer until all were looked at; a critic may take several
@@ -97,8 +98,9 @@ class Session:
         self.is_replaying = False  # what happens now is our own doing
         self.told_error: BaseException | None = None
         self.told_names: dict[int, list[str]] = {}
-        self.idle = 0  # steps to let pass unseen
-        self.counted = perf_counter()
+        self.idle = 0  # steps to let pass
+        self.passed_loss: float | None = None  # of the step that passes
+        self.counted = self.told_loaders = perf_counter()
 
     # --- events ---------------------------------------------------------------------------------
 
@@ -106,7 +108,7 @@ class Session:
     def loader_begins(self, loader: Any, iterator: Any) -> None:
         if threading.current_thread() is threading.main_thread() or self._is_mine():
             self.loaders.begins(loader, iterator, self.steps)
-            self._tell_loaders()
+            self._tell_loaders_sometimes()
 
     @event
     def batch_arrives(self, iterator: Any, batch: Any, waited_s: float) -> None:
@@ -123,7 +125,7 @@ class Session:
     @event
     def loader_ends(self, iterator: Any) -> None:
         self.loaders.ends(iterator, self.steps)
-        self._tell_loaders()
+        self._tell_loaders_sometimes()
         self._tell_counts_sometimes(AT_EPOCHS_S)
 
     @event
@@ -258,6 +260,7 @@ class Session:
             return
         self.told_error = error
         self.is_replaying = True
+        self.idle = 0
         from . import aftermath
 
         aftermath.record(self, kind, error, traceback, thread)
@@ -436,9 +439,14 @@ class Session:
     def _tell_loaders(self) -> None:
         if self.writer is None:
             return
+        self.told_loaders = perf_counter()
         for kind, record in self.loaders.untold:
-            self.writer.write(kind, {**record, "time_s": time.time()})
+            self.writer.write(kind, record)
         self.loaders.untold.clear()
+
+    def _tell_loaders_sometimes(self) -> None:
+        if perf_counter() - self.told_loaders > LOADERS_EVERY_S:
+            self._tell_loaders()
 
     def _tell_fingerprint(self, owner: Owner, writer: Writer) -> None:
         step = owner.steps
@@ -488,18 +496,28 @@ class Session:
             self.sampled = {owner.number for owner in owners}
             self.sampled_at = self.steps
         durations = self.clock.durations
-        if len(durations) >= PACED_AFTER and not self.sampled:
+        is_paced = len(durations) >= PACED_AFTER and not self.sampled
+        if is_paced and self.budget.is_used_up():
             self.idle = self.budget.idle_steps(self.steps, sum(durations) / len(durations))
 
     def _pass(self, owner: Owner | None) -> None:
         """Count a step that nobody looks at."""
         if owner is not None:
+            self.keep_passed(owner)
             if self.writer is not None:
+                self.rows.drain(self.writer)
                 self._tell_fingerprint(owner, self.writer)
             owner.steps += 1
         self.idle -= 1
+        self.budget.passed += 1
         if not self.idle:
             self._wake()
+
+    def keep_passed(self, owner: Owner) -> None:
+        """Keep the loss of a step that passes; a scaled one is not the loss."""
+        if not self.uses_scaler:
+            self.rows.add_passed(owner.number, owner.steps, self.passed_loss)
+        self.passed_loss = None
 
     def _may_pass(self, optimizer: torch.optim.Optimizer) -> bool:
         """Tell whether a step may go unseen: not the one whose gradients are no numbers."""
@@ -515,6 +533,7 @@ class Session:
     def _wake(self) -> None:
         """See the steps again."""
         self.idle = 0
+        self.passed_loss = None
         self.clock.restart(self.budget.spent_s)
         self.now.let_go()
         self.in_backward = False
@@ -522,6 +541,7 @@ class Session:
     def turn_off(self, error: BaseException) -> None:
         """Stop recording for good, and say so once."""
         self.is_off = True
+        self.idle = 0
         why = f"{type(error).__name__}: {error}"
         print(f"traindx: recording stopped: {why[:300]}", file=sys.stderr)
         try:
@@ -538,6 +558,7 @@ class Session:
         if self.is_off:
             return
         self.is_off = True
+        self.idle = 0
         try:
             if self.watchdog is not None:
                 self.watchdog.stop()

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
     Look = Callable[[Path], Diagnosis | None]
 
-FIRST_LOOK_S = 10.0
-# looking takes at most 2% of one core, and less as the recording grows and each look takes longer
-REST_PER_WORK = 50.0
+FIRST_LOOK_S = 60.0
+AT_SIGNS_S = 5.0  # from the start; before that a recording says little
+# looking takes about 1% of one core, and less as the recording grows and each look takes longer
+REST_PER_WORK = 100.0
 
 
 class Alerts:
@@ -41,6 +42,7 @@ class Alerts:
         self._told: set[str] = set()
         self._seen: dict[str, int] = {}
         self._stopped = Event()
+        self._hurried = Event()
         self._thread = Thread(target=self._run, name="traindx-alerts", daemon=True)
 
     def start(self) -> None:
@@ -51,10 +53,21 @@ class Alerts:
     def stop(self) -> None:
         """Look no more, and tell nothing of a look that is under way."""
         self._stopped.set()
+        self._hurried.set()
+
+    def hurry(self) -> None:
+        """Look soon: the records hold a sign that something is badly wrong."""
+        self._hurried.set()
 
     def _run(self) -> None:
         rest_s = self._first_look_s
-        while not self._stopped.wait(rest_s):
+        self._stopped.wait(min(AT_SIGNS_S, rest_s))
+        rest_s -= min(AT_SIGNS_S, rest_s)
+        while True:
+            self._hurried.wait(rest_s)
+            if self._stopped.is_set():
+                return
+            self._hurried.clear()
             started_s = _work_s()
             try:
                 self._look_once()

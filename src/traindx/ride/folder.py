@@ -22,7 +22,7 @@ LONGEST_NAME = 40
 _OWN = (
     ABOUT, "output.log", "output.*.log", "rank*-*.jsonl", "[0-9]*.stack", "sources", "incidents",
     "diagnosis.json", "report.html", "report.md", "report.sarif", "fix.patch", "loss.png",
-    "gradients.png", "gradient_analysis.md",
+    "gradients.png", "verification.png", "gradient_analysis.md",
 )  # fmt: skip
 
 

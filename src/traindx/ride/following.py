@@ -13,7 +13,7 @@ from pathlib import Path
 RECORDS = re.compile(r"rank(\d+)-(\d+)\.jsonl")
 MOST_AT_ONCE = 8 << 20
 LONGEST_LINE = 4 << 20
-_OF_INTEREST = re.compile(rb'\{"k": ?"(sources|stall)"')
+_OF_INTEREST = re.compile(rb'\{"k": ?"(sources|stall|nonfinite|caught|counts)"')
 
 
 @dataclass(slots=True)
@@ -28,6 +28,7 @@ class Followed:
     grew_s: float = 0.0
     stall: Mapping[str, object] | None = None
     sources: list[object] = field(default_factory=list)
+    signs: set[str] = field(default_factory=set)  # that something is badly wrong
 
 
 class Following:
@@ -36,6 +37,7 @@ class Following:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.processes: dict[str, Followed] = {}
+        self._signs_taken: set[str] = set()
 
     def look(self) -> None:
         """Read what is new, at most some megabytes of each file."""
@@ -62,6 +64,13 @@ class Following:
             followed.sources = []
         return files
 
+    def take_signs(self) -> bool:
+        """Tell whether there is a sign of a kind that was not there when this was last asked."""
+        now = {sign for followed in self.processes.values() for sign in followed.signs}
+        has_new = bool(now - self._signs_taken)
+        self._signs_taken |= now
+        return has_new
+
     @property
     def stalled(self) -> list[Followed]:
         """The processes whose last word on it is that they stand still."""
@@ -87,7 +96,14 @@ def _note(followed: Followed, line: bytes) -> None:
         record = json.loads(line)
     except ValueError:
         return
-    if record["k"] == "stall":
+    kind = record["k"]
+    if kind == "counts":
+        if record.get("has_moved") is False and record.get("steps"):
+            followed.signs.add("no weight has moved")
+        return
+    if kind in ("stall", "nonfinite", "caught"):
+        followed.signs.add(kind)
+    if kind == "stall":
         followed.stall = None if record.get("is_over") else record
     elif isinstance(record.get("files"), list):
         followed.sources += record["files"]

@@ -105,6 +105,7 @@ class _Ride:
     asked: dict[int, float] = field(default_factory=dict)
     has_complained: bool = False
     about: dict[str, object] = field(default_factory=dict)
+    alerts: Alerts | None = None
 
     def run(self, mask: set[int], look: Look | None) -> Outcome:
         witness = Witness()  # before the command, so that it has seen what the command has
@@ -118,15 +119,14 @@ class _Ride:
         self._start(mask)
         log = OutputLog(self.folder, self._complain) if self.folder is not None else None
         self._start_relays(log)
-        alerts = None
         if look is not None and self.folder is not None:
-            alerts = Alerts(self.folder, look, self.voice.remark, self.trip.first_look_s)
-            alerts.start()
+            self.alerts = Alerts(self.folder, look, self.voice.remark, self.trip.first_look_s)
+            self.alerts.start()
         try:
             status, max_rss = self._accompany(witness)
         finally:
-            if alerts is not None:
-                alerts.stop()
+            if self.alerts is not None:
+                self.alerts.stop()
         end = self._end(status, max_rss, kills)
         self._finish_relays()
         if log is not None:
@@ -208,6 +208,8 @@ class _Ride:
         try:
             self.following.look()
             self.sources.keep(self.following.take_sources())
+            if self.following.take_signs() and self.alerts is not None:
+                self.alerts.hurry()
             self._ask_the_silent()
         except OSError as error:
             self._complain(f"the recording is incomplete: {error.strerror or error}")

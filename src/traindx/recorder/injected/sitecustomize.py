@@ -41,21 +41,41 @@ class TorchImport:
 
 
 def _arm() -> None:
-    """Load the recorder from its folder, whether or not traindx is installed here."""
+    """Let experiments change torch, and then record what comes of it."""
+    interventions = sys.modules.get("traindx_interventions")
+    session = None
     try:
-        from importlib.util import module_from_spec, spec_from_file_location
-
-        folder = os.path.dirname(HERE)
-        start = os.path.join(folder, "__init__.py")
-        spec: Any = spec_from_file_location(
-            "traindx_recorder", start, submodule_search_locations=[folder]
-        )
-        recorder = module_from_spec(spec)
-        sys.modules["traindx_recorder"] = recorder
-        spec.loader.exec_module(recorder)
-        recorder.ride_along()
+        if interventions is not None:
+            interventions.arm()
+        recorder = _load("traindx_recorder", os.path.dirname(HERE))
+        session = recorder.ride_along()
     except Exception as error:  # a recorder that fails must not be noticed by the training
         print(f"traindx: not recording: {type(error).__name__}: {error}", file=sys.stderr)
+    if interventions is not None:
+        interventions.settle(session)
+
+
+def _intervene() -> None:
+    """Load the interventions, some of which begin before the program does."""
+    try:
+        folder = os.path.join(os.path.dirname(os.path.dirname(HERE)), "interventions")
+        _load("traindx_interventions", folder).begin()
+    except Exception as error:
+        print(f"traindx: not changed: {type(error).__name__}: {error}", file=sys.stderr)
+        if '"guard"' in os.environ["TRAINDX_INTERVENTIONS"]:  # its files would be within reach
+            os._exit(70)
+
+
+def _load(name: str, folder: str) -> Any:
+    """Load a package from its folder, whether or not traindx is installed here."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    start = os.path.join(folder, "__init__.py")
+    spec: Any = spec_from_file_location(name, start, submodule_search_locations=[folder])
+    package = module_from_spec(spec)
+    sys.modules[name] = package
+    spec.loader.exec_module(package)
+    return package
 
 
 def _hand_on() -> None:
@@ -71,6 +91,8 @@ def _hand_on() -> None:
     spec.loader.exec_module(hidden)
 
 
-if os.environ.get("TRAINDX_RECORDING"):
+if os.environ.get("TRAINDX_INTERVENTIONS"):
+    _intervene()
+if os.environ.get("TRAINDX_RECORDING") or os.environ.get("TRAINDX_INTERVENTIONS"):
     sys.meta_path.insert(0, TorchImport())
 _hand_on()

@@ -1,0 +1,136 @@
+"""Steps that are let pass: what is done at them is to keep the loss and what a replay would need.
+
+A loss or a gradient that is no number ends the rest, so each of these hands over to the session
+when it is not sure. Code that runs once per step runs with cold caches: what is spread over
+functions elsewhere stands in one place here.
+"""
+
+from __future__ import annotations
+
+from math import isfinite, nan
+from threading import get_ident
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from . import surroundings
+from .present import MAX_FORWARDS, Forward
+
+if TYPE_CHECKING:
+    from .session import Session
+
+_random_state = torch.default_generator.get_state
+_has_grad = torch.is_grad_enabled
+
+
+class Passing:
+    """Listens at the steps that pass; every method tells whether it is done with the event."""
+
+    __slots__ = ("session",)
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def batch_arrives(self, iterator: Any, batch: Any) -> bool:
+        """Hold the batch."""
+        session, began = self.session, perf_counter()
+        try:
+            if get_ident() != session.thread:
+                return False
+            session.ticks += 1
+            session.loaders.arrives(iterator)
+            session.now.batch = batch
+            session.budget.passes(perf_counter() - began)
+            return True
+        except Exception as error:  # the boundary to the training, as in the session
+            return self._end(error)
+
+    def forward_begins(self, module: Any, name: str, args: Any, kwargs: Any) -> bool:
+        """Hold what the model is given, and the random state at the first call of the step."""
+        session, began = self.session, perf_counter()
+        try:
+            if get_ident() != session.thread:
+                return False
+            session.ticks += 1
+            session.forwards += 1
+            if _has_grad():
+                now = session.now
+                if now.is_applied or not now.inputs:
+                    now.is_applied = False
+                    now.inputs = [Forward(name, module, args, kwargs)]
+                    now.rng_state = _random_state()
+                elif len(now.inputs) < MAX_FORWARDS:
+                    now.inputs.append(Forward(name, module, args, kwargs))
+            session.budget.passes(perf_counter() - began)
+            return True
+        except Exception as error:  # the boundary to the training, as in the session
+            return self._end(error)
+
+    def backward_begins(self, loss: Any) -> bool:
+        """Let a loss pass that is a number, where that can be told without waiting."""
+        session, began = self.session, perf_counter()
+        try:
+            if (
+                get_ident() != session.thread
+                or session.in_backward
+                or type(loss) is not torch.Tensor
+            ):
+                return False
+            if loss.is_cpu:
+                value = loss.item() if loss.numel() == 1 else nan
+                if not isfinite(value) and not session.is_escalated:
+                    return False
+                if session.passed_loss is None or not session.depth:  # a closure asks repeatedly
+                    session.passed_loss = value + (session.passed_loss or 0.0)
+            session.ticks += 1
+            session.backwards += 1
+            session.now.is_applied = True
+            session.budget.passes(perf_counter() - began)
+            return True
+        except Exception as error:  # the boundary to the training, as in the session
+            return self._end(error)
+
+    def step_begins(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Let a step pass whose gradients are numbers."""
+        session, began = self.session, perf_counter()
+        try:
+            if get_ident() != session.thread or session.depth:
+                return False
+            if not session.uses_scaler and not session.is_escalated:
+                owner = session.known.owner_of(optimizer)
+                if owner is None or not owner.is_gradient_sound():
+                    return False
+            session.ticks += 1
+            session.depth = 1
+            session.budget.passes(perf_counter() - began)
+            return True
+        except Exception as error:  # the boundary to the training, as in the session
+            return self._end(error)
+
+    def step_ends(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Count the step; the last one that passes is left to the session."""
+        session, began = self.session, perf_counter()
+        try:
+            if get_ident() != session.thread or session.depth != 1 or session.idle == 1:
+                return False
+            owner = session.known.owner_of(optimizer)
+            if owner is None or not owner.steps & 63:  # a fingerprint may be due
+                return False
+            session.ticks += 1
+            session.depth = 0
+            session.steps += 1
+            session.keep_passed(owner)
+            owner.steps += 1
+            session.idle -= 1
+            session.budget.passed += 1
+            session.budget.passes(perf_counter() - began)
+            return True
+        except Exception as error:  # the boundary to the training, as in the session
+            return self._end(error)
+
+    def _end(self, error: Exception) -> bool:
+        if surroundings.is_from_a_signal(error):
+            raise error
+        self.session.turn_off(error)
+        return True

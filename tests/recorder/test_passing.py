@@ -1,0 +1,113 @@
+"""Steps that are let pass unseen: counted, and the first that goes wrong is still replayed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from traindx import recorder
+from traindx.recorder import budget
+from traindx.recorder.budget import Budget
+from traindx.recorder.session import Session
+
+STEPS, BAD = 60, 51
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a recorder that lets all steps pass once it knows how long one takes."""
+    monkeypatch.setattr(budget, "GRANT_S", 0.0)
+    monkeypatch.setattr(Budget, "allows", lambda self, step: step == 0)
+    started = recorder.start(str(tmp_path), overhead=1e-9)
+    yield started
+    started.finish()
+    assert started.hooks is not None
+    started.hooks.remove()
+
+
+class Training(nn.Module):
+    """A model whose loss, or only the gradient of it, is no number at one step."""
+
+    def __init__(self, bad: str) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.bad, self.step = bad, 0
+        self.first, self.last = nn.Linear(4, 8), nn.Linear(8, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = torch.tanh(self.first(x))
+        if self.step == BAD and self.bad == "loss":
+            hidden = torch.log(hidden - hidden - 1.0)
+        if self.step == BAD and self.bad == "gradient":
+            hidden = hidden + torch.sqrt(hidden - hidden)
+        return self.last(hidden)
+
+
+def train(model: Training, session: Session) -> int:
+    """Return how many steps had passed unseen before the bad one."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    data = TensorDataset(torch.randn(240, 4, generator=torch.Generator().manual_seed(0)))
+    passed = 0
+    for step, (x,) in enumerate(DataLoader(data, batch_size=4)):
+        model.step = step
+        if step == BAD:
+            assert session.idle or model.bad == "nothing"
+            passed = session.budget.passed
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+    assert step == STEPS - 1
+    return passed
+
+
+def records(session: Session) -> list[dict[str, Any]]:
+    session.finish()
+    paths = Path(session.folder).glob("rank*.jsonl")
+    return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("bad", ["loss", "gradient"])
+def test_what_is_no_number_is_told_at_its_own_step(session: Session, bad: str) -> None:
+    assert train(Training(bad), session) > 10
+    found = [r for r in records(session) if r["k"] == "nonfinite"]
+    assert [(r["step"], r["seen_in"]) for r in found] == [(BAD, bad)]
+    # pytest rewrites the statements of this file, so only the loss can be replayed from its graph
+    assert bad == "gradient" or (found[0]["op"], found[0]["is_exact"]) == ("log", True)
+
+
+def test_steps_that_pass_are_counted_and_not_timed(session: Session) -> None:
+    train(Training("nothing"), session)
+    said = records(session)
+    assert [r["steps"] for r in said if r["k"] == "counts"][-1] == STEPS
+    timed = [t for r in said if r["k"] == "steps" for t in r["total_s"] if t is not None]
+    assert len(timed) + session.budget.passed == STEPS
+    assert session.budget.passed > 10
+    epochs = [r for r in said if r["k"] == "epoch"]
+    assert [(e["batches"], e["trained"]) for e in epochs] == [(STEPS, STEPS)]
+
+
+def test_an_error_at_a_step_that_passes_ends_the_recording_only(
+    session: Session, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr("traindx.recorder.passing._random_state", fail)
+    train(Training("nothing"), session)
+    assert session.is_off
+    assert "recording stopped: ZeroDivisionError: ours" in capsys.readouterr().err
+
+
+def test_the_losses_of_steps_that_pass_are_kept_in_order(session: Session) -> None:
+    assert train(Training("nothing"), session) > 10
+    blocks = [r for r in records(session) if r["k"] == "steps"]
+    steps = [step for block in blocks for step in block["step"]]
+    losses = [loss for block in blocks for loss in block["loss"]]
+    assert steps == list(range(STEPS))
+    assert all(isinstance(loss, float) for loss in losses)
