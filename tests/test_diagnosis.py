@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from traindx import diagnosis, registry
+from traindx import diagnosis, gathering, registry
 from traindx.evidence import Diagnosis, Evidence, Finding, Severity, Status, Strength
 from traindx.examples import decay
 from traindx.model import Run, make_run
@@ -110,7 +110,7 @@ def only(monkeypatch: pytest.MonkeyPatch) -> object:
 
     def replace(**checks: registry.Check) -> None:
         items = tuple(registry.Detector(n, c, ("loss",), ()) for n, c in checks.items())
-        monkeypatch.setattr(diagnosis, "detectors", lambda: registry.Discovered(items))
+        monkeypatch.setattr(gathering, "detectors", lambda: registry.Discovered(items))
 
     return replace
 

@@ -9,67 +9,64 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import exp
 
 from traindx.causes import Cause, all_causes, consequences_of
 from traindx.evidence import (
+    EXPERIMENT,
     LISTED_FROM,
     SHOWN_FROM,
     Diagnosis,
-    Failed,
+    Experiment,
     Finding,
     Hypothesis,
-    Skipped,
     Status,
     Strength,
+    Verdict,
 )
+from traindx.gathering import gather, without_echoes
 from traindx.model import Run
 from traindx.names import HIGHER_IS_BETTER, LOWER_IS_BETTER, kind_of
-from traindx.registry import Detector, detectors
+from traindx.outcomes import finding_of, removed_by
 
-# Log-odds. One moderate finding leaves a cause open among its rivals, one strong or two moderate
-# findings make it fit, and only direct evidence lifts it over 0.9.
-PRIOR = -2.0
-WEIGHT = {Strength.WEAK: 1.0, Strength.MODERATE: 2.2, Strength.STRONG: 3.5}
-DIRECT = 6.0
-SOMETHING_ELSE = 1.0  # the odds that a symptom has a cause nobody suggested
-HIGHEST = 0.99  # short of an experiment
-HIGHEST_FITTING = 0.90
-HIGHEST_WITHOUT_SYMPTOM = 0.65  # a risk that hurts nobody yet is a remark
 
-_PRINTED = frozenset({"console", "torchrun", "notebook", "wandb"})  # readers of what a run printed
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How far findings move belief, in log-odds, and how far belief may go."""
 
-HOW_TO_GET = {
-    "loss": "log the training loss, or use traindx run",
-    "loss/train": "log the training loss, or use traindx run",
-    "loss/val*": "evaluate on held-out data every epoch and log its loss",
-    "grad_norm": "log the gradient norm, or use traindx run",
-    "layers/*/grad_norm": "log gradient norms per layer, or use traindx run",
-    "lr": "log the learning rate, or pass the config",
-    "config": "pass the configuration (YAML, JSON, TOML or the printed arguments)",
-    "source": "pass the training script",
-    "failure": "pass the traceback, where the run crashed",
-    "architecture": "pass a checkpoint or a model summary",
-    "checkpoint": "pass a checkpoint",
-    "checkpoints": "pass two checkpoints of the run",
-    "loss/train/*": "log every term of the loss",
-    "accuracy/train*": "log the training accuracy",
-    "accuracy/val*": "log the validation accuracy",
-    "loss_scale|events": "pass the console log, or log the gradient scale",
-    "kl/*|loss/*/kl*": "log the KL term",
-    "accuracy/*": "log the accuracy",
-    "recall/*|f1/*|precision/*": "log recall or F1 beside the accuracy",
-    "lr|config": "log the learning rate, or pass the config",
-    "samples": "pass a log or file with outputs of the model",
-    "confusions": "pass a log with a confusion matrix",
-    "confusions|recall/*/class*|accuracy/*": "log the accuracy, or print a confusion matrix",
-    "config|confusions": "pass a log with class counts or a confusion matrix",
-    "events": "pass the console log",
-    "weight_norm|layers/*/weight_norm": "log the norm of the weights, or use traindx run",
-    "config|clip_max": "pass the configuration, or use traindx run",
-    "recording": "use traindx run",
-}
+    prior: float
+    weak: float
+    moderate: float
+    strong: float
+    direct: float
+    something_else: float  # the odds that a symptom has a cause nobody suggested
+    highest: float  # short of an experiment
+    highest_fitting: float  # without direct evidence
+    highest_without_symptom: float  # a risk that hurts nobody yet is a remark
+
+    def of(self, strength: Strength) -> float:
+        """Return how far a finding of that strength moves belief."""
+        return float(getattr(self, strength.value))
+
+
+# One moderate finding leaves a cause open among its rivals, one strong or two moderate findings
+# make it fit, and only direct evidence lifts it over 0.9.
+WEIGHTS = Weights(
+    prior=-2.0,
+    weak=1.0,
+    moderate=2.2,
+    strong=3.5,
+    direct=6.0,
+    something_else=1.0,
+    highest=0.99,
+    highest_fitting=0.90,
+    highest_without_symptom=0.65,
+)
+# Whatever was argued, an experiment decides. It is not certain either: a few seeds over a few steps
+# stand for the whole run, and what a change took away may come back later.
+HIGHEST_TESTED = 0.995
+HIGHEST_REFUTED = 0.03
 
 
 def diagnose(run: Run, *, deadline: float | None = None) -> Diagnosis:
@@ -101,142 +98,169 @@ def diagnose(run: Run, *, deadline: float | None = None) -> Diagnosis:
     )
 
 
-@dataclass(slots=True)
-class Gathered:
-    """What the detectors said, and which of them could not."""
+def judge(
+    diagnosis: Diagnosis, experiments: Sequence[Experiment], run: Run | None = None
+) -> Diagnosis:
+    """Let experiments decide: what they confirm and refute, and what that means for the rest.
 
-    findings: list[Finding] = field(default_factory=list)
-    checked: list[str] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
-    failed: list[Failed] = field(default_factory=list)
-
-
-def gather(run: Run, *, deadline: float | None = None) -> Gathered:
-    """Run every detector whose needs the run meets."""
-    found = detectors()
-    gathered = Gathered(skipped=list(_unread(run)), failed=list(found.failed))
-    for detector in found.items:
-        missing = tuple(need for need in detector.needs if not run.has(need))
-        if missing == ("failure",) and _has_output(run):
-            gathered.checked.append(detector.name)  # the run's output was read and holds no error
-        elif missing:
-            gathered.skipped.append(Skipped(detector.name, missing, _how(missing, run)))
-        elif deadline is not None and time.monotonic() > deadline:
-            how = "not reached within --max-time; allow more time"
-            gathered.skipped.append(Skipped(detector.name, (), how))
-        else:
-            _run_detector(detector, run, gathered)
-    return gathered
-
-
-def _has_output(run: Run) -> bool:
-    return any(artifact.reader in _PRINTED for artifact in run.artifacts)
-
-
-def _unread(run: Run) -> Iterator[Skipped]:
-    """What was asked for and could not be read is a check that was not made."""
-    for artifact in run.artifacts:
-        if not artifact.reader:
-            how = f"{artifact.path}: {'; '.join(artifact.warnings) or 'not read'}"
-            yield Skipped("", (artifact.path,), how)
-
-
-def _run_detector(detector: Detector, run: Run, gathered: Gathered) -> None:
-    try:
-        findings = [_in_cells(f.named(detector.name), run) for f in detector.check(run)]
-    except Exception as error:  # a detector that crashes must never hide the others
-        gathered.failed.append(Failed(detector.name, f"{type(error).__name__}: {error}"))
-        return
-    gathered.checked.append(detector.name)
-    once = {(f.claim, f.location, f.evidence[:1] and f.evidence[0].locator): f for f in findings}
-    gathered.findings.extend(once.values())  # two loops may lead to one line
-
-
-def _in_cells(finding: Finding, run: Run) -> Finding:
-    """Point into the cells of a notebook, which is how its author counts."""
-    notebooks = {s.path: s for s in run.sources if s.path.endswith(".ipynb")}
-    if not any(e.artifact in notebooks for e in finding.evidence):
-        return finding
-    moved = []
-    for evidence in finding.evidence:
-        line = evidence.locator.removeprefix("line ")
-        if evidence.artifact in notebooks and line.isdigit():
-            where = notebooks[evidence.artifact].where(int(line))
-            moved.append(replace(evidence, locator=where))
-        else:
-            moved.append(evidence)
-    return replace(finding, evidence=tuple(moved))
-
-
-def _how(missing: Sequence[str], run: Run) -> str:
-    ways = "; ".join(
-        HOW_TO_GET.get(need, f"provide {need.replace('|', ' or ')}") for need in missing
+    Judging again, with more experiments, starts from the same findings. The run fills in the words
+    for a cause that nobody suggested before it was tested.
+    """
+    told = tuple(dict.fromkeys((*diagnosis.experiments, *experiments)))
+    seen = tuple(f for f in diagnosis.findings if f.detector != EXPERIMENT)
+    trial = _Trials(told, seen)
+    if not trial.decided:
+        return replace(diagnosis, experiments=told)
+    made = [finding_of(e, diagnosis) for e in told if not trial.is_overruled(e)]
+    findings = (*seen, *(f for f in made if f is not None))
+    known = {h.cause: h for h in diagnosis.hypotheses}
+    run = run or Run(artifacts=diagnosis.artifacts)
+    names = dict.fromkeys((*known, *trial.decided))
+    hypotheses = [trial.judged(known.get(name), name, findings, run) for name in names]
+    hypotheses.sort(key=_rank)
+    folded = fold(hypotheses)
+    hypotheses = [_with_consequences(h, folded) for h in hypotheses]
+    draft = replace(
+        diagnosis,
+        hypotheses=tuple(hypotheses),
+        findings=findings,
+        folded=folded,
+        experiments=told,
     )
-    return ways.replace(", or use traindx run", "") if run.recording is not None else ways
+    status = _status(draft, run, frozenset(map(id, trial.taken)))
+    return replace(
+        draft,
+        status=status,
+        summary=_summary(draft, status, run),
+        questions=tuple(_questions(draft, status, run)),
+    )
 
 
-def without_echoes(findings: Sequence[Finding]) -> list[Finding]:
-    """Leave out a symptom that names no cause where another finding explains the same place."""
-    explained = {
-        (e.artifact, e.locator)
-        for f in findings
-        if f.is_symptom and (f.suggests or f.shows)
-        for e in f.evidence
-    }
-    return [
-        f
-        for f in findings
-        if f.suggests
-        or f.shows
-        or not f.is_symptom
-        or not all((e.artifact, e.locator) in explained for e in f.evidence)
-    ]
+class _Trials:
+    """Which causes experiments decided on, and the symptoms that this settles."""
+
+    def __init__(self, experiments: Sequence[Experiment], findings: Sequence[Finding]) -> None:
+        self.findings = findings
+        by = {v: {e.cause for e in experiments if e.verdict is v} for v in Verdict}
+        self.confirmed = by[Verdict.CONFIRMED]
+        # where one change does not help and another one does, the cause is the cause
+        self.refuted = by[Verdict.REFUTED] - self.confirmed
+        self.decided = self.confirmed | self.refuted
+        proven = {(e.change, e.patch) for e in experiments if e.verdict is Verdict.CONFIRMED}
+        # what a proven change took away is explained, also where it was laid to another cause
+        shown = [e for e in experiments if (e.change, e.patch) in proven]
+        gone = frozenset().union(*map(removed_by, shown))
+        self.taken = [f for f in findings if f.is_symptom and self._is_taken(f, gone)]
+
+    def _is_taken(self, finding: Finding, gone: frozenset[str]) -> bool:
+        """A confirmed cause takes the symptoms it may explain, and those its remedy takes away."""
+        return bool(
+            self.confirmed & {*finding.suggests, finding.shows}
+            or gone & {finding.claim, finding.detector}
+        )
+
+    def is_overruled(self, experiment: Experiment) -> bool:
+        return experiment.verdict is Verdict.REFUTED and experiment.cause in self.confirmed
+
+    def judged(
+        self, known: Hypothesis | None, name: str, findings: Sequence[Finding], run: Run
+    ) -> Hypothesis:
+        """Return a cause as it stands after the experiments."""
+        made = known
+        if made is None:
+            cause = all_causes().get(name)
+            made = _hypothesis(cause, 0.0, findings, run) if cause else Hypothesis(name, 0.0)
+        own = [f for f in findings if f.detector == EXPERIMENT]
+        return replace(
+            made,
+            confidence=self._confidence(name, made.confidence),
+            confirmed=name in self.confirmed,
+            findings=(*_argued(made.findings), *(f for f in own if f.shows == name)),
+            opposing=(*_argued(made.opposing), *(f for f in own if name in f.against)),
+        )
+
+    def _confidence(self, name: str, before: float) -> float:
+        if name in self.confirmed:
+            return HIGHEST_TESTED
+        if not self._is_touched(name):
+            return before
+        taken = set(map(id, self.taken))
+        left = [f for f in self.findings if id(f) not in taken]
+        rivals = {c for f in left for c in f.suggests} - self.refuted
+        odds = dict.fromkeys(self.refuted, 0.0)
+        odds |= {c: exp(_log_odds(c, left)) for c in {*rivals, name}}
+        is_shown = any(f.shows == name for f in left)
+        if not is_shown and name not in rivals:
+            return HIGHEST_REFUTED  # nothing is left that it would explain
+        belief = _confidence(name, left, odds, is_shown=is_shown)
+        return min(belief, HIGHEST_REFUTED) if name in self.refuted else belief
+
+    def _is_touched(self, name: str) -> bool:
+        """Tell whether a cause was tested, or competes for a symptom that is settled by a test."""
+        return name in self.refuted or any(
+            f.is_symptom
+            and name in {*f.suggests, f.shows}
+            and (any(f is t for t in self.taken) or self.refuted & {*f.suggests, f.shows})
+            for f in self.findings
+        )
+
+
+def _argued(findings: Iterable[Finding]) -> Iterator[Finding]:
+    return (f for f in findings if f.detector != EXPERIMENT)
 
 
 def weigh(findings: Sequence[Finding], run: Run) -> list[Hypothesis]:
     """Return every suggested cause with its confidence, best first."""
     causes = all_causes()
-    suggested = {c for f in findings for c in (*f.suggests, *([f.shows] if f.shows else []))}
-    odds = {c: exp(_log_odds(c, findings)) for c in suggested}
-    shown = {f.shows for f in findings if f.shows}
-    hypotheses = []
-    for name in suggested:
-        confidence = _confidence(name, findings, odds, is_shown=name in shown)
-        hypotheses.append(_hypothesis(causes[name], confidence, findings, run))
+    believed = confidences(findings)
+    hypotheses = (_hypothesis(causes[name], p, findings, run) for name, p in believed.items())
     return sorted(hypotheses, key=_rank)
+
+
+def confidences(findings: Sequence[Finding], weights: Weights = WEIGHTS) -> dict[str, float]:
+    """Return the confidence in every cause that the findings suggest or show."""
+    suggested = {c for f in findings for c in (*f.suggests, *([f.shows] if f.shows else []))}
+    odds = {c: exp(_log_odds(c, findings, weights)) for c in suggested}
+    shown = {f.shows for f in findings if f.shows}
+    return {c: _confidence(c, findings, odds, weights, is_shown=c in shown) for c in suggested}
 
 
 def _rank(hypothesis: Hypothesis) -> tuple[float, int, str]:
     return -round(hypothesis.confidence, 3), -hypothesis.severity.rank, hypothesis.cause
 
 
-def _log_odds(cause: str, findings: Iterable[Finding]) -> float:
-    total = PRIOR
+def _log_odds(cause: str, findings: Iterable[Finding], weights: Weights = WEIGHTS) -> float:
+    total = weights.prior
     for finding in findings:
         if finding.shows == cause:
-            total += DIRECT
+            total += weights.direct
         elif cause in finding.suggests:
-            total += WEIGHT[finding.suggests[cause]]
+            total += weights.of(finding.suggests[cause])
         if cause in finding.against:
-            total -= WEIGHT[finding.against[cause]]
+            total -= weights.of(finding.against[cause])
     return total
 
 
 def _confidence(
-    cause: str, findings: Iterable[Finding], odds: Mapping[str, float], *, is_shown: bool
+    cause: str,
+    findings: Iterable[Finding],
+    odds: Mapping[str, float],
+    weights: Weights = WEIGHTS,
+    *,
+    is_shown: bool,
 ) -> float:
     own = odds[cause]
-    alone = own / (own + SOMETHING_ELSE)
+    alone = own / (own + weights.something_else)
     if is_shown:
-        return min(alone, HIGHEST)
+        return min(alone, weights.highest)
     shares = [
-        own / (SOMETHING_ELSE + sum(odds[c] for c in finding.suggests))
+        own / (weights.something_else + sum(odds[c] for c in finding.suggests))
         for finding in findings
         if finding.is_symptom and cause in finding.suggests
     ]
     if not shares:
-        return min(alone, HIGHEST_WITHOUT_SYMPTOM)
-    return min(max(shares), HIGHEST_FITTING)
+        return min(alone, weights.highest_without_symptom)
+    return min(max(shares), weights.highest_fitting)
 
 
 def _hypothesis(
@@ -283,6 +307,8 @@ def _is_supported(hypothesis: Hypothesis) -> bool:
 
 
 def _may_follow(effect: Hypothesis, root: Hypothesis) -> bool:
+    if is_refuted(effect) or (effect.confirmed and not root.confirmed):
+        return False  # what is tested outranks what is argued
     if effect.confidence > SHOWN_FROM >= root.confidence:
         return False  # what is shown outranks what merely fits
     if effect.onset is None or root.onset is None:
@@ -295,7 +321,13 @@ def _with_consequences(hypothesis: Hypothesis, folded: Mapping[str, str]) -> Hyp
     return replace(hypothesis, consequences=tuple(consequences))
 
 
-def _status(draft: Diagnosis, run: Run) -> Status:
+def is_refuted(hypothesis: Hypothesis) -> bool:
+    """Tell whether an experiment speaks against a cause, and none for it."""
+    return any(f.detector == EXPERIMENT for f in hypothesis.opposing)
+
+
+def _status(draft: Diagnosis, run: Run, removed: frozenset[int] = frozenset()) -> Status:
+    """Return the status; `removed` holds the ids of findings that a confirmed change takes away."""
     symptoms = [f for f in draft.findings if f.is_symptom and f.strength is not Strength.WEAK]
     roots = draft.root_causes
     if not roots:
@@ -303,7 +335,7 @@ def _status(draft: Diagnosis, run: Run) -> Status:
             return Status.INSUFFICIENT
         return Status.HEALTHY
     explained = {id(f) for h in draft.hypotheses if h.confidence >= LISTED_FROM for f in h.findings}
-    all_explained = all(id(f) in explained for f in symptoms)
+    all_explained = all(id(f) in explained | removed for f in symptoms)
     is_shown = all(h.confidence > SHOWN_FROM for h in roots)
     return Status.COMPLETE if all_explained and is_shown else Status.PARTIAL
 
@@ -321,8 +353,9 @@ def _summary(draft: Diagnosis, status: Status, run: Run) -> str:
         return _cause_summary(roots)
     symptoms = sorted((f for f in draft.findings if f.is_symptom), key=lambda f: f.strength.rank)
     if status is Status.INSUFFICIENT and symptoms:
-        leads = [h.cause for h in draft.hypotheses if h.cause in symptoms[-1].suggests][:3]
-        return f"{symptoms[-1].claim.rstrip('.')}{_undecided(leads)}."
+        suggested = [h for h in draft.hypotheses if h.cause in symptoms[-1].suggests]
+        leads = [h.cause for h in suggested if not is_refuted(h)][:3]
+        return f"{symptoms[-1].claim.rstrip('.')}{_undecided(leads)}{_ruled_out(draft)}."
     if status is Status.INSUFFICIENT:
         return "There is too little here to judge the run by."
     told = " What you report shows no cause in these artifacts." if run.symptoms else ""
@@ -337,9 +370,16 @@ def _undecided(leads: Sequence[str]) -> str:
     return f"; the evidence does not decide between {_listing(leads)}"
 
 
+def _ruled_out(draft: Diagnosis) -> str:
+    refuted = [h.cause for h in draft.hypotheses if is_refuted(h)]
+    return f"; experiments rule out {_listing(refuted)}" if refuted else ""
+
+
 def _cause_summary(roots: Sequence[Hypothesis]) -> str:
     first = roots[0]
     verb = "" if first.confidence > SHOWN_FROM else " (fits the evidence, not confirmed)"
+    if first.confirmed:
+        verb = " (confirmed by experiment)"
     others = f"; also {_listing([h.cause for h in roots[1:]])}" if len(roots) > 1 else ""
     symptom = next((f.claim for f in first.findings if f.is_symptom), None)
     because = f": {symptom[0].lower()}{symptom[1:].rstrip('.')}" if symptom else ""
@@ -365,7 +405,7 @@ def _questions(draft: Diagnosis, status: Status, run: Run) -> list[str]:
         return [f"If the trouble persists, any of these would help: {'; '.join(missing)}"]
     if status in (Status.COMPLETE, Status.HEALTHY):
         return []
-    undecided = (h for h in draft.hypotheses if h.confidence <= SHOWN_FROM)
+    undecided = (h for h in draft.hypotheses if h.confidence <= SHOWN_FROM and not is_refuted(h))
     for hypothesis in [h for h in undecided if h.cause not in draft.folded][:4]:
         if run.recording is not None and "traindx run" in hypothesis.confirm_by:
             continue  # it was, and that is what this is

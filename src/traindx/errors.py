@@ -4,6 +4,8 @@ TraindxError
 ├── UsageError            the call makes no sense as given
 │   └── UnknownName       no detector, cause or specialist of that name
 ├── UnreadableArtifact    an input that yields nothing at all
+├── CannotRerun           a command that cannot be run again on a copy
+│   └── PatchFailed       a diff that does not fit the source
 └── MissingExtra          a format or output whose library is not installed
 """
 
@@ -32,6 +34,14 @@ class UnreadableArtifact(TraindxError):
         self.place = place
         self.why = why
         self.try_this = try_this
+
+
+class CannotRerun(TraindxError):
+    """A command that cannot be run again on a copy of its project."""
+
+
+class PatchFailed(CannotRerun):
+    """A diff that does not fit the source."""
 
 
 class MissingExtra(TraindxError):

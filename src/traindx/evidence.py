@@ -14,6 +14,7 @@ from traindx.model import Artifact, Event, Series, Setting
 from traindx.recording import Place, Process
 
 SCHEMA_VERSION = "1"
+EXPERIMENT = "experiment"  # stands for the detector in findings that an experiment made
 LISTED_FROM = 0.70
 SHOWN_FROM = 0.90
 
@@ -288,9 +289,18 @@ class Diagnosis:
 
     @property
     def remarks(self) -> tuple[Finding, ...]:
-        """Return the findings that no listed cause rests on."""
+        """Return the findings that no listed cause rests on.
+
+        An experiment that only clears a cause is no news beside the experiment itself, unless the
+        fault is there all the same.
+        """
         used = {id(f) for h in self.root_causes for f in h.findings}
-        return tuple(f for f in self.findings if id(f) not in used)
+        there = {f.shows for f in self.findings}
+        return tuple(
+            f
+            for f in self.findings
+            if id(f) not in used and (f.detector != EXPERIMENT or there & f.against.keys())
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON shape that scripts and assistants rely on."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from traindx.agent.schema import Answer, Opinion
 from traindx.agent.verification import Checked, Verifier
 from traindx.causes import all_causes, cause_named
-from traindx.diagnosis import HIGHEST_WITHOUT_SYMPTOM, fold
+from traindx.diagnosis import WEIGHTS, fold
 from traindx.evidence import (
     LISTED_FROM,
     SHOWN_FROM,
@@ -40,7 +40,7 @@ SPECIALIST = "specialist"  # stands where the name of a detector stands
 LEAP = 0.25
 FITTING = 0.89  # what fits stays below what is shown
 UNCONSIDERED = 0.75
-OPEN = HIGHEST_WITHOUT_SYMPTOM
+OPEN = WEIGHTS.highest_without_symptom
 
 
 @dataclass(frozen=True, slots=True)
