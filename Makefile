@@ -13,7 +13,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[all]" --group dev
 	touch $@
 
-demo: $(STAMP)            ## diagnose a real broken run
+demo: $(STAMP)            ## break a real run, diagnose it, prove the fix
 	$(BIN)/traindx demo
 
 check: $(STAMP)           ## lint, types, documentation up to date (import layers are a test)

@@ -74,7 +74,7 @@ def readme() -> str:
 
 
 def demo_report() -> str:
-    """Return what `traindx demo` prints at 80 columns, up to the end of the first cause."""
+    """Return what `traindx demo --log` prints at 80 columns, up to the end of the first cause."""
     here = Path.cwd()
     os.chdir(README.parent)  # so that the paths in the report are those a reader would type
     try:

@@ -18,9 +18,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "recording"),
     ("model", "names"),
     ("evidence", "assembly", "examples", "failures", "patience"),
-    ("registry", "stats", "causes", "source", "specialists"),
+    ("registry", "stats", "causes", "source", "specialists", "outcomes", "checklist"),
     ("runtime",),
-    ("detectors",),
+    ("detectors", "gathering"),
     (
         "recorder",
         "interventions",

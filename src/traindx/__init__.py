@@ -5,9 +5,9 @@ from __future__ import annotations
 TYPE_CHECKING = False  # means what typing's own means, without the cost of importing it
 
 if TYPE_CHECKING:
-    from traindx.api import diagnose, explain, open_run, route
+    from traindx.api import diagnose, explain, open_run, route, verify
     from traindx.errors import TraindxError
-    from traindx.evidence import Diagnosis, Evidence, Finding, Hypothesis
+    from traindx.evidence import Diagnosis, Evidence, Experiment, Finding, Hypothesis
     from traindx.model import Run, Series
     from traindx.watching import watch
 
@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Diagnosis",
     "Evidence",
+    "Experiment",
     "Finding",
     "Hypothesis",
     "Run",
@@ -26,6 +27,7 @@ __all__ = [
     "explain",
     "open_run",
     "route",
+    "verify",
     "watch",
 ]
 
@@ -34,9 +36,11 @@ _HOME = {
     "explain": "traindx.api",
     "open_run": "traindx.api",
     "route": "traindx.api",
+    "verify": "traindx.api",
     "TraindxError": "traindx.errors",
     "Diagnosis": "traindx.evidence",
     "Evidence": "traindx.evidence",
+    "Experiment": "traindx.evidence",
     "Finding": "traindx.evidence",
     "Hypothesis": "traindx.evidence",
     "Run": "traindx.model",

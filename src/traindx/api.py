@@ -6,22 +6,30 @@ import io
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import IO
 
 from traindx import catalogue, notebook, patience, routing
 from traindx import diagnosis as engine
 from traindx.artifacts import open_paths
 from traindx.artifacts.sources import open_sources
-from traindx.errors import TraindxError, UnknownName
-from traindx.evidence import Diagnosis, Skipped
+from traindx.causes import all_causes
+from traindx.errors import TraindxError, UnknownName, UsageError
+from traindx.evidence import EXPERIMENT, Diagnosis, Skipped
 from traindx.failures import parse_failures
 from traindx.model import Run
 from traindx.source import project_of
 
+TYPE_CHECKING = False  # means what typing's own means, without the cost of importing it
+
+if TYPE_CHECKING:
+    from traindx.experiments.verification import Verification
+    from traindx.experiments.workshop import Workshop
+
 Path = str | os.PathLike[str]
 FEWEST_PASTED_LINES = 3  # of a log or of code, before its curves and calls mean anything
 PASTED_MAX_TIME_S = 10.0  # a question is answered while someone waits
+FIRST_RUN_SHARE = 0.3  # of the time, where nothing is known yet; the rest is for the experiments
 
 notebook.enable()
 
@@ -92,6 +100,173 @@ def check_run(*paths: Path, max_time_s: float = 300.0) -> tuple[Run, Diagnosis]:
         duration_s=time.monotonic() - started,
     )
     return run, diagnosis
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What to test and within which bounds; None leaves it to the run."""
+
+    causes: tuple[str, ...] = ()
+    symptoms: tuple[str, ...] = ()
+    max_time_s: float = 300.0
+    max_steps: int | None = None
+    seeds: int | None = None
+    keep: Path | None = None  # where a first run on a copy is kept; by default in a new folder
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A run and its diagnosis with the experiments in it, and what was left undone."""
+
+    run: Run
+    diagnosis: Diagnosis
+    unfinished: tuple[str, ...] = ()
+    is_interrupted: bool = False
+    recording: str | None = None  # where the first run on a copy was kept, if there was one
+
+
+def verify(
+    command: str | Sequence[str],
+    run: Run | Path | None = None,
+    *more: Path,
+    causes: Sequence[str] = (),
+    symptoms: Sequence[str] = (),
+    max_time_s: float = 300.0,
+    max_steps: int | None = None,
+    seeds: int | None = None,
+) -> Diagnosis:
+    """Test the causes of a diagnosis by rerunning the command on a copy with the remedy in place.
+
+    Give the run that went wrong, or the paths of its artifacts; without, the command is first run
+    on a copy. `causes` are tested instead of the leading hypotheses.
+    """
+    import shlex
+    import warnings
+
+    if run is not None and not isinstance(run, Run):
+        run = open_run(run, *more, symptoms=symptoms)
+    wishes = Wishes(tuple(causes), tuple(symptoms), max_time_s, max_steps, seeds)
+    verified = verify_run(
+        shlex.split(command) if isinstance(command, str) else command,
+        run,
+        wishes=wishes,
+        warn=lambda text: warnings.warn(f"side effect not ruled out: {text}", stacklevel=4),
+    )
+    return notebook.remember(verified.diagnosis, verified.run)
+
+
+def verify_run(
+    command: Sequence[str],
+    run: Run | None = None,
+    diagnosis: Diagnosis | None = None,
+    *,
+    wishes: Wishes | None = None,
+    tell: Callable[[str], None] = lambda label: None,
+    warn: Callable[[str], None] = lambda text: None,
+) -> Verified:
+    """Verify as `verify` does, and return the run together with the diagnosis.
+
+    `tell` hears what is being done, `warn` of each side effect that cannot be ruled out, before
+    anything runs.
+    """
+    from pathlib import Path as Folder
+
+    from traindx.experiments.workshop import Workshop
+
+    wishes = wishes or Wishes()
+    check_causes(wishes.causes)
+    if not command:
+        raise UsageError("no command to rerun. Try: python train.py")
+    started = time.monotonic()
+    deadline = started + wishes.max_time_s
+    recording = None
+    place = (tuple(command), Folder.cwd(), os.environ, tell)
+    with Workshop(*place, written_since_s=_began_s(run)) as workshop:
+        for warning in workshop.warnings:
+            warn(warning)
+        if run is None:
+            recording = _first_run(workshop, wishes)
+            run = open_run(recording, symptoms=wishes.symptoms, tell=tell, deadline=deadline)
+        if diagnosis is None:
+            diagnosis = engine.diagnose(run, deadline=deadline)
+        left = replace(wishes, max_time_s=deadline - time.monotonic())
+        verified = _verified(run, diagnosis, workshop, left, tell)
+    diagnosis = replace(verified.diagnosis, duration_s=time.monotonic() - started)
+    return replace(verified, diagnosis=diagnosis, recording=recording)
+
+
+def check_causes(names: Sequence[str]) -> None:
+    """Raise for a cause that nobody knows."""
+    for name in names:
+        if name not in all_causes():
+            near = [n for n in catalogue.suggest_names(name) if n in all_causes()]
+            hint = " or ".join(near) or "traindx explain --list"
+            raise UnknownName(f"no cause is called {name!r}. Try: {hint}")
+
+
+def _began_s(run: Run | None) -> float | None:
+    """Return when a recorded run began: what it wrote since is no part of what it found."""
+    ending = run.recording.ending if run is not None and run.recording is not None else None
+    return ending.started_s if ending is not None else None
+
+
+def _first_run(workshop: Workshop, wishes: Wishes) -> str:
+    """Run the command once on a copy, as it is, and keep its recording for the evidence in it."""
+    import shutil
+
+    from traindx.experiments.changes import AS_IT_IS, Limits
+    from traindx.ride.folder import make_folder, shown
+
+    limits = Limits(FIRST_RUN_SHARE * wishes.max_time_s, wishes.max_steps)
+    rerun = workshop.rerun(AS_IT_IS, 0, limits)
+    keep = None if wishes.keep is None else os.fspath(wishes.keep)
+    folder = make_folder(keep, workshop.command)
+    reports = shutil.ignore_patterns("interventions-*.json")  # of the guard, none of the run's
+    shutil.copytree(rerun.folder, folder, dirs_exist_ok=True, ignore=reports)
+    return shown(folder)
+
+
+def _verified(
+    run: Run,
+    diagnosis: Diagnosis,
+    workshop: Workshop,
+    wishes: Wishes,
+    tell: Callable[[str], None],
+) -> Verified:
+    from traindx.experiments import verification
+
+    stage = ""
+
+    def follow(done: int, total: int, text: str) -> None:
+        nonlocal stage
+        stage = f"experiment {min(done + 1, total)} of {total}"
+        tell(f"{stage}: {text}")
+
+    found = verification.verify(
+        run,
+        diagnosis,
+        workshop,
+        causes=wishes.causes,
+        max_time_s=wishes.max_time_s,
+        max_steps=wishes.max_steps,
+        seeds=wishes.seeds,
+        tell=lambda label: tell(f"{stage}: {label}" if stage else label),
+        progress=follow,
+    )
+    note = (found.note,) if found.note else ()
+    left = (*found.unfinished, *_left_out(found, wishes.causes), *note)
+    missed = tuple(Skipped(EXPERIMENT, (), text) for text in left)
+    diagnosis = replace(found.diagnosis, skipped=(*found.diagnosis.skipped, *missed))
+    return Verified(found.run, diagnosis, left, found.is_interrupted)
+
+
+def _left_out(found: Verification, causes: Sequence[str]) -> tuple[str, ...]:
+    """Name what was asked for and not tested: what is confirmed explains the same."""
+    told = {e.cause for e in found.diagnosis.experiments}
+    told |= {text.partition(":")[0] for text in found.unfinished}
+    proven = [h.cause for h in found.diagnosis.root_causes if h.confirmed]
+    why = f"not needed beside {proven[0]}, which is confirmed" if proven else "nothing tests it"
+    return tuple(f"{cause}: {why}" for cause in causes if cause not in told)
 
 
 def explain(what: str) -> str:

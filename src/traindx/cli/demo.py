@@ -1,4 +1,4 @@
-"""`traindx demo`: a real broken run, diagnosed."""
+"""`traindx demo`: a small real run that breaks, diagnosed, and the fix proven."""
 
 from __future__ import annotations
 
@@ -9,22 +9,40 @@ import sys
 from traindx.cli import options as shared
 
 SHIPPED = ("train.log", "config.yaml")
+PROGRAM = "strokes.py"
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
         "demo",
-        help="diagnose a real broken run that is shipped with traindx",
-        description="Diagnose the log and the configuration that a real broken training run left "
-        "behind; they are shipped with traindx, with the program that made them.",
+        help="break a small real training run, ride along, diagnose it, prove the fix",
+        description="Run a small training program with one line missing, ride along, diagnose it, "
+        "and prove the fix by experiment. Without torch, with --log or in another format than the "
+        "terminal's, diagnose the log that an earlier broken run left behind.",
+    )
+    parser.add_argument(
+        "--log", action="store_true", help="diagnose a shipped log instead; nothing is run"
     )
     shared.add_diagnosing(parser)
-    parser.set_defaults(call=call)
+    parser.set_defaults(call=call, cause=[], max_steps=None, seeds=2)
 
 
 def call(options: argparse.Namespace) -> int:
-    """Diagnose the shipped run."""
+    """Show the whole way on a real run, or diagnose the shipped log."""
+    if options.log or options.format != "terminal" or sys.platform == "win32":
+        return _diagnose_log(options)
+    from importlib.util import find_spec
+
+    if find_spec("torch") is not None:
+        return _live(options)
+    code = _diagnose_log(options)
+    more = "with torch installed, traindx demo breaks a real run, rides along and proves the fix"
+    print(f"traindx: {more}. Try: pip install torch", file=sys.stderr)
+    return code
+
+
+def _diagnose_log(options: argparse.Namespace) -> int:
     from importlib.resources import as_file, files
 
     from traindx import api
@@ -35,3 +53,41 @@ def call(options: argparse.Namespace) -> int:
         run = api.open_run(*paths, symptoms=options.symptom)
         diagnosis = api.diagnose(run, max_time_s=options.max_time)
         return shared.deliver(run, diagnosis, options)
+
+
+def _live(options: argparse.Namespace) -> int:
+    """Work in a folder of our own, as if it were a project of the user's."""
+    from importlib.resources import files
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    if options.output:
+        options.output = str(Path(options.output).absolute())
+    here = Path.cwd()
+    with TemporaryDirectory(prefix="traindx-demo-") as folder:
+        source = files("traindx.demo").joinpath(PROGRAM).read_text(encoding="utf-8")
+        Path(folder, PROGRAM).write_text(source, encoding="utf-8")
+        os.chdir(folder)
+        try:
+            return _ride_and_prove(options)
+        finally:
+            os.chdir(here)
+
+
+def _ride_and_prove(options: argparse.Namespace) -> int:
+    from traindx import api
+    from traindx.cli.verify import say, verify_with
+    from traindx.ride.riding import Trip, ride
+    from traindx.ride.voice import Voice
+
+    command = (sys.executable, PROGRAM)
+    if not options.quiet:
+        print(f"$ traindx run --verify -- python {PROGRAM}\n", file=sys.stderr)
+    ride(Trip(command, "recording"), Voice(is_quiet=options.quiet))
+    run = api.open_run("recording", symptoms=options.symptom)
+    diagnosis = api.diagnose(run, max_time_s=options.max_time)
+    if not options.quiet:
+        say(f"{diagnosis.summary} Testing it on a copy")
+    verified = verify_with(command, run, diagnosis, options)
+    print(flush=True)
+    return shared.deliver(verified.run, verified.diagnosis, options)

@@ -23,10 +23,11 @@ from traindx.cli import (
     run,
     scan,
     skills,
+    verify,
 )
 from traindx.errors import TraindxError
 
-COMMANDS = (diagnose, run, check, scan, inspect, explain, route, agent, mcp, skills, demo)
+COMMANDS = (diagnose, run, verify, check, scan, inspect, explain, route, agent, mcp, skills, demo)
 MISUSE = 2
 INTERRUPTED = 130
 
@@ -34,7 +35,10 @@ INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     parser = build_parser()
-    options = parser.parse_args(arguments)
+    given, command = _split(list(sys.argv[1:] if arguments is None else arguments))
+    options = parser.parse_args(given)
+    if command is not None:
+        options.command = command
     try:
         code: int = options.call(options)
         sys.stdout.flush()
@@ -49,6 +53,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # the reader of our output went away, as `head` does; nothing is wrong
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _split(given: list[str]) -> tuple[list[str], tuple[str, ...] | None]:
+    """Part the command to rerun from our own words, which argparse cannot tell from paths."""
+    at = given.index("--") if "--" in given else len(given)
+    own = given[:at]
+    is_rerun = own[:1] == ["verify"] or (own[:1] == ["diagnose"] and "--verify" in own)
+    return (own, tuple(given[at + 1 :])) if is_rerun else (given, None)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -84,17 +84,61 @@ def add_loudness(parser: argparse.ArgumentParser) -> None:
     loudness.add_argument("--verbose", action="store_true", help="print every finding")
 
 
+def add_verify(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add the wish to have a diagnosis tested, and what bounds it."""
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help=f"then test the diagnosis: rerun {what} on a copy, with the remedy in place",
+    )
+    add_verifying(parser)
+
+
+def add_verifying(parser: argparse.ArgumentParser) -> None:
+    """Add what bounds the experiments of a verification."""
+    parser.add_argument(
+        "--cause",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="test this cause, whether the diagnosis lists it or not (may be repeated; "
+        "default: the leading hypotheses)",
+    )
+    parser.add_argument(
+        "--max-steps",
+        type=_count,
+        metavar="N",
+        help="stop each rerun after so many steps (default: enough to show the symptom)",
+    )
+    parser.add_argument(
+        "--seeds",
+        type=_count,
+        metavar="N",
+        help="rerun with so many seeds (default: what the noise and the time ask for)",
+    )
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no count such as 3")
+    return int(text)
+
+
 @contextmanager
-def progress(options: argparse.Namespace) -> Iterator[Callable[[str], None]]:
-    """Show on a terminal which file is being read; elsewhere show nothing."""
+def progress(
+    options: argparse.Namespace, doing: str = "reading"
+) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal what is being done, by default which file is read; elsewhere nothing."""
     if options.quiet or not sys.stderr.isatty():
         yield lambda label: None
         return
     from rich.console import Console
     from rich.markup import escape
 
-    with Console(stderr=True).status("reading …") as status:
-        yield lambda label: status.update(f"reading {escape(label)} …")
+    console = Console(stderr=True)
+    room = max(console.width - len(doing) - 6, 10)  # a second line would leave traces
+    with console.status(f"{doing} …") as status:
+        yield lambda label: status.update(f"{doing} {escape(label[:room])} …")
 
 
 def deliver(

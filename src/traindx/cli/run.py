@@ -7,6 +7,7 @@ import sys
 import time
 
 from traindx.cli import options as shared
+from traindx.cli import preflight_option
 from traindx.errors import TraindxError, UsageError
 
 TYPE_CHECKING = False  # means what typing's own means, without the cost of importing it
@@ -55,6 +56,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument(
         "--context", metavar="FILE", help="a context package: artifacts by role, symptoms"
     )
+    shared.add_verify(parser, "the command")
+    preflight_option.add_to(parser)
     shared.add_diagnosing(parser)
     parser.set_defaults(call=call)
 
@@ -67,6 +70,12 @@ def call(options: argparse.Namespace) -> int:
     if sys.platform == "win32":
         raise UsageError("traindx run needs Linux or macOS. Try: traindx.watch in the script")
     _check_context(options.context)
+    if options.preflight:
+        return preflight_option.call(options, command)
+    if options.verify:
+        from traindx.cli.verify import check_causes
+
+        check_causes(options)
     from traindx.ride.launch import NotStarted
     from traindx.ride.riding import Trip, ride
     from traindx.ride.voice import Voice
@@ -84,7 +93,7 @@ def call(options: argparse.Namespace) -> int:
             looker.stop()
     try:
         _let_requests_to_end_interrupt()
-        _report(outcome, options, voice)
+        _report(outcome, command, options, voice)
     except KeyboardInterrupt:
         voice.say(f"the diagnosis was interrupted{_kept(outcome)}")
     except TraindxError as error:
@@ -122,7 +131,9 @@ def _let_requests_to_end_interrupt() -> None:
             signal.signal(wanted, signal.default_int_handler)
 
 
-def _report(outcome: Outcome, options: argparse.Namespace, voice: Voice) -> None:
+def _report(
+    outcome: Outcome, command: tuple[str, ...], options: argparse.Namespace, voice: Voice
+) -> None:
     from traindx.ride.ending import describe
 
     for sentence in describe(outcome.end, outcome.folder, outcome.stalled):
@@ -132,6 +143,8 @@ def _report(outcome: Outcome, options: argparse.Namespace, voice: Voice) -> None
     if not outcome.has_records:
         voice.remark(_why_unrecorded(tuple(options.command), has_output=outcome.has_output))
     run, diagnosis = _diagnose(outcome, options)
+    if options.verify:
+        run, diagnosis = _verify(run, diagnosis, command, options, voice)
     _show(run, diagnosis, options)
     _write(run, diagnosis, outcome, options, voice)
 
@@ -179,6 +192,28 @@ def _diagnose(outcome: Outcome, options: argparse.Namespace) -> tuple[Run, Diagn
     remaining = options.max_time - (time.monotonic() - started)
     diagnosis = api.diagnose(run, max_time_s=remaining)
     return run, replace(diagnosis, duration_s=time.monotonic() - started)
+
+
+def _verify(
+    run: Run,
+    diagnosis: Diagnosis,
+    command: tuple[str, ...],
+    options: argparse.Namespace,
+    voice: Voice,
+) -> tuple[Run, Diagnosis]:
+    """Test the diagnosis; what keeps it from being tested costs nothing of the diagnosis itself."""
+    from traindx.cli.verify import verify_with
+
+    voice.remark(f"{diagnosis.summary} Testing it on a copy")
+    try:
+        verified = verify_with(command, run, diagnosis, options)
+    except TraindxError as error:
+        voice.say(f"not verified: {error}")
+        return run, diagnosis
+    except KeyboardInterrupt:
+        voice.say("interrupted; not verified")
+        return run, diagnosis
+    return verified.run, verified.diagnosis
 
 
 def _show(run: Run, diagnosis: Diagnosis, options: argparse.Namespace) -> None:

@@ -1,1 +1,1 @@
-"""A real broken run: the program, its configuration, and the log it left."""
+"""Real broken runs: one with the configuration and the log it left, one to run and to repair."""

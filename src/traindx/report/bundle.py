@@ -49,6 +49,7 @@ def _draw(run: Run, diagnosis: Diagnosis, folder: Path, made: dict[str, str]) ->
     wanted: tuple[tuple[str, str, Draw], ...] = (
         ("loss_visualization", "loss.png", figures.draw_loss),
         ("gradient_visualization", "gradients.png", figures.draw_gradients),
+        ("verification", "verification.png", figures.draw_experiments),
     )
     try:
         for key, name, draw in wanted:

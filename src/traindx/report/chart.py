@@ -121,12 +121,18 @@ class _Canvas:
         return tuple(cells)
 
 
-def draw(curves: Sequence[Series], width: int, onset: Onset | None, glyphs: Glyphs) -> list[Row]:
+def draw(
+    curves: Sequence[Series],
+    width: int,
+    onset: Onset | None,
+    glyphs: Glyphs,
+    height: int = HEIGHT,
+) -> list[Row]:
     """Draw one or two curves with the onset and the broken stretches marked, labels included."""
     scale = scale_of(curves)
-    labels = _value_labels(scale)
+    labels = _value_labels(scale, height)
     gutter = max(len(label) for label in labels) + 1
-    canvas = _Canvas(max(width - gutter, 10), HEIGHT)
+    canvas = _Canvas(max(width - gutter, 10), height)
     low, high = span_of(curves)
     for stretch in broken_stretches(curves[0]):
         first = _column(stretch.start, low, high, canvas.width)
@@ -206,15 +212,15 @@ def _draw_marks(
         last = x
 
 
-def _value_labels(scale: Scale | None) -> list[str]:
-    labels = [""] * HEIGHT
+def _value_labels(scale: Scale | None, height: int) -> list[str]:
+    labels = [""] * height
     if scale is None:
         return labels
     if scale.high > scale.low:
         labels[0] = number(scale.value_at(1.0))
         labels[-1] = number(scale.value_at(0.0))
-    middle = HEIGHT // 2 - 1
-    labels[middle] = _middle_label(scale, 1 - middle / (HEIGHT - 1))
+    middle = height // 2 - 1
+    labels[middle] = _middle_label(scale, 1 - middle / (height - 1))
     return labels
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from traindx.errors import MissingExtra
-from traindx.evidence import Diagnosis
+from traindx.evidence import Diagnosis, Experiment
 from traindx.model import Floats, Run, Series
-from traindx.report import words
+from traindx.outcomes import arms_of
+from traindx.report import trials, words
 from traindx.report.curves import (
     Onset,
     broken_stretches,
@@ -26,6 +27,7 @@ from traindx.report.curves import (
 POINTS = 20_000
 COLUMNS = 400
 LAYERS = 60
+EXPERIMENTS = 12
 HUGE = 1e30  # beyond it the axis of a figure overflows
 INK, ACCENT, WARM, ALARM = "#3d4451", "#1f6feb", "#c2620e", "#c4314b"
 
@@ -59,6 +61,40 @@ def draw_gradients(run: Run, diagnosis: Diagnosis, path: Path) -> bool:
         _draw_layers(figure, figure.add_subplot(parts, 1, parts), layers)
     _save(figure, path)
     return True
+
+
+def draw_experiments(run: Run, diagnosis: Diagnosis, path: Path) -> bool:
+    """Draw both sides of each experiment, every seed; False where none has a curve."""
+    drawn = [e for e in diagnosis.experiments if trials.curves_of(e)][:EXPERIMENTS]
+    if not drawn:
+        return False
+    figure = _new_figure(3.2 * len(drawn))
+    for i, experiment in enumerate(drawn):
+        _draw_trials(figure.add_subplot(len(drawn), 1, i + 1), experiment)
+    _save(figure, path)
+    return True
+
+
+def _draw_trials(axes: Any, experiment: Experiment) -> None:
+    control, changed = arms_of(experiment)
+    curves = trials.curves_of(experiment)
+    is_log = wants_log(curves)
+    ceiling = trials.ceiling_of(experiment)
+    # dashes above a line hide nothing
+    for arm, colour, dashes in ((changed, ACCENT, "-"), (control, WARM, "--")):
+        for i, trial in enumerate(arm.trials):
+            shown = thin(plottable(trials.series_of(trial, arm.label, ceiling)), POINTS)
+            if len(shown):
+                label = arm.label if i == 0 else None
+                values = _drawable(shown, is_log)
+                steps = np.clip(shown.steps, -HUGE, HUGE)
+                axes.plot(steps, values, colour, ls=dashes, lw=1.2, label=label)
+    _mark_broken(axes, curves[0])
+    if ceiling is not None:
+        axes.axhline(ceiling, color=WARM, lw=0.8, ls=":", label=f"cut at {words.number(ceiling)}")
+    title = f"{experiment.cause}: {experiment.verdict.value} ({experiment.change})"
+    axes.set_title(_text(title, 110), loc="left", fontsize=10, color=INK)
+    _furnish(axes, curves[0].axis, is_log)
 
 
 def _new_figure(height: float) -> Any:
@@ -100,9 +136,13 @@ def _draw_curves(axes: Any, curves: Sequence[Series], onset: Onset | None) -> No
     _mark_broken(axes, curves[0])
     if onset is not None:
         axes.axvline(onset.step, color=ALARM, lw=1.2, ls="--", label=f"onset: {_text(onset.text)}")
+    _furnish(axes, curves[0].axis, is_log)
+
+
+def _furnish(axes: Any, axis: str, is_log: bool) -> None:
     if is_log:
         axes.set_yscale("log")
-    axes.set_xlabel(_text(curves[0].axis), color=INK)
+    axes.set_xlabel(_text(axis), color=INK)
     axes.grid(True, color="#e4e7ec", lw=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=9)

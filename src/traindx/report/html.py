@@ -16,13 +16,15 @@ from traindx.model import Run
 from traindx.report.excerpts import Excerpt, around
 from traindx.report.page_data import charted, data_of, embedded
 from traindx.report.page_text import Page
+from traindx.report.page_trials import anchors_of, experiments
 from traindx.report.targets import Targets
 
 
 def render(run: Run, diagnosis: Diagnosis, excerpt: Excerpt | None = None) -> str:
     """Return the page; `excerpt` quotes the lines around a place, by default of source files."""
     curves = charted(run)
-    targets = Targets(run, excerpt or _source_excerpts(run))
+    anchors = anchors_of(diagnosis.experiments)
+    targets = Targets(run, excerpt or _source_excerpts(run), anchors)
     page = Page(run, diagnosis, curves, targets)
     style = _part("page.css")
     script = f"{_part('chart.js')}\n{_part('page.js')}"
@@ -35,6 +37,7 @@ def render(run: Run, diagnosis: Diagnosis, excerpt: Excerpt | None = None) -> st
         "status": diagnosis.status.value,
         "verdict": page.verdict(),
         "causes": page.causes(),
+        "experiments": experiments(diagnosis.experiments),
         "doubts": page.doubts(),
         "coverage": page.coverage(),
         "material": page.material(),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from traindx.evidence import Diagnosis, Evidence, Finding, Hypothesis, Remedy
+from traindx.evidence import Diagnosis, Evidence, Experiment, Finding, Hypothesis, Remedy
 from traindx.model import Run
-from traindx.report import words
+from traindx.outcomes import arms_of, course_of
+from traindx.report import trials, words
 from traindx.report.curves import first_onset, headline_curves, onset_of
 
 _ACTIVE = re.compile(r"([\\`*_{}\[\]#!|~$])")
@@ -26,6 +27,7 @@ def render(run: Run, diagnosis: Diagnosis) -> str:
     ]
     for i, hypothesis in enumerate(diagnosis.root_causes):
         lines += _cause(run, hypothesis, i + 1)
+    lines += _experiments(diagnosis.experiments)
     lines += _open(words.open_hypotheses(diagnosis))
     lines += _list("Questions", (prose(q) for q in diagnosis.questions))
     lines += _list("Also seen", (_finding(f) for f in diagnosis.remarks))
@@ -122,6 +124,21 @@ def _remedy(remedy: Remedy, label: str) -> Iterator[str]:
             yield f"- {name}: {prose(text)}"
     if remedy.patch:
         yield from ("", *block(remedy.patch, "diff"), "")
+
+
+def _experiments(experiments: Sequence[Experiment]) -> list[str]:
+    if not experiments:
+        return []
+    rows = []
+    for experiment in experiments:
+        courses = (prose(words.clean(course_of(arm), 400)) for arm in arms_of(experiment))
+        on_top = ", ".join(code(name) for name in experiment.on_top_of)
+        change = prose(trials.change_of(experiment)) + (f", on top of {on_top}" if on_top else "")
+        verdict = f"**{experiment.verdict.value}**"
+        reason = prose(words.clean(experiment.reason, 400))
+        rows.append((verdict, code(experiment.cause), change, *courses, reason))
+    head = ("verdict", "cause", "change", "as it is", "changed", "why")
+    return ["", "## Experiments", "", *table(head, rows), ""]
 
 
 def _open(hypotheses: Sequence[Hypothesis]) -> list[str]:

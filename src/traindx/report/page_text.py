@@ -39,6 +39,7 @@ class Page:
         diagnosis = self.diagnosis
         facts = [
             (words.counted(len(diagnosis.root_causes), "root cause"), "#causes"),
+            (words.counted(len(diagnosis.experiments), "experiment"), "#experiments"),
             (f"{len(diagnosis.checked)} checked", "#coverage"),
             (f"{len(diagnosis.skipped)} not checked", "#coverage"),
             (words.counted(len(diagnosis.artifacts), "artifact"), "#read"),
@@ -126,6 +127,7 @@ class Page:
         kinds = [
             *(["curve"] if has_curve else []),
             *(["lines"] if target.excerpt else []),
+            *(["experiment"] if item.artifact in self.targets.anchors else []),
         ]
         marks = (tag("span", {"class": f"kind {kind}"}, kind) for kind in kinds or ["file"])
         return tag(

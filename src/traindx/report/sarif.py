@@ -52,6 +52,7 @@ def render(run: Run, diagnosis: Diagnosis) -> str:
                 "columnKind": "utf16CodeUnits",
                 "invocations": [_invocation(diagnosis)],
                 "results": [_result(diagnosis, f, names.index(_rule_id(f))) for f in located],
+                **_tested(diagnosis),
             }
         ],
     }
@@ -86,6 +87,20 @@ def _invocation(diagnosis: Diagnosis) -> dict[str, Any]:
     }
 
 
+def _tested(diagnosis: Diagnosis) -> dict[str, Any]:
+    """Experiments have no place in the format, so they are a property of the run."""
+    told = [
+        {
+            "cause": words.clean(e.cause),
+            "change": words.clean(e.change),
+            "verdict": e.verdict.value,
+            "reason": words.clean(e.reason),
+        }
+        for e in diagnosis.experiments
+    ]
+    return {"properties": {"experiments": told}} if told else {}
+
+
 def _result(diagnosis: Diagnosis, finding: Finding, rule_index: int) -> dict[str, Any]:
     hypothesis = _hypothesis_on(diagnosis, finding)
     location = finding.location
@@ -101,6 +116,7 @@ def _result(diagnosis: Diagnosis, finding: Finding, rule_index: int) -> dict[str
             "strength": finding.strength.value,
             "causes": sorted({*finding.suggests, *([finding.shows] if finding.shows else [])}),
             "confidence": round(hypothesis.confidence, 3) if hypothesis else None,
+            "confirmed": hypothesis.confirmed if hypothesis else False,
         },
     }
 

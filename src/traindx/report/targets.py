@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from traindx.evidence import Evidence, Hypothesis
@@ -50,6 +51,7 @@ class Targets:
 
     run: Run
     excerpt: Excerpt | None
+    anchors: Mapping[str, str] = field(default_factory=dict)  # of evidence that is on the page
     quotes: dict[tuple[str, int], Quote | None] = field(default_factory=dict)
 
     def of(self, evidence: Evidence) -> Target:
@@ -81,6 +83,8 @@ class Targets:
         return self.quotes[key]
 
     def _anchor(self, evidence: Evidence) -> str:
+        if evidence.artifact in self.anchors:
+            return self.anchors[evidence.artifact]
         for i, setting in enumerate(self.run.config.settings):
             if setting.artifact == evidence.artifact and evidence.locator in (
                 setting.locator,

@@ -12,9 +12,19 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from traindx.evidence import Diagnosis, Evidence, Finding, Hypothesis, Remedy, Severity, Status
-from traindx.model import Run
-from traindx.report import words
+from traindx.evidence import (
+    Diagnosis,
+    Evidence,
+    Experiment,
+    Finding,
+    Hypothesis,
+    Remedy,
+    Severity,
+    Status,
+    Verdict,
+)
+from traindx.model import Run, Series
+from traindx.report import trials, words
 from traindx.report.chart import ASCII, UNICODE, Glyphs, Row, draw
 from traindx.report.curves import (
     Onset,
@@ -32,6 +42,7 @@ REMARKS_SHOWN = 5
 NAMES_SHOWN = 16
 GAPS_SHOWN = 8
 PATCH_SHOWN = 16
+TRIAL_HEIGHT = 6
 
 ROLES = {
     "curve": "cyan",
@@ -52,6 +63,11 @@ _SEVERITY = {
     Severity.HIGH: "red",
     Severity.MEDIUM: "yellow",
     Severity.LOW: "dim",
+}
+_OUTCOME = {
+    Verdict.CONFIRMED: "bold green",
+    Verdict.REFUTED: "red",
+    Verdict.UNDECIDED: "yellow",
 }
 _DIFF = {"added": "green", "removed": "red", "place": "dim", "context": ""}
 _PLAIN = str.maketrans({"✗": "x", "✓": "+", "•": "*", "→": ">", "·": "-", "…": "~", "–": "-"})
@@ -101,6 +117,8 @@ def _sections(
     causes = diagnosis.root_causes
     for i, hypothesis in enumerate(causes):
         yield _cause(run, hypothesis, f"{i + 1}" if len(causes) > 1 else "", verbose)
+    for i, experiment in enumerate(diagnosis.experiments):
+        yield _experiment(experiment, glyphs, width, is_first=i == 0)
     yield from _doubts(diagnosis, verbose)
     yield _coverage(diagnosis, verbose)
     yield _footer(diagnosis)
@@ -122,6 +140,12 @@ def _chart(run: Run, diagnosis: Diagnosis, glyphs: Glyphs, width: int) -> Render
     if not curves:
         return None
     onset = first_onset(run, diagnosis, curves)
+    rows = draw(curves, width - 2, onset, glyphs)
+    shown = Group(_legend(curves, glyphs), *(row_text(row) for row in rows))
+    return Padding(shown, (0, 0, 0, 2))
+
+
+def _legend(curves: Sequence[Series], glyphs: Glyphs) -> Text:
     legend = Text(f"{glyphs.curve} {words.clean(curves[0].name, 40)}", "cyan")
     for curve in curves[1:]:
         legend.append(f"   {glyphs.second} {words.clean(curve.name, 40)}", "yellow")
@@ -132,8 +156,7 @@ def _chart(run: Run, diagnosis: Diagnosis, glyphs: Glyphs, width: int) -> Render
         legend.append(text, "red")
     if wants_log(curves):
         legend.append("   log scale", "dim")
-    rows = draw(curves, width - 2, onset, glyphs)
-    return Padding(Group(legend, *(row_text(row) for row in rows)), (0, 0, 0, 2))
+    return legend
 
 
 def row_text(row: Row) -> Text:
@@ -227,6 +250,35 @@ def _patch(patch: str) -> RenderableType:
     if len(lines) > PATCH_SHOWN:
         shown.append(Text(f"and {len(lines) - PATCH_SHOWN} more lines", "dim"))
     return Group(*shown)
+
+
+# an experiment
+
+
+def _experiment(
+    experiment: Experiment, glyphs: Glyphs, width: int, *, is_first: bool
+) -> RenderableType:
+    style = _OUTCOME[experiment.verdict]
+    head = Text.assemble((f"{trials.MARKS[experiment.verdict]} ", style))
+    head.append(words.clean(experiment.cause, 80), "cyan")
+    head.append(" · ", "dim").append(f"{experiment.verdict.value} by experiment", style)
+    if experiment.verdict is Verdict.UNDECIDED:
+        head.right_crop(len(" by experiment"))
+    grid = _grid()
+    for label, text in trials.rows_of(experiment):
+        _row(grid, label, Text(text))
+    parts: list[RenderableType] = [head, Padding(grid, (0, 0, 0, 2))]
+    curves = trials.curves_of(experiment)
+    if curves:
+        rows = draw(curves, width - 6, None, glyphs, TRIAL_HEIGHT)
+        legend = _legend(curves, glyphs)
+        ceiling = trials.ceiling_of(experiment)
+        if ceiling is not None:
+            legend.append(f"   cut at {words.number(ceiling)}", "dim")
+        chart = Group(legend, *(row_text(row) for row in rows))
+        parts.append(Padding(chart, (0, 0, 0, 4)))
+    body = Padding(Group(*parts), (0, 0, 0, 2))
+    return Group(Text("Experiments", "bold"), body) if is_first else body
 
 
 # what stays open

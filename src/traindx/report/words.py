@@ -105,7 +105,8 @@ def band(hypothesis: Hypothesis) -> str:
 
 def confidence(hypothesis: Hypothesis) -> str:
     """Return a confidence as word and number."""
-    return f"{band(hypothesis)} ({hypothesis.confidence:.2f})"
+    digits = 3 if hypothesis.confirmed else 2  # more than any argument reaches
+    return f"{band(hypothesis)} ({hypothesis.confidence:.{digits}f})"
 
 
 RULED_OUT = 0.05
