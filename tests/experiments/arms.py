@@ -82,9 +82,8 @@ def observation(
 ) -> Observation:
     exit_code = 1 if crash is not None else 0
     counted = {i.name: 9 for i in change.interventions} if applied is None else applied
-    rerun = Rerun(
-        change, seed, Path(), exit_code, stopped, duration_s=1.0, applied=counted, notes=notes
-    )
+    first_s = None if losses is None else 0.5
+    rerun = Rerun(change, seed, Path(), exit_code, stopped, first_s, 1.0, counted, notes)
     run = make_run(losses, exit_code=exit_code, steps=steps)
     seen = course(losses) if losses is not None else course(np.empty(0))
     return Observation(rerun, run, diagnosis(*hypotheses, findings=findings), seen, crash)

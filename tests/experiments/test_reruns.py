@@ -35,8 +35,8 @@ def test_a_fault_is_confirmed_and_a_wrong_idea_is_not(case: Case) -> None:
     ("program", "says"),
     [
         ("asks", "asks for input"),
-        ("needs_data", "does not find"),
-        ("sets_up", "no training step within"),
+        ("needs_data", "data that it reads is not there"),
+        ("sets_up", "passed before the first step"),
     ],
 )
 def test_a_program_that_cannot_be_rerun_is_recognised(
