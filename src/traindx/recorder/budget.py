@@ -5,6 +5,9 @@ from __future__ import annotations
 from time import perf_counter
 
 GRANT_S = 0.15  # spent before any step is let pass unseen: a short run is worth a look too
+# What torch does to call us, and the caches that we leave cold, come on top of what we time: found
+# by alternating blocks of steps with and without the hooks (100 against 63 µs on a small model).
+HIDDEN = 1.6
 SEEN = 0.15  # of what may be spent, for the rows of the steps that do not pass
 # Looks at steps 0, 1, 2 … 10, 13, 17, 22 … are taken whatever they cost: a short run gets as many
 # as it needs, and in a long one they do not count.
@@ -54,9 +57,9 @@ class Budget:
         self.look_s = cost_s if self.looks == 1 else 0.5 * (self.look_s + cost_s)
 
     def passes(self, cost_s: float) -> None:
-        """Note what a part of a step that passes has cost."""
-        self.spent_s += cost_s
-        self.passed_s += cost_s
+        """Note what a part of a step that passes has cost, with what our clock does not see."""
+        self.spent_s += HIDDEN * cost_s
+        self.passed_s += HIDDEN * cost_s
 
     def is_used_up(self) -> bool:
         """Tell whether even the cheap part is too much; what was granted at first is paid back."""

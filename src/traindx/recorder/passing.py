@@ -20,6 +20,8 @@ from .present import MAX_FORWARDS, Forward
 if TYPE_CHECKING:
     from .session import Session
 
+TIMED_EVERY = 16  # steps: reading the clock at every one would cost as much as the rest
+
 _random_state = torch.default_generator.get_state
 _has_grad = torch.is_grad_enabled
 
@@ -34,21 +36,24 @@ class Passing:
 
     def batch_arrives(self, iterator: Any, batch: Any) -> bool:
         """Hold the batch."""
-        session, began = self.session, perf_counter()
+        session = self.session
+        began = perf_counter() if session.is_timed else 0.0
         try:
             if get_ident() != session.thread:
                 return False
             session.ticks += 1
             session.loaders.arrives(iterator)
             session.now.batch = batch
-            session.budget.passes(perf_counter() - began)
+            if began:
+                session.budget.passes(TIMED_EVERY * (perf_counter() - began))
             return True
         except Exception as error:  # the boundary to the training, as in the session
             return self._end(error)
 
     def forward_begins(self, module: Any, name: str, args: Any, kwargs: Any) -> bool:
         """Hold what the model is given, and the random state at the first call of the step."""
-        session, began = self.session, perf_counter()
+        session = self.session
+        began = perf_counter() if session.is_timed else 0.0
         try:
             if get_ident() != session.thread:
                 return False
@@ -62,14 +67,16 @@ class Passing:
                     now.rng_state = _random_state()
                 elif len(now.inputs) < MAX_FORWARDS:
                     now.inputs.append(Forward(name, module, args, kwargs))
-            session.budget.passes(perf_counter() - began)
+            if began:
+                session.budget.passes(TIMED_EVERY * (perf_counter() - began))
             return True
         except Exception as error:  # the boundary to the training, as in the session
             return self._end(error)
 
     def backward_begins(self, loss: Any) -> bool:
         """Let a loss pass that is a number, where that can be told without waiting."""
-        session, began = self.session, perf_counter()
+        session = self.session
+        began = perf_counter() if session.is_timed else 0.0
         try:
             if (
                 get_ident() != session.thread
@@ -86,45 +93,51 @@ class Passing:
             session.ticks += 1
             session.backwards += 1
             session.now.is_applied = True
-            session.budget.passes(perf_counter() - began)
+            if began:
+                session.budget.passes(TIMED_EVERY * (perf_counter() - began))
             return True
         except Exception as error:  # the boundary to the training, as in the session
             return self._end(error)
 
     def step_begins(self, optimizer: torch.optim.Optimizer) -> bool:
         """Let a step pass whose gradients are numbers."""
-        session, began = self.session, perf_counter()
+        session = self.session
+        began = perf_counter() if session.is_timed else 0.0
         try:
             if get_ident() != session.thread or session.depth:
                 return False
-            if not session.uses_scaler and not session.is_escalated:
-                owner = session.known.owner_of(optimizer)
-                if owner is None or not owner.is_gradient_sound():
-                    return False
+            session.passing = owner = session.known.owner_of(optimizer)
+            is_asked = not session.uses_scaler and not session.is_escalated
+            if is_asked and (owner is None or not owner.is_gradient_sound()):
+                return False
             session.ticks += 1
             session.depth = 1
-            session.budget.passes(perf_counter() - began)
+            if began:
+                session.budget.passes(TIMED_EVERY * (perf_counter() - began))
             return True
         except Exception as error:  # the boundary to the training, as in the session
             return self._end(error)
 
     def step_ends(self, optimizer: torch.optim.Optimizer) -> bool:
         """Count the step; the last one that passes is left to the session."""
-        session, began = self.session, perf_counter()
+        session = self.session
+        began = perf_counter() if session.is_timed else 0.0
         try:
             if get_ident() != session.thread or session.depth != 1 or session.idle == 1:
                 return False
-            owner = session.known.owner_of(optimizer)
+            owner = session.passing
             if owner is None or not owner.steps & 63:  # a fingerprint may be due
                 return False
             session.ticks += 1
             session.depth = 0
+            session.is_timed = not owner.steps % TIMED_EVERY
             session.steps += 1
             session.keep_passed(owner)
             owner.steps += 1
             session.idle -= 1
             session.budget.passed += 1
-            session.budget.passes(perf_counter() - began)
+            if began:
+                session.budget.passes(TIMED_EVERY * (perf_counter() - began))
             return True
         except Exception as error:  # the boundary to the training, as in the session
             return self._end(error)

@@ -100,6 +100,8 @@ class Session:
         self.told_names: dict[int, list[str]] = {}
         self.idle = 0  # steps to let pass
         self.passed_loss: float | None = None  # of the step that passes
+        self.passing: Owner | None = None  # whose step it is
+        self.is_timed = False  # whether what is done at it is timed
         self.counted = self.told_loaders = perf_counter()
 
     # --- events ---------------------------------------------------------------------------------
