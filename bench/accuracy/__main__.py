@@ -18,6 +18,7 @@ from pathlib import Path
 
 from bench.accuracy import judging, pages, report
 from bench.accuracy.incidents import HALVES, SETS, incidents
+from bench.peers import page
 
 FOLDER = Path(__file__).parent.parent / "cache" / "report"
 
@@ -36,7 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         judged = judging.read_kept(options.half)
     else:
         judged = judging.keep(judging.judge_all(found, sets, options.jobs), options.half)
-    made = report.sections(found, judged)
+    peers = page.read(options.half)
+    beside = [page.section(options.half)] if peers else []
+    made = [*report.sections(found, judged), *beside]
     write(f"accuracy-{options.half}", f"Accuracy on the {options.half} half", made)
     print(pages.to_markdown(f"Accuracy on the {options.half} half ({circumstances()})", made))
     return 0

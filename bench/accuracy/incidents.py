@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,5 +108,5 @@ def _incident(data: Mapping[str, Any], folder: Path, half: str) -> Incident:
         file=str(data.get("file") or ""),
         line=data.get("line"),
         crashed=bool(data.get("crashed")),
-        command=tuple(data.get("command") or ()),
+        command=tuple(shlex.split(str(data.get("command") or ""))),
     )

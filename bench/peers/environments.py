@@ -25,6 +25,7 @@ class Peer:
     packages: tuple[str, ...]
     bare: tuple[str, ...] = ()  # installed without what they ask for
     launcher: tuple[str, ...] = ()  # a command of theirs that runs the program
+    needs_torch: bool = True
 
 
 PEERS = (
@@ -62,12 +63,32 @@ def python_of(peer: Peer) -> tuple[Path | None, str]:
     if _fails([sys.executable, "-m", "venv", str(home)]):
         return None, "no virtual environment"
     pip = [str(python), "-m", "pip", "install", "--quiet", "--no-compile", "-c", str(CONSTRAINTS)]
-    for packages, options in (((TORCH, *peer.packages), []), (peer.bare, ["--no-deps"])):
+    wanted = (TORCH, *peer.packages) if peer.needs_torch else peer.packages
+    for packages, options in ((wanted, []), (peer.bare, ["--no-deps"])):
         why = _fails([*pip, *options, *packages]) if packages else ""
         if why:
             return None, why
     (home / "installed").touch()
     return python, ""
+
+
+def also_installed(python: Path, packages: tuple[str, ...]) -> str:
+    """Add what the programs under test import to an environment; return why that failed, if so."""
+    mark = python.parent.parent / "programs"
+    if mark.exists():
+        return ""
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--no-compile", "-c", str(CONSTRAINTS)]
+    why = _fails([*pip, *packages])
+    if not why:
+        mark.touch()
+    return why
+
+
+def version_of(python: Path, package: str) -> str:
+    """Return the version of a package in an environment."""
+    code = f"from importlib.metadata import version; print(version({package!r}))"
+    ran = subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=False)
+    return ran.stdout.strip()
 
 
 def _fails(command: list[str]) -> str:

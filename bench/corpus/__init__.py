@@ -1,0 +1,1 @@
+"""Incidents with known causes: faults injected into small real training programs."""
