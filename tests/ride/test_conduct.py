@@ -327,8 +327,8 @@ faulthandler.register(signal.SIGRTMIN + 7, open(f"{folder}/{pid}.stack", "w"), a
 with open(f"{folder}/rank0-{pid}.jsonl", "w") as records:
     print('{"k":"stall","step":12,"waited_s":70.0,"stacks":[["MainThread",'
           '[{"file":"a.py","line":4}]]],"is_over":false}', file=records)
-print("ready", flush=True)
 def wait_for_ever():
+    print("ready", flush=True)
     threading.Event().wait()
 wait_for_ever()
 """
