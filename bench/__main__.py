@@ -31,7 +31,8 @@ class Echo(io.StringIO):
 
     def write(self, text: str) -> int:
         """Print and keep."""
-        sys.__stdout__.write(text) if sys.__stdout__ else None
+        if sys.__stdout__ is not None:
+            sys.__stdout__.write(text)
         return super().write(text)
 
 

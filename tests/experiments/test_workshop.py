@@ -199,15 +199,15 @@ def test_no_cache_makes_the_project_writable(tmp_path: Path) -> None:
     sandbox = surroundings.Sandbox(tmp_path / "1", tmp_path / "caches")
     environ = {
         "HOME": "/home/u",
-        "XDG_CACHE_HOME": "/work",
+        "XDG_CACHE_HOME": "/data",
         "HF_HOME": "/models",
         "TORCH_HOME": "/",
     }
-    root = Path("/work/project")
+    root = Path("/data/project")
     values = surroundings.guard_values(environ, sandbox, tmp_path / "recording", [root])
     allowed = values["allowed"].split(os.pathsep)
     assert {"/models", "/dev", "/home/u/.cache", str(tmp_path / "1")} <= set(allowed)
-    assert not {"/work", "/", "/home/u"} & set(allowed)
+    assert not {"/data", "/", "/home/u"} & set(allowed)
 
 
 def test_the_copy_is_made_outside_of_the_project(

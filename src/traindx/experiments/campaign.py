@@ -121,7 +121,7 @@ class Campaign:
         self, symptoms: Sequence[Symptom], control: Observation, steps: int | None
     ) -> Ground | None:
         """Try with more steps where it was cut, then with other seeds: it may come and go."""
-        more = None if self.max_steps is None else self.max_steps
+        more = self.max_steps
         if steps is not None and steps != more and control.rerun.stopped == "steps":
             steps, control = more, self._see(AS_IT_IS, 0, more)
             if present(symptoms, control):
@@ -138,9 +138,8 @@ class Campaign:
         """Return one number of steps for all, so that they share their controls."""
         wanted = [steps_for(c.cause, c.symptoms, self.run, self.max_steps) for c in candidates]
         known = [w for w in wanted if w is not None]
-        return max(known) if len(known) == len(wanted) else self._most(known)
-
-    def _most(self, known: Sequence[int]) -> int | None:
+        if len(known) == len(wanted):
+            return max(known)
         is_long = self.max_steps is not None and steps_in(self.run) > self.max_steps
         return self.max_steps if is_long else None
 

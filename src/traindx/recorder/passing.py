@@ -130,7 +130,7 @@ class Passing:
                 return False
             session.ticks += 1
             session.depth = 0
-            session.is_timed = not owner.steps % TIMED_EVERY
+            session.is_timed = owner.steps % TIMED_EVERY == 1  # not 0: those are handed over
             session.steps += 1
             session.keep_passed(owner)
             owner.steps += 1

@@ -17,8 +17,10 @@ from traindx.source.module import Module
 
 POINTS = 20
 STAGES = 5
+LAST = 5  # points: what feeds itself shows most at the end
+COPIES = ("clone", "view_as", "view", "contiguous", "expand_as", "type_as")
 RISES = 0.002  # of the level, from one fifth of the run to the next
-IN_ALL = 1.2  # times the first level
+IN_ALL = 1.5  # times the first level; the terms of a sum that grow as planned add less
 
 
 @detector(needs=("loss", "source"), suggests=("incorrect-custom-backward",))
@@ -38,7 +40,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     A learning rate that is far too high makes the loss climb from the first step too: lower it a
-    hundredfold, and if the loss still climbs, it is the gradient.
+    hundredfold, and if the loss still climbs, it is the gradient. A function that passes its input
+    on unchanged is there for its gradient (reversal, scaling, straight-through) and left alone.
     """
     loss = run.objective()
     if loss is None:
@@ -65,16 +68,42 @@ def check(run: Run) -> Iterator[Finding]:
 def _only_rises(values: Floats) -> bool:
     levels = [float(np.median(part)) for part in np.array_split(values, STAGES)]
     climbs = all(after > before * (1 + RISES) for before, after in pairwise(levels))
-    return 0 < levels[0] < levels[-1] / IN_ALL and climbs
+    return 0 < levels[0] < float(np.median(values[-LAST:])) / IN_ALL and climbs
 
 
 def _custom_gradients(module: Module) -> Iterator[tuple[str, int]]:
     """Yield each class that defines a backward and is applied, with the line of its backward."""
     for name, function in module.functions.items():
         cls, _, method = name.rpartition(".")
-        if method == "backward" and cls and f"{cls.rpartition('.')[2]}.apply" in module.text:
+        is_applied = f"{cls.rpartition('.')[2]}.apply" in module.text
+        if method == "backward" and cls and is_applied and not _passes_on(module, cls):
             returns = [n for n in ast.walk(function) if isinstance(n, ast.Return)]
             yield cls, returns[-1].lineno if returns else function.lineno
+
+
+def _passes_on(module: Module, cls: str) -> bool:
+    """Tell whether the forward of a class returns what it was given."""
+    forward = module.functions.get(f"{cls}.forward")
+    if forward is None:
+        return False
+    given = {a.arg for a in forward.args.args}
+    returned = [n.value for n in ast.walk(forward) if isinstance(n, ast.Return) and n.value]
+    return bool(returned) and all(_source_of(value) in given for value in returned)
+
+
+def _source_of(value: ast.expr) -> str:
+    """Return the name behind `x`, `x.clone()`, `x.view_as(x)`, `x * 1.0`."""
+    while True:
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            if value.func.attr not in COPIES:
+                return ""
+            value = value.func.value
+        elif isinstance(value, ast.BinOp) and isinstance(value.right, ast.Constant):
+            if not isinstance(value.op, ast.Mult) or value.right.value != 1:
+                return ""
+            value = value.left
+        else:
+            return value.id if isinstance(value, ast.Name) else ""
 
 
 _SOURCE = """
@@ -91,6 +120,19 @@ class Leaky(torch.autograd.Function):
 for x, y in loader:
     loss = criterion(model(Leaky.apply(x)), y)
 """
+_REVERSAL = """
+import torch
+class Reverse(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, strength):
+        ctx.strength = strength
+        return x.view_as(x)
+    @staticmethod
+    def backward(ctx, grad):
+        return -ctx.strength * grad, None
+for x, y in loader:
+    loss = criterion(model(Reverse.apply(x, 1.0)), y)
+"""
 _CLIMB = 2.3 * np.exp(np.linspace(0.0, 3.0, 100))
 
 
@@ -104,5 +146,6 @@ SILENT = {
     "a custom function that learns": _run(decay(100)),
     "near miss: it learnt first, then diverged": _run(join(decay(50), _CLIMB[:50])),
     "near miss: a climb without a function of one's own": _run(_CLIMB, "import torch\n"),
+    "near miss: a gradient reversal": _run(_CLIMB, _REVERSAL),
     "flat": _run(flat(100, 2.3, noise=0.02)),
 }

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
 
+import numpy as np
+
 from traindx.evidence import Finding, Strength, cite_record
 from traindx.examples import decay, flat, join, recorded, watched, weights
 from traindx.model import Floats, Run
@@ -19,6 +21,7 @@ NOTHING = 1e-6  # of it: a thousand such steps change a thousandth
 ENOUGH = 4  # samples
 POINTS = 30  # of the loss
 LEARNT = 0.05  # of the starting loss
+CONSTANT = 1.05  # the highest rate over the lowest
 ADAPTIVE = ("adam", "lion", "rmsprop", "lamb", "adafactor")  # the gradient's size cancels out
 
 
@@ -38,13 +41,14 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Late in a schedule small steps are healthy, so the largest step of the run counts. A model that
-    is already trained barely moves as well. An optimizer of Adam's kind takes steps of the size of
-    the learning rate whatever the gradient, so with one of these it shows the cause; plain SGD also
-    moves little where gradients vanish, and there it only supports what the loss shows.
+    is already trained barely moves as well, and so does the beginning of a warm-up or the end of a
+    decay. An optimizer of Adam's kind takes steps of the size of the learning rate whatever the
+    gradient, so with one of these and a rate that never changed it shows the cause; elsewhere it
+    only supports what the loss shows.
     """
     if not _stands_still(run):
         return
-    yield from told_once(run, _look)
+    yield from told_once(run, lambda process: _look(run, process))
 
 
 def _stands_still(run: Run) -> bool:
@@ -56,7 +60,7 @@ def _stands_still(run: Run) -> bool:
     return abs(c.start_value - c.end_value) < LEARNT * abs(c.start_value)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(run: Run, process: Process) -> Iterator[Finding]:
     traces = [t for t in traces_of(process) if t.is_owned and t.is_matrix and t.has_gradient]
     ratios = _ratios(traces)
     if len(ratios) < ENOUGH:
@@ -64,15 +68,15 @@ def _look(process: Process) -> Iterator[Finding]:
     sample, largest = max(ratios, key=lambda pair: pair[1])
     if not 0.0 < largest < SMALL:
         return
-    is_free_of_gradients = _is_adaptive(process)
+    is_all_by_rate = _is_adaptive(process) and _is_constant(run)
     says = f"the largest sampled step, {sample.step}, changes the weights by {largest:.1e}"
     yield Finding(
         claim=f"No step changes the weights by more than {largest:.0e} of their norm",
         strength=Strength.MODERATE,
         evidence=(cite_record(process, sample.line, says, step=sample.step, ratio=largest),),
         suggests={"lr-too-low": Strength.STRONG if largest < NOTHING else Strength.MODERATE},
-        shows="lr-too-low" if is_free_of_gradients else None,
-        is_symptom=is_free_of_gradients,
+        shows="lr-too-low" if is_all_by_rate else None,
+        is_symptom=is_all_by_rate,
         onset=float(ratios[0][0].step),
     )
 
@@ -81,6 +85,12 @@ def _is_adaptive(process: Process) -> bool:
     """Tell whether every optimizer divides the gradient by its own size."""
     kinds = [o.type.lower() for o in process.optimizers]
     return bool(kinds) and all(any(word in k for word in ADAPTIVE) for k in kinds)
+
+
+def _is_constant(run: Run) -> bool:
+    rate = run.get("lr")
+    finite = rate.finite().values if rate is not None else np.empty(0)
+    return len(finite) > 0 and float(finite.max()) <= CONSTANT * float(finite.min())
 
 
 def _ratios(traces: Sequence[Trace]) -> list[tuple[Sample, float]]:

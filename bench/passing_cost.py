@@ -1,0 +1,88 @@
+"""What a step costs that the recorder lets pass, beside the same step without the recorder.
+
+    python -m bench.passing_cost [--program mlp] [--blocks 60]
+
+Blocks of steps in one process take turns: hooks in place and every step let pass, hooks taken
+away. The difference is what a step really costs; `timed` is the part that the recorder's own clock
+sees, and their ratio is `HIDDEN` in `traindx.recorder.budget`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from bench.overhead_programs import cnn, gpt, mlp
+from bench.overhead_programs.job import Job
+from traindx import recorder
+from traindx.recorder.budget import HIDDEN
+
+PROGRAMS = {"mlp": mlp, "cnn": cnn, "gpt": gpt}
+BLOCK = {"mlp": 40, "cnn": 10, "gpt": 4}  # steps
+WARM_UP_S = 8.0
+FOR_EVER = 10**9
+
+
+def block_s(job: Job, batches: Iterator[tuple[torch.Tensor, ...]], steps: int) -> float:
+    """Return the CPU time of one step, over a block of them."""
+    began = time.process_time()
+    for _ in range(steps):
+        job.step(*next(batches))
+    return (time.process_time() - began) / steps
+
+
+def measure(program: str, blocks: int) -> tuple[list[float], list[float], float]:
+    """Return the steps without hooks, those that pass, and what the recorder timed of one."""
+    torch.set_num_threads(1)
+    job, steps = PROGRAMS[program].make(), BLOCK[program]
+    batches = job.batches()
+    plain, passed = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        session = recorder.start(folder)
+        assert session.hooks is not None
+        began = time.monotonic()
+        while time.monotonic() - began < WARM_UP_S:
+            block_s(job, batches, steps)
+        for _ in range(blocks):
+            session.hooks.remove()
+            plain.append(block_s(job, batches, steps))
+            session.hooks.install()
+            session.hooks.on_model(job.model)
+            session.idle = FOR_EVER
+            passed.append(block_s(job, batches, steps))
+            session.idle = 0
+        timed_s = session.budget.passed_s / HIDDEN / max(1, session.budget.passed)
+        session.finish()
+        session.hooks.remove()
+    return plain, passed, timed_s
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, and print one row."""
+    parser = argparse.ArgumentParser(prog="bench.passing_cost", description=__doc__)
+    parser.add_argument("--program", choices=PROGRAMS, default="mlp")
+    parser.add_argument("--blocks", type=int, default=60)
+    options = parser.parse_args(arguments)
+    plain, passed, timed_s = measure(options.program, options.blocks)
+    cost_s = statistics.median(b - a for a, b in zip(plain, passed, strict=True))
+    ratio = statistics.median(b / a for a, b in zip(plain, passed, strict=True))
+    when = time.strftime("%Y-%m-%d")
+    print(f"{when}, {platform.machine()}, one thread, {options.blocks} blocks\n")
+    print("| program | step | cost of one that passes | timed by the recorder | cost × |")
+    print("|---|---|---|---|---|")
+    print(
+        f"| {options.program} | {statistics.median(plain) * 1e3:.2f} ms | {cost_s * 1e6:.0f} µs | "
+        f"{timed_s * 1e6:.0f} µs | {ratio:.4f} |"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
