@@ -158,7 +158,7 @@ REAL = {
     "optimizer state": (
         "a = torch.optim.SGD(model.parameters(), lr=1)\nb = torch.optim.SGD([nn.Parameter(x)], lr=1)\nb.load_state_dict(a.state_dict())",
         "state-dict-key-mismatch", "b.load_state_dict"),
-    "weights only": ("torch.save(model, 'm.pt')\ntorch.load('m.pt')", "api-misuse", "torch.load"),
+    "weights only": ("torch.save(model, 'm.pt')\ntorch.load('m.pt')", "unsafe-checkpoint", "torch.load"),
     "code in a file": (
         "import os\nclass Evil:\n    def __reduce__(self):\n        return os.system, ('true',)\ntorch.save(Evil(), 'm.pt')\ntorch.load('m.pt')",
         "unsafe-checkpoint", "torch.load"),
@@ -183,7 +183,7 @@ REAL = {
     "no module": ("import einops_not_here", "version-mismatch", "import einops"),
     "a lambda for workers": (
         "if __name__ == '__main__':\n    d = torch.utils.data.DataLoader([1, 2], num_workers=1, collate_fn=lambda b: b,\n"
-        "        multiprocessing_context='spawn')\n    next(iter(d))", "api-misuse", "if __name__"),
+        "        multiprocessing_context='spawn')\n    next(iter(d))", "worker-crash", "if __name__"),
     "in a worker": (
         "class Rows(torch.utils.data.Dataset):\n    def __len__(self):\n        return 4\n    def __getitem__(self, i):\n"
         "        return {'x': 1}['label']\nnext(iter(torch.utils.data.DataLoader(Rows(), num_workers=1)))",

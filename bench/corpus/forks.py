@@ -106,14 +106,27 @@ def become(job: dict[str, Any], rank: int) -> int:
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except BaseException as error:
-        trace = error.__traceback__
-        sys.excepthook(type(error), error, trace.tb_next if trace else None)
+        leave_no_frame(error)
+        sys.excepthook(type(error), error, error.__traceback__)
         code = 1
     with suppress(BaseException):
         atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
     return code
+
+
+def leave_no_frame(error: BaseException) -> None:
+    """Take this file out of the traceback of an exception and of those that led to it."""
+    chain: list[BaseException | None] = [error]
+    while chain:
+        current = chain.pop()
+        if current is None:
+            continue
+        trace = current.__traceback__
+        if trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+            current.__traceback__ = trace.tb_next
+        chain += [current.__cause__, current.__context__]
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import random
 import shutil
@@ -44,12 +45,22 @@ class Original:
 
 def generate(order: Order) -> dict[str, int]:
     """Generate one half and return how many incidents of each verdict there are."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / f"{order.half}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SystemExit(f"the {order.half} half is being generated already") from None
+        return _generate(order)
+
+
+def _generate(order: Order) -> dict[str, int]:
     everything = programs(order.half)
     chosen = choose(everything, all_operators(), f"corpus {order.half}")
     wanted = {p.name for p in everything if order.only in ("", p.name)}
     runners: SimpleQueue[Runner] = SimpleQueue()
-    for slot in range(order.jobs):
-        runners.put(Runner(CACHE, slot))
+    for _ in range(order.jobs):
+        runners.put(Runner(CACHE))
 
     def attend(name: str) -> dict[str, int]:
         runner = runners.get()

@@ -11,7 +11,7 @@ from bench.corpus.program import Mutant, Program, mutants
 
 PER_CAUSE = 2  # tries; a cause whose faults come in several strengths gets more
 PER_CAUSE_WITH_STRENGTHS = 3
-PER_PROGRAM_ODDITIES = 6
+PER_PROGRAM_ODDITIES = 7
 LAUNCHED_LAST = 12
 
 

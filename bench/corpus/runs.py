@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import itertools
 import json
 import math
 import os
@@ -87,12 +89,21 @@ class Runner:
     """Runs programs in a working folder of its own; plain ones in forks where that is possible."""
 
     cache: Path
-    slot: int
     servers: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
 
-    @property
-    def project(self) -> Path:
-        return self.cache / f"work-{self.slot}" / "project"
+    def __post_init__(self) -> None:
+        """Take the first working folder that no other runner has."""
+        for slot in itertools.count():
+            folder = self.cache / f"work-{slot}"
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = (folder / "lock").open("w")
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                self._lock.close()
+                continue
+            self.project = folder / "project"
+            return
 
     def run(self, program: Program, seed: int, *, is_launched: bool = False) -> Ran:
         """Run a program without traindx, or return what an earlier run of the same text left.
@@ -130,6 +141,7 @@ class Runner:
             server.terminate()
             server.wait()
         self.servers.clear()
+        self._lock.close()
 
     def _launch(self, program: Program, seed: int, log: Path) -> tuple[int | None, float]:
         start = time.perf_counter()

@@ -609,6 +609,9 @@ EVENTS = {
         "Received SIGTERM, shutting down",
         "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=42.0",
     ],
+    "empty-loader": [
+        "lightning/data.py:106: Total length of `DataLoader` across ranks is zero. Please make sure"
+    ],
     "disk-full": ["OSError: [Errno 28] No space left on device"],
     "oom": ["torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"],
 }

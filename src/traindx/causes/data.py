@@ -135,7 +135,12 @@ CAUSES = (
             ),
         ),
         confirm_by="look at one batch: `x.std(dim=0)`, `y.unique()`, and a picture of four inputs",
-        brings_about=("class-collapse", "constant-prediction", "unstable-operation"),
+        brings_about=(
+            "class-collapse",
+            "constant-prediction",
+            "generator-mode-collapse",
+            "unstable-operation",
+        ),
     ),
     Cause(
         name="unshuffled-training-data",

@@ -66,8 +66,9 @@ def _cuts_in(module: Module, node: ast.Assign) -> Iterator[tuple[str, Culprit]]:
     text = ast.unparse(node.value)
     if isinstance(node.value, ast.Compare):
         yield "non-differentiable-operation", Culprit(module, node, f"`{text}` has no gradient")
+    columns = _columns_made_tensors(module, node.value)
     for inner in ast.walk(node.value):
-        name = inner.attr if isinstance(inner, ast.Attribute) else ""
+        name = inner.attr if isinstance(inner, ast.Attribute) and inner not in columns else ""
         called = inner.func if isinstance(inner, ast.Call) else None
         maker = (module.qualified(called) or "") if called is not None else ""
         is_new = maker.startswith("torch.") and maker.rsplit(".", 1)[-1] in NEW_TENSORS
@@ -83,8 +84,20 @@ def _cuts_in(module: Module, node: ast.Assign) -> Iterator[tuple[str, Culprit]]:
             yield "non-differentiable-operation", Culprit(module, node, says)
 
 
+def _columns_made_tensors(module: Module, value: ast.expr) -> list[ast.expr]:
+    """The columns of some data that are made tensors: `torch.tensor(digits.data)` cuts nothing."""
+    return [
+        call.args[0]
+        for call, name in module.calls(value)
+        if (name or "").rsplit(".", 1)[-1] in NEW_TENSORS
+        and call.args
+        and isinstance(call.args[0], ast.Attribute)
+    ]
+
+
 def _is_computed(value: ast.expr) -> bool:
-    return literal(value) is None
+    """Tell a value of the program from a constant and from a column of some data."""
+    return literal(value) is None and not isinstance(value, ast.Attribute)
 
 
 def _without(module: Module, node: ast.Assign, name: str) -> str | None:

@@ -47,6 +47,7 @@ PROBES = frozenset(
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(?:(?:([KMGTP])i?)?B\b|bytes)", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
+_CLEANS_UP = re.compile(r"^_*(?:tear_?down|cleanup|clean_up|__exit__|__del__|shutdown)", re.I)
 CONTEXT_BYTES = 1 << 30  # what a process holds besides its tensors: CUDA context and libraries
 _S = r"(\d+(?:\.\d+)? ?(?:[KMGT]i?B|bytes))"
 ALLOCATION = {
@@ -119,6 +120,8 @@ def _is_probe(first: Failure, later: Failure) -> bool:
     is_linked = _start(later) - _end(first) <= CHAIN_LINES and later.rank == first.rank
     is_other = _last_part(later.type) != _last_part(first.type)
     is_probe = _last_part(first.type) in PROBES and not own_frames(first)
+    if any(_CLEANS_UP.search(frame.function) for frame in later.frames):
+        return False  # what fails while it clears away hides the error that it cleared away after
     return is_linked and is_other and is_probe and bool(own_frames(later))
 
 

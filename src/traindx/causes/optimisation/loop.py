@@ -152,7 +152,12 @@ CAUSES = (
         confirm_by=(
             "send the training loop, or print a gradient norm immediately before `optimizer.step()`"
         ),
-        brings_about=("class-collapse", "constant-prediction", "vanishing-gradients"),
+        brings_about=(
+            "class-collapse",
+            "constant-prediction",
+            "generator-mode-collapse",
+            "vanishing-gradients",
+        ),
     ),
     Cause(
         name="gradient-accumulation-unscaled",
@@ -310,7 +315,12 @@ CAUSES = (
             "print `[n for n, p in model.named_parameters() if not p.requires_grad]` and compare "
             "with what you meant to freeze"
         ),
-        brings_about=("class-collapse", "constant-prediction", "insufficient-capacity"),
+        brings_about=(
+            "class-collapse",
+            "constant-prediction",
+            "generator-mode-collapse",
+            "insufficient-capacity",
+        ),
     ),
     Cause(
         name="detached-loss",

@@ -106,6 +106,7 @@ CAUSES = (
             "constant-prediction",
             "dead-relu",
             "exploding-activations",
+            "generator-mode-collapse",
             "representation-collapse",
             "saturated-activations",
             "unstable-operation",
@@ -200,7 +201,12 @@ CAUSES = (
         confirm_by=(
             "record the pre-activations of the layer: their standard deviation should be of order 1"
         ),
-        brings_about=("class-collapse", "constant-prediction", "vanishing-gradients"),
+        brings_about=(
+            "class-collapse",
+            "constant-prediction",
+            "generator-mode-collapse",
+            "vanishing-gradients",
+        ),
     ),
     Cause(
         name="softmax-before-cross-entropy",

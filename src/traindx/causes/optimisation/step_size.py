@@ -170,7 +170,11 @@ CAUSES = (
         confirm_by=(
             'log `scheduler.get_last_lr()` (or `optimizer.param_groups[0]["lr"]`) for every step'
         ),
-        brings_about=("class-collapse", "constant-prediction"),
+        brings_about=(
+            "class-collapse",
+            "constant-prediction",
+            "generator-mode-collapse",
+        ),
         defaults={
             "run_length": "the real number of optimizer steps",
         },

@@ -23,7 +23,8 @@ DEVICE = re.compile(r"Attempting to deserialize object on (?:a )?(?:CUDA )?devic
 HARMFUL = re.compile(
     r"^(?:os|posix|nt|subprocess|sys|builtins|__builtin__|shutil|socket|runpy|webbrowser|pty|ctypes)\."
 )
-SAFE_ENOUGH = ("numpy", "argparse", "collections", "omegaconf", "pathlib", "torch", "__main__")
+# settings and numbers beside the weights; a class of torch is a layer of a model saved whole
+DATA_TYPES = ("numpy", "argparse", "collections", "omegaconf", "pathlib")
 TEXT_BYTES = {118: "a git-lfs pointer", 60: "an HTML page", 123: "JSON text", 10: "text"}
 
 
@@ -74,12 +75,12 @@ def _refused(run: Run, failure: Failure, name: str) -> Finding:
     if HARMFUL.match(name):
         claim = f"The checkpoint would call {name} on loading: it runs code and was refused"
         return explain(run, failure, claim, shows="unsafe-checkpoint")
-    known = name.split(".")[0] in SAFE_ENOUGH
     claim = f"The checkpoint holds a {name}, which weights_only does not load unless it is allowed"
-    weak = Strength.WEAK if known else Strength.MODERATE
-    return explain(
-        run, failure, claim, suggests={"api-misuse": Strength.STRONG, "unsafe-checkpoint": weak}
-    )
+    if name.split(".")[0] in DATA_TYPES:
+        guesses = {"api-misuse": Strength.STRONG, "unsafe-checkpoint": Strength.MODERATE}
+    else:  # a class of a program: the file is a pickle of whole objects, whose code would run
+        guesses = {"unsafe-checkpoint": Strength.STRONG, "api-misuse": Strength.WEAK}
+    return explain(run, failure, claim, suggests=guesses)
 
 
 def _mapped(run: Run, failure: Failure) -> Culprit | None:

@@ -14,6 +14,8 @@ GONE = 0.05  # of the entropy at the start
 EARLY = 0.5  # of the run: a policy that settles in the end has done its work
 STILL = 0.1  # of the reward's whole range: what it gains after the entropy is gone
 ENOUGH = 20  # points
+FEW = 8  # points, where the reward ends no better than it began
+LASTS = 0.3  # of the run, to the end, with that little entropy
 
 
 @detector(needs=("entropy/*", "reward/*"), suggests=("policy-entropy-collapse",))
@@ -22,7 +24,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A policy entropy below a twentieth of its start in the first half of the run, and a reward that
-    gains nothing after it.
+    gains nothing after it; or, at any time, for the last third of a run whose reward ends no better
+    than it began.
 
     ## Why it matters
     A policy without entropy tries nothing new: what it has not found by then it never will.
@@ -39,15 +42,9 @@ def check(run: Run) -> Iterator[Finding]:
     if entropy is None or reward is None:
         return
     entropy, reward = entropy.finite(), reward.finite()
-    if len(entropy) < ENOUGH or len(reward) < ENOUGH:
-        return
-    start = float(np.median(entropy.values[: len(entropy) // 20 + 1]))
+    start = float(np.median(entropy.values[: len(entropy) // 20 + 1])) if len(entropy) else 0.0
     gone = _gone_since(entropy, start)
-    if start <= 0 or gone is None or gone > EARLY * len(entropy):
-        return
-    share = gone / len(entropy)
-    before, after = _split(reward.values, share)
-    if _gains(before, after) or _is_good(reward.values):
+    if start <= 0 or gone is None or not _is_lost(reward.values, gone / len(entropy), len(entropy)):
         return
     says = f"{entropy.origin.name} fell from {start:.3g} to below {GONE * start:.2g}"
     yield Finding(
@@ -62,6 +59,22 @@ def check(run: Run) -> Iterator[Finding]:
         is_symptom=True,
         onset=float(entropy.steps[gone]),
     )
+
+
+def _is_lost(reward: Floats, share: float, points: int) -> bool:
+    """Tell whether the reward suffers from an entropy that is gone after a share of the run."""
+    points = min(points, len(reward))
+    if points >= ENOUGH and share <= EARLY:
+        return not _gains(*_split(reward, share)) and not _is_good(reward)
+    return points >= FEW and share <= 1 - LASTS and _has_gained_nothing(reward)
+
+
+def _has_gained_nothing(reward: Floats) -> bool:
+    """Tell whether no stretch of the reward's second half is above where it began."""
+    part = max(2, len(reward) // 5)
+    late = reward[len(reward) // 2 :]
+    means = np.convolve(late, np.full(part, 1 / part), mode="valid")
+    return bool(float(means.max()) < float(np.mean(reward[:part])))
 
 
 def _gone_since(entropy: Series, start: float) -> int | None:
@@ -98,12 +111,23 @@ _RNG = np.random.default_rng(0)
 _LOW = 10.0 + _RNG.standard_normal(100)
 _RISING = np.linspace(10, 200, 100) + _RNG.standard_normal(100)
 
-FIRES = {"early, with a poor reward": _run(_COLLAPSE, _LOW)}
+FIRES = {
+    "early, with a poor reward": _run(_COLLAPSE, _LOW),
+    "a few points, worse than at the start": _run(
+        np.geomspace(0.28, 0.002, 10), np.concatenate([[7.0, 6.1], np.linspace(5.6, 5.5, 8)])
+    ),
+}
 
 SILENT = {
     "near miss: solved, and sure of it": _run(
         _COLLAPSE, np.concatenate([np.linspace(10, 500, 20), np.full(80, 500.0)])
     ),
     "falls slowly while the reward rises": _run(np.linspace(1.4, 0.2, 100), _RISING),
+    "near miss: a few points, solved": _run(
+        np.geomspace(0.28, 0.002, 10), np.concatenate([[20.0, 180.0], np.full(8, 200.0)])
+    ),
+    "near miss: a few points at the best reward from the start": _run(
+        np.geomspace(0.28, 0.002, 10), np.full(10, 200.0)
+    ),
     "near miss: gone, yet still gaining": _run(_COLLAPSE, _RISING),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,7 +13,10 @@ from traindx.model import Run, Series, make_run
 from traindx.registry import detector
 
 NOTHING = 0.02  # nats in all: the latent code carries less than a thirtieth of a bit
+SUMMED = 5.0  # a loss above this is a sum over an example; below, the KL may be a mean as well …
+OF_THE_LOSS = 2e-3  # … and is nothing only beside the loss
 LASTS = 0.3  # of the run, to the end
+MADE_OF = re.compile(r"\bclass \w*VAE\b|\breparam\w*|variational.{0,3}auto", re.IGNORECASE)
 VAE_WORDS = ("recon", "reconstruction", "rec", "elbo", "vae", "latent", "beta")
 
 
@@ -22,7 +26,7 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A KL divergence below a fiftieth of a nat for the last part of a run that also has a
-    reconstruction term (or says that it trains a VAE).
+    reconstruction term, or whose settings or source say that it trains a VAE.
 
     ## Why it matters
     The posterior equals the prior: the latent code carries nothing, the decoder ignores it.
@@ -32,16 +36,18 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     The small KL of a policy update in reinforcement learning is meant to be small; without a
-    reconstruction term nothing is said. A KL logged per dimension is smaller by that factor.
+    reconstruction term nothing is said. Where the loss is a mean over values, so may the KL be,
+    and is held against the loss.
     """
     if not _is_vae(run):
         return
     for series in (*run.matching("kl/train*"), *run.matching("loss/train/kl*")):
         finite = series.finite()
         start = int(len(finite) * (1.0 - LASTS))
-        if len(finite) < 5 or not bool(np.all(np.abs(finite.values[start:]) < NOTHING)):
+        nothing = _nothing(run)
+        if len(finite) < 5 or not bool(np.all(np.abs(finite.values[start:]) < nothing)):
             continue
-        first = _first_below(finite)
+        first = _first_below(finite, nothing)
         end = float(finite.values[-1])
         yield Finding(
             claim=f"The KL term is gone since {finite.when(first)}: the latent code is ignored",
@@ -49,7 +55,7 @@ def check(run: Run) -> Iterator[Finding]:
             evidence=(
                 cite(
                     finite,
-                    f"{finite.origin.name} stays below {NOTHING} since {finite.when(first)}",
+                    f"{finite.origin.name} stays below {nothing:.2g} since {finite.when(first)}",
                     first,
                     -1,
                     end=end,
@@ -65,24 +71,44 @@ def check(run: Run) -> Iterator[Finding]:
 def _is_vae(run: Run) -> bool:
     names = {w for n in run.series for w in n.replace("_", "/").split("/")}
     told = " ".join(f"{s.key} {s.value}" for s in run.config.settings).lower()
-    return bool(names & set(VAE_WORDS)) or any(word in told for word in ("vae", "latent"))
+    if names & set(VAE_WORDS) or any(word in told for word in ("vae", "latent")):
+        return True
+    is_policy = any(n.startswith(("reward/", "entropy/")) for n in run.series)
+    return not is_policy and any(MADE_OF.search(source.text) for source in run.sources)
 
 
-def _first_below(series: Series) -> int:
-    above = np.flatnonzero(np.abs(series.values) >= NOTHING)
+def _nothing(run: Run) -> float:
+    """Return the KL that carries nothing, on the scale that the loss is told in."""
+    losses = [s.finite() for s in (*run.matching("loss/train*"), *run.matching("*/recon*"))]
+    level = max((abs(s.last) for s in losses if len(s) and "/kl" not in s.name), default=SUMMED)
+    return NOTHING if level >= SUMMED else min(NOTHING, OF_THE_LOSS * level)
+
+
+def _first_below(series: Series, nothing: float) -> int:
+    above = np.flatnonzero(np.abs(series.values) >= nothing)
     return int(above[-1]) + 1 if len(above) else 0
 
 
 _RECON = decay(40, 90.0, 40.0)
+_SOURCE = {"train.py": "def reparameterize(mu, logvar):\n    return mu + torch.randn_like(mu)"}
 
 FIRES = {
-    "collapsed": make_run({"kl/train": np.geomspace(5.0, 1e-4, 40), "loss/train/recon": _RECON})
+    "collapsed": make_run({"kl/train": np.geomspace(5.0, 1e-4, 40), "loss/train/recon": _RECON}),
+    "from the beginning, told by the source": make_run(
+        {"kl/train": flat(12, 1.6e-4), "loss/train": decay(12, 0.3, 0.23)}, sources=_SOURCE
+    ),
 }
 
 SILENT = {
     "used": make_run({"kl/train": flat(40, 12.0), "loss/train/recon": _RECON}),
     "near miss: a policy's small KL": make_run(
         {"kl/train": flat(40, 0.005), "reward/train": _RECON}
+    ),
+    "near miss: a policy with a squashed normal": make_run(
+        {"kl/train": flat(40, 0.005), "reward/train": _RECON}, sources=_SOURCE
+    ),
+    "near miss: both are means over pixels": make_run(
+        {"kl/train": flat(40, 0.005), "loss/train/recon": decay(40, 0.3, 0.1)}
     ),
     "near miss: annealed from zero": make_run(
         {"kl/train": np.linspace(0.0, 8.0, 40), "loss/train/recon": _RECON}

@@ -1,20 +1,25 @@
-"""Each batch holds a single class: the data are read in the order of their classes."""
+"""Each batch holds one class or two of many: the data are read in the order of their classes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 from traindx.evidence import Finding, Strength, at, cite_record
 from traindx.examples import recorded
 from traindx.model import Run
 from traindx.recording import Epoch, Loader, LossInput, Place, Process, Sample
 from traindx.registry import detector
-from traindx.runtime.observations import processes_of, spans
+from traindx.runtime.observations import largest_share, processes_of, spans
 
 CAUSE = "unshuffled-training-data"
 ENOUGH = 4  # samples
 EXAMPLES = 8  # of a batch: of one class by chance once in thousands of batches
 MOST = 0.8  # of the samples
+PURE = 0.9  # of a batch: the rest is the end of the class before, or the start of the next
+FEW = 2  # classes of a batch where two classes meet …
+MANY = 5  # … of data that have so many; by chance once in hundreds of batches
+COMMON = 0.6  # of all examples: more of one class is an imbalance, which fills batches by itself
 LOSSES = ("cross_entropy", "nll_loss")
 
 
@@ -24,7 +29,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A loader with a sequential sampler over several batches, during whose passes steps were taken,
-    and sampled batches of which nearly all have a single class, not always the same one.
+    and sampled batches of which nearly all have a single class, or two of many where one ends and
+    the next begins, not always the same ones.
 
     ## Why it matters
     The model learns to answer with the class it sees and forgets the one before: the loss saws up
@@ -39,25 +45,29 @@ def check(run: Run) -> Iterator[Finding]:
     """
     for process in processes_of(run):
         loader = _trained_in_order(process)
-        judged = [s for s in process.samples if _labels(s) is not None]
-        single = [s for s in judged if len(_labels(s) or ()) == 1]
-        classes = {c for s in single for c in _labels(s) or ()}
-        if loader is None or len(judged) < ENOUGH or len(single) < MOST * len(judged):
+        judged = [(s, labels) for s in process.samples if (labels := _labels(s))]
+        total = sum((Counter(labels) for _, labels in judged), Counter[str]())
+        narrow = [s for s, labels in judged if _is_narrow(labels, len(total))]
+        if loader is None or len(judged) < ENOUGH or len(narrow) < MOST * len(judged):
             continue
-        if len(classes) < 2:
+        if largest_share(total)[1] > COMMON:
             continue
-        told = f"{len(single)} of {len(judged)} sampled batches hold one class, {spans(judged)}"
+        seen = [s for s, _ in judged]
+        told = (
+            f"{len(narrow)} of {len(judged)} sampled batches hold one class or two of "
+            f"{len(total)}, {spans(seen)}"
+        )
         order = f"{loader.dataset or 'the dataset'} is read by a {loader.sampler} in one order"
         yield Finding(
-            claim="The training data come class by class: each batch holds a single class",
+            claim="The training data come class by class: a batch holds hardly more than one",
             strength=Strength.STRONG,
             evidence=(
-                cite_record(process, single[0].line, told, step=float(single[0].step)),
+                cite_record(process, narrow[0].line, told, step=float(narrow[0].step)),
                 cite_record(process, loader.line, order),
             ),
             shows=CAUSE,
             is_symptom=True,
-            onset=float(judged[0].step),
+            onset=float(seen[0].step),
             location=at(loader.place),
         )
         return
@@ -73,12 +83,16 @@ def _trained_in_order(process: Process) -> Loader | None:
     return used[0] if (used[0].batches or 0) > 1 else None
 
 
-def _labels(sample: Sample) -> set[str] | None:
+def _labels(sample: Sample) -> Mapping[str, int]:
     """The classes of the batch, where one loss over classes was given enough of them."""
     losses = [i for i in sample.losses if i.loss in LOSSES]
     if len(sample.losses) != 1 or not losses or losses[0].classes < 2:
-        return None
-    return set(losses[0].labels) if sum(losses[0].labels.values()) >= EXAMPLES else None
+        return {}
+    return losses[0].labels if sum(losses[0].labels.values()) >= EXAMPLES else {}
+
+
+def _is_narrow(labels: Mapping[str, int], classes: int) -> bool:
+    return largest_share(labels)[1] >= PURE or len(labels) <= FEW < MANY <= classes
 
 
 def _run(*labels: dict[str, int], sampler: str = "SequentialSampler", batches: int = 40) -> Run:
@@ -97,11 +111,18 @@ def _run(*labels: dict[str, int], sampler: str = "SequentialSampler", batches: i
 _SORTED = ({"0": 32}, {"0": 32}, {"1": 32}, {"2": 20, "1": 12}, {"2": 32}, {"3": 32})
 _MIXED = {"0": 9, "1": 7, "2": 8, "3": 8}
 
-FIRES = {"sorted by class": _run(*_SORTED)}
+_CLASSES = [{str(i): 32} if i % 2 else {str(i): 20, str(i + 1): 12} for i in range(8)]
+
+FIRES = {
+    "sorted by class": _run(*_SORTED),
+    "batches in which two classes meet": _run(*_CLASSES),
+}
 
 SILENT = {
     "near miss: in order, and mixed beforehand": _run(*[_MIXED] * 6),
     "near miss: a sampler that groups": _run(*_SORTED, sampler="ClassBalancedSampler"),
     "near miss: one batch is everything": _run(*_SORTED, batches=1),
+    "near miss: a frequent class": _run(*[{"0": 31, "1": 1}] * 5, {"1": 32}),
+    "near miss: two classes, mixed": _run(*[{"0": 20, "1": 12}, {"0": 9, "1": 23}] * 3),
     "near miss: one class in all": _run(*[{"0": 32}] * 6),
 }

@@ -25,7 +25,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     "num_samples should be a positive integer value, but got num_samples=0", and a division by zero
-    on a line that averages over a loader's length.
+    on a line that averages over a loader's length or a count of examples. Where training steps were
+    taken before, the division is of held-out data.
 
     ## Why it matters
     A wrong folder, a filter that drops everything, or a split that rounds down to nothing; without
@@ -43,10 +44,11 @@ def check(run: Run) -> Iterator[Finding]:
     failure, found = hit
     code = _code(run, failure)
     if found.re is DIVISION and not re.search(
-        r"/ ?(?:len\(|\w*(?:total|count|num|n_|samples))", code
+        r"/ ?(?:len\(|\w*(?:total|count|num|n_|samples|seen))", code
     ):
         return
-    is_held_out = HELD_OUT.search(code) is not None
+    is_averaging = found.re is DIVISION and run.has("loss") and "train" not in code
+    is_held_out = HELD_OUT.search(code) is not None or is_averaging
     what = "The held-out dataset" if is_held_out else "The dataset"
     cause = "empty-validation" if is_held_out else "api-misuse"
     claim = f"{what} has 0 examples"

@@ -22,6 +22,7 @@ BOOTSTRAP = re.compile(
     r"its bootstrapping phase|freeze_support\(\)"
 )
 FORK = re.compile(r"Cannot re-initialize CUDA in forked subprocess")
+_STARTS_WORKER = re.compile(r"utils[\\/]data[\\/]dataloader\.py|_MultiProcessingDataLoaderIter")
 GETS = re.compile(r"Can't get attribute '(\w+)' on <module '__main__'")
 
 
@@ -60,6 +61,8 @@ def check(run: Run) -> Iterator[Finding]:
         claim = f"What a worker is to get, {claim}"
     culprit = _culprit(run, what) if found.re is PICKLE else None
     guesses = {"api-misuse": Strength.STRONG, "worker-crash": Strength.WEAK}
+    if any(_STARTS_WORKER.search(f"{f.file} {f.code}") for f in failure.frames):
+        guesses = {"worker-crash": Strength.STRONG, "api-misuse": Strength.WEAK}
     yield explain(run, failure, claim, suggests=guesses, culprit=culprit)
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 from traindx.evidence import Finding, Strength, at, cite_record
 from traindx.examples import recorded, watched, weights
 from traindx.model import Run
-from traindx.recording import Epoch, Evaluation, Loader, Process
+from traindx.recording import Epoch, Evaluation, Loader, Place, Process
 from traindx.registry import detector
 from traindx.runtime.traces import layers_named, told_once
 
 ENOUGH = 2  # forward passes in a row
+TIMES = 2  # steps at which an evaluation without a loader was seen
+NAMED = re.compile(
+    r"(?:^|_)(?:eval|evaluate|evaluation|val|valid|validate|validation|test|accuracy|acc)(?:_|$)"
+)
+SAMPLES = re.compile(r"mc_|dropout|uncertain|ensemble|sample|action|train|stat|(?:^|_)bn")
 REPEATED = 1.5  # passes per batch: dropout that samples predictions runs each batch many times
 
 
@@ -22,7 +28,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     Forward passes without gradients, in a row, over a loader on which nothing is trained, while the
-    model is in training mode and has dropout or batch norm.
+    model is in training mode and has dropout or batch norm. Without a loader, such passes count in
+    a function that is named after an evaluation, whenever it ran.
 
     ## Why it matters
     Dropout makes the metric noisy and too low. Batch norm normalises by the validation batch and
@@ -33,16 +40,18 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Averaged weights need a pass over the training data in training mode; a loader that is trained
-    on, or that is as large as one, is left alone. So are passes outside of a loader (rollouts,
-    generators) and repeated passes over one batch (dropout that samples predictions).
+    on, or that is as large as one, is left alone. So are other passes outside of a loader
+    (rollouts, generators) and repeated passes over one batch (dropout that samples predictions).
     """
     yield from told_once(run, _look)
 
 
 def _look(process: Process) -> Iterator[Finding]:
     for record in process.evaluations:
-        is_live = record.is_training and bool(record.live) and not record.has_grad
-        if not is_live or record.forwards < ENOUGH or not _is_held_out(process, record):
+        if not _is_live(record):
+            continue
+        is_pass = record.forwards >= ENOUGH and _is_held_out(process, record)
+        if not is_pass and not _is_named(process, record):
             continue
         layers = layers_named(process, record.live)
         says = f"{record.forwards} forward passes without gradients, the model in training mode"
@@ -58,6 +67,23 @@ def _look(process: Process) -> Iterator[Finding]:
             location=at(record.place),
         )
         return
+
+
+def _is_live(record: Evaluation) -> bool:
+    return record.is_training and bool(record.live) and not record.has_grad
+
+
+def _is_named(process: Process, record: Evaluation) -> bool:
+    """Tell whether the program evaluates without a loader, again and again, always like this."""
+    function = record.place.function.lower() if record.place is not None else ""
+    if record.loader is not None or not NAMED.search(function) or SAMPLES.search(function):
+        return False
+    same = [
+        e
+        for e in process.evaluations
+        if e.model == record.model and e.place is not None and e.place.function.lower() == function
+    ]
+    return all(map(_is_live, same)) and len({e.step for e in same}) >= TIMES
 
 
 def _is_held_out(process: Process, record: Evaluation) -> bool:
@@ -105,11 +131,22 @@ def _update_of_statistics() -> Process:
     return replace(process, loaders=same)
 
 
-FIRES = {"a validation loader": recorded(_process())}
+def _without_loader(function: str, *steps: int) -> Process:
+    process = _process(loader=None, forwards=1, place=Place("train.py", 46, function))
+    told = process.evaluations[0]
+    return replace(process, evaluations=tuple(replace(told, step=s) for s in steps))
+
+
+FIRES = {
+    "a validation loader": recorded(_process()),
+    "a function that evaluates": recorded(_without_loader("retrieval_accuracy", 50, 100)),
+}
 
 SILENT = {
     "in evaluation mode": recorded(_process(is_training=False, live=())),
     "near miss: rollouts, or a generator that is sampled": recorded(_process(loader=None)),
+    "near miss: a function that acts": recorded(_without_loader("rollout", 50, 100)),
+    "near miss: dropout on purpose": recorded(_without_loader("eval_mc_dropout", 50, 100)),
     "near miss: statistics of averaged weights": recorded(_process(loader=0)),
     "near miss: the same, over a loader of its own": recorded(_update_of_statistics()),
     "near miss: dropout that samples predictions": recorded(_process(forwards=200)),

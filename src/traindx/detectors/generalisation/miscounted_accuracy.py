@@ -18,12 +18,13 @@ from traindx.source.project import Project
 
 @detector(needs=("source",), suggests=("metric-bug",))
 def check(run: Run) -> Iterator[Finding]:
-    """Accuracy is taken over the batch, over a single logit, or from counters that never reset.
+    """Accuracy is taken over the batch, over a single logit, or from a count divided wrongly.
 
     ## What it detects
     An argmax over dimension 0 of a batch of outputs that is compared with the labels; an argmax
-    over the output of a linear layer with one unit; and a counter that is made before the loop
-    over epochs, grows with every batch, and is divided by the length of one epoch.
+    over the output of a linear layer with one unit; a counter that is made before the loop over
+    epochs, grows with every batch, and is divided by the length of one epoch; and a count of right
+    examples that is divided by the number of batches.
 
     ## Why it matters
     Training may be fine while the number that decides about it is not: chance-level accuracy, one
@@ -52,6 +53,7 @@ def check(run: Run) -> Iterator[Finding]:
                 if output is not None and output.units == 1:
                     yield _finding(module, call, "An argmax over a single output is always 0")
         yield from _never_reset(module)
+        yield from _per_batch(module)
 
 
 def _finding(module: Module, node: ast.AST, claim: str) -> Finding:
@@ -124,11 +126,56 @@ def _never_reset(module: Module) -> Iterator[Finding]:
         for node in (n for s in outer.body if s not in inner for n in ast.walk(s)):
             if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
                 continue
-            name = key_of(node.left)
-            if name in grown - bound and _is_one_epoch(node.right):
+            name = next(iter(_factors(node.left) & (grown - bound)), None)
+            if name is not None and _is_one_epoch(node.right):
                 claim = f"`{name}` grows over all epochs and is divided by the length of one"
                 yield _finding(module, node, claim)
                 break
+
+
+def _per_batch(module: Module) -> Iterator[Finding]:
+    """Counts of examples, grown in a loop over a loader, that are divided by its length."""
+    for node in module.nodes(ast.BinOp):
+        over = _length_of(node.right) if isinstance(node.op, ast.Div) else ""
+        if not over or "load" not in over.rsplit(".", 1)[-1].lower():
+            continue
+        scope: ast.AST = module.function_of(node) or module.tree
+        loops = [n for n in ast.walk(scope) if isinstance(n, ast.For) and _goes_over(n, over)]
+        grown = {
+            n.target.id
+            for loop in loops
+            for n in ast.walk(loop)
+            if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and _counts(n.value)
+        }
+        if grown & _factors(node.left):
+            yield _finding(
+                module, node, f"Examples are counted and divided by batches, len({over})"
+            )
+
+
+def _factors(node: ast.expr) -> set[str]:
+    """The names that are multiplied with each other in an expression."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return _factors(node.left) | _factors(node.right)
+    return {key_of(node) or ""} - {""}
+
+
+def _length_of(node: ast.expr) -> str:
+    is_length = isinstance(node, ast.Call) and key_of(node.func) == "len" and len(node.args) == 1
+    return (key_of(node.args[0]) or "") if is_length and isinstance(node, ast.Call) else ""
+
+
+def _goes_over(loop: ast.For, name: str) -> bool:
+    return any(key_of(n) == name for n in ast.walk(loop.iter))
+
+
+def _counts(value: ast.expr) -> bool:
+    """Tell whether a value is a number of equal elements, and no share of them."""
+    calls = [n.func.attr for n in ast.walk(value)
+             if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]  # fmt: skip
+    is_equal = "eq" in calls or any(isinstance(n, ast.Eq) for n in ast.walk(value))
+    is_share = "mean" in calls or any(isinstance(n, ast.Div) for n in ast.walk(value))
+    return "sum" in calls and is_equal and not is_share
 
 
 def _is_one_epoch(node: ast.expr) -> bool:
@@ -146,15 +193,20 @@ for epoch in range(3):
     for data, target in val_loader:
         output = model(data)
         pred = {pred}
-        correct += (pred == target).sum().item()
-    print(correct / len(val_loader.dataset))
+        correct += {count}
+    print(100 * correct / len({over}))
 """
 
 
 def _program(
-    pred: str = "output.argmax(1)", top: str = "correct = 0", before: str = "", units: int = 3
+    pred: str = "output.argmax(1)",
+    top: str = "correct = 0",
+    before: str = "",
+    units: int = 3,
+    over: str = "val_loader.dataset",
+    count: str = "(pred == target).sum().item()",
 ) -> Run:
-    text = _PROGRAM.format(pred=pred, top=top, before=before, units=units)
+    text = _PROGRAM.format(pred=pred, top=top, before=before, units=units, over=over, count=count)
     return make_run(sources={"train.py": text})
 
 
@@ -162,10 +214,17 @@ FIRES = {
     "over the batch": _program("output.argmax(dim=0)"),
     "over one logit": _program("torch.argmax(output, dim=1)", units=1),
     "never reset": _program(top="pass", before="correct = 0"),
+    "divided by the number of batches": _program(over="val_loader"),
 }
 
 SILENT = {
     "over classes": _program(),
     "near miss: one sample": _program("output[0].argmax(0)"),
+    "near miss: a mean of means": _program(
+        over="val_loader", count="(pred == target).float().mean().item()"
+    ),
+    "near miss: shares": _program(
+        over="val_loader", count="(pred == target).sum().item() / len(target)"
+    ),
     "near miss: reset every epoch": _program(top="correct, total = 0, 0"),
 }

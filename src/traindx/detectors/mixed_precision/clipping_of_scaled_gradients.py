@@ -44,18 +44,26 @@ def check(run: Run) -> Iterator[Finding]:
         patch = None
         if statement is not None and clip.function is step.function:
             patch = diff(clip.module, inserting_before(clip.module, statement, call))
+        is_felt = _is_scaled_up(run)
         yield Finding(
             claim=f"Gradients are clipped before `{call}`, at the scale of the loss scaler",
-            strength=Strength.STRONG,
+            strength=Strength.STRONG if is_felt else Strength.MODERATE,
             evidence=(
                 clip.module.cite(clip.node, "clipped here, still scaled"),
                 step.module.cite(step.node, "unscaled only here"),
             ),
-            shows="clip-without-unscale",
-            is_symptom=True,
+            shows="clip-without-unscale" if is_felt else None,
+            suggests={} if is_felt else {"clip-without-unscale": Strength.WEAK},
+            is_symptom=is_felt,
             location=clip.location,
             patch=patch,
         )
+
+
+def _is_scaled_up(run: Run) -> bool:
+    """A scale that fell to one and below makes no norm large any more: its fall is the fault."""
+    scale = run.get("loss_scale")
+    return scale is None or not len(scale.finite()) or float(scale.finite().values.max()) > 1.0
 
 
 def _scaled_clip(loop: TrainingLoop) -> Act | None:

@@ -76,7 +76,9 @@ def _by_scale(scale: Series) -> Iterator[Finding]:
     # a log that begins late shows the last of the halvings only; a weight that fades is no scale
     halves = values[run_of_falls + 1] <= 0.5 * values[run_of_falls]
     is_halved = len(run_of_falls) >= HALVINGS and bool(np.all(halves))
-    is_gone = end <= USELESS and (top >= 100 * USELESS or is_halved)
+    # steps that were skipped are not told: what is left of a scaler's are powers of two
+    is_scaler = bool(np.all(np.frexp(values)[0] == 0.5))
+    is_gone = end <= USELESS and (top >= 100 * USELESS or is_halved or is_scaler)
     # logs are sparse: one logged fall may stand for many halvings
     halvings = np.log2(top / end) if end > 0 else np.inf
     if not is_gone or halvings < HALVINGS or not len(run_of_falls):
@@ -110,6 +112,9 @@ _MESSAGE = "Minimum loss scale reached (0.0001)."
 
 FIRES = {
     "begins late and halves to nothing": make_run({"loss_scale": 0.25 * 0.5 ** np.arange(10)}),
+    "only the steps that were not skipped": make_run(
+        {"loss_scale": [0.125, 0.0625, 0.015625, 0.015625, 0.0078125, 2.0**-14]}
+    ),
     "gives up": make_run(failures=[Failure("FloatingPointError", _MESSAGE, "train.log", "line 9")]),
     "halves to nothing": make_run(
         {"loss_scale": np.concatenate([np.full(20, 65536.0), 65536.0 * 0.5 ** np.arange(40)])}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isfinite, nan
+from typing import Any
 
 from traindx.evidence import Evidence, Finding, Strength, at, cite_record
 from traindx.examples import recorded
@@ -50,7 +52,7 @@ def check(run: Run) -> Iterator[Finding]:
     for process in processes_of(run):
         for sample in process.samples:
             broken = [s for s in sample.batch if s.nonfinite]
-            if broken and _is_lost(process, sample):
+            if broken and _is_lost(process, sample) and not _broke_before(process, sample):
                 what = "; ".join(summary_words(s) for s in broken[:SHOWN])
                 says = f"the batch of step {sample.step} holds {what}, and its outputs are NaN"
                 evidence = cite_record(process, sample.line, says, step=float(sample.step))
@@ -63,6 +65,19 @@ def _is_lost(process: Process, sample: Sample) -> bool:
     """Tell whether what came of a batch was seen to be no number."""
     is_first = any(r.step == sample.step for r in process.nonfinite)
     return is_first or any(i.prediction.nonfinite for i in sample.losses)
+
+
+def _broke_before(process: Process, sample: Sample) -> bool:
+    """Tell whether something was no number already: a model that is fed its own state passes it on.
+
+    Weights that are NaN make the next state of a recurrent model NaN, which is then an input.
+    """
+    earlier = [s for s in process.samples if s.step < sample.step]
+    return (
+        any(r.step < sample.step for r in process.nonfinite)
+        or any(not isfinite(n) for n in sample.weight_norms)
+        or any(i.prediction.nonfinite for s in earlier for i in s.losses)
+    )
 
 
 def _cited(process: Process, record: NonFinite) -> tuple[Evidence, ...]:
@@ -91,9 +106,9 @@ _BROKEN = Summary("0", (32, 8), "float32", "cpu", -2.0, 2.0, 0.0, 1.0, nonfinite
 _SOUND = Summary("0", (32, 8), "float32", "cpu", -2.0, 2.0, 0.0, 1.0)
 
 
-def _sample(outputs: int, summary: Summary = _BROKEN) -> Run:
+def _sample(outputs: int, summary: Summary = _BROKEN, **told: Any) -> Run:
     given = LossInput("mse_loss", "addmm", Summary(shape=(32, 1), nonfinite=outputs))
-    return recorded(Process(samples=(Sample(4, 30, losses=(given,), batch=(summary,)),)))
+    return recorded(Process(samples=(Sample(4, 30, losses=(given,), batch=(summary,), **told),)))
 
 
 FIRES = {
@@ -106,6 +121,9 @@ FIRES = {
 SILENT = {
     "near miss: missing values that the model masks": _sample(0),
     "near miss: the loss breaks on a sound batch": _sample(32, _SOUND),
+    "near miss: broken weights spoil the state that is fed back": _sample(
+        32, weight_norms=(nan, nan)
+    ),
     "near miss: an operation broke": recorded(
         Process(nonfinite=(NonFinite(9, 57, phase="forward", op="log", is_exact=True),))
     ),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx.evidence import Finding, Strength
 from traindx.model import Run, make_run
 from traindx.registry import detector
+from traindx.runtime.observations import processes_of
 from traindx.source import project_of
 from traindx.source.module import Module, key_of
 from traindx.source.patches import Edit, diff, replacing
@@ -18,6 +20,7 @@ MISTYPED = frozenset(
     {"require_grad", "requires_grads", "require_grads", "required_grad", "requires_gradient",
      "requiresgrad", "require_gradient", "requires_grad_flag", "required_grads"}
 )  # fmt: skip
+_FREEZES = re.compile(r"requires_grad(?:_\(|\s*=)\s*False|\bfreeze", re.IGNORECASE)
 MODULES = frozenset({"children", "modules", "named_children", "named_modules"})
 
 
@@ -49,6 +52,8 @@ def check(run: Run) -> Iterator[Finding]:
                 continue
             if not isinstance(node.value.value, bool) or key_of(target.value) == "self":
                 continue
+            if node.value.value and not _is_any_frozen(run, project):
+                continue
             if target.attr in MISTYPED and target.attr not in own:
                 yield _finding(module, node, f"`{target.attr}` is no attribute of a parameter",
                                _renamed(target))  # fmt: skip
@@ -57,6 +62,14 @@ def check(run: Run) -> Iterator[Finding]:
                 new = f"{owner}.requires_grad_({node.value.value})"
                 yield _finding(module, node, f"`requires_grad` on `{owner}`, a module, is ignored",
                                replacing(node, new))  # fmt: skip
+
+
+def _is_any_frozen(run: Run, project: Project) -> bool:
+    """Parameters train unless told otherwise: turning on what was never off lacks nothing."""
+    models = [m for p in processes_of(run) for m in p.models]
+    if models:
+        return any(not p.is_trainable for m in models for p in m.parameters)
+    return any(_FREEZES.search(m.text) for m in project.modules)
 
 
 def _finding(module: Module, node: ast.Assign, claim: str, edit: Edit) -> Finding:
@@ -120,11 +133,19 @@ FIRES = {
     "mistyped": _program(_EACH.format(attribute="require_grad")),
     "plural": _program(_EACH.format(attribute="requires_grads")),
     "on the module": _program("model.requires_grad = False"),
+    "turned on in vain": _program(
+        f"model.requires_grad_(False)\n{_EACH.format(attribute='require_grad')}".replace(
+            "= False", "= True"
+        )
+    ),
     "on the children": _program("for c in model.children():\n    c.requires_grad = False"),
 }
 
 SILENT = {
     "on the parameters": _program(_EACH.format(attribute="requires_grad")),
+    "near miss: mistyped, but nothing was ever off": _program(
+        _EACH.format(attribute="require_grad").replace("= False", "= True")
+    ),
     "near miss: the method": _program("model.requires_grad_(False)"),
     "near miss: a parameter of its own": _program(
         "scale = nn.Parameter(torch.ones(1))\nscale.requires_grad = False"

@@ -45,6 +45,8 @@ def check(run: Run) -> Iterator[Finding]:
     setting = run.config.find("weight_decay", "wd", "l2", "weight_decay_rate")
     if norm is None or loss is None or setting is None or len(norm.finite()) < _enough(run):
         return
+    if not len(loss.finite()):
+        return
     amount = as_number(setting.value) or 0.0
     finite = norm.finite()
     start, end = float(finite.values[0]), float(np.median(finite.values[-3:]))

@@ -10,7 +10,7 @@ from traindx.examples import recorded, watched, weights
 from traindx.model import Run
 from traindx.recording import Counts, Process
 from traindx.registry import detector
-from traindx.runtime.traces import latest_optimizers, told_once
+from traindx.runtime.traces import latest_optimizers, told_once, traces_of
 
 ENOUGH = 10  # steps
 
@@ -38,7 +38,9 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _look(process: Process) -> Iterator[Finding]:
     counts = process.counts
-    if counts is None or counts.backwards or counts.steps < ENOUGH or counts.has_moved is not False:
+    if counts is None or counts.backwards or counts.steps < ENOUGH or counts.has_moved:
+        return
+    if counts.has_moved is None and not _is_seen_still(process):
         return
     if any(g is not None for s in process.samples for g in s.grad_norms):
         return
@@ -55,16 +57,29 @@ def _look(process: Process) -> Iterator[Finding]:
     )
 
 
-def _process(backwards: int, has_moved: bool | None, grad: float | None = None) -> Process:
-    process = watched(*weights("0.weight"), grads=(grad,), still=("0.weight",))
+def _is_seen_still(process: Process) -> bool:
+    """Tell whether every weight of every step that was looked at stayed what it was."""
+    traces = traces_of(process)
+    seen = [r for t in traces for r in t.ratios if r is not None]
+    return bool(seen) and not any(seen) and all(t.is_known_still for t in traces)
+
+
+def _process(
+    backwards: int, has_moved: bool | None, grad: float | None = None, is_still: bool = True
+) -> Process:
+    still = ("0.weight",) if is_still else ()
+    process = watched(*weights("0.weight"), grads=(grad,), still=still)
     return replace(process, counts=Counts(9, steps=80, backwards=backwards, has_moved=has_moved))
 
 
-FIRES = {"never": recorded(_process(0, False))}
+FIRES = {
+    "never": recorded(_process(0, False)),
+    "never, by the steps that were looked at": recorded(_process(0, None)),
+}
 
 SILENT = {
     "a right loop": recorded(_process(80, True)),
     "near miss: gradients from autograd.grad": recorded(_process(0, True)),
-    "near miss: whether weights move is not known": recorded(_process(0, None)),
+    "near miss: whether weights move is not known": recorded(_process(0, None, is_still=False)),
     "near miss: gradients are there": recorded(_process(0, False, grad=0.1)),
 }

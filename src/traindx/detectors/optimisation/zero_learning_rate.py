@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx.evidence import Finding, Strength, cite, cite_setting
-from traindx.model import Run, as_number, make_run
+from traindx.model import Run, Series, as_number, make_run
 from traindx.registry import detector
 
 VANISHED = 1e-8  # of its peak; no schedule means to end there, and float32 rounds such steps away
@@ -20,7 +20,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A learning rate of exactly zero: configured so, or logged so for a fifth of the run or more; or
-    one that a schedule has brought below a hundred-millionth of its peak for as long.
+    one that a schedule has brought below a hundred-millionth of its peak for as long. Where a
+    recording tells of several optimizers, each that began with a rate and lost it.
 
     ## Why it matters
     Steps are taken and nothing is learnt; the rest of the compute is wasted.
@@ -29,13 +30,21 @@ def check(run: Run) -> Iterator[Finding]:
     Give the schedule the true number of steps (not epochs), or set the rate that was meant.
 
     ## When it is wrong
-    A parameter group that is frozen on purpose has rate zero too; only the main rate is judged.
-    A first warm-up step and the last point of a decay are zero by design and are left alone.
+    A parameter group that is frozen on purpose has rate zero too; only the main rate is judged, and
+    of further optimizers only a rate that was there and went. A first warm-up step and the last
+    point of a decay are zero by design and are left alone.
     """
     rate = run.get("lr")
     if rate is None:
         yield from _configured(run)
         return
+    yield from _logged(rate)
+    for other in run.matching("lr/optimizer*"):
+        if float(other.values[0]) > 0.0:
+            yield from _logged(other, f" of {other.name.removeprefix('lr/')}")
+
+
+def _logged(rate: Series, whose: str = "") -> Iterator[Finding]:
     is_zero = rate.values <= VANISHED * float(np.nanmax(rate.values))
     share = float(is_zero.mean())
     if share < EARLY_END or len(rate) < 5:
@@ -49,7 +58,7 @@ def check(run: Run) -> Iterator[Finding]:
     level = "0" if is_exact else f"{rate.last:.1e} and less than a hundred-millionth of its peak"
     says = f"{rate.origin.name} is {level} {since}, {100 * share:.0f} % of the logged points"
     yield Finding(
-        claim=f"The learning rate is {'zero' if is_exact else 'as good as zero'} {since}",
+        claim=f"The learning rate{whose} is {'zero' if is_exact else 'as good as zero'} {since}",
         strength=Strength.STRONG,
         evidence=(cite(rate, says, first, -1, share=share),),
         suggests={} if always else {"lr-schedule-misuse": Strength.MODERATE},
@@ -77,11 +86,17 @@ FIRES = {
         {"lr": np.concatenate([np.linspace(1e-3, 0.0, 100), np.zeros(100)])}
     ),
     "a decay per epoch that is stepped per batch": make_run({"lr": 0.05 * 0.1 ** np.arange(60.0)}),
+    "the schedule of the second optimizer ends": make_run(
+        {"lr": np.full(100, 2e-3), "lr/optimizer1": np.r_[np.linspace(2e-3, 0.0, 6), np.zeros(94)]}
+    ),
     "configured as zero": make_run(config={"optimizer.lr": 0}),
 }
 
 SILENT = {
     "near miss: linear decay that ends at zero": make_run({"lr": np.linspace(1e-3, 0.0, 200)}),
+    "near miss: a second optimizer that never had a rate": make_run(
+        {"lr": np.full(100, 2e-3), "lr/optimizer1": np.zeros(100)}
+    ),
     "warm-up from zero": make_run(
         {"lr": np.concatenate([np.linspace(0.0, 1e-3, 20), np.full(80, 1e-3)])}
     ),

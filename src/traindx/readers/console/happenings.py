@@ -8,7 +8,7 @@ import re
 NOTABLE = re.compile(
     r"(?i)warn|resum|restor|continu|checkpoint|overflow|loss.?scal|kill|sigterm|sigint|\boom\b"
     r"|out of memory|time limit|preempt|no space left|quota exceeded|stage|phase|curriculum|unfre"
-    r"|unfroze|switch|boundary|cancelled|skipp|degrees of freedom"
+    r"|unfroze|switch|boundary|cancelled|skipp|degrees of freedom|is zero"
 )
 _LEVEL = re.compile(r"\b(?:WARN(?:ING)?|ERROR|CRITICAL|W)\b|(?i:\bwarning\b:?)|^\[W|\[W\d|^W\d{4}")
 _PYTHON = re.compile(r"\b(\w*Warning): ?(.*)")
@@ -62,6 +62,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|continu(?:e|ing) (?:training|from)|=> loaded checkpoint"
         ),
     ),
+    ("empty-loader", re.compile(r"Total length of `\w+` across ranks is zero")),
     (
         "boundary",
         re.compile(

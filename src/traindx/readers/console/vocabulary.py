@@ -72,6 +72,8 @@ IDENTIFIERS = frozenset(
      "timestamp", "ts", "remaining", "index", "idx", "offset", "uuid", "hash", "driver", "hour",
      "fold", "page", "section", "figure", "table", "ticket", "issue", "pr"}
 )  # fmt: skip
+# terms of a loss that go by their own name: "recon 0.23 kl 4.1"
+TERMS = frozenset({"recon", "reconstruction", "kl_div"})
 GLOBAL = 4  # the rank of a counter that surely counts on through the run
 STEP_RANKS = (
     ({"global", "total", "num", "updates"}, GLOBAL),
@@ -113,7 +115,7 @@ def translate(word: str) -> str:
 @lru_cache(maxsize=8192)
 def is_known(name: str) -> bool:
     """Tell whether a name is a metric of training or of the machine."""
-    return not canonical(name).startswith("other/")
+    return name.lower() in TERMS or not canonical(name).startswith("other/")
 
 
 @lru_cache(maxsize=8192)

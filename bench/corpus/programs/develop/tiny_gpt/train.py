@@ -25,8 +25,8 @@ stoi = {c: i for i, c in enumerate(CHARS)}
 
 
 def additions(n):
-    a = torch.randint(0, 10, (n,)).tolist()
-    b = torch.randint(0, 10, (n,)).tolist()
+    a = torch.randint(0, 5, (n,)).tolist()
+    b = torch.randint(0, 5, (n,)).tolist()
     return "".join(f"{x}+{y}={x + y};" for x, y in zip(a, b, strict=True))
 
 

@@ -1,0 +1,155 @@
+"""Everything works, and the loss stays at what the frequencies of the labels give."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from math import log
+from statistics import median
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite, cite_record
+from traindx.examples import decay, flat, join, recorded, watched, weights
+from traindx.model import Floats, Run
+from traindx.recording import LossInput, Process, Sample, Summary
+from traindx.registry import detector
+from traindx.runtime.observations import Term, processes_of, terms_of
+from traindx.runtime.traces import Trace, traces_of
+
+POINTS = 100  # of the loss
+STEPS = 150  # fewer, and a healthy run may not have left this level
+EXAMPLES = 200  # labels
+LISTED = 20  # classes that a record names; of more, some are left out
+NEAR = 0.04  # of the entropy of the labels
+BLOWN = 1.5  # of the entropy: a loss that was so high has another story
+EARLY = 4  # samples, from before the model has given in
+STEADY = (3e-4, 5e-2)  # update over norm: neither too small nor too large to learn by
+FADED = 1e-3  # smallest over largest gradient of a matrix
+DEAD = 0.5  # of the units
+SCALE = (0.05, 10.0)  # of an input
+CLEARED = ("lr-too-high", "lr-too-low", "bad-initialisation", "vanishing-gradients", "dead-relu",
+           "unnormalised-inputs", "saturated-activations")  # fmt: skip
+
+
+@detector(needs=("recording", "loss"), suggests=("misaligned-labels", "label-noise"))
+def check(run: Run) -> Iterator[Finding]:
+    """The loss stays at the entropy of the labels although inputs, gradients and updates are sound.
+
+    ## What it detects
+    A loss over classes that never falls below the entropy of the labels and never blew up, while
+    inputs vary on a usual scale, gradients reach every layer at similar size, units are alive and
+    updates are of a usual size.
+
+    ## Why it matters
+    By elimination, inputs say nothing about the labels they come with. They are out of step, or the
+    labels are random.
+
+    ## What to do
+    Look at a few examples with their labels where they enter the model; follow both back to where
+    they were read, and look for an order that only one of them went through.
+
+    ## When it is wrong
+    A task that cannot be learnt from its inputs looks the same, and so does one that takes far
+    longer than this run.
+    """
+    loss = run.objective()
+    finite = None if loss is None else loss.finite()
+    process = next(iter(processes_of(run)), None)
+    if finite is None or process is None or len(finite) < POINTS:
+        return
+    terms = terms_of(process, "cross_entropy", "nll_loss")
+    steps = process.counts.steps if process.counts is not None else 0
+    if len(terms) != 1 or steps < STEPS:
+        return
+    level = _entropy(terms[0])
+    if level is None or not _stays(finite.values, level) or not _is_sound(process, terms[0]):
+        return
+    end = float(np.median(finite.values[-len(finite) // 4 :]))
+    says = f"{finite.origin.name} ends at {end:.4g}; the frequencies of the labels give {level:.4g}"
+    sample = terms[0].samples[0]
+    works = "inputs vary, gradients reach every layer, updates are of a usual size"
+    yield Finding(
+        claim="Training works and finds nothing to learn: the labels do not depend on the inputs",
+        strength=Strength.STRONG,
+        evidence=(
+            cite(finite, says, 0, -1, level=end, entropy=level),
+            cite_record(process, sample.line, works, step=float(sample.step)),
+        ),
+        suggests={"misaligned-labels": Strength.STRONG, "label-noise": Strength.MODERATE},
+        against=dict.fromkeys(CLEARED, Strength.MODERATE),
+        is_symptom=True,
+        onset=float(finite.steps[0]),
+    )
+
+
+def _entropy(term: Term) -> float | None:
+    counts = sum((Counter(i.labels) for i in term.inputs), Counter[str]())
+    total = counts.total()
+    is_whole = total >= EXAMPLES and len(counts) > 1 and term.inputs[0].classes <= LISTED
+    return -sum(n / total * log(n / total) for n in counts.values()) if is_whole else None
+
+
+def _stays(loss: Floats, level: float) -> bool:
+    parts = [float(np.median(part)) for part in np.array_split(loss, 8)[1:]]
+    is_near = all(abs(p - level) < NEAR * level for p in parts)
+    return is_near and float(loss.max()) < BLOWN * level
+
+
+def _is_sound(process: Process, term: Term) -> bool:
+    traces = [t for t in traces_of(process) if t.parameter.is_trainable]
+    is_driven = all(t.is_owned and t.has_gradient for t in traces)
+    matrices = [t for t in traces if t.is_matrix]
+    early = term.samples[:EARLY]
+    if not matrices or not is_driven:
+        return False
+    return _are_steady(matrices) and all(map(_is_alive, early)) and all(map(_is_usual, early))
+
+
+def _are_steady(matrices: list[Trace]) -> bool:
+    ratios = [r for t in matrices for r in t.ratios[:EARLY] if r is not None]
+    grads = [median(g) for t in matrices if (g := [x for x in t.grads[:EARLY] if x is not None])]
+    low, high = STEADY
+    return (
+        bool(ratios and grads) and low < median(ratios) < high and min(grads) > FADED * max(grads)
+    )
+
+
+def _is_alive(sample: Sample) -> bool:
+    return not any(a.dead > DEAD or a.saturated > DEAD for a in sample.activations)
+
+
+def _is_usual(sample: Sample) -> bool:
+    low, high = SCALE
+    inputs = [b for b in sample.batch if "float" in b.dtype]
+    return bool(inputs) and all(low < b.std < high and abs(b.mean) < high for b in inputs)
+
+
+def _run(
+    loss: Floats, *, ratio: float = 2e-3, grads: tuple[float, float] = (0.1, 0.1), std: float = 1.0
+) -> Run:
+    labels = {"0": 10, "1": 11, "2": 10, "3": 11}
+    process = watched(*weights("0.weight", "2.weight"), grads=grads, count=8)
+    batch = (Summary("0", (42, 8), "float32", mean=0.1, std=std), Summary("1", (42,), "int64"))
+    given = (LossInput("cross_entropy", classes=4, labels=labels),)
+    samples = tuple(
+        replace(s, step=40 * i, losses=given, batch=batch, update_ratios=(ratio, ratio))
+        for i, s in enumerate(process.samples)
+    )
+    counts = replace(process.counts, steps=320) if process.counts is not None else None
+    return recorded(replace(process, samples=samples, counts=counts), loss_train=loss)
+
+
+_STUCK = flat(320, 1.386, noise=0.01)
+
+FIRES = {"labels of other examples": _run(_STUCK)}
+
+SILENT = {
+    "it learns": _run(decay(320, 1.39, 0.3)),
+    "near miss: steps that are too small": _run(_STUCK, ratio=1e-6),
+    "near miss: steps that are too large": _run(_STUCK, ratio=0.4),
+    "near miss: gradients that fade": _run(_STUCK, grads=(1e-7, 0.1)),
+    "near miss: inputs that are not scaled": _run(_STUCK, std=80.0),
+    "near miss: a blow-up before": _run(join([1.4, 9.0, 30.0, 6.0], _STUCK)),
+}

@@ -1,0 +1,155 @@
+"""The accuracy is far lower than the training loss allows for the training data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from math import log
+
+from traindx.evidence import Evidence, Finding, Strength, cite, cite_record
+from traindx.examples import recorded
+from traindx.model import Run, Series
+from traindx.recording import Evaluation, LossInput, Process, Sample
+from traindx.registry import detector
+from traindx.runtime.observations import Term, medians, processes_of, terms_of
+
+GAP = 0.25  # between what the loss says of training examples and the accuracy
+TOLD_GAP = 0.2  # where the labels of training tell why
+ENOUGH = 3  # late samples, and evaluations
+EXAMPLES = 200  # labels of which a class that is trained would be one
+LISTED = 20  # classes that a record names; of more, some are left out
+MARKED = 0.5  # of the targets that are not counted
+SKEWED = 10.0  # the most frequent class over the median one, or that over the rarest
+
+
+@detector(
+    needs=("recording", "accuracy/*"),
+    suggests=("overfitting", "distribution-shift", "class-imbalance", "preprocessing-mismatch"),
+)
+def check(run: Run) -> Iterator[Finding]:
+    """The model is right on what it is trained on, and far less so on what it is evaluated on.
+
+    ## What it detects
+    A mistake costs a cross-entropy of ln 2 at least, so a training loss of L means an accuracy of
+    1 - L / ln 2 or more on training batches. An accuracy that stays a quarter below that, in a run
+    that evaluates, is of data that the model was not prepared for. The labels that were trained
+    tell more: a class that is never trained, or hardly ever.
+
+    ## Why it matters
+    Training looks excellent, and the result is not.
+
+    ## What to do
+    Compare a batch of both loaders: classes, range of values, preprocessing. If they are alike, it
+    is overfitting: more data, augmentation, a smaller model.
+
+    ## When it is wrong
+    An accuracy that is reported by a metric with a fault, or for a harder measure than the first
+    answer, is lower too.
+    """
+    accuracy = _held_out_accuracy(run)
+    process = next(iter(processes_of(run)), None)
+    if accuracy is None or process is None or not process.evaluations:
+        return
+    terms = terms_of(process, "cross_entropy", "nll_loss")
+    late = terms[0].late(process) if len(terms) == 1 else None
+    if late is None or len(late) < ENOUGH or not _are_labels(late):
+        return
+    loss = _late_loss(run, late)
+    least, reached = 1.0 - loss / log(2), _share(accuracy)
+    suggests, more = _labels_say(process, terms[0])
+    if least - reached < (TOLD_GAP if more else GAP):
+        return
+    says = f"a training loss of {loss:.3g} means that {least:.0%} or more are right in training"
+    told = f"{accuracy.origin.name} ends at {reached:.1%}"
+    yield Finding(
+        claim=f"The accuracy of {reached:.0%} is far below that on training data, {least:.0%}",
+        strength=Strength.STRONG,
+        evidence=(
+            cite_record(process, late.samples[-1].line, says, loss=loss),
+            cite(accuracy, told, -1, accuracy=reached),
+            *more,
+        ),
+        suggests=suggests,
+        is_symptom=True,
+        onset=float(accuracy.steps[0]),
+    )
+
+
+def _are_labels(term: Term) -> bool:
+    """Tell a task of few classes from contrast within a batch and from marks to be ignored."""
+    seen = {c for i in term.inputs for c in i.labels}
+    is_counted = not any(i.ignored > MARKED for i in term.inputs)
+    return is_counted and len(seen) > 1 and term.inputs[0].classes <= LISTED
+
+
+def _held_out_accuracy(run: Run) -> Series | None:
+    for phase in ("val", "test", "train"):
+        found = run.get(f"accuracy/{phase}")
+        if found is not None and len(found.finite()) >= ENOUGH:
+            return found.finite()
+    return None
+
+
+def _late_loss(run: Run, late: Term) -> float:
+    """The middle of the last quarter of the loss, or of its late samples."""
+    loss = run.objective()
+    values = [] if loss is None else loss.finite().values.tolist()
+    is_enough = len(values) >= 4 * ENOUGH
+    return medians(values[-len(values) // 4 :] if is_enough else (s.loss for s in late.samples))
+
+
+def _share(accuracy: Series) -> float:
+    """The best of the last accuracies, as a share."""
+    best = float(accuracy.values[-ENOUGH:].max())
+    return best / 100.0 if float(accuracy.values.max()) > 1.0 else best
+
+
+def _labels_say(process: Process, term: Term) -> tuple[dict[str, Strength], tuple[Evidence, ...]]:
+    """What the labels of training make of the gap."""
+    open_question = {
+        "overfitting": Strength.MODERATE,
+        "distribution-shift": Strength.MODERATE,
+        "preprocessing-mismatch": Strength.WEAK,
+        "class-imbalance": Strength.WEAK,
+    }
+    counts = sum((Counter(i.labels) for i in term.inputs), Counter[str]())
+    classes = max(i.classes for i in term.inputs)
+    if counts.total() < EXAMPLES:
+        return open_question, ()
+    ordered = sorted(counts.values(), reverse=True)
+    ordered += [0] * (classes - len(ordered))
+    middle = ordered[len(ordered) // 2]
+    names = ", ".join(f"{n} of class {c}" for c, n in counts.most_common(LISTED))
+    seen = cite_record(process, term.samples[0].line, f"labels of sampled batches: {names}")
+    if len(counts) > 1 and ordered[0] > SKEWED * middle:
+        return {**open_question, "class-imbalance": Strength.STRONG}, (seen,)
+    if ordered[-1] == 0 and middle > 0:
+        return {**open_question, "distribution-shift": Strength.STRONG}, (seen,)
+    if middle > SKEWED * ordered[-1]:
+        return {**open_question, "class-imbalance": Strength.STRONG}, (seen,)
+    return open_question, ()
+
+
+def _run(labels: dict[str, int], *, loss: float = 0.05, end: float = 0.4, classes: int = 4) -> Run:
+    given = LossInput("cross_entropy", classes=classes, labels=labels)
+    samples = tuple(
+        Sample(i + 3, i * 10, loss=1.4 if i < 2 else loss, losses=(given,)) for i in range(8)
+    )
+    process = Process(samples=samples, evaluations=(Evaluation(50, 40, forwards=3),))
+    return recorded(process, accuracy_val=[0.2, end, end, end])
+
+
+_EVEN = {"0": 9, "1": 8, "2": 9, "3": 8}
+
+FIRES = {
+    "a class that is never trained": _run({"0": 11, "1": 12, "2": 11}),
+    "rare classes": _run({"0": 60, "1": 2, "2": 1, "3": 1}),
+    "classes alike": _run(_EVEN),
+}
+
+SILENT = {
+    "accurate": _run(_EVEN, end=0.93),
+    "near miss: a loss that allows it": _run(_EVEN, loss=0.5),
+    "near miss: contrast, and another measure": _run(_EVEN, classes=128),
+    "near miss: in per cent": _run(_EVEN, end=91.0),
+}

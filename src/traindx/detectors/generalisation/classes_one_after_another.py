@@ -1,0 +1,120 @@
+"""The classes that are trained late are other ones than those trained early."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import LossInput, Process, Sample
+from traindx.registry import detector
+from traindx.runtime.observations import Term, last_step, processes_of, terms_of
+
+CAUSE = "catastrophic-forgetting"
+ENOUGH = 2  # samples on either side
+EXAMPLES = 40  # on either side: a class that is there is among them
+LEAST = 0.15  # of the steps on either side
+LISTED = 20  # classes that a record names; of more, some are left out
+SHARE = 0.02  # of the other side: a class rarer than this may be missing by chance
+
+
+@detector(needs=("recording",), suggests=(CAUSE, "data-distribution-change"))
+def check(run: Run) -> Iterator[Finding]:
+    """From some step on all labels are of classes that were not trained before, and none is old.
+
+    ## What it detects
+    Labels of a loss over classes that fall in two parts: up to a step only some classes, after it
+    only others, for a good part of the training on either side.
+
+    ## Why it matters
+    The model forgets the first classes while it learns the second ones: nothing holds them in
+    place. The loss jumps where the classes change, which looks like a divergence.
+
+    ## What to do
+    Mix the classes in every batch; where tasks must follow each other, replay old examples, freeze
+    shared layers, or regularise towards the old weights.
+
+    ## When it is wrong
+    Data that are sorted within a pass come back in the next one, and are not meant here. A study of
+    class-incremental learning does this on purpose, and will want to know all the same.
+    """
+    for process in processes_of(run):
+        for term in terms_of(process, "cross_entropy", "nll_loss"):
+            after = _change(process, term)
+            if after is not None:
+                yield _finding(process, term, after)
+                return
+
+
+def _change(process: Process, term: Term) -> int | None:
+    """The position from which on no label of before comes again, and no later one came before."""
+    if any(i.classes < 3 or len(i.labels) >= LISTED for i in term.inputs):
+        return None
+    end = last_step(process)
+    for after in range(ENOUGH, len(term) - ENOUGH + 1):
+        first, second = term.samples[0].step, term.samples[after].step
+        if second - first < LEAST * end or end - second < LEAST * end:
+            continue
+        if _are_apart(_labels(term, 0, after), _labels(term, after, len(term))):
+            return after
+    return None
+
+
+def _are_apart(early: Counter[str], late: Counter[str]) -> bool:
+    if min(early.total(), late.total()) < EXAMPLES or len(early | late) < 3 or early & late:
+        return False
+    is_common = (min(c.values()) >= SHARE * c.total() for c in (early, late))
+    return all(is_common)
+
+
+def _labels(term: Term, start: int, end: int) -> Counter[str]:
+    return sum((Counter(i.labels) for i in term.inputs[start:end]), Counter[str]())
+
+
+def _finding(process: Process, term: Term, after: int) -> Finding:
+    old, new = _labels(term, 0, after), _labels(term, after, len(term))
+    last, first = term.samples[after - 1], term.samples[after]
+    says = f"up to step {last.step} the labels are {_words(old)}"
+    then = f"from step {first.step} on they are {_words(new)}"
+    return Finding(
+        claim=f"After step {last.step} other classes are trained than before, and no old one",
+        strength=Strength.STRONG,
+        evidence=(
+            cite_record(process, last.line, says, step=float(last.step)),
+            cite_record(process, first.line, then, step=float(first.step)),
+        ),
+        against={"lr-too-high": Strength.STRONG, "missing-gradient-clipping": Strength.STRONG},
+        shows=CAUSE,
+        is_symptom=True,
+        onset=float(first.step),
+        location=at(first.place),
+    )
+
+
+def _words(labels: Counter[str]) -> str:
+    names = sorted(labels, key=lambda c: (len(c), c))
+    return ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
+
+
+def _run(*labels: dict[str, int]) -> Run:
+    samples = tuple(
+        Sample(i + 3, i * 10, losses=(LossInput("cross_entropy", classes=6, labels=x),))
+        for i, x in enumerate(labels)
+    )
+    return recorded(Process(samples=samples))
+
+
+_EVEN = {"0": 10, "2": 12, "4": 10}
+_ODD = {"1": 10, "3": 11, "5": 11}
+
+FIRES = {"one task after the other": _run(*[_EVEN] * 5, *[_ODD] * 4)}
+
+SILENT = {
+    "all classes at once": _run(*[_EVEN | _ODD] * 9),
+    "near miss: sorted, and it comes again": _run(*[_EVEN] * 3, *[_ODD] * 3, *[_EVEN] * 3),
+    "near miss: a new class joins the old ones": _run(*[_EVEN] * 5, *[_EVEN | {"5": 9}] * 4),
+    "near miss: the last batches only": _run(*[_EVEN] * 19, *[_ODD] * 2),
+    "near miss: of few examples": _run(*[{"0": 4}] * 5, *[{"1": 4}] * 4),
+}

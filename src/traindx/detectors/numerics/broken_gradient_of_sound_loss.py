@@ -1,0 +1,152 @@
+"""A loss that is a number has gradients that are none, before any weight broke."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from math import isfinite, isnan, nan
+from typing import Any
+
+from traindx.evidence import Evidence, Finding, Location, Strength, at, cite_record
+from traindx.examples import recorded
+from traindx.model import Run, Source
+from traindx.recording import Counts, Place, Process, Sample, Summary
+from traindx.registry import detector
+from traindx.runtime.breakdowns import breakdown_of
+from traindx.runtime.observations import processes_of
+from traindx.source import project_of
+from traindx.source.module import Module
+
+ORDINARY = 1e4  # losses and earlier gradients below it do not overflow on the way back
+EDGED = frozenset(
+    {"sqrt", "rsqrt", "norm", "vector_norm", "acos", "arccos", "asin", "arcsin", "atan2", "dist",
+     "cdist", "std", "var", "pow", "where"}
+)  # fmt: skip
+_GUARD = re.compile(r"clamp|clip|eps|max\(|1e-|\d\.\d*e-")
+
+
+@detector(needs=("recording",), suggests=("unstable-operation", "incorrect-custom-backward"))
+def check(run: Run) -> Iterator[Finding]:
+    """The loss, the weights and the batch are numbers, and the gradients of that step are NaN.
+
+    ## What it detects
+    The first step with NaN gradients, where the loss is an ordinary number, all weights still are
+    numbers, and gradients did not grow before; in float32, without a loss scaler.
+
+    ## Why it matters
+    The value is sound and its derivative does not exist: a root or a norm at 0, an arc cosine at 1,
+    or a branch of `torch.where` that was not taken and is NaN. The next step makes every weight
+    NaN.
+
+    ## What to do
+    Add an epsilon inside the root, take the squared distance, or clamp before the operation; in
+    front of `torch.where` make both branches sound.
+
+    ## When it is wrong
+    A backward function of one's own may be at fault instead; `gradcheck` tells.
+    """
+    if breakdown_of(run) is not None:
+        return  # a replay knows more
+    for process in processes_of(run):
+        sample = _first_broken(process)
+        if sample is None:
+            continue
+        place = _suspect(run, sample.place)
+        says = f"the loss is {sample.loss:.4g} and all weights are numbers; the gradients are NaN"
+        evidence = [cite_record(process, sample.line, says, step=float(sample.step))]
+        yield Finding(
+            claim=f"The gradients are NaN at step {sample.step}, of a loss of {sample.loss:.4g}",
+            strength=Strength.STRONG,
+            evidence=(*evidence, *([place[1]] if place else [])),
+            suggests={
+                "unstable-operation": Strength.STRONG,
+                "incorrect-custom-backward": Strength.WEAK,
+            },
+            against={"nan-in-data": Strength.STRONG, "lr-too-high": Strength.MODERATE},
+            is_symptom=True,
+            onset=float(sample.step),
+            location=place[0] if place else at(sample.place),
+        )
+        return
+
+
+def _first_broken(process: Process) -> Sample | None:
+    """The first sample with NaN gradients, if all that led to them was sound."""
+    counts = process.counts
+    is_half = any("16" in p.dtype for m in process.models for p in m.parameters)
+    if is_half or (counts is not None and counts.scaled):
+        return None
+    for sample in process.samples:
+        norms = [g for g in sample.grad_norms if g is not None]
+        if any(isnan(g) for g in norms):
+            return sample if _is_sound(process, sample) else None
+        if any(g > ORDINARY for g in norms):
+            return None
+    return None
+
+
+def _is_sound(process: Process, sample: Sample) -> bool:
+    is_first = not any(r.step < sample.step for r in process.nonfinite)
+    is_loss_sound = isfinite(sample.loss) and abs(sample.loss) < ORDINARY
+    are_weights = bool(sample.weight_norms) and all(map(isfinite, sample.weight_norms))
+    are_outputs = not any(i.prediction.nonfinite for i in sample.losses)
+    is_batch = not any(b.nonfinite for b in sample.batch)
+    return is_first and is_loss_sound and are_weights and are_outputs and is_batch
+
+
+def _suspect(run: Run, backward: Place | None) -> tuple[Location, Evidence] | None:
+    """The one operation with an edge, and no guard in sight, in the file that calls backward."""
+    if backward is None:
+        return None
+    for module in project_of(run).training_modules:
+        if module.path.rsplit("/", 1)[-1] != backward.file.rsplit("/", 1)[-1]:
+            continue
+        found = [n for n in module.nodes(ast.Call) if _has_edge(module, n)]
+        if len(found) == 1:
+            says = "the derivative of this operation does not exist at the edge of its domain"
+            return module.location(found[0]), module.cite(found[0], says)
+    return None
+
+
+def _has_edge(module: Module, call: ast.Call) -> bool:
+    name = (module.qualified(call.func) or "").rsplit(".", 1)[-1]
+    is_torch = (module.qualified(call.func) or "").startswith("torch.")
+    is_method = isinstance(call.func, ast.Attribute) and not is_torch
+    called = call.func.attr if is_method and isinstance(call.func, ast.Attribute) else name
+    is_square = called == "pow" and ast.unparse(call).endswith(("(2)", "(2.0)", ", 2)", ", 2.0)"))
+    is_known = called in EDGED and not is_square and (is_torch or is_method)
+    return is_known and not _GUARD.search(ast.unparse(call))
+
+
+_SOUND = Summary("0", (32, 8), "float32", "cpu", -2.0, 2.0, 0.0, 1.0)
+
+
+def _sample(step: int, grad: float, **told: Any) -> Sample:
+    told = {"loss": 2.4, "weight_norms": (3.0,), "batch": (_SOUND,), **told}
+    return Sample(4 + step, step, names=("0.weight",), grad_norms=(grad,), **told)
+
+
+def _run(*samples: Sample, **counts: Any) -> Run:
+    return recorded(Process(samples=samples, counts=Counts(99, steps=40, **counts)))
+
+
+_LINE = Place("train.py", 5, "<module>", "loss.backward()")
+_TEXT = "import torch\ndrift = torch.sqrt(sum((p - q).pow(2).sum() for p, q in pairs))\n"
+
+FIRES = {
+    "in the first step": _run(_sample(0, nan), _sample(1, nan, loss=nan, weight_norms=(nan,))),
+    "later": _run(_sample(0, 0.3), _sample(20, 0.4), _sample(40, nan)),
+    "a root in sight": replace(
+        _run(_sample(0, nan, place=_LINE)), sources=(Source("train.py", _TEXT),)
+    ),
+}
+
+SILENT = {
+    "near miss: gradients grew before": _run(_sample(0, 3e5), _sample(20, nan)),
+    "near miss: the weights are NaN": _run(_sample(0, nan, weight_norms=(nan,))),
+    "near miss: a scaler skips steps": _run(_sample(0, nan), scaled=40),
+    "near miss: the batch is broken": _run(_sample(0, nan, batch=(replace(_SOUND, nonfinite=2),))),
+    "sound": _run(_sample(0, 0.3), _sample(20, 0.2)),
+}

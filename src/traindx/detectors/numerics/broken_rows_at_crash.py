@@ -1,0 +1,102 @@
+"""A distribution refuses its parameters: a part of the model's outputs is no number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from math import isfinite
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded
+from traindx.model import Run, Source
+from traindx.recording import Caught, Place, Process, Sample, Summary
+from traindx.registry import detector
+from traindx.runtime.observations import own_place, processes_of, summary_words
+
+REFUSED = re.compile(
+    r"satisfy the constraint .*but found invalid values"
+    r"|probability tensor contains either `?inf`?, `?nan`?",
+    re.DOTALL,
+)
+MASKS = re.compile(r"-\s*(?:float\(['\"]inf|torch\.inf|math\.inf|np\.inf|inf\b)|['\"]-inf|finfo")
+SHOWN = 3
+
+
+@detector(needs=("recording",), suggests=("nan-in-data", "unstable-operation"))
+def check(run: Run) -> Iterator[Finding]:
+    """A distribution is given outputs of which some are NaN and the others ordinary numbers.
+
+    ## What it detects
+    "Expected parameter … to satisfy the constraint …, but found invalid values" and its kin of
+    `multinomial`, where the tensors of the user's frame hold NaN in a part of their values, and no
+    gradient or weight was broken before.
+
+    ## Why it matters
+    Weights that are NaN spoil every output. Where most outputs are sound the weights are too, and
+    the examples that came out as NaN went in so.
+
+    ## What to do
+    Check the observations or inputs with `torch.isfinite` before the model: a division by a spread
+    of 0, a sensor that gave nothing, a simulator that left its range.
+
+    ## When it is wrong
+    A row whose every action is masked with −inf is NaN too; where the program masks, it is said
+    with less weight. An operation inside the model may break for single rows as well.
+    """
+    masks = any(MASKS.search(source.text) for source in run.sources)
+    for process in processes_of(run):
+        caught = next((c for c in process.caught if REFUSED.search(c.message)), None)
+        if caught is None or _broke_before(process):
+            continue
+        broken = [s for _, s in caught.tensors if s.nonfinite and isfinite(s.low)]
+        if not broken or any(s.nonfinite and not isfinite(s.low) for _, s in caught.tensors):
+            continue
+        told = "; ".join(summary_words(s) for s in broken[:SHOWN])
+        data = Strength.MODERATE if masks else Strength.STRONG
+        yield Finding(
+            claim=f"Some outputs of the model are NaN and most are not ({told}): the weights are "
+            "sound, single examples are not",
+            strength=Strength.STRONG,
+            evidence=(cite_record(process, caught.line, told, step=float(caught.step)),),
+            suggests={"nan-in-data": data, "unstable-operation": Strength.WEAK},
+            against={"lr-too-high": Strength.MODERATE},
+            is_symptom=True,
+            onset=float(caught.step),
+            location=at(own_place(caught.places)),
+        )
+        return
+
+
+def _broke_before(process: Process) -> bool:
+    norms = [n for s in process.samples for n in (*s.weight_norms, *s.grad_norms) if n is not None]
+    return bool(process.nonfinite) or not all(map(isfinite, norms))
+
+
+_MESSAGE = (
+    "Expected parameter logits (Tensor of shape (60, 2)) of distribution Categorical to satisfy "
+    "the constraint IndependentConstraint(Real(), 1), but found invalid values:\ntensor(…)"
+)
+_PARTLY = Summary("logits", (60, 2), "float32", "cpu", -1.3, 1.2, 0.0, 0.5, nonfinite=4)
+_WHOLLY = Summary("logits", (60, 2), "float32", "cpu", nonfinite=120)
+_SOUND = replace(_PARTLY, nonfinite=0)
+
+
+def _run(summary: Summary, message: str = _MESSAGE, samples: tuple[Sample, ...] = ()) -> Run:
+    place = Place("train.py", 30, "main", "dist = Categorical(logits=logits)")
+    caught = Caught(9, "ValueError", message, 12, places=(place,), tensors=(("main", summary),))
+    return recorded(Process(caught=(caught,), samples=samples))
+
+
+_MASKED = replace(_run(_PARTLY), sources=(Source("train.py", "logits[~legal] = float('-inf')\n"),))
+
+FIRES = {"a few observations are NaN": _run(_PARTLY), "with masks: said weaker": _MASKED}
+
+SILENT = {
+    "near miss: every output is NaN": _run(_WHOLLY),
+    "near miss: gradients were NaN before": _run(
+        _PARTLY, samples=(Sample(4, 10, grad_norms=(float("nan"),)),)
+    ),
+    "near miss: a scale below 0": _run(_SOUND),
+    "another error": _run(_PARTLY, "Expected 2D input"),
+}

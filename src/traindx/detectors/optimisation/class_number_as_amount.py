@@ -1,0 +1,109 @@
+"""The largest output of a classifier is fitted to the number of the class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import isfinite
+from typing import Any
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import LossInput, Model, Parameter, Process, Sample, Summary
+from traindx.registry import detector
+from traindx.runtime.observations import is_integer, operation, summary_words
+from traindx.runtime.traces import latest_models, told_once
+
+CAUSE = "wrong-loss-for-task"
+AMOUNTS = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})
+LARGEST = frozenset({"max", "amax", "topk"})
+CLASSES = 3  # with two, labels of 0 and 1 are amounts as well
+ENOUGH = 3  # samples
+
+
+@detector(needs=("recording",), suggests=(CAUSE,))
+def check(run: Run) -> Iterator[Finding]:
+    """A squared or absolute error compares the largest of several outputs with class numbers.
+
+    ## What it detects
+    A regression loss whose prediction is the maximum over outputs and whose targets are whole
+    numbers from 0 on, as many as the last layer has outputs and as the integer labels of the batch
+    have values.
+
+    ## Why it matters
+    The value of the largest output says nothing about which output it is: the loss falls while the
+    classes are never told apart. Class 9 is no nine times class 1.
+
+    ## What to do
+    `nn.CrossEntropyLoss()(outputs, labels)` with all outputs and integer labels.
+
+    ## When it is wrong
+    Regression to an age or a count through the expected value of many outputs is a method of its
+    own; it takes a sum, no maximum.
+    """
+    yield from told_once(run, _look)
+
+
+def _look(process: Process) -> Iterator[Finding]:
+    found = [(s, i) for s in process.samples for i in s.losses if i.loss in AMOUNTS]
+    odd = [(s, i) for s, i in found if _is_class_number(s, i)]
+    if len(odd) < ENOUGH or len(odd) < len(found) / 2:
+        return
+    classes = int(max(i.target.high for _, i in odd if i.target is not None)) + 1
+    heads = [_outputs(m) for m in latest_models(process)]
+    if classes < CLASSES or classes not in heads:
+        return
+    sample, given = odd[-1]
+    told = summary_words(given.target) if given.target is not None else ""
+    says = f"{given.loss} of the {operation(given.producer)} over outputs; target {told}"
+    yield Finding(
+        claim=f"The largest of {classes} outputs is fitted to the number of the class "
+        f"({given.loss})",
+        strength=Strength.STRONG,
+        evidence=(cite_record(process, sample.line, says, step=float(sample.step)),),
+        shows=CAUSE,
+        is_symptom=True,
+        onset=float(odd[0][0].step),
+        location=at(sample.place),
+    )
+
+
+def _is_class_number(sample: Sample, given: LossInput) -> bool:
+    target = given.target
+    if target is None or operation(given.producer) not in LARGEST or not isfinite(target.high):
+        return False
+    is_whole = (
+        target.low >= 0 and float(target.high).is_integer() and float(target.low).is_integer()
+    )
+    is_few = target.distinct is not None and target.distinct <= target.high - target.low + 1
+    has_labels = any(is_integer(b) and b.shape == target.shape for b in sample.batch)
+    return is_whole and is_few and has_labels
+
+
+def _outputs(model: Model) -> int:
+    """The number of outputs of the last weight matrix."""
+    matrices = [p for p in model.parameters if len(p.shape) >= 2]
+    return matrices[-1].shape[0] if matrices else 0
+
+
+_IMAGES = Summary("0", (50, 1, 8, 8), "float32", "cpu", 0.0, 1.0)
+_LABELS = Summary("1", (50,), "int64", "cpu", 0.0, 9.0, 4.5, 2.8, distinct=10)
+_TARGET = replace(_LABELS, name="target", dtype="float32")
+
+
+def _run(producer: str = "max", outputs: int = 10, **target: Any) -> Run:
+    told = replace(_TARGET, **target)
+    given = LossInput("mse_loss", producer, Summary(shape=(50,), low=0.0, high=8.0), told)
+    samples = tuple(Sample(4 + i, i, losses=(given,), batch=(_IMAGES, _LABELS)) for i in range(5))
+    model = Model(1, type="Net", parameters=(Parameter("fc.weight", (outputs, 64)),))
+    return recorded(Process(models=(model,), samples=samples))
+
+
+FIRES = {"squared error on the number of the class": _run()}
+
+SILENT = {
+    "near miss: an expected value over ages": _run(producer="sum"),
+    "near miss: values that are no classes": _run(high=7.3, distinct=50),
+    "near miss: one output": _run(outputs=1),
+}

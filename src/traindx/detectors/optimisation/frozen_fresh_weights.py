@@ -1,0 +1,165 @@
+"""Layers are frozen at the random weights they were made with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded, watched, weights
+from traindx.model import Run, Source
+from traindx.recording import Counts, Model, Module, Parameter, Process
+from traindx.registry import detector
+from traindx.runtime.observations import has_learnt, last_step
+from traindx.runtime.traces import (
+    ADAPTERS,
+    FOLLOWERS,
+    Trace,
+    latest_models,
+    latest_optimizers,
+    named,
+    share,
+    told_once,
+    traces_of,
+)
+from traindx.source import project_of
+from traindx.source.cuts import freezing
+
+CAUSE = "frozen-parameters"
+ENOUGH = 3  # samples of the owner
+STEPS = 100
+A_PART = 0.2  # of the numbers of the model's weights; less is a detail
+LAYERS = re.compile(r"^(?:Linear|LazyLinear|Bilinear|Conv\w*|LSTM|GRU|RNN|MultiheadAttention)$")
+# weights from elsewhere, or random ones on purpose
+KNOWN = re.compile(
+    r"load_state_dict|load_weights|from_pretrained|pretrained|weights\s*=|torch\.load|load_check"
+    r"|load_file|\btimm\b|\bhub\b|\bclip\b|\.ckpt|safetensors|torchvision\.models|import models"
+    r"|lpips|\.copy_\(|deepcopy|random.?(?:feature|proj|network)|reservoir|extreme.?learning|probe"
+    r"|distill|transformers|import_module",
+    re.IGNORECASE,
+)
+
+
+@detector(needs=("recording", "source"), suggests=(CAUSE,))
+def check(run: Run) -> Iterator[Finding]:
+    """Linear or convolutional layers that the optimizer holds are frozen at their first weights.
+
+    ## What it detects
+    Weights of ordinary layers that an optimizer was given, that have `requires_grad` off from the
+    first step to the last and never change, in a model of which other layers are trained, and in a
+    program that loads no weights from anywhere. It is a symptom where the loss of that optimizer
+    does not fall, else a remark.
+
+    ## Why it matters
+    A layer that keeps its random weights passes on noise; in a discriminator it hides from the
+    generator what is wrong with its samples.
+
+    ## What to do
+    Freeze only what has been trained before; look at where `requires_grad` is set, and for how many
+    of the parameters.
+
+    ## When it is wrong
+    Random features, reservoirs and distilled random networks are fixed on purpose, and programs
+    that say so are left alone. So are adapters, teachers, and weights that are switched on later.
+    """
+    if any(KNOWN.search(source.text) for source in run.sources):
+        return
+    where = (freezing(module) for module in project_of(run).training_modules)
+    culprit = next((c for c in where if c is not None), None)
+    for finding in told_once(run, _look):
+        if culprit is None:
+            yield finding
+        else:
+            evidence = (*finding.evidence, culprit.evidence)
+            yield replace(finding, evidence=evidence, location=culprit.location)
+
+
+def _look(process: Process) -> Iterator[Finding]:
+    if last_step(process) < STEPS or any(o.strangers for o in latest_optimizers(process)):
+        return
+    traces = [t for t in traces_of(process) if t.is_matrix]
+    for model in latest_models(process):
+        own = [t for t in traces if t.model.id == model.id]
+        frozen = [t for t in own if _is_kept(process, model, t)]
+        trained = [t for t in own if t.parameter.is_trainable and t.has_moved]
+        is_odd = any(ADAPTERS.search(p.name) for p in model.parameters)
+        if frozen and trained and not is_odd and share(frozen, own) >= A_PART:
+            yield _finding(process, model, frozen, own)
+
+
+def _is_kept(process: Process, model: Model, trace: Trace) -> bool:
+    """Tell whether a weight of an ordinary layer is held, and never was to be trained."""
+    told = [p for m in process.models if m.id == model.id for p in m.parameters]
+    is_off = not any(p.is_trainable for p in told if p.name == trace.name)
+    layer = trace.name.rpartition(".")[0]
+    kinds = [m.type for m in model.modules if m.name == layer]
+    is_layer = any(LAYERS.search(kind) for kind in kinds)
+    is_seen = len(trace.of_owner().samples) >= ENOUGH
+    is_still = not trace.has_moved and not trace.is_reached
+    is_own = trace.is_owned and not FOLLOWERS.search(trace.name)
+    return is_off and is_layer and is_seen and is_still and is_own
+
+
+def _finding(
+    process: Process, model: Model, frozen: Sequence[Trace], own: Sequence[Trace]
+) -> Finding:
+    owner = frozen[0].parameter.optimizer
+    is_stuck = has_learnt(process, owner) is False
+    place = next((o.place for o in latest_optimizers(process) if o.id == owner), None)
+    says = (
+        f"requires_grad is off for {named(frozen)} of {model.type}, "
+        f"{share(frozen, own):.0%} of its weights; the optimizer holds them and nothing is loaded"
+    )
+    strength = Strength.STRONG if is_stuck else Strength.MODERATE
+    return Finding(
+        claim=f"{len(frozen)} of {len(own)} layers of {model.type} are frozen at random weights",
+        strength=strength,
+        evidence=(cite_record(process, model.line, says, step=float(model.step)),),
+        suggests={CAUSE: strength},
+        is_symptom=is_stuck,
+        onset=float(model.step),
+        location=at(place),
+    )
+
+
+_FRESH = """
+model = Net()
+for p in list(model.parameters())[:4]:
+    p.requires_grad = False
+"""
+
+
+def _run(
+    *trainable: bool, text: str = _FRESH, kind: str = "Linear", optimizer: int | None = 0,
+    steps: int = 400,
+) -> Run:  # fmt: skip
+    parameters: list[Parameter] = []
+    for i, is_on in enumerate(trainable):
+        held = 0 if is_on else optimizer
+        parameters += weights(f"net.{i}.weight", optimizer=held, is_trainable=is_on)
+    grads = [0.1 if p.is_trainable else None for p in parameters]
+    still = [p.name for p in parameters if not p.is_trainable]
+    process = watched(*parameters, grads=grads, still=still)
+    modules = tuple(Module(f"net.{i}", kind) for i in range(len(trainable)))
+    models = tuple(replace(m, modules=modules) for m in process.models)
+    samples = tuple(replace(s, step=i * steps // 6) for i, s in enumerate(process.samples))
+    counts = Counts(99, steps=steps, backwards=steps)
+    process = replace(process, models=models, samples=samples, counts=counts)
+    return replace(recorded(process), sources=(Source("train.py", text),))
+
+
+FIRES = {
+    "the lower half": _run(False, False, True, True),
+    "one layer of three": _run(True, False, True),
+}
+
+SILENT = {
+    "all trained": _run(True, True, True),
+    "near miss: a backbone that was loaded": _run(
+        False, False, True, text="net.load_state_dict(torch.load('a.pt'))"
+    ),
+    "near miss: not given to the optimizer": _run(False, False, True, optimizer=None),
+    "near miss: fixed embeddings": _run(False, True, True, kind="Embedding"),
+    "near miss: random features by name": _run(False, True, text="class RandomFeatures: ..."),
+}

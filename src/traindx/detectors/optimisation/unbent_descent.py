@@ -1,0 +1,123 @@
+"""The run ends near where it began: weights barely moved, the loss still falls in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import isfinite, log
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite, cite_record
+from traindx.examples import decay, recorded, watched, weights
+from traindx.model import Floats, Run
+from traindx.recording import Counts, Ending, LossInput, Process, Summary
+from traindx.registry import detector
+from traindx.runtime.observations import last_step
+from traindx.runtime.traces import Trace, traces_of
+from traindx.stats import curve, slope_z
+
+TRAVELLED = 0.15  # of the weights' norm, over the whole run, if all steps went the same way
+GAINED = 0.3  # of the loss of a model that knows nothing
+UNBENT = 0.6  # the second half falls at this share of the first half's pace, or faster
+AT_CHANCE = 0.15  # how far the first loss may be from that of a guess
+POINTS = 60
+ENOUGH = 4  # samples
+
+
+@detector(needs=("recording", "loss"), suggests=("lr-too-low",))
+def check(run: Run) -> Iterator[Finding]:
+    """A classifier that starts from nothing is still near its start when the run is over.
+
+    ## What it detects
+    A run that ended by itself, whose loss began at that of a guess, fell by less than a third in a
+    line that does not bend, and whose steps, even if all went the same way, add up to less than a
+    seventh of the weights' norm.
+
+    ## Why it matters
+    What a network learns shows as a bend: fast at first, slower later. A line means that the budget
+    of steps is far too small for their size.
+
+    ## What to do
+    Raise the learning rate tenfold until a step changes the weights by about a thousandth; or train
+    ten times as long.
+
+    ## When it is wrong
+    Fine-tuning starts below the loss of a guess and is left alone. A run that was cut off on
+    purpose to try the program looks the same.
+    """
+    loss, main = run.objective(), run.recording.main if run.recording is not None else None
+    ending = run.recording.ending if run.recording is not None else None
+    if loss is None or main is None or (ending is not None and ending.exit_code != 0):
+        return
+    finite = loss.finite()
+    chance = _chance(main)
+    if len(finite) < POINTS or chance is None or not _is_line(finite.values, chance):
+        return
+    moved = [t for t in traces_of(main) if t.is_owned and t.is_matrix and t.has_gradient]
+    far = _travelled(moved, last_step(main) + 1)
+    if far is None or far > TRAVELLED:
+        return
+    c = curve(finite.values)
+    says = f"{finite.origin.name} fell from {c.start_value:.4g} to {c.end_value:.4g} in a line"
+    whole = f"all steps together are {far:.2g} of the weights' norm at the most"
+    yield Finding(
+        claim=f"The run ends near its start: {whole}, and the loss still falls at its first pace",
+        strength=Strength.STRONG,
+        evidence=(
+            cite(finite, says, 0, -1, start=c.start_value, end=c.end_value, chance=chance),
+            cite_record(main, moved[0].samples[-1].line, whole, travelled=far),
+        ),
+        suggests={"lr-too-low": Strength.STRONG},
+        is_symptom=True,
+        onset=float(finite.steps[0]),
+    )
+
+
+def _chance(process: Process) -> float | None:
+    """The loss of a guess, where one cross-entropy over a few classes is all of the loss."""
+    given = [i for s in process.samples for i in s.losses]
+    classes = {i.classes for i in given if i.loss in ("cross_entropy", "nll_loss")}
+    is_alone = all(len(s.losses) == 1 for s in process.samples)
+    if not is_alone or len(process.samples) < ENOUGH or len(classes) != 1 or min(classes) < 2:
+        return None
+    return log(min(classes))
+
+
+def _is_line(values: Floats, chance: float) -> bool:
+    c = curve(values)
+    if abs(c.start_value - chance) > AT_CHANCE * chance or slope_z(values) > -5.0:
+        return False
+    gained = (c.start_value - c.end_value) / chance
+    quarter = len(values) // 4
+    first, second, third, fourth = (float(np.mean(p)) for p in np.array_split(values, 4))
+    early, late = first - (second + third) / 2, (second + third) / 2 - fourth
+    return quarter > 0 and 0.0 < gained < GAINED and late >= UNBENT * early > 0.0
+
+
+def _travelled(traces: Sequence[Trace], steps: int) -> float | None:
+    """The relative change over the run if all steps went the same way: the largest of matrices."""
+    known = [[r for r in t.ratios if r is not None and isfinite(r)] for t in traces]
+    told = [float(np.mean(r)) for r in known if len(r) >= ENOUGH]
+    return max(told) * steps if told else None
+
+
+_LINE = np.linspace(0.69, 0.58, 160) + 0.02 * np.sin(np.arange(160) * 1.7)
+
+
+def _run(loss: Floats, ratio: float, exit_code: int = 0) -> Run:
+    process = watched(*weights("0.weight", "2.weight"), count=8)
+    given = LossInput("cross_entropy", "addmm", Summary(shape=(32, 2)), classes=2)
+    told = (replace(s, update_ratios=(ratio, ratio), losses=(given,)) for s in process.samples)
+    made = replace(process, samples=tuple(told), counts=Counts(99, steps=len(loss)))
+    return recorded(made, ending=Ending(exit_code=exit_code), loss_train=loss)
+
+
+FIRES = {"a line that ends early": _run(_LINE, 3e-4)}
+
+SILENT = {
+    "near miss: usual steps, a hard task": _run(_LINE, 1e-2),
+    "near miss: interrupted": _run(_LINE, 3e-4, exit_code=130),
+    "near miss: fine-tuning starts low": _run(_LINE - 0.4, 3e-4),
+    "learns": _run(decay(160, 0.69, 0.1), 3e-4),
+}
