@@ -1,10 +1,11 @@
 """What a step costs that the recorder lets pass, beside the same step without the recorder.
 
-    python -m bench.passing_cost [--program mlp] [--blocks 60]
+    python -m bench.passing_cost [--program mlp] [--blocks 60] [--blind]
 
 Blocks of steps in one process take turns: hooks in place and every step let pass, hooks taken
 away. The difference is what a step really costs; `timed` is the part that the recorder's own clock
-sees, and their ratio is `HIDDEN` in `traindx.recorder.budget`.
+sees, and their ratio is `HIDDEN` in `traindx.recorder.budget`. With `--blind` nothing is asked of
+the steps that pass; what they cost over what the others cost is `BLIND` there.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def block_s(job: Job, batches: Iterator[tuple[torch.Tensor, ...]], steps: int) -
     return (time.process_time() - began) / steps
 
 
-def measure(program: str, blocks: int) -> tuple[list[float], list[float], float]:
+def measure(program: str, blocks: int, *, is_blind: bool) -> tuple[list[float], list[float], float]:
     """Return the steps without hooks, those that pass, and what the recorder timed of one."""
     torch.set_num_threads(1)
     job, steps = PROGRAMS[program].make(), BLOCK[program]
@@ -56,9 +57,13 @@ def measure(program: str, blocks: int) -> tuple[list[float], list[float], float]
             session.hooks.install()
             session.hooks.on_model(job.model)
             session.idle = FOR_EVER
+            session.is_blind = is_blind
+            session.budget.blocks = FOR_EVER if is_blind else 1
             passed.append(block_s(job, batches, steps))
-            session.idle = 0
-        timed_s = session.budget.passed_s / HIDDEN / max(1, session.budget.passed)
+            session.idle, session.is_blind, session.budget.blocks = 0, False, 1
+        timed_s = (
+            session.budget.asked_s / HIDDEN / max(1, session.budget.passed - session.budget.blind)
+        )
         session.finish()
         session.hooks.remove()
     return plain, passed, timed_s
@@ -69,8 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench.passing_cost", description=__doc__)
     parser.add_argument("--program", choices=PROGRAMS, default="mlp")
     parser.add_argument("--blocks", type=int, default=60)
+    parser.add_argument("--blind", action="store_true")
     options = parser.parse_args(arguments)
-    plain, passed, timed_s = measure(options.program, options.blocks)
+    plain, passed, timed_s = measure(options.program, options.blocks, is_blind=options.blind)
     cost_s = statistics.median(b - a for a, b in zip(plain, passed, strict=True))
     ratio = statistics.median(b / a for a, b in zip(plain, passed, strict=True))
     when = time.strftime("%Y-%m-%d")

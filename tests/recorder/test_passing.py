@@ -111,3 +111,61 @@ def test_the_losses_of_steps_that_pass_are_kept_in_order(session: Session) -> No
     losses = [loss for block in blocks for loss in block["loss"]]
     assert steps == list(range(STEPS))
     assert all(isinstance(loss, float) for loss in losses)
+
+
+@pytest.fixture
+def blind_session(session: Session, monkeypatch: pytest.MonkeyPatch) -> Session:
+    """Return a recorder for which even the steps that pass are too much."""
+    monkeypatch.setattr(budget, "BLIND_AFTER_S", 0.0)
+    monkeypatch.setattr(Budget, "_asked_s", lambda self: 1.0)
+    return session
+
+
+def test_of_blind_steps_only_the_number_is_known(blind_session: Session) -> None:
+    train(Training("nothing"), blind_session)
+    said = records(blind_session)
+    assert blind_session.budget.blind > 20
+    assert [r["steps"] for r in said if r["k"] == "counts"][-1] == STEPS
+    steps = [step for r in said if r["k"] == "steps" for step in r["step"]]
+    assert len(steps) == STEPS - blind_session.budget.blind
+    assert steps == sorted(set(steps))
+
+
+def test_what_is_no_number_at_a_blind_step_is_told_later(blind_session: Session) -> None:
+    train(Training("loss"), blind_session)
+    assert blind_session.is_blind  # to its end: nothing was asked
+    blind_session._wake()
+    model = Training("nothing")
+    with torch.no_grad():
+        model.first.weight.fill_(float("nan"))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    model(torch.ones(4, 4)).sum().backward()
+    optimizer.step()
+    assert [r["seen_in"] for r in records(blind_session) if r["k"] == "nonfinite"] == ["loss"]
+
+
+def test_a_crash_at_a_blind_step_shows_the_batch_of_that_step(blind_session: Session) -> None:
+    model = Training("nothing")
+    train(model, blind_session)
+    assert blind_session.is_blind
+    batch = torch.full((2, 4), 7.0)
+    model(batch)
+    assert blind_session.now.inputs[0].args[0] is batch
+    assert blind_session.now.rng_state is None
+
+
+@pytest.mark.parametrize(("step_s", "blocks"), [(1.0, 1), (0.014, 1), (0.01, 2), (0.008, 3), (1e-6, 16)])
+def test_shorter_steps_have_more_blind_ones(step_s: float, blocks: int) -> None:
+    spent = Budget(0.02)
+    spent.passed, spent.asked_s, spent.passed_s, spent.spent_s = 1000, 0.1, 3.0, 9.0
+    idle = spent.idle_steps(2000, step_s, may_be_blind=True)
+    assert spent.blocks == blocks
+    assert not idle or sum(not spent.is_blind(i + 1) for i in range(idle)) * blocks == idle
+    assert not any(spent.is_blind(i) for i in range(8))
+
+
+def test_ranks_are_never_blind() -> None:
+    spent = Budget(0.02)
+    spent.passed, spent.asked_s, spent.passed_s, spent.spent_s = 1000, 0.1, 3.0, 9.0
+    assert spent.idle_steps(2000, 1e-5, may_be_blind=False)
+    assert spent.blocks == 1

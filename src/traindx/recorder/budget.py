@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from math import ceil
 from time import perf_counter
 
 GRANT_S = 0.15  # spent before any step is let pass unseen: a short run is worth a look too
 # What torch does to call us, and the caches that we leave cold, come on top of what we time: found
 # by `python -m bench.passing_cost` (100 against 63 µs on a small model).
 HIDDEN = 1.6
+BLIND = 0.5  # of the cost of a step that passes, for one of which nothing is asked; measured there
+PASSED = 0.6  # of what may be spent, for the steps that pass
+BLIND_AFTER_S = 2.0  # spent on steps that pass: a run of minutes is guarded at every step
+BLOCK = 8  # steps that are blind, or not, together: the optimizers of a GAN take turns
+MAX_BLOCKS = 16  # of which one is not blind
 SEEN = 0.15  # of what may be spent, for the rows of the steps that do not pass
 # Looks at steps 0, 1, 2 … 10, 13, 17, 22 … are taken whatever they cost: a short run gets as many
 # as it needs, and in a long one they do not count.
@@ -28,6 +34,9 @@ class Budget:
         self.looks_s = 0.0  # what all of them cost
         self.passed = 0  # steps that were let pass unseen
         self.passed_s = 0.0  # what they cost all the same
+        self.asked_s = 0.0  # what those of them cost that are not blind
+        self.blind = 0  # of them, those of which nothing was asked
+        self.blocks = 1  # one in so many is not blind
         self._next = 0.0
 
     def begin(self, cost_s: float) -> None:
@@ -58,16 +67,46 @@ class Budget:
 
     def passes(self, cost_s: float) -> None:
         """Note what a part of a step that passes has cost, with what our clock does not see."""
-        self.spent_s += HIDDEN * cost_s
-        self.passed_s += HIDDEN * cost_s
+        self.asked_s += HIDDEN * cost_s
+        self._spend(HIDDEN * cost_s)
 
     def is_used_up(self) -> bool:
         """Tell whether even the cheap part is too much; what was granted at first is paid back."""
         elapsed = perf_counter() - self.started
         return self.spent_s > max(GRANT_S, self.aim * elapsed)
 
-    def idle_steps(self, steps: int, step_s: float) -> int:
+    def idle_steps(self, steps: int, step_s: float, *, may_be_blind: bool) -> int:
         """Return how many steps to let pass unseen so that even the cheap part stays in budget."""
         seen_s = (self.spent_s - self.looks_s - self.passed_s) / max(1, steps - self.passed)
         allowed = SEEN * self.aim * step_s
-        return 0 if seen_s <= allowed or allowed <= 0 else min(1000, int(seen_s / allowed))
+        if seen_s <= allowed or allowed <= 0:
+            return 0
+        idle = min(1000, int(seen_s / allowed))
+        self.blocks = self._blocks(step_s) if may_be_blind else 1
+        if self.blocks == 1:
+            return idle
+        cycles = -(-idle // (BLOCK * self.blocks))
+        self._spend(BLIND * self._asked_s() * cycles * BLOCK * (self.blocks - 1))
+        return cycles * BLOCK * self.blocks
+
+    def is_blind(self, idle: int) -> bool:
+        """Tell whether nothing is asked of the step that has so many to come; the last are seen."""
+        return idle // BLOCK % self.blocks > 0
+
+    def _blocks(self, step_s: float) -> int:
+        """Return of how many blocks one can be afforded whose losses are kept."""
+        allowed, asked_s = PASSED * self.aim * step_s, self._asked_s()
+        blind_s = BLIND * asked_s
+        if asked_s <= allowed or self.passed_s < BLIND_AFTER_S:
+            return 1
+        if blind_s >= allowed:
+            return MAX_BLOCKS
+        return min(MAX_BLOCKS, ceil((asked_s - blind_s) / (allowed - blind_s)))
+
+    def _asked_s(self) -> float:
+        """Return what a step costs that passes and is not blind."""
+        return self.asked_s / max(1, self.passed - self.blind)
+
+    def _spend(self, cost_s: float) -> None:
+        self.spent_s += cost_s
+        self.passed_s += cost_s

@@ -1,8 +1,9 @@
 """Steps that are let pass: what is done at them is to keep the loss and what a replay would need.
 
 A loss or a gradient that is no number ends the rest, so each of these hands over to the session
-when it is not sure. Code that runs once per step runs with cold caches: what is spread over
-functions elsewhere stands in one place here.
+when it is not sure. Where steps are so short that even this is too much, some are blind: what they
+are given is held, in case they crash, and nothing is asked. Code that runs once per step runs with
+cold caches: what is spread over functions elsewhere stands in one place here.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Passing:
                 if now.is_applied or not now.inputs:
                     now.is_applied = False
                     now.inputs = [Forward(name, module, args, kwargs)]
-                    now.rng_state = _random_state()
+                    now.rng_state = None if session.is_blind else _random_state()
                 elif len(now.inputs) < MAX_FORWARDS:
                     now.inputs.append(Forward(name, module, args, kwargs))
             if began:
@@ -84,7 +85,7 @@ class Passing:
                 or type(loss) is not torch.Tensor
             ):
                 return False
-            if loss.is_cpu:
+            if loss.is_cpu and not session.is_blind:
                 value = loss.item() if loss.numel() == 1 else nan
                 if not isfinite(value) and not session.is_escalated:
                     return False
@@ -107,7 +108,7 @@ class Passing:
             if get_ident() != session.thread or session.depth:
                 return False
             session.passing = owner = session.known.owner_of(optimizer)
-            is_asked = not session.uses_scaler and not session.is_escalated
+            is_asked = not (session.is_blind or session.uses_scaler or session.is_escalated)
             if is_asked and (owner is None or not owner.is_gradient_sound()):
                 return False
             session.ticks += 1
@@ -130,12 +131,18 @@ class Passing:
                 return False
             session.ticks += 1
             session.depth = 0
-            session.is_timed = owner.steps % TIMED_EVERY == 1  # not 0: those are handed over
             session.steps += 1
-            session.keep_passed(owner)
             owner.steps += 1
             session.idle -= 1
-            session.budget.passed += 1
+            budget = session.budget
+            budget.passed += 1
+            if session.is_blind:
+                budget.blind += 1
+            else:
+                session.keep_passed(owner, owner.steps - 1)
+            session.is_blind = budget.is_blind(session.idle)
+            is_due = (budget.passed - budget.blind) % TIMED_EVERY == 1
+            session.is_timed = is_due and not session.is_blind
             if began:
                 session.budget.passes(TIMED_EVERY * (perf_counter() - began))
             return True

@@ -99,6 +99,7 @@ class Session:
         self.told_error: BaseException | None = None
         self.told_names: dict[int, list[str]] = {}
         self.idle = 0  # steps to let pass
+        self.is_blind = False  # nothing is asked of the step that passes
         self.passed_loss: float | None = None  # of the step that passes
         self.passing: Owner | None = None  # whose step it is
         self.is_timed = False  # whether what is done at it is timed
@@ -500,25 +501,29 @@ class Session:
         durations = self.clock.durations
         is_paced = len(durations) >= PACED_AFTER and not self.sampled
         if is_paced and self.budget.is_used_up():
-            self.idle = self.budget.idle_steps(self.steps, sum(durations) / len(durations))
+            step_s = sum(durations) / len(durations)
+            is_alone = surroundings.rank()[1] == 1  # else all ranks have to see the same steps
+            self.idle = self.budget.idle_steps(self.steps, step_s, may_be_blind=is_alone)
 
     def _pass(self, owner: Owner | None) -> None:
         """Count a step that nobody looks at."""
         if owner is not None:
-            self.keep_passed(owner)
+            self.keep_passed(owner, owner.steps)
             if self.writer is not None:
                 self.rows.drain(self.writer)
                 self._tell_fingerprint(owner, self.writer)
             owner.steps += 1
         self.idle -= 1
         self.budget.passed += 1
+        self.budget.blind += self.is_blind
+        self.is_blind = self.budget.is_blind(self.idle)
         if not self.idle:
             self._wake()
 
-    def keep_passed(self, owner: Owner) -> None:
+    def keep_passed(self, owner: Owner, step: int) -> None:
         """Keep the loss of a step that passes; a scaled one is not the loss."""
         if not self.uses_scaler:
-            self.rows.add_passed(owner.number, owner.steps, self.passed_loss)
+            self.rows.add_passed(owner.number, step, self.passed_loss)
         self.passed_loss = None
 
     def _may_pass(self, optimizer: torch.optim.Optimizer) -> bool:
@@ -535,6 +540,7 @@ class Session:
     def _wake(self) -> None:
         """See the steps again."""
         self.idle = 0
+        self.is_blind = False
         self.passed_loss = None
         self.clock.restart(self.budget.spent_s)
         self.now.let_go()
