@@ -1,6 +1,6 @@
 """Accuracy and calibration on the corpus of incidents.
 
-python -m bench.accuracy [--half report] [--sets "log,recording + source"] [--kept] [--jobs 2]
+python -m bench.accuracy [--half report] [--sets "log,recording + source"] [--kept] [--no-fixes]
 
 `python -m bench.corpus` makes the incidents. The report half is for reporting: rules are changed
 and weights are fitted with the develop half in view.
@@ -16,8 +16,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.accuracy import judging, pages, report
-from bench.accuracy.incidents import HALVES, SETS, incidents
+from bench.accuracy import fixing, judging, pages, report
+from bench.accuracy.incidents import HALVES, SETS, WHOLE, incidents
 from bench.peers import page
 
 FOLDER = Path(__file__).parent.parent / "cache" / "report"
@@ -37,9 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         judged = judging.read_kept(options.half)
     else:
         judged = judging.keep(judging.judge_all(found, sets, options.jobs), options.half)
+        fixing.keep(fixing.try_all(options.half, WHOLE) if options.fixes else (), options.half)
     peers = page.read(options.half)
     beside = [page.section(options.half)] if peers else []
-    made = [*report.sections(found, judged), *beside]
+    made = [*report.sections(found, judged, fixing.read_kept(options.half)), *beside]
     write(f"accuracy-{options.half}", f"Accuracy on the {options.half} half", made)
     print(pages.to_markdown(f"Accuracy on the {options.half} half ({circumstances()})", made))
     return 0
@@ -71,6 +72,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--sets", help=f"of {', '.join(SETS)}")
     parser.add_argument("--only", help="incidents whose name holds this text")
     parser.add_argument("--kept", action="store_true", help="score the judgements of last time")
+    parser.add_argument("--fixes", action=argparse.BooleanOptionalAction, default=True,
+                        help="apply the patches that are offered, and run again")  # fmt: skip
     parser.add_argument("--jobs", type=int, default=2)
     return parser.parse_args(arguments)
 

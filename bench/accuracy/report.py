@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bench.accuracy import calibration, figures
+from bench.accuracy.fixing import Fixed
 from bench.accuracy.incidents import HEALTHY, SETS, WHOLE, Incident
 from bench.accuracy.judging import Judged
 from bench.accuracy.pages import Figure, Section, Table
@@ -27,17 +28,20 @@ def share(hits: int, count: int) -> str:
     return f"{hits / count:.1%} ({hits}/{count}; {low:.0%}–{high:.0%})"
 
 
-def sections(incidents: Sequence[Incident], judged: Sequence[Judged]) -> list[Section]:
+def sections(
+    incidents: Sequence[Incident], judged: Sequence[Judged], fixed: Sequence[Fixed] = ()
+) -> list[Section]:
     """Return the report on one half."""
     pairs = {s: pair_up(incidents, judged, s) for s in SETS}
     whole = pairs[WHOLE]
     return [
         _corpus(incidents),
-        headline(pairs),
+        headline(pairs, fixed),
         _by_artifacts(pairs),
         Section("By family of causes (recording + source)", (_table_of(_families(whole)),)),
         Section("By framework (recording + source)", (_frameworks(whole),)),
         _calibration(pairs),
+        *([_fixes(fixed)] if fixed else []),
         Section("What is taken for what (recording + source)", (_confused(whole),)),
         Section("Missed, wrong and false (recording + source)", (_wrong(whole),)),
     ]
@@ -57,7 +61,7 @@ def _corpus(incidents: Sequence[Incident]) -> Section:
     return Section("The incidents", (text,))
 
 
-def headline(pairs: Mapping[str, Sequence[Pair]]) -> Section:
+def headline(pairs: Mapping[str, Sequence[Pair]], fixed: Sequence[Fixed] = ()) -> Section:
     """Return the figures that the aims speak of."""
     whole = score(pairs[WHOLE])
     log = score(p for p in pairs["log"] if p.incident.is_shown_by_a_log)
@@ -69,9 +73,26 @@ def headline(pairs: Mapping[str, Sequence[Pair]]) -> Section:
         (AIMS[2][0], "≥ 75 %", share(log.first, log.faulty)),
         ("false alarms on healthy runs", "≤ 1 %", share(whole.false_alarms, whole.healthy)),
         ("expected calibration error of the answers", "≤ 0.05", f"{error:.3f}"),
+        ("offered patch works when applied and rerun", "≥ 90 %", _working(fixed)),
         ("median time to diagnosis", "< 2 s", f"{whole.median_s:.2f} s"),
     ]
     return Section("Headline", (Table(("figure", "aim", "measured"), tuple(rows)),))
+
+
+def _working(fixed: Sequence[Fixed]) -> str:
+    told = [f.works for f in fixed if f.works is not None]
+    return share(sum(told), len(told))
+
+
+def _fixes(fixed: Sequence[Fixed]) -> Section:
+    """Return what became of every patch that was offered for a faulty run."""
+    said = {True: "works", False: "does not work", None: "cannot be told"}
+    rows = tuple((f.incident, said[f.works], f.says) for f in fixed)
+    text = (
+        "The patch of the first root cause, right or not, applied to a copy and run again with "
+        "the same seed; it works if the program then does as well as the healthy one."
+    )
+    return Section("Patches", (text, Table(("incident", "patch", "the patched program"), rows)))
 
 
 def _by_artifacts(pairs: Mapping[str, Sequence[Pair]]) -> Section:

@@ -154,7 +154,9 @@ def test_a_crash_at_a_blind_step_shows_the_batch_of_that_step(blind_session: Ses
     assert blind_session.now.rng_state is None
 
 
-@pytest.mark.parametrize(("step_s", "blocks"), [(1.0, 1), (0.014, 1), (0.01, 2), (0.008, 3), (1e-6, 16)])
+@pytest.mark.parametrize(
+    ("step_s", "blocks"), [(1.0, 1), (0.014, 1), (0.01, 2), (0.008, 3), (1e-6, 16)]
+)
 def test_shorter_steps_have_more_blind_ones(step_s: float, blocks: int) -> None:
     spent = Budget(0.02)
     spent.passed, spent.asked_s, spent.passed_s, spent.spent_s = 1000, 0.1, 3.0, 9.0

@@ -35,7 +35,7 @@ def cuts_before(project: Project, site: Site) -> Iterator[tuple[str, Culprit]]:
             context = _no_grad_around(module, statement)
             if context is not None:
                 yield "no-grad-training", context
-            yield from _cuts_in(module, statement)
+            yield from _cuts_in(module, statement, scope)
             pending += [n for n in ast.walk(statement.value) if isinstance(n, ast.Name)]
             yield from _called(project, module, statement)
 
@@ -62,7 +62,7 @@ def _keys(target: ast.expr) -> set[str]:
     return {k for k in map(key_of, parts) if k}
 
 
-def _cuts_in(module: Module, node: ast.Assign) -> Iterator[tuple[str, Culprit]]:
+def _cuts_in(module: Module, node: ast.Assign, scope: ast.AST) -> Iterator[tuple[str, Culprit]]:
     text = ast.unparse(node.value)
     if isinstance(node.value, ast.Compare):
         yield "non-differentiable-operation", Culprit(module, node, f"`{text}` has no gradient")
@@ -76,12 +76,19 @@ def _cuts_in(module: Module, node: ast.Assign) -> Iterator[tuple[str, Culprit]]:
             says = f"`{ast.unparse(inner)}` makes a new tensor that knows nothing of the model"
             patch = diff(module, replacing(inner, ast.unparse(inner.args[0])))
             yield "detached-loss", Culprit(module, node, says, patch)
-        elif name in CUTS:
+        elif name in CUTS and not _is_off_already(module, inner, scope):
             says = f"`.{name}` in `{text}` cuts the graph"
             yield "detached-loss", Culprit(module, node, says, _without(module, node, name))
         elif name in STEPS:
             says = f"{name} in `{text}` has no gradient"
             yield "non-differentiable-operation", Culprit(module, node, says)
+
+
+def _is_off_already(module: Module, cut: ast.AST, scope: ast.AST) -> bool:
+    """Tell whether what is cut off was computed without a graph: the cut changes nothing."""
+    name = key_of(cut.value) if isinstance(cut, ast.Attribute) else None
+    made = _bindings(scope, [name], before=cut.lineno) if name and hasattr(cut, "lineno") else []
+    return bool(made) and _no_grad_around(module, made[0]) is not None
 
 
 def _columns_made_tensors(module: Module, value: ast.expr) -> list[ast.expr]:

@@ -10,8 +10,8 @@ from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.module import Module, key_of
-from traindx.source.patches import diff, replacing
 from traindx.source.project import Project
+from traindx.source.renames import apart
 from traindx.source.values import Kind, value_of
 
 BUILTINS = frozenset(
@@ -69,7 +69,7 @@ def _overwritten(project: Project, module: Module) -> Iterator[Finding]:
             shows="name-shadowed",
             is_symptom=True,
             location=module.location(node),
-            patch=_patch(module, name, made[0]) if kind == "loss" else None,
+            patch=apart(module, node) if kind == "loss" else None,
         )
 
 
@@ -98,16 +98,6 @@ def _is_bound_again(loop: ast.AST, node: ast.Assign, name: str) -> bool:
 
 def _leaves(loop: ast.For | ast.While) -> bool:
     return isinstance(loop.body[-1], (ast.Break, ast.Return))
-
-
-def _patch(module: Module, name: str, made: ast.expr) -> str | None:
-    """Rename the function where it is made and where it is called; results keep the name."""
-    above = module.parents.get(made)
-    if not isinstance(above, ast.Assign) or len(above.targets) != 1:
-        return None
-    new = f"{name}_fn" if name.rsplit(".", 1)[-1] == "loss" else f"{name}_function"
-    called = [c.func for c in module.nodes(ast.Call) if key_of(c.func) == name]
-    return diff(module, *(replacing(n, new) for n in (above.targets[0], *called)))
 
 
 def _builtins(project: Project, module: Module) -> Iterator[Finding]:

@@ -11,8 +11,8 @@ from traindx.model import Failure, Run
 from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.errors import Culprit, Site, explain, make_failed_run, match_root, site_of
-from traindx.source.module import Module, key_of
-from traindx.source.patches import Edit, diff, replacing
+from traindx.source.module import key_of
+from traindx.source.renames import apart
 
 MESSAGE = re.compile(r"'([\w.]+)' object is not callable")
 SELF_CALL = re.compile(r"^(\w+) = \1\(")
@@ -74,7 +74,7 @@ def _culprit(site: Site | None, failure: Failure) -> tuple[str, Culprit | None]:
         taken = [n for n in _bindings(scope, name) if _is_result(n, name)] if name else []
         if name and taken:
             says = f"`{ast.unparse(taken[0])}` gives the name of the function to its result"
-            patch = _renamed(site.module, scope, name, taken[0])
+            patch = apart(site.module, taken[0])
             return name, Culprit(site.module, taken[0], says, patch)
     return "", None
 
@@ -87,18 +87,6 @@ def _bindings(scope: ast.AST, name: str) -> list[ast.Assign]:
 def _is_result(node: ast.Assign, name: str | None) -> bool:
     calls = (n for n in ast.walk(node.value) if isinstance(n, ast.Call))
     return any(key_of(c.func) == name for c in calls)
-
-
-def _renamed(module: Module, scope: ast.AST, name: str, taken: ast.Assign) -> str | None:
-    """The patch that calls the function by a name of its own, where its making is in sight."""
-    made = [n for n in _bindings(module.tree, name) if not _is_result(n, name)]
-    calls = [c for c in ast.walk(taken) if isinstance(c, ast.Call) and key_of(c.func) == name]
-    if len(made) != 1 or not isinstance(made[0].value, ast.Call) or "." in name:
-        return None
-    other = "criterion" if "loss" in name and "criterion" not in module.text else f"{name}_fn"
-    edits: list[Edit] = [replacing(made[0].targets[0], other)]
-    edits += [replacing(c.func, other) for c in calls]
-    return diff(module, *edits)
 
 
 _LOOP = """
