@@ -1,6 +1,7 @@
 """Cost of riding along: step time with a recorder over step time without, beside the peers.
 
 python -m bench.overhead [--only mlp] [--quick] [--no-others] [--no-compile] [--repeats 5]
+    [--warm-up 4]
 
 Ours and the plain way take turns of a fraction of a second (see `overhead_turns`): that tells one
 percent from two. What costs tens of percent is measured more simply: every measurement is a process
@@ -192,7 +193,7 @@ def _compare_ours(program: str, backend: str, options: argparse.Namespace) -> No
         return
     measured_s = QUICK_S if options.quick else MEASURED_S
     turns = [
-        overhead_turns.compare(given, trial["cpu_mean_ms"], measured_s)
+        overhead_turns.compare(given, trial["cpu_mean_ms"], measured_s, options.warm_up)
         for _ in range(options.repeats)
     ]
     step_ms = statistics.median(turn["traindx run"].plain_ms for turn in turns)
@@ -242,6 +243,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--only", choices=PROGRAMS, action="append")
     parser.add_argument("--quick", action="store_true", help="two repeats of three seconds")
     parser.add_argument("--repeats", type=int)
+    parser.add_argument("--warm-up", type=float, default=4.0, metavar="S",
+                        help="seconds of training before the measurement")  # fmt: skip
     parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--eager", action=argparse.BooleanOptionalAction, default=True)
@@ -259,7 +262,8 @@ def main() -> int:
     print(
         f"{time.strftime('%Y-%m-%d')}, {_processor()}, {os.cpu_count()} cores, one thread,"
         f" Python {platform.python_version()}, load average {load()};"
-        f" {options.repeats} repeats, median (lowest–highest)\n{overhead_turns.DEFINITION}"
+        f" {options.repeats} repeats after {options.warm_up:g} s of warm-up, median"
+        f" (lowest–highest)\n{overhead_turns.DEFINITION}"
     )
     own = _own_ways()
     peers = list(_peer_ways()) if options.peers and options.others else []

@@ -30,11 +30,10 @@ MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 31), "MALLOC_MMAP_THRESHOLD_": str(
 AGAIN = "plain, against itself"
 WAYS = ("plain", AGAIN, "traindx run", "traindx.watch")
 TURN_S = 0.2
-WARM_UP_S = 4.0  # of training, in turns too
 DEFINITION = (
     "step CPU ×: CPU time of the training process per step, all steps counted, over that of plain;"
-    f" {len(WAYS)} processes take turns of {TURN_S:g} s after {WARM_UP_S:g} s of warm-up; malloc"
-    " keeps its memory. beside: what the parent and its looks took meanwhile, of one core. once:"
+    f" {len(WAYS)} processes take turns of {TURN_S:g} s after a warm-up; malloc keeps its memory."
+    " beside: what the parent and its looks took meanwhile, of one core. once:"
     " CPU time more than plain before and after: start, warm-up and first looks, last diagnosis."
 )
 
@@ -88,13 +87,15 @@ class Taken:
     claimed: float | None = None
 
 
-def compare(given: list[str], step_ms: float, measured_s: float) -> dict[str, Taken]:
-    """Let all ways take turns; return what each took."""
+def compare(
+    given: list[str], step_ms: float, measured_s: float, warm_up_s: float
+) -> dict[str, Taken]:
+    """Let all ways take turns; return what each took after the warm-up, each of so many seconds."""
     steps = max(1, round(1e3 * TURN_S / step_ms))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         riders = [_start(way, given, folder, stack) for way in WAYS]
-        _take_turns(riders, steps, round(WARM_UP_S / TURN_S))
+        _take_turns(riders, steps, round(warm_up_s / TURN_S))
         for rider in riders:
             rider.cpu_s = rider.wall_s = 0.0
             rider.beside_s = -rider.beside()
