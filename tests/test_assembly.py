@@ -252,3 +252,24 @@ def test_many_points_told_twice_are_folded() -> None:
     full = telling(noise(200_000))
     rounded = telling([round(v, 4) for v in full.values], artifact="b.csv")
     assert len(resolve([full, rounded])) == 1
+
+
+@pytest.mark.parametrize("name", ["held_out", "val", "valid", "test"])
+def test_a_series_that_only_names_its_data_is_of_the_metric_beside_it(name: str) -> None:
+    parts = [telling(noise(9)), telling(noise(9, 1), name=f"other/{name}")]
+    run = merge_runs([Run(series={s.name: s for s in parts})], "run")
+    assert set(run.series) == {"loss/train", "loss/val"}
+
+
+@pytest.mark.parametrize("beside", ["accuracy/train", "loss/val"])
+def test_a_name_of_data_beside_two_metrics_stays_unknown(beside: str) -> None:
+    names = ("loss/train", beside, "other/val")
+    parts = [telling(noise(9, i), name=n) for i, n in enumerate(names)]
+    run = merge_runs([Run(series={s.name: s for s in parts})], "run")
+    assert "other/val" in run.series
+
+
+def test_a_name_of_data_far_from_the_metric_stays_unknown() -> None:
+    parts = [telling(noise(9)), telling([5000.0] * 9, name="other/test")]
+    run = merge_runs([Run(series={s.name: s for s in parts})], "run")
+    assert [n for n in run.series if n.startswith("loss/")] == ["loss/train"]

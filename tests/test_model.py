@@ -53,6 +53,23 @@ def test_adversarial_and_policy_losses_are_no_objective() -> None:
     assert make_run({"loss/train": [1.0]}).objective() is not None
 
 
+def test_a_sum_with_a_kl_term_is_an_objective_unless_it_rises() -> None:
+    falling, rising = np.linspace(30.0, 20.0, 20), np.linspace(20.0, 30.0, 20)
+    assert make_run({"loss/train": falling, "kl/train": rising}).objective() is not None
+    assert make_run({"loss/train": rising, "kl/train": rising}).objective() is None
+
+
+def test_an_error_stands_for_the_loss_where_there_is_none() -> None:
+    run = make_run({"mse/train": [3.0, 2.0], "r2/train": [0.1, 0.2]})
+    assert run.has("loss")
+    found = run.main_loss()
+    assert found is not None
+    assert found.name == "mse/train"
+    told = make_run({"mse/train": [3.0, 2.0], "loss/train": [1.0, 0.5]}).main_loss()
+    assert told is not None
+    assert told.name == "loss/train"
+
+
 def test_learning_rates_are_told_from_their_bounds() -> None:
     run = make_run(config={"optim.muon_lr": "1e-2", "min_lr": 1e-5, "lr_scheduler": "cosine"})
     assert [s.key for s in run.config.learning_rates()] == ["optim.muon_lr"]

@@ -11,11 +11,14 @@ from traindx.names import canonical, is_epoch, is_measured, is_step, kind_of, ph
 CANONICAL = {
     "loss/train": "loss train_loss trainLoss train/loss loss/train Loss train_loss_epoch loss_epoch"
     " train_loss_step mean_loss total_loss epoch_loss training-loss nll_loss cross_entropy logloss",
-    "loss/val": "val_loss eval_loss valid_loss validation/loss dev_loss train/val_loss",
+    "loss/val": "val_loss eval_loss valid_loss validation/loss dev_loss train/val_loss held_out_loss"
+    " holdout_loss",
     "loss/test": "test_loss loss/test",
     "loss/train/d": "d_loss loss_D D_loss lossD",
     "loss/train/g": "g_loss loss_G lossG",
     "loss/val/box": "val/box_loss",
+    "loss/train/recon": "recon recon_loss reconstruction train/recon",
+    "loss/test/recon": "test_recon",
     "loss/train/value": "value_loss train/value_loss",
     "accuracy/train": "acc accuracy train_acc Acc@1 Prec@1 top1 train_acc_top1_step"
     " categorical_accuracy",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -31,7 +31,7 @@ from traindx.model import (
     Setting,
     join_points,
 )
-from traindx.names import phase_of, words
+from traindx.names import bare_phase, kind_of, phase_of, words
 from traindx.recording import Recording
 
 _SHARD = re.compile(r"-\d+-of-\d+\.\w+$|\.\w+\.index\.json$")  # model-00001-of-00002.safetensors
@@ -40,6 +40,7 @@ SHARED_ENOUGH = 0.95  # share of common points that must agree; a log may cut a 
 OVERLAP = 0.25  # share of a run that may be repeated or lost where another file continues it
 SINGLE_PRECISION = 1e-6  # relative difference of a float32 and the float64 it was written from
 CHANCE = 1e-3  # odds below which an equal sequence of values is no coincidence
+ALIKE = 20.0  # times; a loss on held-out data is no further from the one of training
 REPEATED = 3  # evaluations; a test after the training is done once, or before and after
 MESSAGE_ENOUGH = 40  # characters of a message that was cut which tell it from others
 SAMPLED = 256  # points looked at to learn how many digits a telling prints
@@ -53,7 +54,7 @@ def merge_runs(parts: Sequence[Run], name: str) -> Run:
     seen = recorded_paths(recording)
     return Run(
         name=name,
-        series=resolve(_held_out([s for p in parts for s in p.series.values()]), seen),
+        series=resolve(_held_out([s for p in parts for s in _phases_named(p.series)]), seen),
         events=_told_once(e for p in parts for e in p.events),
         failures=_merge_failures((f for p in parts for f in p.failures), seen),
         sources=tuple(dict.fromkeys(s for p in parts for s in p.sources)),
@@ -206,6 +207,26 @@ def _latest(
     if largest is None or not checkpoints:
         return largest
     return [c for c in checkpoints if 2 * len(c.tensors) >= len(largest.tensors)][-1]
+
+
+def _phases_named(told: Mapping[str, Series]) -> list[Series]:
+    """Say of what a series is that only names its data, as in ``loss: 0.44, held_out: 0.40``."""
+    kinds = {kind_of(n) for n in told if phase_of(n) is not None} - {"other"}
+    named = []
+    for name, series in told.items():
+        phase = bare_phase(name)
+        kind = next(iter(kinds)) if len(kinds) == 1 else ""
+        train = told.get(f"{kind}/train")
+        is_beside = phase is not None and train is not None and f"{kind}/{phase}" not in told
+        is_same = is_beside and train is not None and _are_alike(series, train)
+        named.append(series.renamed(f"{kind}/{phase}") if is_same else series)
+    return named
+
+
+def _are_alike(one: Series, other: Series) -> bool:
+    """Tell whether two series may measure the same on different data."""
+    medians = [float(np.median(np.abs(s.finite().values))) for s in (one, other) if len(s.finite())]
+    return len(medians) == 2 and min(medians) > max(medians) / ALIKE
 
 
 def _held_out(told: list[Series]) -> list[Series]:

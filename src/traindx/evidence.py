@@ -171,6 +171,7 @@ class Hypothesis:
     remedies: tuple[Remedy, ...] = ()
     specialist: str = ""
     confirm_by: str = ""
+    place: Location | None = None  # of the setting that the cause is about
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -187,7 +188,13 @@ class Hypothesis:
 
     @property
     def location(self) -> Location | None:
-        return next((f.location for f in self.findings if f.location), None)
+        """The place of what shows the cause, of the setting it is about, or of what fits it."""
+        placed = [f for f in self.findings if f.location]
+        shown = [f for f in placed if f.shows == self.cause]
+        if not shown and self.place is not None:
+            return self.place
+        best = min(shown or placed, key=lambda f: f.patch is None, default=None)
+        return best.location if best is not None else None
 
     @property
     def onset(self) -> float | None:
@@ -343,6 +350,7 @@ class Diagnosis:
             "remedies": [_remedy_dict(r) for r in hypothesis.remedies],
             "specialist": hypothesis.specialist,
             "confirm_by": hypothesis.confirm_by,
+            "place": _location_dict(hypothesis.place),
         }
 
     @classmethod
@@ -529,4 +537,5 @@ def _hypothesis_from(data: Mapping[str, Any], findings: tuple[Finding, ...]) -> 
         remedies=tuple(Remedy(**r) for r in data["remedies"]),
         specialist=data["specialist"],
         confirm_by=data["confirm_by"],
+        place=Location(**data["place"]) if data.get("place") else None,
     )

@@ -24,6 +24,9 @@ NO_DESCENT = frozenset(
      "actor", "policy", "pg", "value", "vf", "kl"}
 )  # fmt: skip
 
+# errors that are losses where a run names no loss, in order of preference
+LOSSES_BY_NAME = ("mse", "mae", "rmse", "perplexity", "bits")
+
 # words that make a learning-rate setting something else than the rate in use
 RATE_BOUNDS = frozenset(
     {"min", "max", "final", "end", "decay", "gamma", "schedule", "scheduler", "warmup", "factor",
@@ -43,6 +46,7 @@ class Origin:
     artifact: str
     name: str
     unit: str = "line"
+    decimals: int = 0  # after the point of a value that never changes; 0 where nobody looked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -334,26 +338,34 @@ class Run:
         return [s.timeline() for n, s in self.series.items() if fnmatchcase(n, pattern) and len(s)]
 
     def main_loss(self, phase: str = "train") -> Series | None:
-        """Return the one loss that stands for a phase: the total, or the longest of its parts."""
+        """Return the one loss that stands for a phase: the total, or the longest of its parts.
+
+        A run that tells of no loss tells of an error that is one: ``mse=0.036 r2=0.947``.
+        """
         total = self.get(f"loss/{phase}")
         if total is not None:
             return total
         parts = self.matching(f"loss/{phase}/*")
-        return max(parts, key=len) if parts else None
+        if parts:
+            return max(parts, key=len)
+        errors = (self.get(f"{kind}/{phase}") for kind in LOSSES_BY_NAME)
+        return next((s for s in errors if s is not None), None)
 
     def objective(self) -> Series | None:
         """Return the training loss if it is one that training should lower, else None.
 
         Adversarial and reinforcement-learning losses move with their opponent or policy, and a
-        sum with a growing weight on its KL term rises by design: their course says nothing.
+        sum with a growing weight on its KL term rises by design: their course says nothing. Where
+        such a sum does not rise, it says as much as any other.
         """
         parts = {w for n in self.series if n.startswith("loss/") for w in n.split("/")[2:]}
-        if any(set(part.split("_")) & NO_DESCENT for part in parts) or self.has("reward/*|kl/*"):
+        if any(set(part.split("_")) & NO_DESCENT for part in parts) or self.has("reward/*"):
             return None
         recorded = {p.path for p in self.recording.processes} if self.recording else set()
         if any(s.origin.artifact in recorded for s in self.matching("loss/train/*")):
             return None  # several optimizers, each with a loss of its own: they pull at each other
-        return self.main_loss()
+        loss = self.main_loss()
+        return None if loss is not None and self.has("kl/*") and _rises(loss) else loss
 
     def has(self, need: str) -> bool:
         """Tell whether the run has what a detector needs; ``a|b`` means one of the two.
@@ -389,6 +401,12 @@ class Run:
         if need == "loss":
             return self.main_loss() is not None
         return any(fnmatchcase(n, need) and len(s) for n, s in self.series.items())
+
+
+def _rises(loss: Series) -> bool:
+    """Tell whether a loss ends above its lowest level, or is lost."""
+    levels = [float(np.median(part)) for part in np.array_split(loss.values, 10) if len(part)]
+    return not levels[-1] <= min(levels) + 0.02 * abs(min(levels))
 
 
 def make_run(

@@ -67,6 +67,8 @@ HIGHER_IS_BETTER = frozenset(
 LOWER_IS_BETTER = frozenset(
     {"loss", "perplexity", "bits", "wer", "cer", "mse", "rmse", "mae", "mape", "fid", "error"}
 )
+# a term of a loss that goes by its own name: "recon 22.1 kl 3.8"
+_TERMS = frozenset({"recon", "reconstruction"})
 # computed on held-out data only, so that a name without a phase means validation
 _EVALUATED = frozenset({"wer", "cer", "bleu", "chrf", "meteor", "rouge", "em", "map", "fid"})
 
@@ -135,6 +137,7 @@ _SPELLINGS = tuple(
         (r"(?i)mean[ _-]?absolute[ _-]?error", "mae"),
         (r"(?i)word[ _-]?error[ _-]?rate", "wer"),
         (r"(?i)exact[ _-]?match", "exactmatch"),
+        (r"(?i)h[eo]ld[ _-]?out", "holdout"),
         (r"(?i)(?:0?\.50?|50)\s*[:_-]\s*(?:0?\.95|95)", " 5095 "),  # mAP over a range of overlaps
         (r"\(B\)$", ""),  # Ultralytics: boxes, the plain case; (M) masks, (P) poses
         (r"\(M\)$", " mask"),
@@ -321,6 +324,8 @@ def _measured_name(rest: list[str], phase: str | None) -> str | None:
         named = f"{kind}/{phase or ('val' if kind in _EVALUATED else 'train')}"
         part = _plain_part(kind, part)
         return f"{named}/{'_'.join(part)}" if part else named
+    if set(rest) & _TERMS and set(rest) <= _TERMS | _AGGREGATES:
+        return f"loss/{phase or 'train'}/recon"
     if rest[:1] in (["prec"], ["prec1"], ["prec5"]) or "hits" in rest:  # Prec@1 of ImageNet scripts
         return _measured_name(["acc", *(re.sub(r"\D", "", w) or "1" for w in rest[-1:])], phase)
     return None
@@ -334,6 +339,14 @@ def _plain_part(kind: str, part: list[str]) -> list[str]:
         fraction = {"0.5": "50", "0.50": "50", "0.75": "75"}
         return [fraction.get(w, w) for w in part if w not in {"5095", "b"}]
     return part
+
+
+def bare_phase(canonical_name: str) -> str | None:
+    """Return the phase that is all a name says: ``loss: 0.4, held_out: 0.5``."""
+    if not canonical_name.startswith("other/"):
+        return None
+    parts = words(canonical_name.removeprefix("other/"))
+    return PHASES.get(parts[0]) if len(parts) == 1 else None
 
 
 def kind_of(canonical_name: str) -> str:

@@ -523,6 +523,23 @@ def test_names_with_digits_are_different_metrics(tmp_path: Path) -> None:
     assert len([n for n in run.series if "grad_norm" in n]) == 2
 
 
+def test_a_wide_name_touches_the_one_before_it(tmp_path: Path) -> None:
+    rows = [f"{i:5d} {30.0 - i:9.3f} {1.0 + i:9.3f} {31.0 - i:10.3f}" for i in range(5)]
+    text = f"{'epoch':>5} {'recon':>9} {'kl':>9} {'test_recon':>10}"
+    run = read_text(tmp_path, "\n".join([text, *rows]))
+    assert {"loss/train/recon", "kl/train", "loss/test/recon"} <= set(run.series)
+    assert run.series["loss/test/recon"].values.tolist() == [31.0, 30.0, 29.0, 28.0, 27.0]
+
+
+def test_decimals_of_what_never_changes_are_kept(tmp_path: Path) -> None:
+    lines = [
+        f"epoch {i} train_loss={1.6 - i / 100:.4f} val_loss=0.53100 lr=0.00000" for i in range(6)
+    ]
+    run = read_text(tmp_path, "\n".join(lines))
+    decimals = {name: series.origin.decimals for name, series in run.series.items()}
+    assert decimals == {"loss/train": 0, "loss/val": 5, "lr": 5}
+
+
 def test_unknown_names_are_series_only_if_they_recur(tmp_path: Path) -> None:
     text = "step 1 loss: 0.5 diversity: 0.1\nstep 2 loss: 0.4 diversity: 0.2\nstep 3 loss: 0.3"
     assert "other/diversity" not in read_text(tmp_path, text + "\n").series

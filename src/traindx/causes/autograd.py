@@ -208,7 +208,13 @@ CAUSES = (
             "run `torch.autograd.gradcheck(fn, inputs)` with float64 inputs that require "
             "gradients, and send its output"
         ),
-        brings_about=("exploding-activations", "unstable-operation", "vanishing-gradients"),
+        brings_about=(
+            "exploding-activations",
+            "lr-too-high",
+            "missing-gradient-clipping",
+            "unstable-operation",
+            "vanishing-gradients",
+        ),
     ),
     Cause(
         name="non-differentiable-operation",

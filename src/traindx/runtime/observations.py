@@ -14,6 +14,7 @@ _BACKWARD = re.compile(r"Backward\d*$")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _OVERLOAD = re.compile(r"\.(?:default|out|int|dim|Tensor\w*|Scalar\w*|dim_IntList|self\w*)$")
 LEARNT = 0.8  # of the first loss; less is noise, or the mean of the targets
+EXPLAINED = 0.5  # of the variance of the targets is left
 LATE = 0.4  # of the steps; what comes after is late
 _INSTALLED = ("site-packages", "dist-packages", "/torch/", "lib/python")
 _INTEGERS = ("int", "long", "uint", "bool")
@@ -192,3 +193,17 @@ def has_learnt(process: Process, optimizer: int | None = None) -> bool | None:
     if len(losses) < 2 or not isfinite(late):
         return None
     return late < LEARNT * losses[0][1] if losses[0][1] > 0 else late < losses[0][1]
+
+
+def explains_targets(process: Process) -> bool:
+    """Tell whether the first squared error lies well below the spread of the targets.
+
+    Then the model knew something from the start: it was trained, or solved, before.
+    """
+    for sample in process.samples:
+        given = sample.losses[0] if len(sample.losses) == 1 else None
+        if given is None or given.loss != "mse_loss" or given.target is None:
+            return False
+        if isfinite(sample.loss) and given.target.std > 0.0:
+            return sample.loss < EXPLAINED * given.target.std**2
+    return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from traindx.source.errors import Culprit, Site
 from traindx.source.module import Function, Module, key_of, literal
@@ -15,6 +15,7 @@ CUTS = {"item", "detach", "numpy", "tolist", "data"}
 STEPS = {"argmax", "argmin", "round", "floor", "ceil", "sign", "topk", "eq", "ne", "gt", "lt",
          "long", "int", "bool", "multinomial", "bincount", "one_hot"}  # fmt: skip
 NEW_TENSORS = {"tensor", "as_tensor", "from_numpy", "FloatTensor", "Tensor", "Variable"}
+OFF_FOR_GOOD = ("set_grad_enabled(False)", "set_grad_enabled(mode=False)")
 NO_GRAD = ("no_grad", "inference_mode")
 FOLLOWED = 6
 
@@ -52,9 +53,17 @@ def _called(
 
 def _bindings(scope: ast.AST, names: list[str], before: int) -> list[ast.Assign]:
     # on the line itself too: some write a whole loop in one
-    nodes = (n for n in ast.walk(scope) if isinstance(n, ast.Assign) and n.lineno <= before)
+    nodes = (n for n in _own_nodes(scope) if isinstance(n, ast.Assign) and n.lineno <= before)
     found = [n for n in nodes if {k for t in n.targets for k in _keys(t)} & set(names)]
     return sorted(found, key=lambda n: (-n.lineno, -n.col_offset))
+
+
+def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
+    """Everything in a scope but the bodies of its functions, whose names are their own."""
+    for node in ast.iter_child_nodes(scope):
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            yield from _own_nodes(node)
 
 
 def _keys(target: ast.expr) -> set[str]:
@@ -132,6 +141,18 @@ def _decorated(module: Module, function: Function) -> Culprit | None:
         text = ast.unparse(mark)
         if any(word in text for word in NO_GRAD):
             return Culprit(module, mark, f"{function.name} is decorated with `@{text}`")
+    return None
+
+
+def switched_off(project: Project, ran: Iterable[Module]) -> Culprit | None:
+    """The statement, in a file that ran, that turns gradients off, if nothing turns them on."""
+    if any(re.search(r"enable_grad|set_grad_enabled\((?!False)", m.text) for m in project.modules):
+        return None
+    for module in ran:
+        for node in module.nodes(ast.Expr):
+            if isinstance(node.value, ast.Call) and ast.unparse(node).endswith(OFF_FOR_GOOD):
+                says = f"`{ast.unparse(node)}` turns gradients off, and nothing turns them on"
+                return Culprit(module, node, says)
     return None
 
 

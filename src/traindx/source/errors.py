@@ -89,6 +89,8 @@ def root_failure(run: Run) -> Failure | None:
     best = min(standing(f) for f in burst)
     candidates = [f for f in burst if standing(f) == best]
     named = next((f.rank for f in burst if _last_part(f.type) == "ChildFailedError"), None)
+    # the launcher's summary has no message: what a process itself wrote says more
+    candidates = [f for f in candidates if _last_part(f.type) not in ECHO_TYPES] or candidates
     of_rank = [f for f in candidates if f.rank == named is not None]
     candidates = of_rank or candidates
     first = candidates[0]
@@ -108,6 +110,12 @@ def standing(failure: Failure) -> int:
 
 def _is_between_processes(failure: Failure) -> bool:
     return any("multiprocessing" in frame.file for frame in failure.frames)
+
+
+def is_joining(failure: Failure) -> bool:
+    """Tell whether an exception came while the process group was made, before the ranks met."""
+    name = "init_process_group"
+    return any(f.function == name or f"{name}(" in f.code for f in failure.frames)
 
 
 def echoes(run: Run) -> tuple[Failure, ...]:

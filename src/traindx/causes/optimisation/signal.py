@@ -314,7 +314,13 @@ CAUSES = (
             ),
         ),
         confirm_by="send the loss, the last layer, and the shape and dtype of one batch of targets",
-        brings_about=("class-collapse", "constant-prediction", "insufficient-capacity"),
+        brings_about=(
+            "class-collapse",
+            "constant-prediction",
+            "exploding-activations",
+            "insufficient-capacity",
+            "lr-too-high",
+        ),
         defaults={
             "outputs": "one output per class",
         },

@@ -10,8 +10,16 @@ from traindx.evidence import Finding, Strength
 from traindx.model import Failure, Run, make_run
 from traindx.registry import detector
 from traindx.source import Project, project_of
-from traindx.source.cuts import cuts_before, freezing
-from traindx.source.errors import Culprit, Site, explain, make_failed_run, match_root, site_of
+from traindx.source.cuts import cuts_before, freezing, switched_off
+from traindx.source.errors import (
+    Culprit,
+    Site,
+    explain,
+    make_failed_run,
+    match_root,
+    module_at,
+    site_of,
+)
 
 MESSAGE = re.compile(
     r"element (\d+) of (?:tensors|variables|variables tuple) does not require grad"
@@ -34,7 +42,8 @@ def check(run: Run) -> Iterator[Finding]:
     ## What it detects
     "element 0 of tensors does not require grad and does not have a grad_fn". With the source, what
     cut the graph: `.item()`, `.detach()`, `torch.tensor(…)` around the loss, argmax or a
-    comparison, `no_grad`, or a model whose parameters are all frozen.
+    comparison, `no_grad`, gradients that are switched off for good, or a model whose parameters are
+    all frozen.
 
     ## Why it matters
     Nothing can learn; and `loss.requires_grad_()`, an often-read advice, makes the error go away
@@ -60,6 +69,10 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _reason(run: Run, failure: Failure) -> tuple[str | None, Culprit | None]:
     project = project_of(run)
+    ran = [m for f in failure.frames if (m := module_at(project, f.file)) is not None]
+    off = switched_off(project, ran)
+    if off is not None:
+        return "no-grad-training", off
     for site in _sites(run, failure, project):
         for cause, culprit in cuts_before(project, site):
             return cause, culprit
@@ -125,6 +138,14 @@ FIRES = {
     "the message alone": make_failed_run(_ERROR, "loss.backward()"),
     "a new tensor": _run("torch.tensor(criterion(model(x), y))"),
     "argmax": _run("criterion(model(x).argmax(1).float(), y)"),
+    "gradients switched off": make_failed_run(
+        _ERROR,
+        "loss.backward()",
+        sources={
+            "train.py": "import torch\ntorch.set_grad_enabled(False)\n"
+            + _LOOP.format(loss="criterion(model(x), y)")
+        },
+    ),
     "no_grad in a hook of a framework": make_failed_run(
         _ERROR, "trainer.fit(model)", sources={"train.py": _MODULE}
     ),

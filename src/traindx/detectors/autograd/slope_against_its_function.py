@@ -17,6 +17,8 @@ CAUSE = "incorrect-custom-backward"
 POINTS = np.array([-2.3, -1.7, -0.9, -0.4, -0.15, 0.2, 0.45, 0.8, 1.6, 2.1])
 APART = 1e-5
 FLAT = 1e-6
+SEVERAL = 3  # points
+PLAIN = 0.05  # of the largest gradient
 STRAIGHT = 1e-4  # slopes that differ by less belong to a line
 
 
@@ -28,7 +30,7 @@ def check(run: Run) -> Iterator[Finding]:
     A class with `forward` and `backward` of one tensor, made of arithmetic, comparisons, `where`,
     `clamp` and usual activations. Both are worked out at ten points from their source: the
     gradient must not have the sign opposite to the slope, nor be 0 wherever there is a slope and
-    pass where there is none.
+    pass where there is none, nor be negative where a function falls nowhere.
 
     ## Why it matters
     The layers below are led away from the optimum, or get nothing where it matters. The loss may
@@ -89,7 +91,21 @@ def _contradiction(forward: Function, backward: Function) -> str:
         return "has the opposite sign of its forward's slope"
     if not passes[has_slope].any() and passes[~has_slope].any():
         return "is 0 wherever its forward has a slope, and passes where it has none"
+    # surrogates of a rising function differ in size, and none of them turns a gradient around
+    turned = int(np.sum(told * _direction(slope) < -PLAIN * np.abs(told).max()))
+    if turned >= SEVERAL:
+        return (
+            f"turns the gradient around at {turned} of {len(POINTS)} points, and its forward "
+            "never turns"
+        )
     return ""
+
+
+def _direction(slope: Floats) -> float:
+    """1 for a function that falls nowhere, −1 for one that rises nowhere, else 0."""
+    if np.all(slope > -FLAT):
+        return 1.0
+    return -1.0 if np.all(slope < FLAT) else 0.0
 
 
 _SOURCE = """
@@ -117,6 +133,7 @@ FIRES = {
     "the sign is wrong": _run(
         "torch.where(x > 0, x, 0.1 * x)", "-grad * torch.where(x > 0, 1, 0.1)"
     ),
+    "the input in place of the slope": _run("x.clamp(min=0)", "grad * x"),
     "a sigmoid with a minus": _run(
         "torch.sigmoid(x)", "grad * torch.sigmoid(x) * (torch.sigmoid(x) - 1)"
     ),
@@ -126,6 +143,7 @@ SILENT = {
     "right": _run("x.clamp(min=0)", "grad * (x > 0).float()"),
     "near miss: straight through a step": _run("torch.sign(x)", "grad * (x.abs() < 1)"),
     "near miss: a gradient is reversed on purpose": _run("x.clone()", "-grad"),
+    "near miss: a smooth surrogate": _run("x.clamp(min=0)", "grad * torch.sigmoid(4 * x)"),
     "near miss: passes beyond the clamp": _run("x.clamp(-1, 1)", "grad"),
     "not understood": _run("my_kernel(x)", "-grad * other_kernel(x)"),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -14,12 +14,19 @@ from traindx.registry import detector
 WON = 0.02  # of ln 2, where a discriminator that is fooled half of the time stands
 LASTS = 0.3  # of the run, to the end
 AWAY = 3.0  # times its start: the loss of a generator that is seen through
-ENOUGH = 30  # points
+ENOUGH = 10  # points
+MANY = 30  # points; fewer do not tell a generator that gave up from one that never learnt
 DISCRIMINATORS = ("d", "disc", "discriminator", "netd", "d_loss")
 GENERATORS = ("g", "gen", "generator", "netg", "g_loss")
 
 
-@detector(needs=("loss/train/*",), suggests=("generator-mode-collapse",))
+@detector(
+    needs=("loss/train/*",),
+    suggests=(
+        "generator-mode-collapse", "missing-optimizer-step", "parameters-not-in-optimizer",
+        "gradients-cleared-before-step", "lr-zero", "saturated-activations",
+    ),
+)  # fmt: skip
 def check(run: Run) -> Iterator[Finding]:
     """The discriminator's loss is zero and the generator's loss runs away.
 
@@ -45,8 +52,8 @@ def check(run: Run) -> Iterator[Finding]:
     if float(judge.values.min()) < 0 or "hinge" in str(run.config.settings).lower():
         return
     last = judge.values[int(len(judge) * (1 - LASTS)) :]
-    start = float(np.median(np.abs(maker.values[: len(maker) // 10])))
-    end = float(np.median(maker.values[-len(maker) // 10 :]))
+    start = float(np.median(np.abs(maker.values[: max(1, len(maker) // 10)])))
+    end = float(np.median(maker.values[-max(1, len(maker) // 10) :]))
     if float(np.median(last)) > WON * np.log(2) or end < AWAY * start or end < 2.0:
         return
     first = _since(judge)
@@ -57,10 +64,23 @@ def check(run: Run) -> Iterator[Finding]:
             cite(judge, f"{judge.origin.name} is {float(np.median(last)):.2g}", first, -1),
             cite(maker, f"{maker.origin.name} rose from {start:.3g} to {end:.3g}", 0, -1, end=end),
         ),
-        suggests={"generator-mode-collapse": Strength.STRONG},
+        suggests=_suggests(are_many=min(len(judge), len(maker)) >= MANY),
         is_symptom=True,
         onset=float(judge.steps[first]),
     )
+
+
+def _suggests(*, are_many: bool) -> Mapping[str, Strength]:
+    if are_many:
+        return {"generator-mode-collapse": Strength.STRONG}
+    return {
+        "generator-mode-collapse": Strength.MODERATE,
+        "missing-optimizer-step": Strength.MODERATE,
+        "gradients-cleared-before-step": Strength.MODERATE,
+        "saturated-activations": Strength.MODERATE,
+        "parameters-not-in-optimizer": Strength.WEAK,
+        "lr-zero": Strength.WEAK,
+    }
 
 
 def _part(run: Run, names: tuple[str, ...]) -> Series | None:
@@ -80,7 +100,10 @@ def _run(judge: Floats, maker: Floats) -> Run:
     return make_run({"loss/train/d": judge, "loss/train/g": maker})
 
 
-FIRES = {"a won game": _run(np.geomspace(0.7, 1e-5, 100), np.linspace(0.8, 12.0, 100))}
+FIRES = {
+    "a won game": _run(np.geomspace(0.7, 1e-5, 100), np.linspace(0.8, 12.0, 100)),
+    "a few points": _run(np.geomspace(0.14, 1e-6, 14), np.linspace(2.6, 21.0, 14)),
+}
 
 SILENT = {
     "in balance": _run(flat(100, 0.6, noise=0.2), flat(100, 1.2, noise=0.3)),

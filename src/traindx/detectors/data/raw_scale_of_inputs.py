@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from math import prod
+
+import numpy as np
 
 from traindx.evidence import Finding, Strength, cite_record
 from traindx.examples import recorded
 from traindx.model import Run
-from traindx.recording import Activation, Model, Module, Parameter, Process, Sample, Summary
+from traindx.recording import (
+    Activation,
+    Model,
+    Module,
+    NonFinite,
+    Optimizer,
+    Parameter,
+    Process,
+    Sample,
+    Summary,
+)
 from traindx.registry import detector
 from traindx.runtime.observations import extreme, is_integer, medians, processes_of, spans
 
 CAUSE = "unnormalised-inputs"
 RAW = 100.0  # of the mean or the spread of what the first layer is given
 ENOUGH = 2  # samples
+AT_ONCE = 50  # steps until the first value that is no number
+BOUND = 2.0  # rate times curvature, beyond which plain descent diverges
+FAR_BEYOND = 10.0  # times the bound
 FIRST = ("Linear", "Conv1d", "Conv2d", "Conv3d", "LazyLinear", "LSTM", "GRU", "RNN")
 EMBEDDED = ("Embedding", "EmbeddingBag")
 
@@ -29,14 +46,17 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## Why it matters
     Initial weights are made for inputs of about one. Large ones give large first losses, dead or
-    saturated units, and a learning rate that fits no layer.
+    saturated units, and a learning rate that fits no layer. The curvature that a first layer meets
+    is the mean square of its inputs: where plain descent breaks down within the first steps, at a
+    rate that is far beyond the bound with these inputs and within it with inputs of one, the scale
+    is the reason, and not the rate.
 
     ## What to do
     Subtract the mean and divide by the spread of the training data; pixels by 255.
 
     ## When it is wrong
-    It is a remark: adaptive optimizers cope with much. Token ids, models that normalise first, and
-    values that are scaled between the loader and the model are left alone.
+    Else it is a remark: adaptive optimizers cope with much. Token ids, models that normalise first,
+    and values that are scaled between the loader and the model are left alone.
     """
     for process in processes_of(run):
         samples = [s for s in process.samples if s.batch]
@@ -51,13 +71,44 @@ def check(run: Run) -> Iterator[Finding]:
             f"the inputs have mean {given.mean:.4g} and spread {given.std:.4g}, up to "
             f"{extreme(given):.4g}, {spans(samples)}"
         )
-        yield Finding(
+        found = Finding(
             claim=f"The inputs are on a raw scale: mean {given.mean:.3g}, spread {given.std:.3g}",
             strength=Strength.MODERATE,
             evidence=(cite_record(process, first.line, says, step=float(first.step)),),
             suggests={CAUSE: Strength.MODERATE},
         )
+        yield _breaking(found, run, process, given) or found
         return
+
+
+def _breaking(found: Finding, run: Run, process: Process, given: Summary) -> Finding | None:
+    """Tell of a breakdown that the rate brings about with inputs of this scale only."""
+    broken = process.nonfinite[0] if process.nonfinite else None
+    rate = run.get("lr")
+    known = rate.finite().values if rate is not None else ()
+    kinds = {o.type for o in process.optimizers}
+    if broken is None or broken.step > AT_ONCE or not len(known) or kinds != {"SGD"}:
+        return None
+    peak, inputs = float(max(known)), float(prod(given.shape[1:]))
+    curvature = peak * inputs * (given.mean**2 + given.std**2)
+    if peak * inputs > BOUND or curvature < FAR_BEYOND * BOUND:
+        return None
+    says = (
+        f"rate times mean square of the {inputs:.0f} inputs is {curvature:.3g}, descent diverges "
+        f"above {BOUND:.0f}; with inputs of one it is {peak * inputs:.3g}"
+    )
+    told = cite_record(process, broken.line, says, step=float(broken.step))
+    return replace(
+        found,
+        claim=f"{found.claim}; the run breaks down at step {broken.step}",
+        strength=Strength.STRONG,
+        evidence=(*found.evidence, told),
+        suggests={CAUSE: Strength.STRONG},
+        against={"lr-too-high": Strength.MODERATE},
+        shows=CAUSE,
+        is_symptom=True,
+        onset=float(broken.step),
+    )
 
 
 def _raw(sample: Sample) -> Summary | None:
@@ -101,7 +152,21 @@ def _run(
     return recorded(Process(models=(model,), samples=samples))
 
 
-FIRES = {"raw features": _run(1500.0, 900.0), "pixels": _run(130.0, 70.0)}
+def _broken(rate: float) -> Run:
+    """Plain descent on raw features that breaks down at once."""
+    recording = _run(1500.0, 900.0).recording
+    made = recording.processes[0] if recording is not None else Process()
+    held = (Optimizer(2, type="SGD", groups=({"lr": rate},)),)
+    return recorded(
+        replace(made, optimizers=held, nonfinite=(NonFinite(9, 4),)), lr=np.full(20, rate)
+    )
+
+
+FIRES = {
+    "raw features": _run(1500.0, 900.0),
+    "pixels": _run(130.0, 70.0),
+    "raw features break descent": _broken(0.01),
+}
 
 SILENT = {
     "normalised": _run(0.1, 1.0),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from traindx.evidence import Evidence, Finding, Strength
 from traindx.model import Run, make_run
 from traindx.registry import detector
-from traindx.source.errors import explain, last_burst, make_failed_run, match_root
+from traindx.source.errors import explain, is_joining, last_burst, make_failed_run, match_root
 
 WORK = re.compile(
     r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+)(?:, NumelIn=(\d+), NumelOut=(\d+))?.{0,20}?Timeout\(ms\)"
@@ -53,8 +53,8 @@ def check(run: Run) -> Iterator[Finding]:
     A rank that is merely slow (first compilation, a long validation on rank 0) times out as well.
     """
     hit = match_root(run, DIFFERENT, WORK, PLAIN)
-    if hit is None:
-        return
+    if hit is None or is_joining(hit[0]):
+        return  # ranks that never met have called no collective yet
     failure, found = hit
     if found.re is DIFFERENT:
         claim = "The ranks call different collectives, or with different shapes"
@@ -112,6 +112,10 @@ SILENT = {
             make_failed_run("KeyError: 'label'", "y = b['label']", rank=1).failures[0],
             *_RANKS,
         ]
+    ),
+    "near miss: the group was never made": make_failed_run(
+        "torch.distributed.DistStoreError: wait timeout after 20000ms, keys: /default_pg/0//cpu/0",
+        "dist.init_process_group('gloo', world_size=3, rank=rank)",
     ),
     "another error": make_failed_run("KeyError: 'label'"),
 }

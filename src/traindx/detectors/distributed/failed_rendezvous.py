@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from traindx.evidence import Finding
 from traindx.model import Run
 from traindx.registry import detector
-from traindx.source.errors import explain, make_failed_run, match_root
+from traindx.source.errors import explain, is_joining, make_failed_run, match_root
 
 PORT = re.compile(
     r"server socket (?:has failed to listen|cannot be initialized).{0,200}|EADDRINUSE"
@@ -25,6 +25,10 @@ TIME = re.compile(
     r"|RendezvousTimeout|Timed out after \d+ seconds waiting for (?:worker|client)s"
     r"|client socket has failed to connect|wait for clients|Connection refused"
 )
+# the key-value store waited for keys that the ranks which did not come would have written
+STORE = re.compile(
+    r"wait timeout after (\d+)ms|Timed out initializing process group in store based"
+)
 SETTINGS = re.compile(
     r"environment variable (\w+) expected|Error initializing torch\.distributed using (\w+)://"
     r"|rank (\d+) .{0,30}world.?size (\d+)|Invalid rank"
@@ -39,7 +43,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A port that is taken, a host name that does not resolve, a connection that is refused or times
-    out, missing environment variables, and torchrun's rendezvous errors.
+    out, missing environment variables, ranks that were announced and never joined (a timeout of
+    the store within `init_process_group`), and torchrun's rendezvous errors.
 
     ## Why it matters
     Nothing of the training has run yet: the fault is in address, port, number of processes or
@@ -54,6 +59,8 @@ def check(run: Run) -> Iterator[Finding]:
     If one rank failed before it could join, the timeout of the others is a consequence.
     """
     hit = match_root(run, PORT, NAME, SETTINGS, TIME)
+    if hit is None and (late := match_root(run, STORE)) is not None and is_joining(late[0]):
+        hit = late
     if hit is None:
         hit = match_root(run, re.compile(""), types=TYPES)
     if hit is None:
@@ -68,6 +75,8 @@ def check(run: Run) -> Iterator[Finding]:
     elif found.re is SETTINGS:
         missing = f": {found[1]} is not set" if found[1] else ""
         claim = f"The settings of the process group are incomplete{missing}"
+    elif found.re is STORE:
+        claim = "The process group was given up: fewer ranks joined than were announced"
     else:
         claim = f"The ranks did not meet in time{f', at port{port}' if port else ''}"
     yield explain(run, failure, claim, shows="rendezvous-failure")
@@ -82,6 +91,10 @@ FIRES = {
         "torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while "
         "trying to connect to (node-0, 29500)."
     ),
+    "more ranks announced than started": make_failed_run(
+        "torch.distributed.DistStoreError: wait timeout after 20000ms, keys: /default_pg/0//cpu/0",
+        "dist.init_process_group('gloo', world_size=3, rank=rank)",
+    ),
     "no variable": make_failed_run(
         "ValueError: Error initializing torch.distributed using env:// rendezvous: environment "
         "variable RANK expected, but not set"
@@ -91,6 +104,10 @@ FIRES = {
 SILENT = {
     "near miss: a collective that timed out": make_failed_run(
         "RuntimeError: Timed out waiting 1800000ms for recv operation to complete"
+    ),
+    "near miss: a subgroup that not all ranks made": make_failed_run(
+        "torch.distributed.DistStoreError: wait timeout after 20000ms, keys: /1//cpu/0",
+        "group = dist.new_group([0, 1])",
     ),
     "another error": make_failed_run("KeyError: 'label'"),
 }

@@ -76,7 +76,8 @@ def _failed_first(
         ),
         # not shown: where the error is explained, its cause is the root and this follows from it
         suggests={"rank-failed-first": Strength.STRONG},
-        against={"collective-mismatch": Strength.STRONG},
+        # all run the same code: what fails on one rank alone lies in what that one was given
+        against={"collective-mismatch": Strength.STRONG, "api-misuse": Strength.WEAK},
         is_symptom=True,
         onset=float(caught.step),
         location=at(place),

@@ -25,6 +25,13 @@ LIBRARY = re.compile(
 )
 NAMED = re.compile(r"cannot import name '(\w+)' from (?:partially initialized module )?'([\w.]+)'")
 MODULE = re.compile(r"No module named '([\w.]+)'")
+# libraries say it themselves: torch, NumPy 2, Lightning, transformers
+REMOVED = re.compile(
+    r"deprecated since version (?P<since>[\w.]+) and is now removed"
+    r"|deprecated in v?(?P<old>\d[\w.]*)[^.\n]{0,60}(?:removed|no longer accessible)"
+    r"|(?:was|were|is|are|has been|have been) removed (?:in|from|since|as of) (?:the )?"
+    r"(?P<release>(?:version |v)?\d[\w.]*\w|(?:NumPy|Num[Pp]y|[Tt]orch|PyTorch|Lightning) [\d.]+\d)"
+)
 OPERATOR = re.compile(r"operator (torchvision::\w+) does not exist|Couldn't load custom C\+\+ ops")
 
 
@@ -34,8 +41,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A driver that is too old, a GPU that this build of torch has no kernels for, undefined symbols
-    and missing libraries, names that another version of a package does not have, and packages that
-    are not installed.
+    and missing libraries, names that another version of a package does not have, functions whose
+    own message says that they were removed, and packages that are not installed.
 
     ## Why it matters
     No change of the training code helps.
@@ -48,7 +55,7 @@ def check(run: Run) -> Iterator[Finding]:
     A file of your own that is called like a package (`torch.py`, `datasets.py`) gives "cannot
     import name" as well.
     """
-    hit = match_root(run, DRIVER, KERNEL, LIBRARY, OPERATOR, NAMED, MODULE)
+    hit = match_root(run, DRIVER, KERNEL, LIBRARY, OPERATOR, REMOVED, NAMED, MODULE)
     if hit is None:
         return
     failure, found = hit
@@ -68,6 +75,8 @@ def _words(found: re.Match[str]) -> str:
         )
     if found.re is KERNEL:
         return f"This build of torch has no kernels for the GPU{f' ({what})' if what else ''}"
+    if found.re is REMOVED:
+        return f"The installed version no longer has what is called: {found[0]}"
     if found.re is OPERATOR:
         return "The installed torchvision was built for another torch"
     if found.re is LIBRARY:
@@ -87,10 +96,21 @@ FIRES = {
     "a library": make_failed_run(
         "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory"
     ),
+    "a function that is gone": make_failed_run(
+        "RuntimeError: This function was deprecated since version 1.9 and is now removed. The "
+        "default behavior has changed",
+        "values, _ = torch.symeig(gram)",
+    ),
+    "an alias that is gone": make_failed_run(
+        "AttributeError: `np.float_` was removed in the NumPy 2.0 release. Use `np.float64`."
+    ),
     "not installed": make_failed_run("ModuleNotFoundError: No module named 'einops'"),
 }
 
 SILENT = {
     "near miss: no GPU at all": make_failed_run("RuntimeError: No CUDA GPUs are available"),
+    "near miss: a file was removed": make_failed_run(
+        "RuntimeError: The shared cache was removed in another process"
+    ),
     "another error": make_failed_run("KeyError: 'label'"),
 }

@@ -8,7 +8,7 @@ from traindx.evidence import Evidence, Finding, Strength
 from traindx.failures import own_frames
 from traindx.model import Failure, Frame, Run, make_run
 from traindx.registry import detector
-from traindx.source.errors import last_burst
+from traindx.source.errors import last_burst, standing
 
 INTENDED = frozenset({"KeyboardInterrupt", "SystemExit"})
 
@@ -31,7 +31,9 @@ def check(run: Run) -> Iterator[Finding]:
     An exception that the program caught and logged did not end the run; where metrics follow it,
     nothing is said.
     """
-    for failure in last_burst(run)[-1:]:
+    burst = last_burst(run)
+    told = [f for f in burst if not standing(f)] or burst  # a launcher only says that one failed
+    for failure in told[-1:]:
         if failure.type in INTENDED:
             continue
         first_line = failure.message.split("\n", 1)[0][:200]
@@ -52,9 +54,13 @@ def _where(failure: Failure, text: str) -> str:
 
 _FRAME = Frame("train.py", 31, "main", "loss.backward()")
 _FAILURE = Failure("RuntimeError", "something odd", "train.log", "line 90", (_FRAME,))
+_LAUNCHER = Failure("ChildFailedError", "time : 2026", "train.log", "line 99")
 _INTERRUPT = Failure("KeyboardInterrupt", "", "train.log", "line 90", (_FRAME,))
 
-FIRES = {"an error nobody knows": make_run(failures=[_FAILURE])}
+FIRES = {
+    "an error nobody knows": make_run(failures=[_FAILURE]),
+    "under a launcher": make_run(failures=[_FAILURE, _LAUNCHER]),
+}
 
 SILENT = {
     "near miss: stopped by hand": make_run(failures=[_INTERRUPT]),

@@ -19,6 +19,7 @@ TELLING = (HIGHER_IS_BETTER | LOWER_IS_BETTER) - {"loss", "precision", "recall",
 PARTS_OF_ONE_TASK = frozenset({"box", "cls", "obj", "dfl", "seg", "mask", "kpt"})  # one mAP for all
 HOLDS = 0.02  # of its best value: a metric this near to it has not turned
 METRIC_LOSS = 0.05  # of its best value: a metric this far from it has
+ANEW = 5.0  # times its level before: a training loss that meets other data
 
 
 @detector(
@@ -66,7 +67,7 @@ def _judge(run: Run, val: Series) -> Finding | None:
     finite = val.finite()
     train = run.get(val.name.replace("/val", "/train", 1)) or run.objective()
     turn = _turn(finite)
-    if turn is None or train is None:
+    if turn is None or train is None or _begins_anew(train.finite(), finite, turn):
         return None
     gain = _train_gain(train.finite(), finite, turn)
     if gain is None:
@@ -119,6 +120,14 @@ def _turn(val: Series) -> int | None:
         return best if climbs and after[-1] > CLEAR * after[0] else None
     found = divergence(values) if len(values) > 5 else None
     return None if found is None or found.is_recovering else found.best
+
+
+def _begins_anew(train: Series, val: Series, turn: int) -> bool:
+    """Tell whether training jumps up at the minimum: it met other data, and both begin anew."""
+    at = _position(train, val, turn)
+    return at > 0 and float(train.values[at]) > ANEW * float(
+        np.max(train.values[max(0, at - 2) : at])
+    )
 
 
 def _train_gain(train: Series, val: Series, turn: int) -> Evidence | None:
@@ -179,6 +188,7 @@ def _change(metric: Series) -> tuple[float, Evidence]:
     return (end - best) / max(abs(best), 1e-12), evidence
 
 
+_ANEW = join(decay(10, 0.42, 0.001, noise=0.0), [3.1], decay(9, 0.25, 0.05, noise=0.0))
 _TRAIN = decay(30, 3.0, 0.3, noise=0.01)
 _TURNING = join(decay(8, 4.0, 3.5, noise=0.002), np.linspace(3.52, 4.3, 22))
 
@@ -198,6 +208,13 @@ SILENT = {
     ),
     "near miss: both rise, a divergence": make_run(
         {"loss/train": join(decay(20), np.linspace(0.5, 2, 10)), "loss/val": _TURNING}
+    ),
+    "near miss: both begin anew on other data": make_run(
+        {
+            "loss/train": _ANEW,
+            "loss/val": join(np.linspace(4.9, 8.1, 10), [2.0], np.linspace(4.1, 7.5, 9)),
+        },
+        axis="epoch",
     ),
     "double descent": make_run(
         {

@@ -22,7 +22,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     `val_loader = train_loader`; two loaders, one for training and one for validation, over the very
-    same dataset object; a validation loader over a torchvision dataset made with `train=True`.
+    same dataset object or tensors; a validation loader over a torchvision dataset made with
+    `train=True`.
 
     ## Why it matters
     The metric says how well the training data are remembered. It looks excellent and says nothing
@@ -70,10 +71,24 @@ def _same_dataset(project: Project, held: Loader, own: list[Loader]) -> Iterator
                 claim = f"`{held.name}` and `{other.name}` read the same dataset `{key}`"
                 yield _finding(module, held.call, claim, f"{key} is also the training data")
                 return
+        if _is_wrapped_alike(module, held.dataset, other.dataset) and held.dataset is not None:
+            text = ast.unparse(held.dataset)
+            claim = f"`{held.name}` and `{other.name}` both read `{text}`"
+            yield _finding(module, held.call, claim, f"{text} is also the training data")
+            return
     made = resolve(project, module, held.scope, held.dataset)
     if isinstance(made, ast.Call) and train and _is_train_split(module, made):
         claim = f"`{held.name}` reads the training split: `train=True`"
         yield _finding(module, made, claim, "train=True for held-out data")
+
+
+def _is_wrapped_alike(module: Module, one: ast.expr | None, other: ast.expr | None) -> bool:
+    """Tell whether two datasets hold the same tensors; a class of one's own may draw new ones."""
+    if not isinstance(one, ast.Call) or other is None or not one.args:
+        return False
+    name = (module.qualified(one.func) or "").rpartition(".")[2]
+    is_plain = name == "TensorDataset" and all(isinstance(a, ast.Name) for a in one.args)
+    return is_plain and ast.dump(one) == ast.dump(other)
 
 
 def _is_train_split(module: Module, made: ast.Call) -> bool:
@@ -111,6 +126,10 @@ def _program(val: str, made: str = "") -> Run:
 FIRES = {
     "the same loader": _program("train_loader"),
     "the same dataset": _program("DataLoader(train_set, batch_size=32)"),
+    "the same tensors": _program(
+        "DataLoader(TensorDataset(x, y))\ntrain_loader = DataLoader(TensorDataset(x, y))",
+        "from torch.utils.data import TensorDataset",
+    ),
     "the training split": _program(
         "DataLoader(val_set, batch_size=32)", 'val_set = datasets.MNIST("data", train=True)'
     ),
@@ -119,6 +138,10 @@ FIRES = {
 SILENT = {
     "the test split": _program(
         "DataLoader(val_set, batch_size=32)", 'val_set = datasets.MNIST("data", train=False)'
+    ),
+    "near miss: other tensors": _program(
+        "DataLoader(TensorDataset(x_val, y))\ntrain_loader = DataLoader(TensorDataset(x, y))",
+        "from torch.utils.data import TensorDataset",
     ),
     "near miss: other indices": _program("DataLoader(train_set, sampler=val_sampler)"),
     "near miss: a random split": _program(

@@ -23,12 +23,13 @@ READS = frozenset({"item", "argmax", "numpy", "tolist"})
 
 @detector(needs=("source",), suggests=("evaluation-with-grad",))
 def check(run: Run) -> Iterator[Finding]:
-    """A function puts a model into eval mode, reads off a score, and gradients are recorded.
+    """A function runs a model only to read off a number, and gradients are recorded.
 
     ## What it detects
     A function named for a score or an evaluation, without a loop over a loader, that calls `eval()`
     on a model, runs it outside any `no_grad` or `inference_mode`, and reads numbers off the
-    outcome; in a program that trains and whose calls are in sight from its start.
+    outcome; and any function that gives back nothing of the outcome but `.item()`. In a program
+    that trains and whose calls are in sight from its start.
 
     ## Why it matters
     The forward pass over all held-out data keeps every activation for a backward pass that never
@@ -46,8 +47,9 @@ def check(run: Run) -> Iterator[Finding]:
         if not any(a.do is Do.BACKWARD for a in entry.acts):
             continue
         for function, acts in _functions(entry):
-            found = _forward_with_gradients(acts)
-            if found is None or not _reads_a_score(found.module, function):
+            is_number = _gives_only_numbers(function)
+            found = _forward_with_gradients(acts, needs_mode=not is_number)
+            if found is None or not (is_number or _reads_a_score(found.module, function)):
                 continue
             if _is_switched_off(found.module):
                 continue
@@ -73,12 +75,37 @@ def _own(acts: list[Act]) -> list[Act]:
     ]  # fmt: skip
 
 
-def _forward_with_gradients(acts: list[Act]) -> Act | None:
+def _gives_only_numbers(function: Function) -> bool:
+    """Tell whether a function ends in `.item()`s and hands no value to anything out of sight.
+
+    Such a function cannot let anybody call backward on what it computed.
+    """
+    nodes = [n for n in ast.walk(function) if n is not function]
+    given = [n.value for n in nodes if isinstance(n, ast.Return)]
+    handed = (n.value for n in nodes if isinstance(n, ast.Expr))
+    calls = (n for n in handed if isinstance(n, ast.Call) and (n.args or n.keywords))
+    keeps = (ast.Yield, ast.YieldFrom, ast.Global, ast.Nonlocal, ast.FunctionDef, ast.Lambda)
+    if USES_GRADIENTS.search(ast.unparse(function)) or any(isinstance(n, keeps) for n in nodes):
+        return False
+    targets = (t for n in nodes if isinstance(n, ast.Assign) for t in n.targets)
+    if any(isinstance(t, (ast.Attribute, ast.Subscript)) for t in targets) or any(calls):
+        return False
+    return bool(given) and all(v is not None and _is_number(v) for v in given)
+
+
+def _is_number(value: ast.expr) -> bool:
+    if isinstance(value, ast.Tuple):
+        return all(map(_is_number, value.elts))
+    func = value.func if isinstance(value, ast.Call) else None
+    return isinstance(func, ast.Attribute) and func.attr == "item"
+
+
+def _forward_with_gradients(acts: list[Act], *, needs_mode: bool) -> Act | None:
     modes = [a for a in acts if a.do is Do.EVAL_MODE]
     for act in acts:
         if act.do is Do.FORWARD and not is_without_gradients(act):
             before = [m for m in modes if m.line < act.line and is_same_model(m, act)]
-            if before:
+            if before or not needs_mode:
                 return act
     return None
 
@@ -145,9 +172,28 @@ def _program(
     return make_run(sources={"train.py": text})
 
 
-FIRES = {"a function that scores": _program()}
+_NUMBER = "nn.functional.cross_entropy(output, y).item()"
+
+FIRES = {
+    "a function that scores": _program(),
+    "a function of a number, in whatever mode": make_run(
+        sources={
+            "train.py": _PROGRAM.format(
+                decorator="", name="held_out", before="x_test = x[split:]", returned=_NUMBER
+            )
+            .replace("    model.eval()\n", "")
+            .replace("    model.train()\n", "")
+        }
+    ),
+}
 
 SILENT = {
+    "near miss: the loss itself is given back": _program(
+        name="held_out", returned="nn.functional.cross_entropy(output, y)"
+    ),
+    "near miss: somebody else learns from it": _program(
+        name="held_out", before="engine.learn(model(x_test))", returned=_NUMBER
+    ),
     "decorated": _program("@torch.no_grad()"),
     "near miss: outputs are handed on": _program(name="features", returned="output"),
     "near miss: an attack needs gradients": _program(before="x_test.requires_grad = True"),

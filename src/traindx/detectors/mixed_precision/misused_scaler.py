@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from traindx.evidence import Finding, Strength
 from traindx.model import Run
@@ -11,33 +11,52 @@ from traindx.registry import detector
 from traindx.source.errors import explain, make_failed_run, match_root
 
 HALF = re.compile(r"Attempting to unscale FP16 gradients")
-CLAIMS = {
-    r"No inf checks were recorded (?:for this optimizer|prior to update)": (
+# Each message with what it means and what it leaves open. An update without a check: neither
+# `scaler.step` nor `unscale_` was called. A second step: the update between the two is missing. An
+# `unscale_` after a step: the same, or the two in the wrong order. Two `unscale_` without a step
+# between them: one too many, as of each micro-batch.
+MEANINGS: dict[str, tuple[str, Mapping[str, Strength]]] = {
+    r"No inf checks were recorded prior to update": (
+        "The scaler is updated and has stepped no optimizer: the optimizer is stepped past it",
+        {"scaler-bypassed": Strength.STRONG, "api-misuse": Strength.WEAK},
+    ),
+    r"No inf checks were recorded for this optimizer": (
         "The scaler steps an optimizer whose parameters got no gradient: no backward on the scaled "
-        "loss, or another optimizer's parameters"
+        "loss, or another optimizer's parameters",
+        {"api-misuse": Strength.STRONG},
     ),
     r"unscale_\(\) has already been called on this optimizer since the last update": (
-        "The gradients are unscaled twice in one step"
+        "The gradients are unscaled twice in one step",
+        {"api-misuse": Strength.STRONG, "missing-scaler-update": Strength.WEAK},
     ),
-    r"unscale_\(\) is being called after step": "The gradients are unscaled after the step",
+    r"unscale_\(\) is being called after step": (
+        "The gradients are unscaled after a step, with no update in between",
+        {"missing-scaler-update": Strength.STRONG, "api-misuse": Strength.MODERATE},
+    ),
     r"step\(\) has already been called since the last update": (
-        "The scaler steps twice without an update in between"
+        "The scaler steps twice without an update in between",
+        {"missing-scaler-update": Strength.STRONG, "api-misuse": Strength.WEAK},
     ),
-    r"Attempted .{0,20}_scale is None": ("The scaler is used before it has scaled a loss"),
+    r"Attempted .{0,20}_scale is None": (
+        "The scaler is used before it has scaled a loss",
+        {"api-misuse": Strength.STRONG},
+    ),
 }
-PATTERNS = {re.compile(pattern): claim for pattern, claim in CLAIMS.items()}
+PATTERNS = {re.compile(pattern): meaning for pattern, meaning in MEANINGS.items()}
 
 
 @detector(
-    needs=("failure",), suggests=("api-misuse", "missing-scaler-update", "half-precision-weights")
+    needs=("failure",),
+    suggests=("api-misuse", "missing-scaler-update", "scaler-bypassed", "half-precision-weights"),
 )
 def check(run: Run) -> Iterator[Finding]:
     """The gradient scaler is used in an order that it refuses.
 
     ## What it detects
-    "No inf checks were recorded for this optimizer", "unscale_() has already been called",
-    "step() has already been called since the last update()", and "Attempting to unscale FP16
-    gradients", which says that the weights themselves are half precision.
+    "No inf checks were recorded for this optimizer" or "prior to update", "unscale_() has already
+    been called", "unscale_() is being called after step()", "step() has already been called since
+    the last update()", and "Attempting to unscale FP16 gradients", which says that the weights
+    themselves are half precision.
 
     ## Why it matters
     Scaled gradients are only right in the order scale, backward, unscale, clip, step, update.
@@ -57,12 +76,8 @@ def check(run: Run) -> Iterator[Finding]:
         claim = "The gradients are fp16, because the weights are: the scaler needs float32 weights"
         yield explain(run, failure, claim, shows="half-precision-weights")
         return
-    claim = PATTERNS[found.re]
-    if "twice" in claim:
-        guesses = {"missing-scaler-update": Strength.MODERATE, "api-misuse": Strength.MODERATE}
-        yield explain(run, failure, claim, suggests=guesses)
-        return
-    yield explain(run, failure, claim, suggests={"api-misuse": Strength.STRONG})
+    claim, guesses = PATTERNS[found.re]
+    yield explain(run, failure, claim, suggests=guesses)
 
 
 FIRES = {
@@ -72,6 +87,12 @@ FIRES = {
     "twice": make_failed_run(
         "RuntimeError: unscale_() has already been called on this optimizer since the last "
         "update()."
+    ),
+    "a step past the scaler": make_failed_run(
+        "AssertionError: No inf checks were recorded prior to update.", "scaler.update()"
+    ),
+    "never updated": make_failed_run(
+        "RuntimeError: step() has already been called since the last update()."
     ),
     "half precision": make_failed_run("ValueError: Attempting to unscale FP16 gradients."),
 }

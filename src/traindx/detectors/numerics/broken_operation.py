@@ -10,18 +10,26 @@ from traindx.model import Run
 from traindx.recording import NonFinite, Place, Process, Summary
 from traindx.registry import detector
 from traindx.runtime.breakdowns import Breakdown, Kind, breakdown_of, strength_of
+from traindx.runtime.observations import operation
 
 UNSTABLE, CUSTOM = "unstable-operation", "incorrect-custom-backward"
+DATA = "nan-in-data"
+# these compute nothing: a NaN that they give was handed to them as the value to write
+WRITES = frozenset(
+    {"masked_fill", "fill", "full", "full_like", "new_full", "where", "index_fill", "index_put",
+     "masked_scatter", "scatter", "select_scatter", "slice_scatter", "constant_pad_nd"}
+)  # fmt: skip
 
 
-@detector(needs=("recording",), suggests=(UNSTABLE, CUSTOM))
+@detector(needs=("recording",), suggests=(UNSTABLE, CUSTOM, DATA))
 def check(run: Run) -> Iterator[Finding]:
     """An operation gets an argument at the edge of its domain and gives NaN or infinity.
 
     ## What it detects
     The record of a replayed step in which a logarithm, root, division, power, exponential, arc
     cosine or norm is the first to give a value that is no number, from inputs that are ordinary
-    numbers: log of 0, division by 0, the gradient of a root at 0.
+    numbers: log of 0, division by 0, the gradient of a root at 0. An operation that only writes
+    values (`masked_fill`, `where`) is handed the NaN by the program: missing values.
 
     ## Why it matters
     One such value in a batch turns the loss, then every weight, into NaN. The operation and its
@@ -38,6 +46,9 @@ def check(run: Run) -> Iterator[Finding]:
     found = breakdown_of(run)
     if found is None or found.kind not in (Kind.EDGE, Kind.CUSTOM, Kind.UNCLEAR):
         return
+    if found.kind is Kind.UNCLEAR and operation(found.record.op).rstrip("_") in WRITES:
+        yield _written(found)
+        return
     cause = CUSTOM if found.kind is Kind.CUSTOM else UNSTABLE
     is_shown = found.is_shown and found.kind is Kind.EDGE
     strength = strength_of(found)
@@ -48,6 +59,21 @@ def check(run: Run) -> Iterator[Finding]:
         suggests={} if is_shown else {cause: strength},
         against={"nan-in-data": strength} if found.is_shown else {},
         shows=cause if is_shown else None,
+        is_symptom=True,
+        onset=float(found.record.step),
+        location=at(found.record.place),
+    )
+
+
+def _written(found: Breakdown) -> Finding:
+    """An operation that computes nothing puts the first NaN in."""
+    strong = Strength.STRONG if found.is_shown else Strength.MODERATE
+    return Finding(
+        claim=f"{found.title[0].upper()}{found.title[1:]} writes the first NaN or infinity into "
+        f"sound values, at step {found.record.step}",
+        strength=Strength.STRONG,
+        evidence=found.evidence,
+        suggests={DATA: strong, UNSTABLE: Strength.WEAK},
         is_symptom=True,
         onset=float(found.record.step),
         location=at(found.record.place),
@@ -74,6 +100,9 @@ _LARGE = Summary("self", (32, 10), "float32", "cpu", -1e20, 1e22, 1.0, 1e21)
 
 FIRES = {
     "log of 0": _run(phase="forward", op="log", place=_LINE, inputs=(_ZERO,)),
+    "missing values are written": _run(
+        phase="forward", op="masked_fill", inputs=(_ZERO, Summary("mask", (32, 10), "bool", "cpu"))
+    ),
     "the gradient of a root": _run(phase="backward", op="SqrtBackward0", inputs=(_ZERO,)),
     "a division": _run(phase="loss", op="aten.div.Tensor", inputs=(_ZERO, _DIVISOR)),
     "the replay tells why": _run(phase="forward", op="log", why="the smallest input of log is 0"),

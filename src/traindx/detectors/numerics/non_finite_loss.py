@@ -27,7 +27,7 @@ HALF = ("fp16", "half", "float16", "16", "16-mixed", "fp16-mixed")
 
 
 @detector(
-    needs=("loss/*|failure",),
+    needs=("loss|loss/*|failure",),
     suggests=(
         "lr-too-high",
         "missing-gradient-clipping",

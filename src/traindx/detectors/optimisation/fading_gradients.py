@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from traindx.evidence import Evidence, Finding, Strength, cite, cite_record
 from traindx.examples import recorded, watched, weights
 from traindx.model import Floats, Run, Series, make_run
-from traindx.recording import Process
+from traindx.recording import Model, Process
 from traindx.registry import detector
 from traindx.runtime.traces import Trace, latest_models, told_once, traces_of
 
@@ -30,7 +30,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A steady fall of the gradient norm towards the input over at least four weight layers, to less
-    than a thousandth.
+    than a thousandth; in a recording also within one `Sequential` of a larger model, beside which
+    gradients may pass.
 
     ## Why it matters
     The first layers hardly change: the network trains only its head, on random features.
@@ -85,15 +86,34 @@ def _look(process: Process) -> Iterator[Finding]:
     for model in latest_models(process):
         layers = [t for t in traces if t.model.id == model.id and not _TABLES.search(t.name)]
         layers = [t for t in layers if len(t.samples) >= SAMPLES and _middle(t.grads) > 0.0]
-        if len(layers) < DEEP_ENOUGH:
-            continue
-        norms = np.array([_middle(t.grads) for t in layers])
-        updates = np.array([max(_middle(t.ratios), 1e-30) for t in layers])
-        ratio = _ends(norms)
-        if ratio > FADED or _rank_correlation(np.log(norms)) < ORDER or _ends(updates) > KEEPS_UP:
-            continue
-        evidence = (_cited(process, layers[0]), _cited(process, layers[-1]))
-        yield _finding(ratio, evidence, float(layers[0].samples[0].step))
+        for chain in (layers, *_chains(model, layers)):
+            ratio = _faded(chain)
+            if ratio is not None:
+                evidence = (_cited(process, chain[0]), _cited(process, chain[-1]))
+                yield _finding(ratio, evidence, float(chain[0].samples[0].step))
+                break
+
+
+def _faded(layers: Sequence[Trace]) -> float | None:
+    """How far gradients and updates fade along a chain of layers; None if they do not."""
+    if len(layers) < DEEP_ENOUGH:
+        return None
+    norms = np.array([_middle(t.grads) for t in layers])
+    updates = np.array([max(_middle(t.ratios), 1e-30) for t in layers])
+    ratio = _ends(norms)
+    is_course = _rank_correlation(np.log(norms)) >= ORDER
+    return ratio if ratio <= FADED and is_course and _ends(updates) <= KEEPS_UP else None
+
+
+def _chains(model: Model, layers: Sequence[Trace]) -> list[list[Trace]]:
+    """The layers of each `Sequential` of a model, which run one after another."""
+    kinds = {m.name: m.type for m in model.modules}
+    found: dict[str, list[Trace]] = {}
+    for trace in layers:
+        parent, _, last = trace.name.rpartition(".")[0].rpartition(".")
+        if last.isdigit() and kinds.get(parent) == "Sequential":
+            found.setdefault(parent, []).append(trace)
+    return list(found.values())
 
 
 def _cited(process: Process, trace: Trace) -> Evidence:
@@ -144,17 +164,32 @@ def _recorded(norms: list[float], updates: list[float]) -> Run:
     return recorded(replace(process, samples=tuple(told)), **series)
 
 
+def _beside(kind: str, updates: list[float]) -> Run:
+    """Eight layers in one part of a model; two more on each side, which get their gradients."""
+    fall = [10.0 ** (i - 8) for i in range(8)]
+    names = ["stem.weight", "up.weight", *(f"side.{i}.weight" for i in range(8)), "head.weight"]
+    modules = {"": "Net", "side": kind, **{f"side.{i}": "Linear" for i in range(8)}}
+    process = watched(*weights(*names), grads=(0.5, 0.5, *fall, 0.5), modules=modules)
+    ratios = (1e-3, 1e-3, *updates, 1e-3)
+    told = tuple(replace(s, update_ratios=ratios) for s in process.samples)
+    series: dict[str, Any] = {"layers_head.weight/grad_norm": [0.5] * 6}
+    return recorded(replace(process, samples=told), **series)
+
+
 _FALL = [10.0 ** (i - 8) for i in range(9)]
 
 FIRES = {
     "a sigmoid network of eight layers": make_run(_layers([10.0 ** (i - 7) for i in range(8)])),
     "recorded, in the order of the model": _recorded(_FALL, _FALL),
+    "within one part that the rest passes by": _beside("Sequential", _FALL[:8]),
 }
 
 SILENT = {
     "well scaled": make_run(_layers([0.5, 0.6, 0.4, 0.7, 0.9, 1.0])),
     "near miss: a tenfold fall": make_run(_layers([0.1, 0.15, 0.2, 0.4, 0.7, 1.0])),
     "near miss: Adam updates them all the same": _recorded(_FALL, [1e-3] * 9),
+    "near miss: Adam updates the part all the same": _beside("Sequential", [1e-3] * 8),
+    "near miss: heads side by side": _beside("ModuleList", _FALL[:8]),
     "near miss: norms without a course": _recorded([1e-5, 1.0, 1e-4] * 3, [1e-3] * 9),
     "frozen first layers": make_run(_layers([0.0, 0.0, 0.0, 0.8, 0.9, 1.0, 1.0])),
 }

@@ -30,26 +30,31 @@ CAUSE = "frozen-parameters"
 ENOUGH = 3  # samples of the owner
 STEPS = 100
 A_PART = 0.2  # of the numbers of the model's weights; less is a detail
+MOST = 0.8  # of them: what is left cannot make up for it
 LAYERS = re.compile(r"^(?:Linear|LazyLinear|Bilinear|Conv\w*|LSTM|GRU|RNN|MultiheadAttention)$")
 # weights from elsewhere, or random ones on purpose
 KNOWN = re.compile(
     r"load_state_dict|load_weights|from_pretrained|pretrained|weights\s*=|torch\.load|load_check"
     r"|load_file|\btimm\b|\bhub\b|\bclip\b|\.ckpt|safetensors|torchvision\.models|import models"
     r"|lpips|\.copy_\(|deepcopy|random.?(?:feature|proj|network)|reservoir|extreme.?learning|probe"
-    r"|distill|transformers|import_module",
+    r"|distill|sentence.?transformers|pipeline\(|import_module|open_clip|fairseq|diffusers",
     re.IGNORECASE,
 )
+# who gives an optimizer its parameters leaves the others out on purpose; frameworks do it unasked
+CHOSEN = re.compile(r"optim\.[A-Z]\w*\(|\b(?:\w*Adam\w*|SGD|RMSprop|Lion|Adafactor|Adagrad)\(")
 
 
 @detector(needs=("recording", "source"), suggests=(CAUSE,))
 def check(run: Run) -> Iterator[Finding]:
-    """Linear or convolutional layers that the optimizer holds are frozen at their first weights.
+    """Linear or convolutional layers of a fresh model are frozen at their first weights.
 
     ## What it detects
     Weights of ordinary layers that an optimizer was given, that have `requires_grad` off from the
     first step to the last and never change, in a model of which other layers are trained, and in a
     program that loads no weights from anywhere. It is a symptom where the loss of that optimizer
-    does not fall, else a remark.
+    does not fall, else a remark. Weights that the optimizer was not given count where they are four
+    fifths of the model, a line of the program freezes them, a framework made the optimizer, and
+    the loss does not fall.
 
     ## Why it matters
     A layer that keeps its random weights passes on noise; in a discriminator it hides from the
@@ -67,7 +72,9 @@ def check(run: Run) -> Iterator[Finding]:
         return
     where = (freezing(module) for module in project_of(run).training_modules)
     culprit = next((c for c in where if c is not None), None)
-    for finding in told_once(run, _look):
+    is_chosen = any(CHOSEN.search(source.text) for source in run.sources)
+    is_written = culprit is not None and not is_chosen
+    for finding in told_once(run, lambda process: _look(process, is_written)):
         if culprit is None:
             yield finding
         else:
@@ -75,7 +82,7 @@ def check(run: Run) -> Iterator[Finding]:
             yield replace(finding, evidence=evidence, location=culprit.location)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process, is_written: bool) -> Iterator[Finding]:
     if last_step(process) < STEPS or any(o.strangers for o in latest_optimizers(process)):
         return
     traces = [t for t in traces_of(process) if t.is_matrix]
@@ -84,32 +91,43 @@ def _look(process: Process) -> Iterator[Finding]:
         frozen = [t for t in own if _is_kept(process, model, t)]
         trained = [t for t in own if t.parameter.is_trainable and t.has_moved]
         is_odd = any(ADAPTERS.search(p.name) for p in model.parameters)
-        if frozen and trained and not is_odd and share(frozen, own) >= A_PART:
-            yield _finding(process, model, frozen, own)
+        if not trained or is_odd:
+            continue
+        owner = trained[0].parameter.optimizer
+        if frozen and share(frozen, own) >= A_PART:
+            yield _finding(process, model, frozen, own, frozen[0].parameter.optimizer)
+            continue
+        frozen = [t for t in own if _is_kept(process, model, t, owner)]
+        is_stuck = is_written and has_learnt(process, owner) is False
+        if is_stuck and share(frozen, own) >= MOST:
+            yield _finding(process, model, frozen, own, owner)
 
 
-def _is_kept(process: Process, model: Model, trace: Trace) -> bool:
-    """Tell whether a weight of an ordinary layer is held, and never was to be trained."""
+def _is_kept(process: Process, model: Model, trace: Trace, beside: int | None = None) -> bool:
+    """Tell whether a weight of an ordinary layer never was to be trained.
+
+    It is in an optimizer, or else beside what the given one holds; there embeddings count too.
+    """
     told = [p for m in process.models if m.id == model.id for p in m.parameters]
     is_off = not any(p.is_trainable for p in told if p.name == trace.name)
     layer = trace.name.rpartition(".")[0]
     kinds = [m.type for m in model.modules if m.name == layer]
-    is_layer = any(LAYERS.search(kind) for kind in kinds)
-    is_seen = len(trace.of_owner().samples) >= ENOUGH
+    is_layer = beside is not None or any(LAYERS.search(kind) for kind in kinds)
+    seen = trace.samples if beside is not None else trace.of_owner().samples
     is_still = not trace.has_moved and not trace.is_reached
-    is_own = trace.is_owned and not FOLLOWERS.search(trace.name)
-    return is_off and is_layer and is_seen and is_still and is_own
+    is_own = trace.is_owned is (beside is None) and not FOLLOWERS.search(trace.name)
+    return is_off and is_layer and len(seen) >= ENOUGH and is_still and is_own
 
 
 def _finding(
-    process: Process, model: Model, frozen: Sequence[Trace], own: Sequence[Trace]
-) -> Finding:
-    owner = frozen[0].parameter.optimizer
+    process: Process, model: Model, frozen: Sequence[Trace], own: Sequence[Trace],
+    owner: int | None,
+) -> Finding:  # fmt: skip
     is_stuck = has_learnt(process, owner) is False
     place = next((o.place for o in latest_optimizers(process) if o.id == owner), None)
     says = (
         f"requires_grad is off for {named(frozen)} of {model.type}, "
-        f"{share(frozen, own):.0%} of its weights; the optimizer holds them and nothing is loaded"
+        f"{share(frozen, own):.0%} of its weights, and nothing is loaded into them"
     )
     strength = Strength.STRONG if is_stuck else Strength.MODERATE
     return Finding(
@@ -152,6 +170,9 @@ def _run(
 FIRES = {
     "the lower half": _run(False, False, True, True),
     "one layer of three": _run(True, False, True),
+    "most of a model, left out of the optimizer": _run(
+        False, False, False, False, True, optimizer=None
+    ),
 }
 
 SILENT = {
@@ -160,6 +181,9 @@ SILENT = {
         False, False, True, text="net.load_state_dict(torch.load('a.pt'))"
     ),
     "near miss: not given to the optimizer": _run(False, False, True, optimizer=None),
+    "near miss: the rest was chosen for the optimizer": _run(
+        False, False, False, False, True, optimizer=None, text=_FRESH + "SGD(model[8].parameters())"
+    ),
     "near miss: fixed embeddings": _run(False, True, True, kind="Embedding"),
     "near miss: random features by name": _run(False, True, text="class RandomFeatures: ..."),
 }

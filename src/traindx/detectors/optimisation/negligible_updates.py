@@ -13,6 +13,7 @@ from traindx.examples import decay, flat, join, recorded, watched, weights
 from traindx.model import Floats, Run
 from traindx.recording import Process, Sample
 from traindx.registry import detector
+from traindx.runtime.observations import explains_targets
 from traindx.runtime.traces import Trace, told_once, traces_of
 from traindx.stats import curve
 
@@ -43,8 +44,8 @@ def check(run: Run) -> Iterator[Finding]:
     Late in a schedule small steps are healthy, so the largest step of the run counts. A model that
     is already trained barely moves as well, and so does the beginning of a warm-up or the end of a
     decay. An optimizer of Adam's kind takes steps of the size of the learning rate whatever the
-    gradient, so with one of these and a rate that never changed it shows the cause; elsewhere it
-    only supports what the loss shows.
+    gradient, so with one of these and a rate that never changed it shows the cause, unless the
+    targets were explained from the start; elsewhere it only supports what the loss shows.
     """
     if not _stands_still(run):
         return
@@ -68,7 +69,8 @@ def _look(run: Run, process: Process) -> Iterator[Finding]:
     sample, largest = max(ratios, key=lambda pair: pair[1])
     if not 0.0 < largest < SMALL:
         return
-    is_all_by_rate = _is_adaptive(process) and _is_constant(run)
+    is_fresh = not explains_targets(process)
+    is_all_by_rate = _is_adaptive(process) and _is_constant(run) and is_fresh
     says = f"the largest sampled step, {sample.step}, changes the weights by {largest:.1e}"
     yield Finding(
         claim=f"No step changes the weights by more than {largest:.0e} of their norm",

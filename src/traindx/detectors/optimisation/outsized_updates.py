@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import isfinite
+from math import isfinite, prod, sqrt
 
 import numpy as np
 
 from traindx.evidence import Finding, Strength, cite_record
 from traindx.examples import decay, flat, recorded, watched, weights
 from traindx.model import Floats, Run
-from traindx.recording import Process, Sample
+from traindx.recording import LossInput, Optimizer, Process, Sample, Summary
 from traindx.registry import detector
+from traindx.runtime.observations import is_integer, last_step
 from traindx.runtime.traces import Trace, told_once, traces_of
 from traindx.stats import curve
 
@@ -24,6 +25,15 @@ SETTLED = 10  # steps; adaptive optimizers begin with large ones
 ENOUGH = 3  # samples
 POINTS = 10  # of the loss
 LEARNT = 0.1  # of the starting loss
+LASTING = 0.08  # of the weights' norm, on average before the rate decays; recipes stay below 0.06
+EARLY = 0.4  # of the run
+STALLED = 0.25  # of the starting loss gained at most, under such steps
+ADAPTIVE = ("adam", "lion", "rmsprop")  # a step is as large as the rate, whatever the gradient
+ERASING = 1.0  # of what a sound layer passes on: the step alone passes on as much
+TWICE = 2.0  # the weights' norm
+BLOWN_UP = 10.0  # the weights' norm, afterwards, over that at the start
+RECOVERED = 0.75  # of the first loss gained: it got over it
+RAW = 10.0  # targets that are larger need large weights
 
 
 @detector(needs=("recording", "loss"), suggests=("lr-too-high",))
@@ -32,8 +42,10 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     Sampled steps, the first ten left out, in most of which the middle weight matrix of the model
-    changes by more than a tenth of its norm, in a run whose loss does not come down; or one of the
-    first steps that is larger than the weights and leaves them several times their size.
+    changes by more than a tenth of its norm, in a run whose loss does not come down; or steps of
+    a twelfth of it on average that leave the weights three times their size and the loss where it
+    was; or one of the first steps that is larger than the weights and leaves them several times
+    their size.
 
     ## Why it matters
     What one batch teaches, the next one overwrites.
@@ -44,7 +56,8 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Small matrices and the first steps of Adam change a lot in runs that learn well; where the loss
     falls, nothing is said, and this only supports what the loss shows, unless the loss rose
-    several-fold with such a first step.
+    several-fold with such a first step, or the weights grew with the steps. A model of one layer,
+    and one that has large targets to reach, may need such steps.
     """
     yield from told_once(run, lambda process: _look(run, process))
 
@@ -69,6 +82,10 @@ def _look(run: Run, process: Process) -> Iterator[Finding]:
     if wrecking and _growth(traces) > INFLATED and not _learns(run, from_first=True):
         yield _wrecked(run, process, *wrecking[0])
         return
+    found = _erased(run, process, traces) or _lasting(run, process, traces)
+    if found is not None:
+        yield found
+        return
     if len(large) < ENOUGH or len(large) <= len(late) / 2 or _learns(run):
         return
     sample, ratio = large[0]
@@ -81,6 +98,80 @@ def _look(run: Run, process: Process) -> Iterator[Finding]:
         suggests={"lr-too-high": Strength.MODERATE},
         onset=float(sample.step),
     )
+
+
+def _gained(run: Run, *, from_first: bool = False) -> float | None:
+    """The part of the first level, or of the very first value, that the loss has gained."""
+    loss = run.objective()
+    finite = None if loss is None else loss.finite().values
+    if finite is None or len(finite) < POINTS:
+        return None
+    c = curve(finite)
+    start = float(finite[0]) if from_first else c.start_value
+    return (start - c.end_value) / abs(start) if start else None
+
+
+def _lasting(run: Run, process: Process, traces: Sequence[Trace]) -> Finding | None:
+    """Steps that are large for as long as the rate is, and only make the weights larger."""
+    until = max(float(SETTLED), EARLY * last_step(process))
+    early = [(s, r) for s, r in _ratios(traces) if SETTLED / 2 <= s.step <= until]
+    mean = float(np.mean([r for _, r in early])) if len(early) >= ENOUGH else 0.0
+    gained, growth = _gained(run), _growth(traces)
+    is_carried = any(s.carried for s in process.samples)  # gradients that pile up do the same
+    if gained is None or mean < LASTING or growth < INFLATED or gained > STALLED or is_carried:
+        return None
+    sample, _ = early[0]
+    says = f"steps {sample.step} to {early[-1][0].step} change the middle matrix by {mean:.0%} each"
+    return Finding(
+        claim=f"Steps of {mean:.0%} of the weights' norm make the weights {growth:.1f} times as "
+        f"large and gain {max(gained, 0.0):.0%} of the loss",
+        strength=Strength.STRONG,
+        evidence=(cite_record(process, sample.line, says, step=sample.step, ratio=mean),),
+        suggests={"lr-too-high": Strength.STRONG},
+        is_symptom=True,
+        onset=float(sample.step),
+    )
+
+
+def _erased(run: Run, process: Process, traces: Sequence[Trace]) -> Finding | None:
+    """One of the first steps of an adaptive optimizer that outdoes a sound layer by itself."""
+    kinds = [o.type.lower() for o in process.optimizers]
+    is_adaptive = bool(kinds) and all(any(w in kind for w in ADAPTIVE) for kind in kinds)
+    gained = _gained(run, from_first=True)
+    if not is_adaptive or len(traces) < 2 or gained is None or gained > RECOVERED:
+        return None
+    if _growth(traces) < BLOWN_UP or _has_raw_targets(process):
+        return None
+    sizes = _step_gains(traces)
+    first = [(s, r) for s, r in _ratios(traces) if s.step < SETTLED and r > TWICE]
+    for sample, ratio in first:
+        if sizes.get(sample.line, 0.0) > ERASING:
+            return replace(
+                _wrecked(run, process, sample, ratio),
+                claim=f"Step {sample.step} is {ratio:.1f} times as large as the weights, which "
+                f"end {_growth(traces):.0f} times as large as they began",
+                strength=Strength.STRONG,
+                suggests={"lr-too-high": Strength.STRONG},
+                is_symptom=True,
+            )
+    return None
+
+
+def _step_gains(traces: Sequence[Trace]) -> dict[int, float]:
+    """By sample, how much of its input's spread the step alone passes on, in the middle matrix."""
+    found: dict[int, list[float]] = {}
+    for trace in traces:
+        inputs = prod(trace.parameter.shape[1:])
+        for sample, ratio, norm in zip(trace.samples, trace.ratios, trace.norms, strict=True):
+            if ratio is not None and isfinite(ratio * norm):
+                gain = ratio * norm * sqrt(inputs / max(trace.size, 1))
+                found.setdefault(sample.line, []).append(gain)
+    return {line: float(np.median(gains)) for line, gains in found.items()}
+
+
+def _has_raw_targets(process: Process) -> bool:
+    targets = [i.target for s in process.samples for i in s.losses if i.target is not None]
+    return any(not is_integer(t) and abs(t.mean) + t.std > RAW for t in targets if isfinite(t.std))
 
 
 def _growth(traces: Sequence[Trace]) -> float:
@@ -140,11 +231,43 @@ def _replaced(*loss: float) -> Run:
     return recorded(replace(process, samples=tuple(told)), loss_train=np.array(loss))
 
 
+def _swollen(loss: Floats, end: float, **told: object) -> Run:
+    """Steps of a seventh of the weights, as long as the rate is high, that add up in their norm."""
+    process = watched(*weights("0.weight", "2.weight", "4.weight"), count=12)
+    norms = np.linspace(1.0, end, 12)
+    samples = tuple(
+        replace(
+            s, step=4 * i, weight_norms=(float(n),) * 3,
+            update_ratios=(0.15 if i < 7 else 0.01,) * 3, **told,  # type: ignore[arg-type]
+        )
+        for i, (s, n) in enumerate(zip(process.samples, norms, strict=True))
+    )  # fmt: skip
+    return recorded(replace(process, samples=samples, counts=None), loss_train=loss)
+
+
+def _erasing(loss: Floats, kind: str = "AdamW", target: float = 1.0) -> Run:
+    """A first step of seven sound layers, after which the weights are thirty times as large."""
+    process = watched(*weights("0.weight", "2.weight", "4.weight"), count=8)
+    given = LossInput("mse_loss", target=Summary(dtype="float32", mean=0.0, std=target))
+    samples = tuple(
+        replace(
+            s, weight_norms=(4.0 if i == 0 else 120.0,) * 3, losses=(given,),
+            update_ratios=(7.0 if i == 0 else 0.01,) * 3,
+        )
+        for i, s in enumerate(process.samples)
+    )  # fmt: skip
+    held = (Optimizer(2, type=kind, groups=({"lr": 0.5},), size=3),)
+    return recorded(replace(process, samples=samples, optimizers=held), loss_train=loss)
+
+
 _CHANCE = [0.7] * 30
+_SLOW = decay(80, 4.2, 1.9)
 
 FIRES = {
     "half of the weights in every step": _run(0.5, flat(80, 2.5, noise=0.1)),
     "a first step that replaces the weights": _replaced(0.7, 400.0, 90.0, 10.0, 2.0, *_CHANCE),
+    "steps that only swell the weights": _swollen(flat(80, 1.39, noise=0.02), 8.0),
+    "a first step that outdoes every layer": _erasing(_SLOW),
 }
 
 SILENT = {
@@ -152,4 +275,10 @@ SILENT = {
     "near miss: large, and learning": _run(0.5, decay(80)),
     "near miss: small weights replaced, and learning": _replaced(*decay(40)),
     "near miss: only at the start": _run(0.5, flat(80, 2.5, noise=0.1), early=1),
+    "near miss: swelling, and learning": _swollen(decay(80), 8.0),
+    "near miss: the weights keep their size": _swollen(flat(80, 1.39, noise=0.02), 1.2),
+    "near miss: gradients pile up": _swollen(flat(80, 1.39, noise=0.02), 8.0, carried=True),
+    "near miss: large targets to reach": _erasing(_SLOW, target=300.0),
+    "near miss: plain descent from small weights": _erasing(_SLOW, kind="SGD"),
+    "near miss: it got over the first step": _erasing(decay(80, 4.2, 0.1)),
 }

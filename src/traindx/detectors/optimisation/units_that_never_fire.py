@@ -8,11 +8,12 @@ from math import isfinite
 from statistics import median
 
 from traindx.evidence import Finding, Strength, cite_record
-from traindx.examples import recorded
+from traindx.examples import recorded, watched, weights
 from traindx.model import Run
 from traindx.recording import Activation, LossInput, Process, Sample, Summary
 from traindx.registry import detector
 from traindx.runtime.observations import late_samples, operation, processes_of, rows, spans
+from traindx.runtime.traces import Trace, traces_of
 
 CAUSE = "dead-relu"
 MOST = 0.9  # of the units of a layer
@@ -31,8 +32,9 @@ def check(run: Run) -> Iterator[Finding]:
     ## What it detects
     The output of a ReLU in the graph of the loss of which 90 % or more of the units are zero for
     every example of the batch, in each sample of the later part of training. Where all units are
-    silent and the output of the model is the same for every example, the input is cut off. If they
-    still fired at the first step, steps that are too large have killed them.
+    silent and the output of the model is the same for every example, or the lowest weights of the
+    model or most of them get a gradient of exactly zero, the input is cut off. If they still fired
+    at the first step, steps that are too large have killed them.
 
     ## Why it matters
     A unit that never fires has no gradient and never comes back.
@@ -48,14 +50,16 @@ def check(run: Run) -> Iterator[Finding]:
     """
     for process in processes_of(run):
         late = late_samples(process)
-        for name, seen in _layers(late).items():
-            dead = median(a.dead for _, a in seen)
-            if len(seen) < ENOUGH or min(a.dead for _, a in seen) < MOST:
-                continue
-            is_cut = min(a.dead for _, a in seen) >= ALL and _is_constant(late)
-            found = _finding(process, name, seen, dead, is_cut)
-            yield _killed(found, process) if is_cut and _began_alive(process) else found
-            return
+        layers = {n: seen for n, seen in _layers(late).items() if len(seen) >= ENOUGH}
+        quiet = [n for n, seen in layers.items() if min(a.dead for _, a in seen) >= MOST]
+        if not quiet:
+            continue
+        silent = [n for n in quiet if min(a.dead for _, a in layers[n]) >= ALL]
+        effect = _effect(process, late) if silent else ""
+        name = silent[0] if effect else quiet[0]
+        found = _finding(process, name, layers[name], effect)
+        yield _killed(found, process) if effect and _began_alive(process) else found
+        return
 
 
 Seen = list[tuple[Sample, Activation]]
@@ -103,16 +107,37 @@ def _is_constant(late: tuple[Sample, ...]) -> bool:
     return bool(spreads) and all(spread < CONSTANT for spread in spreads)
 
 
-def _finding(process: Process, name: str, seen: Seen, dead: float, is_cut: bool) -> Finding:
+def _effect(process: Process, late: tuple[Sample, ...]) -> str:
+    """What shows that nothing passes a silent layer, in words; nothing if that is not seen."""
+    if _is_constant(late):
+        return ", and the output is the same for every input"
+    lines = {s.line for s in late}
+    owned = [t.of_owner() for t in traces_of(process) if t.is_owned and t.is_matrix]
+    starved = [_is_starved(trace, lines) for trace in owned]
+    if starved and starved[0]:
+        return ", and the lowest weights get a gradient of zero"
+    if sum(starved) > HALF * len(starved):
+        return f", and {sum(starved)} of {len(starved)} weights get a gradient of zero"
+    return ""
+
+
+def _is_starved(trace: Trace, lines: set[int]) -> bool:
+    """Tell whether a weight got gradients in those samples, each of them exactly zero."""
+    pairs = zip(trace.samples, trace.grads, strict=True)
+    grads = [g for s, g in pairs if s.line in lines and g is not None]
+    return len(grads) >= ENOUGH and not any(grads)
+
+
+def _finding(process: Process, name: str, seen: Seen, effect: str) -> Finding:
+    is_cut, dead = bool(effect), median(a.dead for _, a in seen)
     last, activation = seen[-1]
     where = f" behind {name}" if name else ""
     says = (
         f"{dead:.0%} of the units of the {operation(activation.op)}{where} are 0 for every "
         f"example, in all {len(seen)} samples, {spans([s for s, _ in seen])}"
     )
-    beside = ", and the output is the same for every input" if is_cut else ""
     return Finding(
-        claim=f"{dead:.0%} of the units{where} never fire{beside}",
+        claim=f"{dead:.0%} of the units{where} never fire{effect}",
         strength=Strength.STRONG if is_cut else Strength.MODERATE,
         evidence=(cite_record(process, last.line, says, step=float(last.step), dead=dead),),
         suggests={} if is_cut else {CAUSE: Strength.MODERATE},
@@ -120,6 +145,18 @@ def _finding(process: Process, name: str, seen: Seen, dead: float, is_cut: bool)
         is_symptom=is_cut,
         onset=float(seen[0][0].step),
     )
+
+
+def _starved(grad: float) -> Run:
+    """A silent layer beside which something else reaches the output, such as drawn noise."""
+    process = watched(*weights("fc1.weight", "fc2.weight"), grads=(grad, 0.1), count=8)
+    run = _run(1.0)
+    given = run.recording.processes[0].samples[0] if run.recording is not None else Sample(1)
+    told = tuple(
+        replace(s, step=50 * i, activations=given.activations, losses=given.losses)
+        for i, s in enumerate(process.samples)
+    )
+    return recorded(replace(process, samples=told))
 
 
 def _run(dead: float, *, spread: float = 0.5, examples: int = 64, count: int = 8) -> Run:
@@ -131,7 +168,7 @@ def _run(dead: float, *, spread: float = 0.5, examples: int = 64, count: int = 8
     return recorded(Process(samples=samples))
 
 
-FIRES = {"all dead": _run(1.0, spread=0.0), "most of a layer": _run(0.95)}
+FIRES = {"all dead": _run(1.0, spread=0.0), "most of a layer": _run(0.95), "starved": _starved(0.0)}
 
 SILENT = {
     "near miss: half of the units": _run(0.5),

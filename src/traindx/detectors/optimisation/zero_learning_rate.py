@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from traindx.evidence import Finding, Strength, cite, cite_setting
-from traindx.model import Run, Series, as_number, make_run
+from traindx.model import Floats, Run, Series, as_number, make_run
 from traindx.registry import detector
 
 VANISHED = 1e-8  # of its peak; no schedule means to end there, and float32 rounds such steps away
+ENOUGH = 5  # points
 EARLY_END = 0.2  # of the run spent at zero; schedules that end at zero spend a point or two there
 
 
-@detector(needs=("lr|config",), suggests=("lr-zero", "lr-schedule-misuse"))
+@detector(needs=("lr|config",), suggests=("lr-zero", "lr-schedule-misuse", "lr-too-low"))
 def check(run: Run) -> Iterator[Finding]:
     """The learning rate is zero for a good part of the run.
 
     ## What it detects
     A learning rate of exactly zero: configured so, or logged so for a fifth of the run or more; or
     one that a schedule has brought below a hundred-millionth of its peak for as long. Where a
-    recording tells of several optimizers, each that began with a rate and lost it.
+    recording tells of several optimizers, each that began with a rate and lost it. A log that
+    prints `0.00000` tells that the rate is zero or too small for its decimals.
 
     ## Why it matters
     Steps are taken and nothing is learnt; the rest of the compute is wasted.
@@ -38,6 +41,10 @@ def check(run: Run) -> Iterator[Finding]:
     if rate is None:
         yield from _configured(run)
         return
+    if rate.origin.decimals and not bool(np.any(rate.values)):
+        if len(rate) >= ENOUGH:
+            yield _rounded(rate, moves=_moves(run))
+        return
     yield from _logged(rate)
     for other in run.matching("lr/optimizer*"):
         if float(other.values[0]) > 0.0:
@@ -47,7 +54,7 @@ def check(run: Run) -> Iterator[Finding]:
 def _logged(rate: Series, whose: str = "") -> Iterator[Finding]:
     is_zero = rate.values <= VANISHED * float(np.nanmax(rate.values))
     share = float(is_zero.mean())
-    if share < EARLY_END or len(rate) < 5:
+    if share < EARLY_END or len(rate) < ENOUGH:
         return
     first = int(np.flatnonzero(is_zero)[0])
     always = share > 0.99
@@ -68,6 +75,32 @@ def _logged(rate: Series, whose: str = "") -> Iterator[Finding]:
     )
 
 
+def _moves(run: Run) -> bool:
+    """Tell whether evaluations differ: weights that stand still give the same one again.
+
+    Not surely: the running statistics of a batch norm move without a step.
+    """
+    val = run.get("loss/val")
+    return val is not None and len(np.unique(val.values[len(val) // 2 :])) > 1
+
+
+def _rounded(rate: Series, *, moves: bool) -> Finding:
+    """A rate of which all printed decimals are zero."""
+    printed = f"{0.0:.{rate.origin.decimals}f}"
+    most = 0.5 * 10.0**-rate.origin.decimals
+    return Finding(
+        claim=f"The learning rate is printed as {printed} throughout: zero, or below {most:.0e}",
+        strength=Strength.STRONG,
+        evidence=(cite(rate, f"{rate.origin.name} is {printed} at every point", 0, -1, most=most),),
+        suggests={
+            "lr-zero": Strength.WEAK if moves else Strength.MODERATE,
+            "lr-too-low": Strength.MODERATE,
+        },
+        is_symptom=True,
+        onset=float(rate.steps[0]),
+    )
+
+
 def _configured(run: Run) -> Iterator[Finding]:
     rates = list(run.config.learning_rates())
     if rates and all(as_number(r.value) == 0.0 for r in rates):
@@ -80,7 +113,15 @@ def _configured(run: Run) -> Iterator[Finding]:
         )
 
 
+def _printed(rates: Floats, decimals: int) -> Run:
+    run = make_run({"lr": np.round(rates, decimals)})
+    series = run.series["lr"]
+    told = replace(series, origin=replace(series.origin, decimals=decimals))
+    return replace(run, series={"lr": told})
+
+
 FIRES = {
+    "printed as 0.00000 throughout": _printed(np.full(20, 4e-6), 5),
     "zero throughout": make_run({"lr": np.zeros(50)}),
     "the schedule ends at half the run": make_run(
         {"lr": np.concatenate([np.linspace(1e-3, 0.0, 100), np.zeros(100)])}
@@ -93,6 +134,7 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: printed with few decimals, not zero": _printed(np.full(20, 0.01), 2),
     "near miss: linear decay that ends at zero": make_run({"lr": np.linspace(1e-3, 0.0, 200)}),
     "near miss: a second optimizer that never had a rate": make_run(
         {"lr": np.full(100, 2e-3), "lr/optimizer1": np.zeros(100)}

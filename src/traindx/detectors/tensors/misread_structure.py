@@ -48,6 +48,8 @@ def check(run: Run) -> Iterator[Finding]:
     found = _words(failure) if failure is not None else None
     if failure is None or found is None or not any(map(own_frames, last_burst(run))):
         return
+    if _is_own_word(failure):
+        return
     if ENVIRONMENT.match(failure.message):
         claim = (
             f"The environment has no {failure.message}: the script was not started by a launcher"
@@ -55,6 +57,12 @@ def check(run: Run) -> Iterator[Finding]:
         yield explain(run, failure, claim, shows="rendezvous-failure")
         return
     yield explain(run, failure, found, suggests={"api-misuse": Strength.STRONG})
+
+
+def _is_own_word(failure: Failure) -> bool:
+    """Tell whether the program raised it in so many words: it checks its data, and says so."""
+    last = failure.frames[-1:]
+    return bool(last) and last[0].code.startswith("raise ") and last[0] in own_frames(failure)
 
 
 def _words(failure: Failure) -> str | None:
@@ -95,6 +103,9 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: the program's own check": make_failed_run(
+        "KeyError: 'record 12 has no label'", "raise KeyError(f'record {i} has no label')"
+    ),
     "near miss: raised inside of a library alone": make_failed_run("KeyError: 'labels'"),
     "another error": make_failed_run("RuntimeError: CUDA out of memory.", "loss.backward()"),
 }

@@ -16,17 +16,23 @@ LIBRARY = re.compile(
     r"module '(torch|torchvision|torchaudio|numpy|transformers|lightning|pytorch_lightning|PIL)"
     r"((?:\.\w+)*)' has no attribute '(\w+)'"
 )
+# what modules have and tensors do not: a tensor has taken the name of a model
+TAKEN = re.compile(
+    r"'Tensor' object has no attribute '(parameters|named_parameters|state_dict|load_state_dict"
+    r"|modules|named_modules|children|train|eval|zero_grad|register_forward_hook)'"
+)
 HOOKS = re.compile(r"'_(?:backward_hooks|modules|parameters|buffers|forward_hooks)")
 RETURNS_NOTHING = ("train_step", "backward", "append", "sort", "shuffle", "extend", "update")
 
 
-@detector(needs=("failure",), suggests=("api-misuse", "version-mismatch"))
+@detector(needs=("failure",), suggests=("api-misuse", "version-mismatch", "name-shadowed"))
 def check(run: Run) -> Iterator[Finding]:
     """An attribute is read that the object does not have.
 
     ## What it detects
     "'NoneType' object has no attribute …", "'list' object has no attribute …", and "module 'numpy'
-    has no attribute …", which means another version of the library.
+    has no attribute …", which means another version of the library. A tensor that is asked for
+    `parameters` or `eval` has taken the name of a model, as in `model = model(x)`.
 
     ## Why it matters
     The fault lies where the object was made: a function without `return`, a `.grad` that no
@@ -38,13 +44,18 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     If the attribute exists in the documentation, the installed version is another one.
     """
-    hit = match_root(run, LIBRARY, NONE, OTHER)
+    hit = match_root(run, LIBRARY, NONE, TAKEN, OTHER)
     if hit is None or HOOKS.search(hit[0].message):
         return
     failure, found = hit
     if found.re is LIBRARY:
         claim = f"The installed {found[1]} has no {found[1]}{found[2]}.{found[3]}"
         guesses = {"version-mismatch": Strength.STRONG, "api-misuse": Strength.WEAK}
+        yield explain(run, failure, claim, suggests=guesses)
+        return
+    if found.re is TAKEN:
+        claim = f"A tensor is asked for {found[1]}, which a model has: it took the model's name"
+        guesses = {"name-shadowed": Strength.STRONG, "api-misuse": Strength.WEAK}
         yield explain(run, failure, claim, suggests=guesses)
         return
     if found.re is NONE:
@@ -68,6 +79,10 @@ FIRES = {
         "AttributeError: 'NoneType' object has no attribute 'norm'", "n = p.grad.norm()"
     ),
     "a list": make_failed_run("AttributeError: 'list' object has no attribute 'to'", "x.to(dev)"),
+    "a tensor in place of the model": make_failed_run(
+        "AttributeError: 'Tensor' object has no attribute 'parameters'",
+        "clip_grad_norm_(model.parameters(), 1.0)",
+    ),
     "an alias that numpy dropped": make_failed_run(
         "AttributeError: module 'numpy' has no attribute 'float'"
     ),

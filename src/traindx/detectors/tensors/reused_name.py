@@ -15,6 +15,7 @@ from traindx.source.module import key_of
 from traindx.source.renames import apart
 
 MESSAGE = re.compile(r"'([\w.]+)' object is not callable")
+LIBRARIES = ("torch", "nn", "F", "np", "numpy", "math", "dist")
 SELF_CALL = re.compile(r"^(\w+) = \1\(")
 
 
@@ -48,8 +49,30 @@ def check(run: Run) -> Iterator[Finding]:
         yield explain(run, failure, claim, shows="name-shadowed", culprit=culprit)
         return
     claim = f"A {kind} is called as if it were a function"
-    guesses = {"name-shadowed": Strength.MODERATE, "api-misuse": Strength.MODERATE}
+    is_name = _calls_names_only(failure)
+    guesses = {
+        "name-shadowed": Strength.STRONG if is_name else Strength.MODERATE,
+        "api-misuse": Strength.WEAK if is_name else Strength.MODERATE,
+    }
     yield explain(run, failure, claim, suggests=guesses)
+
+
+def _calls_names_only(failure: Failure) -> bool:
+    """Tell whether the failing line calls plain names, which were functions when it was written.
+
+    An attribute (`x.T()`, `x.shape(0)`) or a result (`model(x)(y)`) may never have been one.
+    """
+    code = failure.frames[-1].code if failure.frames else ""
+    try:
+        tree = ast.parse(code.removeprefix("return ").rstrip(":"))
+    except SyntaxError:
+        return False
+    called = [n.func for n in ast.walk(tree) if isinstance(n, ast.Call)]
+    return bool(called) and all(isinstance(f, ast.Name) or _is_library(f) for f in called)
+
+
+def _is_library(called: ast.expr) -> bool:
+    return (key_of(called) or "").split(".")[0] in LIBRARIES
 
 
 def _self_call(run: Run) -> Site | None:
@@ -105,6 +128,9 @@ FIRES = {
     ),
     "without the source": make_failed_run(
         "TypeError: 'float' object is not callable", "acc = acc(out, y)"
+    ),
+    "another line gave the name away": make_failed_run(
+        "TypeError: 'Tensor' object is not callable", "loss = criterion(F.relu(out), target)"
     ),
     "nothing known": make_failed_run("TypeError: 'Tensor' object is not callable"),
 }

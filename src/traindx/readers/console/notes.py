@@ -89,9 +89,12 @@ class Notes:
                 continue
             text = lines[i].decode("utf-8", errors="replace")
             if plan.is_header:
-                cells = split_cells(text)
-                cells = cells if len(cells) >= 3 else split_words(text)
-                _append(self.headers, (place, tuple(cells)))
+                # the rows tell which it is: a wide name touches the one before it in "%9s %9s"
+                by_gap, by_word = split_cells(text), split_words(text)
+                if len(by_gap) >= 3:
+                    _append(self.headers, (place, tuple(by_gap)))
+                if len(by_word) > len(by_gap):
+                    _append(self.headers, (place, tuple(by_word)))
             if plan.is_notable and plan not in self._dull and not self._notice(text, place):
                 self._dull.add(plan)
             if plan.is_error:

@@ -10,6 +10,7 @@ from traindx.errors import UnreadableArtifact
 from traindx.failures import parse_failures
 from traindx.model import Config, Event, Failure, Run
 from traindx.readers.console.blocks import MAX_LINE, Blocks, separate
+from traindx.readers.console.decimals import with_decimals
 from traindx.readers.console.grammar import learn
 from traindx.readers.console.notes import Notes
 from traindx.readers.console.numbers import MASK, collapse
@@ -72,7 +73,7 @@ def read(path: Path) -> Run:
     tables = tellings_of_tables(scan.ledger, scan.notes)
     told = tellings_of(scan.ledger, scan.notes) + tables
     counting = counting_of(told)
-    series = resolve(series_of(told, counting, scan.notes, label))
+    series = with_decimals(resolve(series_of(told, counting, scan.notes, label)), path)
     artifact, events = damage(path, "console", _warnings(scan))
     run = Run(
         name=path.stem,

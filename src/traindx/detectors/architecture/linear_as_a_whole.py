@@ -1,0 +1,160 @@
+"""A network of several layers that nothing bends between its first and its last."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength
+from traindx.model import Run, make_run
+from traindx.registry import detector
+from traindx.source import project_of
+from traindx.source.shapes.machine import Step
+from traindx.source.shapes.structure import is_test_file
+from traindx.source.shapes.tracing import Trace
+from traindx.source.shapes.uses import follow, loose_chains, model_classes
+from traindx.source.shapes.values import Layer, Tensor
+
+WEIGHTED = ("Linear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d")
+# what maps a sum to the sum of what it maps: steps of any other name may bend
+STRAIGHT = frozenset(
+    {
+        *WEIGHTED, "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Dropout", "Dropout2d", "dropout",
+        "Identity", "Flatten", "Unflatten", "AvgPool1d", "AvgPool2d", "AdaptiveAvgPool2d",
+        "avg_pool2d", "Upsample", "flatten", "view", "reshape", "permute", "transpose", "t",
+        "squeeze", "unsqueeze", "contiguous", "index", "cat", "stack", "chunk", "split", "expand",
+        "repeat", "mean", "sum", "Add", "Sub", "USub", "add", "sub", "float", "to", "clone",
+        "detach", "movedim", "swapaxes", "rearrange",
+    }
+)  # fmt: skip
+SCALED = ("Mult", "Div", "mul", "div")  # straight while only one side comes from a layer
+ENOUGH = 3  # layers: two make a factorised map, and that is often meant
+MEANT = re.compile(r"linear|lora|adapter|factor|low_?rank|probe|pca|affine", re.IGNORECASE)
+
+
+@detector(needs=("source",), suggests=("missing-nonlinearity",))
+def check(run: Run) -> Iterator[Finding]:
+    """Nothing between the first and the last of three or more layers is nonlinear.
+
+    ## What it detects
+    A model whose forward pass can be followed to its end, with at least three linear or
+    convolutional layers and nothing on the way from the first to the last but sums, reshapes,
+    means, dropout and batch normalisation.
+
+    ## Why it matters
+    However deep, it computes one linear map: it can learn no more than a single layer can.
+
+    ## What to do
+    Put an activation such as `torch.relu` after every layer but the last.
+
+    ## When it is wrong
+    Deep linear networks are studied, and low-rank maps are factorised; models with such names are
+    left alone.
+    """
+    project = project_of(run)
+    for module, cls in model_classes(project):
+        if is_test_file(module) or MEANT.search(cls.name):
+            continue
+        for followed in list(follow(project, module, cls))[:1]:
+            yield from _judge(followed.trace)
+    for module, trace in loose_chains(project):
+        if not is_test_file(module):
+            yield from _judge(trace)
+
+
+def _judge(trace: Trace) -> Iterator[Finding]:
+    layers = _straight_layers(trace)
+    if len({id(layer.node) for layer in layers}) < ENOUGH or any(map(_is_meant, layers)):
+        return
+    first, last = layers[0], layers[-1]
+    says = f"{ast.unparse(first.node)} is the first of {len(layers)} layers"
+    yield Finding(
+        claim=f"{len(layers)} layers in a row are one linear map: nothing between them is "
+        "nonlinear",
+        strength=Strength.STRONG,
+        evidence=(
+            first.module.cite(first.node, says),
+            last.module.cite(last.node, f"{ast.unparse(last.node)} is the last"),
+        ),
+        shows="missing-nonlinearity",
+        is_symptom=True,
+        location=first.module.location(first.node),
+    )
+
+
+def _straight_layers(trace: Trace) -> list[Layer]:
+    """Return the layers of a model that is linear as a whole; none where anything may bend."""
+    if trace.gave_up is not None or trace.conflict is not None:
+        return []
+    found: list[Layer] = []
+    behind: list[Tensor] = []  # what comes from a layer
+    for step in trace.steps:
+        taken = [t for t in step.taken if any(t is b for b in behind)]
+        is_weighted = step.layer is not None and step.layer.kind in WEIGHTED
+        if taken and not _is_straight(step, len(taken)):
+            return []
+        if is_weighted and step.layer is not None:
+            found.append(step.layer)
+        if taken or is_weighted:
+            behind += step.made
+    return found
+
+
+def _is_straight(step: Step, taken: int) -> bool:
+    return step.operation in STRAIGHT or (step.operation in SCALED and taken == 1)
+
+
+def _is_meant(layer: Layer) -> bool:
+    above = layer.module.parents.get(layer.node)
+    targets = above.targets if isinstance(above, ast.Assign) else []
+    return any(MEANT.search(ast.unparse(t).rpartition(".")[2]) for t in targets)
+
+
+_NET = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inp = nn.Linear(20, 64)
+        self.mid = nn.Linear(64, 64)
+        self.out = nn.Linear(64, 2)
+
+    def forward(self, x, t):
+        h = torch.cat([x, torch.sin(t)], 1)
+        h = {act}(self.inp(h))
+        h = h + {act}(self.mid(h))
+        {more}
+        return self.out(h)
+"""
+_CNN = """
+from torch import nn
+model = nn.Sequential(
+    nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8),{pool} nn.Conv2d(8, 16, 3), nn.Flatten(),
+    nn.Linear(16 * 28 * 28, 10),
+)
+"""
+
+
+def _net(act: str = "", more: str = "", name: str = "Net") -> Run:
+    return make_run(sources={"model.py": _NET.format(act=act, more=more, name=name)})
+
+
+FIRES = {
+    "with a skip connection": _net(),
+    "scaled": _net(more="h = h * 0.5"),
+    "convolutions": make_run(sources={"m.py": _CNN.format(pool="")}),
+}
+
+SILENT = {
+    "activations": _net("F.silu"),
+    "near miss: normalised by layer": _net(more="h = F.layer_norm(h, (64,))"),
+    "near miss: gated by itself": _net(more="h = h * h"),
+    "near miss: max pooling bends": make_run(
+        sources={"m.py": _CNN.format(pool=" nn.MaxPool2d(1),")}
+    ),
+    "near miss: linear on purpose": _net(name="DeepLinearNet"),
+}

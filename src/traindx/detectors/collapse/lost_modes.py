@@ -1,0 +1,116 @@
+"""A generator that covers fewer modes of its data than it has covered before, or one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.examples import flat
+from traindx.model import Run, Series, make_run
+from traindx.registry import detector
+
+COUNTED = re.compile(
+    r"(?i)^(?:num|n|nr|number|covered|captured|found|#)?[ _]?(?:of[ _])?modes?"
+    r"(?:[ _](?:covered|captured|found|count|coverage))?$"
+)
+MAKERS = ("g", "gen", "generator", "netg")
+JUDGES = ("d", "disc", "discriminator", "netd", "critic")
+WON, BEATEN = 0.05, 4.0  # the loss of a discriminator that is always right, and always fooled
+LASTS = 0.6  # of the run, to its end
+HALF = 0.5  # of the modes that were covered
+ENOUGH = 8  # evaluations
+
+
+@detector(
+    needs=("other/*", "loss/train/*"),
+    suggests=("generator-mode-collapse", "frozen-parameters", "missing-optimizer-step", "lr-zero"),
+)
+def check(run: Run) -> Iterator[Finding]:
+    """A generator covers one mode of its data, or half of those it has covered.
+
+    ## What it detects
+    In a run with the losses of a generator and a discriminator, a logged count of modes that is
+    one in most of the run, or that fell to half of its best or less, and stays there.
+
+    ## Why it matters
+    The generator makes the same few samples whatever its noise; the losses need not show it.
+
+    ## What to do
+    Check that the noise is drawn anew for every batch and reaches the output; then slow the
+    discriminator down, or give it whole batches to judge.
+
+    ## When it is wrong
+    Data of one mode has no second one to cover. A generator that does not learn at all covers one
+    from the start; a game that one side has won outright is judged elsewhere.
+    """
+    if not _is_game(run):
+        return
+    for name in run.series:
+        series = run.get(name)
+        if series is None or not COUNTED.match(name.removeprefix("other/")):
+            continue
+        finite = series.finite()
+        late = finite.values[int(len(finite) * (1.0 - LASTS)) :]
+        if len(finite) < ENOUGH or float(finite.values.min()) < 0:
+            continue
+        top, level = float(finite.values.max()), float(np.median(late))
+        is_one = level == 1.0
+        if is_one or (top >= 2.0 and level <= HALF * top):
+            yield _finding(finite, top, level)
+            return
+
+
+def _is_game(run: Run) -> bool:
+    """Tell whether a generator and a discriminator train, and neither has won outright."""
+    parts = {s.name.split("/")[2]: s.finite() for s in run.matching("loss/train/*")}
+    judge = next((parts[n] for n in JUDGES if n in parts), None)
+    if judge is None or not len(judge) or not any(n in parts for n in MAKERS):
+        return False
+    late = float(np.median(judge.values[len(judge) // 2 :]))
+    return float(judge.values.min()) < 0 or WON < late < BEATEN
+
+
+def _finding(modes: Series, top: float, level: float) -> Finding:
+    start = int(len(modes) * (1.0 - LASTS))
+    says = f"{modes.origin.name} is {level:g} since {modes.when(start)}; its best is {top:g}"
+    return Finding(
+        claim=f"The generator covers {level:g} mode{'' if level == 1.0 else 's'} of its data",
+        strength=Strength.STRONG,
+        evidence=(cite(modes, says, start, -1, top=top, level=level),),
+        suggests=_suggests(fell=top > level),
+        is_symptom=True,
+        onset=float(modes.steps[start]),
+    )
+
+
+def _suggests(*, fell: bool) -> Mapping[str, Strength]:
+    if fell:
+        return {"generator-mode-collapse": Strength.STRONG}
+    return {
+        "generator-mode-collapse": Strength.STRONG,
+        "frozen-parameters": Strength.WEAK,
+        "missing-optimizer-step": Strength.WEAK,
+        "lr-zero": Strength.WEAK,
+    }
+
+
+def _run(modes: list[float], name: str = "other/modes", judge: float = 1.2) -> Run:
+    losses = {"loss/train/d": flat(14, judge, noise=0.1), "loss/train/g": flat(14, 0.9, noise=0.1)}
+    return make_run({name: modes, **losses})
+
+
+FIRES = {
+    "one mode from the start": _run([1.0] * 14),
+    "half of them lost": _run([4.0, *[2.0] * 12, 3.0]),
+}
+
+SILENT = {
+    "covered": _run([4.0] * 14),
+    "near miss: lost and found again": _run([4.0, 2, 2, 2, 2, 3, 4, 4, 4, 4, 4, 4, 4, 4]),
+    "near miss: the discriminator does not learn": _run([1.0] * 14, judge=25.0),
+    "near miss: another number": _run([1.0] * 14, "other/mode_id"),
+    "near miss: no generator": make_run({"other/modes": [1.0] * 14, "loss/train": flat(14, 1.0)}),
+}

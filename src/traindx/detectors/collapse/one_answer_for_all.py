@@ -1,0 +1,154 @@
+"""The accuracy is the same number at every evaluation while the loss moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.examples import decay, flat
+from traindx.model import Run, Series, make_run
+from traindx.registry import detector
+from traindx.stats import curve
+
+EVALUATIONS = 5  # from the first to the last, all but one of the first two alike
+GOOD = 0.9  # an accuracy that high may be the best there is
+DIGITS = 3  # of the accuracy: two repeat by chance
+FITTED = 0.3  # of its start: a training loss that has been learnt
+MOVED = 1e-3  # of the loss: it changes, and no answer does
+GAINED = 0.05  # of the training loss, on the scale of the logarithm
+
+
+@detector(
+    needs=("accuracy/*", "loss"),
+    suggests=(
+        "class-collapse", "class-imbalance", "degenerate-batch", "wrong-loss-for-task",
+        "vanishing-gradients", "dead-relu", "saturated-activations", "lr-too-high",
+        "lr-too-low",
+    ),
+)  # fmt: skip
+def check(run: Run) -> Iterator[Finding]:
+    """The accuracy never changes in any digit while the loss moves.
+
+    ## What it detects
+    An accuracy below 90 % that is equal in every printed digit from the first or second evaluation
+    to the last, over five evaluations or more, while the loss changes.
+
+    ## Why it matters
+    A model that answers the inputs changes some answers as it trains. One that gives all inputs the
+    same class changes none: its accuracy is the share of that class.
+
+    ## What to do
+    Print the predicted classes of one batch. If all are alike, look at what the loss rewards: the
+    weights and the counts of the classes where training has fitted; dead, saturated or too deep
+    layers where it has not.
+
+    ## When it is wrong
+    A handful of examples may be answered alike for long. A metric that is computed on something
+    else than the outputs is constant too.
+    """
+    loss = run.main_loss()
+    for phase in ("val", "test", "train"):
+        accuracy = run.get(f"accuracy/{phase}")
+        if accuracy is None or loss is None or len(loss.finite()) < EVALUATIONS:
+            continue
+        finite = accuracy.finite()
+        if not _is_constant(finite) or not _is_moving(run, loss.finite(), phase):
+            continue
+        yield _finding(finite, loss.finite())
+        return
+
+
+def _is_constant(accuracy: Series) -> bool:
+    """Tell whether all evaluations but the first agree on a poor value of several digits."""
+    if len(accuracy) < EVALUATIONS:
+        return False
+    value = accuracy.last
+    scale = 100.0 if value > 1.5 else 1.0
+    digits = len(f"{value / scale:.10f}".split(".")[1].rstrip("0"))
+    is_told = max(digits, accuracy.origin.decimals + (2 if scale > 1.0 else 0)) >= DIGITS
+    return (
+        value > 0
+        and value < GOOD * scale
+        and is_told
+        and bool(np.all(accuracy.values[1:] == value))
+    )
+
+
+def _is_moving(run: Run, loss: Series, phase: str) -> bool:
+    """Tell whether the weights move: what is evaluated changes, or training gains.
+
+    The training loss of one batch and the next differs even where they stand still.
+    """
+    held_out = run.get(f"loss/{phase}") if phase != "train" else None
+    if held_out is None or len(held_out.finite()) < EVALUATIONS:
+        return curve(loss.values).net_improvement > GAINED
+    values = held_out.finite().values
+    return float(np.ptp(values)) > MOVED * abs(float(np.median(values)))
+
+
+def _finding(accuracy: Series, loss: Series) -> Finding:
+    value = accuracy.last
+    start, end = float(loss.values[0]), float(np.median(loss.values[-3:]))
+    is_fitted = end < FITTED * start
+    says = f"{accuracy.origin.name} is {value:.4g} in {len(accuracy) - 1} evaluations in a row"
+    moved = f"{loss.origin.name} went from {start:.4g} to {end:.4g}"
+    return Finding(
+        claim=f"The accuracy never changes from {value:.4g}: one answer is given to all inputs",
+        strength=Strength.STRONG,
+        evidence=(
+            cite(accuracy, says, 1, -1, accuracy=value),
+            cite(loss, moved, 0, -1, start=start, end=end),
+        ),
+        suggests=_suggests(is_fitted=is_fitted),
+        is_symptom=True,
+        onset=float(accuracy.steps[0]),
+    )
+
+
+def _suggests(*, is_fitted: bool) -> Mapping[str, Strength]:
+    if is_fitted:  # the loss rewards that one answer
+        return {
+            "class-collapse": Strength.STRONG,
+            "class-imbalance": Strength.MODERATE,
+            "degenerate-batch": Strength.MODERATE,
+            "wrong-loss-for-task": Strength.WEAK,
+        }
+    return {
+        "class-collapse": Strength.MODERATE,
+        "vanishing-gradients": Strength.MODERATE,
+        "dead-relu": Strength.WEAK,
+        "saturated-activations": Strength.WEAK,
+        "wrong-loss-for-task": Strength.WEAK,
+        "lr-too-high": Strength.WEAK,
+        "lr-too-low": Strength.WEAK,
+    }
+
+
+def _run(accuracy: list[float], end: float) -> Run:
+    return make_run(
+        {
+            "accuracy/val": accuracy,
+            "loss/train": decay(30, 1.6, end),
+            "loss/val": flat(len(accuracy), 2.0, noise=0.1),
+        }
+    )
+
+
+FIRES = {
+    "the share of one class, training fitted": _run([0.2333] * 6, 0.01),
+    "the share of the larger class, training stuck": _run([0.41, *[0.6577] * 11], 1.5),
+}
+
+SILENT = {
+    "near miss: as good as it gets": _run([0.9664] * 12, 0.01),
+    "near miss: one answer more": _run([*[0.6577] * 11, 0.6644], 1.5),
+    "learns": _run([0.2, 0.4, 0.5, 0.6, 0.7, 0.75], 0.3),
+    "near miss: batches differ, nothing moves": make_run(
+        {"accuracy/train": [0.0976] * 6, "loss/train": flat(10, 2.31, noise=0.02)}
+    ),
+    "near miss: nothing moves at all": make_run(
+        {"accuracy/val": [0.2333] * 8, "loss/train": [1.61] * 8, "loss/val": [1.61] * 8}
+    ),
+}

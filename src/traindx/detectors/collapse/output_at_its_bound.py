@@ -1,0 +1,115 @@
+"""The last operation of the model clips every output to the same bound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import LossInput, Process, Sample, Summary
+from traindx.registry import detector
+from traindx.runtime.observations import (
+    Term,
+    is_sound,
+    operation,
+    processes_of,
+    rows,
+    spans,
+    terms_of,
+)
+
+CAUSE = "constant-prediction"
+LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "bce", "binary_cross_entropy")
+CLIPS = ("relu", "relu6", "threshold", "clamp", "clamp_min", "clamp_max", "hardtanh", "clip")
+EXPLAINED = ("frozen-parameters", "detached-loss", "degenerate-batch")  # the gradient is zero
+ENOUGH = 5  # samples
+EXAMPLES = 8
+
+
+@detector(needs=("recording",), suggests=(CAUSE, "dead-relu"))
+def check(run: Run) -> Iterator[Finding]:
+    """Every prediction lies at the bound of the ReLU or clamp that made it, in every sample.
+
+    ## What it detects
+    A loss whose prediction comes out of an operation that clips, and is one and the same value for
+    every example of every sample, from the first step to the last, while the targets vary.
+
+    ## Why it matters
+    Outside its bounds a clipping operation has no gradient: nothing below it is trained.
+
+    ## What to do
+    Take the ReLU or the clamp off the output, or use one that has a slope everywhere (softplus for
+    positive values, a sigmoid for a range); clip only what is shown or sampled.
+
+    ## When it is wrong
+    Outputs that reach the bound for some examples are usual; a single value that differs, in any
+    sample, silences this.
+    """
+    for process in processes_of(run):
+        for term in terms_of(process, *LOSSES):
+            if len(term) >= ENOUGH and all(map(_is_clipped, term.inputs)) and _is_one(term):
+                yield _finding(process, term)
+                return
+
+
+def _is_clipped(given: LossInput) -> bool:
+    """Tell whether one value stands for all examples, and the targets differ."""
+    prediction, target = given.prediction, given.target
+    is_clip = operation(given.producer) in CLIPS
+    is_flat = prediction.low == prediction.high and rows(prediction.shape) >= EXAMPLES
+    return is_sound(given) and is_clip and is_flat and target is not None and target.std > 0.0
+
+
+def _is_one(term: Term) -> bool:
+    return len({given.prediction.low for given in term.inputs}) == 1
+
+
+def _finding(process: Process, term: Term) -> Finding:
+    first, given = term.samples[0], term.inputs[0]
+    made = operation(given.producer)
+    says = (
+        f"all {len(term)} samples, {spans(term.samples)}: the {made} ahead of {given.loss} gives "
+        f"{given.prediction.low:.4g} for every example"
+    )
+    return Finding(
+        claim=f"The {made} at the output clips every prediction to {given.prediction.low:.4g}",
+        strength=Strength.STRONG,
+        evidence=(cite_record(process, first.line, says, step=float(first.step)),),
+        suggests={CAUSE: Strength.STRONG, "dead-relu": Strength.WEAK},
+        against=dict.fromkeys(EXPLAINED, Strength.STRONG),
+        shows=CAUSE,
+        is_symptom=True,
+        onset=float(first.step),
+        location=at(first.place),
+    )
+
+
+def _run(*values: float, producer: str = "relu", width: float = 0.0, target: float = 1.0) -> Run:
+    samples = tuple(
+        Sample(
+            i + 1, i * 10,
+            losses=(
+                LossInput(
+                    "mse_loss", producer, Summary(shape=(32, 2), low=v, high=v + width),
+                    Summary(shape=(32, 2), std=target),
+                ),
+            ),
+        )
+        for i, v in enumerate(values)
+    )  # fmt: skip
+    return recorded(Process(samples=samples))
+
+
+FIRES = {
+    "a dead output": _run(*[0.0] * 8),
+    "at the upper bound": _run(*[1.0] * 8, producer="clamp"),
+}
+
+SILENT = {
+    "near miss: some outputs are above": _run(*[0.0] * 8, width=2.0),
+    "near miss: alive in one sample": _run(*[0.0] * 7, 0.3),
+    "near miss: one value of a linear layer": _run(*[0.0] * 8, producer="addmm"),
+    "near miss: the targets are one value too": _run(*[0.0] * 8, target=0.0),
+    "near miss: too few samples": _run(0.0, 0.0),
+}

@@ -1,0 +1,69 @@
+"""A metric that is a share of something is more than the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.model import Run, make_run
+from traindx.registry import detector
+
+SHARES = ("accuracy", "precision", "recall", "f1", "auc", "iou", "dice")
+WHOLE = 100.0  # in percent; whether 1.0 is the whole cannot be told from values above it
+SLACK = 1.001  # rounding, or a mean of rounded values
+
+
+@detector(
+    needs=("accuracy/*|precision/*|recall/*|f1/*|auc/*|iou/*|dice/*",), suggests=("metric-bug",)
+)
+def check(run: Run) -> Iterator[Finding]:
+    """An accuracy, precision, recall, F1, AUC, IoU or Dice score is above 100 %.
+
+    ## What it detects
+    A metric that is a share by definition and has values above 100.
+
+    ## Why it matters
+    More right answers are counted than there are examples: what is counted or what it is divided by
+    is wrong. Training may be fine; the number that decides about it is not.
+
+    ## What to do
+    Reset the counters for every evaluation. Compare predictions and labels of the same shape:
+    `(N, 1) == (N,)` compares every one with every other. Divide by the number of examples.
+
+    ## When it is wrong
+    Another quantity under such a name, such as a count of right answers called accuracy.
+    """
+    for name, series in run.series.items():
+        kind = name.split("/", 1)[0]
+        values = series.values[np.isfinite(series.values)]
+        if kind not in SHARES or not len(values) or float(values.max()) <= WHOLE * SLACK:
+            continue
+        index = int(np.nanargmax(series.values))
+        most = float(series.values[index])
+        yield Finding(
+            claim=f"A share above the whole: {series.name} reaches {most:.4g} %",
+            strength=Strength.STRONG,
+            evidence=(cite(series, f"{series.name} is {most:.4g}", index, value=most),),
+            shows="metric-bug",
+            is_symptom=True,
+            onset=float(series.steps[int(np.argmax(series.values > WHOLE * SLACK))]),
+        )
+        return
+
+
+def _run(*values: float, name: str = "accuracy/val") -> Run:
+    return make_run({name: values})
+
+
+FIRES = {
+    "a counter that is never reset": _run(94.3, 189.1, 284.0, 379.2),
+    "a comparison of all with all": _run(1210.0, 1214.5),
+}
+
+SILENT = {
+    "in percent": _run(91.0, 95.5, 100.0),
+    "near miss: a fraction": _run(0.91, 0.955, 1.0),
+    "near miss: a count": _run(310.0, 342.0, name="reward/train"),
+}

@@ -1,0 +1,106 @@
+"""A distribution refuses its parameters, because they hold NaN."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength
+from traindx.model import Run
+from traindx.registry import detector
+from traindx.source.errors import explain, make_failed_run, match_root
+
+# any number fits the constraint Real, so that only NaN breaks it
+REAL = re.compile(
+    r"Expected parameter (\w+) .{0,400}?to satisfy the constraint (?:IndependentConstraint\()?"
+    r"Real(?:Vector)?\(\).{0,40}?but found invalid values:?(.*)",
+    re.DOTALL,
+)
+DRAWN = re.compile(r"probability tensor contains either `?inf`?, `?nan`? or element < 0")
+NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d*(?:e[+-]?\d+)?")
+
+MASKS = re.compile(r"-\s*(?:float\(['\"]inf|(?:torch|math|np)\.inf)|['\"]-inf|finfo")
+
+IN_PART = {"nan-in-data": Strength.STRONG, "unstable-operation": Strength.WEAK}
+IN_FULL = {
+    "unstable-operation": Strength.MODERATE,
+    "lr-too-high": Strength.MODERATE,
+    "nan-in-data": Strength.MODERATE,
+    "fp16-overflow": Strength.WEAK,
+}
+
+
+@detector(
+    needs=("failure",),
+    suggests=("nan-in-data", "unstable-operation", "lr-too-high", "fp16-overflow"),
+)
+def check(run: Run) -> Iterator[Finding]:
+    """A distribution is given parameters that are NaN, and the message shows which.
+
+    ## What it detects
+    "Expected parameter logits … to satisfy the constraint … Real(), but found invalid values", with
+    the values that torch prints, and "probability tensor contains either `inf`, `nan`" of
+    `multinomial`. Where ordinary numbers are among the values, single examples are broken; where
+    all are NaN, the weights are.
+
+    ## Why it matters
+    Weights that are NaN spoil every output. Where some outputs are sound, so are the weights, and
+    what came out as NaN went in so.
+
+    ## What to do
+    Some values: check observations or inputs with `torch.isfinite` before the model. All values:
+    look at the step before, its loss and gradient; `torch.autograd.set_detect_anomaly(True)` names
+    the operation.
+
+    ## When it is wrong
+    A row whose every action is masked with −inf comes out as NaN too; where −inf is among the
+    values or in the source, less is claimed. A recording knows which
+    tensors were broken, and is asked in place of the message.
+    """
+    hit = match_root(run, REAL, DRAWN)
+    if hit is None or run.recording is not None:
+        return
+    failure, found = hit
+    if found.re is DRAWN:
+        claim = "Probabilities that are no numbers are drawn from: the model gives NaN or Inf"
+        yield explain(run, failure, claim, suggests=IN_FULL)
+        return
+    sound = len(NUMBER.findall(found[2]))
+    if not sound and "nan" not in found[2]:
+        return  # the values are cut off
+    claim = (
+        f"Some of the {found[1]} of a distribution are NaN, and {sound} of those printed are not: "
+        "single examples are broken, the weights are not"
+        if sound
+        else f"All {found[1]} of a distribution are NaN: the weights or all inputs are broken"
+    )
+    guesses = IN_PART if sound else IN_FULL
+    if sound and ("-inf" in found[2] or any(MASKS.search(s.text) for s in run.sources)):
+        guesses = {**IN_PART, "nan-in-data": Strength.MODERATE}
+    yield explain(run, failure, claim, suggests=guesses)
+
+
+def _run(values: str, constraint: str = "IndependentConstraint(Real(), 1)") -> Run:
+    return make_failed_run(
+        "ValueError: Expected parameter logits (Tensor of shape (60, 2)) of distribution "
+        f"Categorical(logits: torch.Size([60, 2])) to satisfy the constraint {constraint}, but "
+        f"found invalid values:\ntensor({values})",
+        "dist = Categorical(logits=logits)",
+    )
+
+
+FIRES = {
+    "some examples are NaN": _run("[[-0.5644, -0.8410],\n        [nan, nan]]"),
+    "with masks: said weaker": _run("[[-inf, 0.0000],\n        [nan, nan]]"),
+    "everything is NaN": _run("[[nan, nan],\n        [nan, nan]], device='cuda:0')"),
+    "multinomial": make_failed_run(
+        "RuntimeError: probability tensor contains either `inf`, `nan` or element < 0",
+        "token = torch.multinomial(probs, 1)",
+    ),
+}
+
+SILENT = {
+    "near miss: a scale below 0": _run("[0.1, -0.2]", "GreaterThan(lower_bound=0.0)"),
+    "near miss: probabilities that are none": _run("[[0.7, 0.9]]", "Simplex()"),
+    "another error": make_failed_run("ValueError: Expected input batch_size (8) to match"),
+}

@@ -1,0 +1,146 @@
+"""Weight decay takes the weight matrices down faster than the gradients build them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite, cite_record
+from traindx.examples import decay, flat, recorded, watched, weights
+from traindx.model import Floats, Run, as_number
+from traindx.recording import Optimizer, Process
+from traindx.registry import detector
+from traindx.runtime.observations import last_step
+from traindx.runtime.traces import Trace, latest_optimizers, traces_of
+from traindx.stats import curve
+
+CAUSE = "weight-decay-too-high"
+SHRUNK = 0.2  # of the norm at the start, in the middle matrix
+STALLED = 0.3  # of the starting loss gained at most
+EXPLAINED = 1.0  # rate times decay over the run: alone it shrinks weights to a third
+HALVED = 0.5  # of the norm at the start
+HEAVY = 0.05  # coupled decay; recipes end at a tenth of it
+RULING = 0.5  # the penalty over what is left of the loss
+DECOUPLED = ("adamw", "lion", "lamb")
+NORMS = ("norm",)  # their scale undoes that of the weights below
+ENOUGH = 5  # samples
+POINTS = 20  # of the loss
+
+
+@detector(needs=("recording", "loss", "lr"), suggests=(CAUSE,))
+def check(run: Run) -> Iterator[Finding]:
+    """Weight matrices shrink, by a decay that is large enough to be the reason.
+
+    ## What it detects
+    The middle weight matrix loses four fifths of its norm in a run that learns little, and the
+    rate times the decay, summed over the steps, explains it. Or it loses half under a coupled decay
+    of 0.05 and more in a network without normalisation, and the penalty that the decay stands for
+    outweighs half of the loss that is left.
+
+    ## Why it matters
+    What each step teaches is taken away before it adds up; the network is driven to the zero
+    function, or stays too smooth for its data.
+
+    ## What to do
+    Lower the weight decay tenfold; take biases and normalisation layers out of it.
+
+    ## When it is wrong
+    Below a normalisation layer the size of weights does not matter, so there only a run that hardly
+    learns counts. A strong penalty may be wanted on a handful of noisy examples.
+    """
+    loss, rate = run.objective(), run.get("lr")
+    main = run.recording.main if run.recording is not None else None
+    if loss is None or rate is None or main is None or len(loss.finite()) < POINTS:
+        return
+    heavy = _heaviest(main)
+    traces = [t for t in traces_of(main) if t.is_owned and t.is_matrix and t.has_gradient]
+    known = [t for t in traces if len(t.norms) >= ENOUGH and t.norms[0] > 0.0]
+    if heavy is None or not known or not len(rate.finite()):
+        return
+    optimizer, amount = heavy
+    left = float(np.median([t.norms[-1] / t.norms[0] for t in known]))
+    values = loss.finite().values
+    total = float(np.mean(rate.finite().values)) * amount * (last_step(main) + 1)
+    is_driven = left < SHRUNK and total > EXPLAINED and _gained(values) < STALLED
+    if not is_driven and not _is_ruled(main, optimizer, amount, left, known, values):
+        return
+    says = f"the middle weight matrix ends at {left:.0%} of its norm at the start"
+    yield Finding(
+        claim=f"A weight decay of {amount:.3g} shrinks the weights to {left:.0%} of their norm",
+        strength=Strength.STRONG,
+        evidence=(
+            cite_record(main, known[0].samples[-1].line, says, left=left),
+            cite_record(main, optimizer.line, f"weight_decay = {amount:.3g}", amount=amount),
+            cite(loss.finite(), f"{loss.origin.name} ends at {values[-1]:.4g}", 0, -1),
+        ),
+        suggests={CAUSE: Strength.STRONG},
+        shows=CAUSE if is_driven else None,
+        is_symptom=True,
+        onset=float(loss.finite().steps[0]),
+    )
+
+
+def _heaviest(process: Process) -> tuple[Optimizer, float] | None:
+    """The optimizer with the largest decay in any of its groups."""
+    found = [(o, _decay(g)) for o in latest_optimizers(process) for g in o.groups]
+    return max(found, key=lambda pair: pair[1], default=None)
+
+
+def _decay(group: Mapping[str, object]) -> float:
+    return as_number(group.get("weight_decay")) or 0.0
+
+
+def _gained(values: Floats) -> float:
+    c = curve(values)
+    return (c.start_value - c.end_value) / max(abs(c.start_value), 1e-12)
+
+
+def _is_ruled(
+    process: Process, optimizer: Optimizer, amount: float, left: float,
+    known: Sequence[Trace], values: Floats,
+) -> bool:  # fmt: skip
+    """Tell whether the penalty is a good part of what a coupled optimizer minimises."""
+    is_coupled = not any(word in optimizer.type.lower() for word in DECOUPLED)
+    has_norm = any(w in m.type.lower() for model in process.models for m in model.modules
+                   for w in NORMS)  # fmt: skip
+    if not is_coupled or has_norm or amount < HEAVY or left > HALVED:
+        return False
+    penalty = 0.5 * amount * sum(t.norms[-1] ** 2 for t in known)
+    return penalty > RULING * abs(curve(values).end_value)
+
+
+def _run(
+    loss: Floats, end: float, amount: float, *, kind: str = "AdamW", rate: float = 0.05,
+    modules: Mapping[str, str] | None = None,
+) -> Run:  # fmt: skip
+    process = watched(*weights("0.weight", "2.weight"), count=8, modules=modules)
+    norms = np.geomspace(4.0, 4.0 * end, 8)
+    told = tuple(
+        replace(s, weight_norms=(float(n), float(n)))
+        for s, n in zip(process.samples, norms, strict=True)
+    )
+    held = (Optimizer(2, type=kind, groups=({"lr": rate, "weight_decay": amount},), size=2),)
+    run = recorded(
+        replace(process, samples=told, optimizers=held), loss_train=loss, lr=np.full(60, rate)
+    )
+    return run
+
+
+_FLAT = flat(60, 1.39, noise=0.01)
+
+FIRES = {
+    "driven to nothing": _run(_FLAT, 0.05, 10.0),
+    "a ruling penalty": _run(decay(60, 0.8, 0.14), 0.4, 0.1, kind="SGD"),
+}
+
+SILENT = {
+    "usual": _run(_FLAT, 1.1, 0.01),
+    "near miss: shrinks and learns": _run(decay(60), 0.05, 10.0),
+    "near miss: shrinks for another reason": _run(_FLAT, 0.05, 0.01),
+    "near miss: normalisation undoes it": _run(
+        decay(60, 0.8, 0.14), 0.4, 0.1, kind="SGD", modules={"1": "BatchNorm1d"}
+    ),
+    "near miss: a penalty of no weight": _run(decay(60, 80.0, 14.0), 0.4, 0.1, kind="SGD"),
+}

@@ -1,0 +1,118 @@
+"""Momentum carries the weights far beyond what the learning rate says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite, cite_record
+from traindx.examples import decay, join, recorded, watched, weights
+from traindx.model import Floats, Run, as_number
+from traindx.recording import Optimizer, Process
+from traindx.registry import detector
+from traindx.runtime.traces import latest_optimizers, traces_of
+from traindx.stats import curve
+
+CAUSE = "lr-too-high"
+HEAVY = 0.97  # of the step before; recipes take 0.9, some 0.95, few 0.99 at a small rate
+RATE = 0.5  # the rate over one minus momentum, which is what a steady gradient moves by
+INFLATED = 5.0  # the weights' norm over that at the start, in the middle matrix
+SPIKE = 1.5  # the highest loss over the first
+RECOVERED = 0.75  # of the first loss gained: it works nevertheless
+ENOUGH = 5  # samples
+POINTS = 30  # of the loss
+
+
+@detector(needs=("recording", "loss"), suggests=(CAUSE,))
+def check(run: Run) -> Iterator[Finding]:
+    """Heavy momentum multiplies the rate, and weights and loss run away from their start.
+
+    ## What it detects
+    Plain descent with a momentum of 0.97 or more whose rate, divided by one minus the momentum, is
+    0.5 or more; weights that grow fivefold; and a loss that rises above one and a half times its
+    first value and ends above a quarter of it.
+
+    ## Why it matters
+    Under a steady gradient momentum m makes a step 1 / (1 - m) times as large: with 0.99 a rate of
+    0.05 moves the weights like one of 5, and it takes a hundred steps to turn round.
+
+    ## What to do
+    Take 0.9, or lower the rate as far as one minus the momentum was lowered.
+
+    ## When it is wrong
+    Segmentation recipes train with 0.99 and small rates; a run that learns, or whose weights keep
+    their size, is left alone.
+    """
+    loss, main = run.objective(), run.recording.main if run.recording is not None else None
+    if loss is None or main is None or len(loss.finite()) < POINTS:
+        return
+    heavy = _heaviest(main)
+    if heavy is None or any(s.carried for s in main.samples):
+        return
+    optimizer, momentum, rate = heavy
+    finite, growth = loss.finite(), _growth(main)
+    start, top = float(finite.values[0]), int(np.argmax(finite.values))
+    gained = (start - curve(finite.values).end_value) / max(abs(start), 1e-12)
+    is_spiking = start > 0.0 and float(finite.values[top]) > SPIKE * start
+    if growth < INFLATED or not is_spiking or gained > RECOVERED:
+        return
+    says = f"momentum = {momentum:.4g}, lr = {rate:.3g}: {rate / (1 - momentum):.3g} in effect"
+    yield Finding(
+        claim=f"Momentum {momentum:.4g} makes the rate {rate / (1 - momentum):.2g} in effect; the "
+        f"weights grow {growth:.0f}-fold and the loss jumps",
+        strength=Strength.STRONG,
+        evidence=(
+            cite_record(main, optimizer.line, says, rate=rate, momentum=momentum),
+            cite(finite, f"{finite.origin.name} rises to {finite.values[top]:.4g}", top),
+        ),
+        suggests={CAUSE: Strength.STRONG},
+        is_symptom=True,
+        onset=float(finite.steps[top]),
+    )
+
+
+def _heaviest(process: Process) -> tuple[Optimizer, float, float] | None:
+    """The optimizer of plain descent whose momentum is heavy for its rate."""
+    for optimizer in latest_optimizers(process):
+        for group in optimizer.groups:
+            momentum, rate = as_number(group.get("momentum")), as_number(group.get("lr"))
+            if optimizer.type != "SGD" or momentum is None or rate is None:
+                continue
+            is_damped = (as_number(group.get("dampening")) or 0.0) > 0.0
+            if HEAVY <= momentum < 1.0 and rate / (1.0 - momentum) >= RATE and not is_damped:
+                return optimizer, momentum, rate
+    return None
+
+
+def _growth(process: Process) -> float:
+    """How far the weights' norms grew over the samples, in the middle."""
+    traces = [t for t in traces_of(process) if t.is_owned and t.is_matrix]
+    known = [t.norms for t in traces if len(t.norms) >= ENOUGH and t.norms[0] > 0.0]
+    grown = [max(norms) / norms[0] for norms in known]
+    return float(np.median(grown)) if grown else 1.0
+
+
+def _run(loss: Floats, momentum: float, end: float = 10.0, rate: float = 0.05) -> Run:
+    process = watched(*weights("0.weight", "2.weight", "4.weight"), count=8)
+    norms = np.linspace(1.0, end, 8)
+    told = tuple(
+        replace(s, weight_norms=(float(n),) * 3)
+        for s, n in zip(process.samples, norms, strict=True)
+    )
+    held = (Optimizer(2, type="SGD", groups=({"lr": rate, "momentum": momentum},), size=3),)
+    return recorded(replace(process, samples=told, optimizers=held), loss_train=loss)
+
+
+_JUMPING = join(decay(60, 1.6, 0.9), [4.0, 3.5, 2.0], decay(40, 1.2, 0.9))
+
+FIRES = {"a hundred steps of memory": _run(_JUMPING, 0.99)}
+
+SILENT = {
+    "the usual momentum": _run(_JUMPING, 0.9),
+    "near miss: a small rate": _run(_JUMPING, 0.99, rate=0.001),
+    "near miss: the weights keep their size": _run(_JUMPING, 0.99, end=1.5),
+    "near miss: no jump": _run(decay(100, 1.6, 0.9), 0.99),
+    "near miss: it learns": _run(decay(100, 1.6, 0.05), 0.99),
+}

@@ -1,0 +1,90 @@
+"""A regression that explains none of the variance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.examples import flat
+from traindx.model import Run, Series, make_run
+from traindx.registry import detector
+
+NOTHING = 0.05  # of the variance
+EVALUATIONS = 8
+LASTS = 0.5  # of the run, to its end
+
+
+@detector(
+    needs=("r2/*",),
+    suggests=(
+        "constant-prediction", "dead-relu", "target-shape-broadcast", "unnormalised-inputs",
+        "unnormalised-targets", "misaligned-labels", "lr-too-high", "saturated-activations",
+    ),
+)  # fmt: skip
+def check(run: Run) -> Iterator[Finding]:
+    """A coefficient of determination of zero: the mean of the targets would do as well.
+
+    ## What it detects
+    An R² that was never above a twentieth, and lies around zero in the second half of the run, over
+    eight evaluations or more.
+
+    ## Why it matters
+    Zero is the score of one answer for all inputs, the mean of the targets. The model has learnt
+    where the targets lie, and nothing of how they depend on the inputs.
+
+    ## What to do
+    Look at the predictions of one batch. If all are equal, look for dead or saturated units and for
+    targets of another shape than the predictions, which are averaged away; if not, for inputs that
+    belong to other targets.
+
+    ## When it is wrong
+    Targets that do not depend on the inputs, such as tomorrow's returns, have no better score.
+    """
+    for phase in ("val", "test", "train"):
+        score = run.get(f"r2/{phase}")
+        if score is None or len(score.finite()) < EVALUATIONS:
+            continue
+        finite = score.finite()
+        late = finite.values[int(len(finite) * (1.0 - LASTS)) :]
+        if float(finite.values.max()) > NOTHING or float(np.abs(late).max()) > NOTHING:
+            continue
+        yield _finding(finite, float(np.median(late)))
+        return
+
+
+def _finding(score: Series, level: float) -> Finding:
+    start = int(len(score) * (1.0 - LASTS))
+    says = f"{score.origin.name} is {level:.2g} since {score.when(start)} and never was better"
+    return Finding(
+        claim="The model explains none of the variance: it predicts the mean of the targets",
+        strength=Strength.STRONG,
+        evidence=(cite(score, says, start, -1, level=level),),
+        suggests={
+            "constant-prediction": Strength.MODERATE,
+            "dead-relu": Strength.MODERATE,
+            "target-shape-broadcast": Strength.MODERATE,
+            "misaligned-labels": Strength.WEAK,
+            "unnormalised-inputs": Strength.WEAK,
+            "unnormalised-targets": Strength.WEAK,
+            "saturated-activations": Strength.WEAK,
+            "lr-too-high": Strength.WEAK,
+        },
+        is_symptom=True,
+        onset=float(score.steps[0]),
+    )
+
+
+def _run(scores: list[float]) -> Run:
+    return make_run({"r2/val": scores}, axis="epoch")
+
+
+FIRES = {"the mean, after a bad start": _run([-8.1, -0.6, *flat(10, 0.0, noise=0.001)])}
+
+SILENT = {
+    "learns": _run(list(np.linspace(0.1, 0.9, 12))),
+    "near miss: a little, and rising": _run(list(np.linspace(0.0, 0.12, 12))),
+    "near miss: worse than the mean, and moving": _run(list(np.linspace(-3.0, -0.4, 12))),
+    "few evaluations": _run([0.0, 0.01, 0.0, 0.0]),
+}

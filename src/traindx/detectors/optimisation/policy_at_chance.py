@@ -1,0 +1,112 @@
+"""A policy that stays as random as it began, and earns no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import log
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.model import Floats, Run, Series, make_run
+from traindx.registry import detector
+
+ACTIONS = range(2, 7)  # beyond, ln A is so dense that any entropy lies near one
+NEAR = 0.05  # of ln A
+STILL = 0.05  # of the entropy: what it moves over the whole run
+GAIN = 0.4  # of the reward at the start, or of its range where that is larger
+ENOUGH = 8  # points
+
+
+@detector(
+    needs=("entropy/*", "reward/*"),
+    suggests=(
+        "missing-optimizer-step", "missing-backward", "lr-zero", "lr-too-low", "lr-schedule-misuse",
+        "parameters-not-in-optimizer", "frozen-parameters", "detached-loss",
+    ),
+)  # fmt: skip
+def check(run: Run) -> Iterator[Finding]:
+    """A policy's entropy stays at that of choosing at random, and the reward does not rise.
+
+    ## What it detects
+    A policy entropy that lies within a twentieth of ln A for a few actions A from the first point
+    to the last, with a reward that ends about where it began.
+
+    ## Why it matters
+    A policy that learns anything prefers some actions. This one still draws them by lot.
+
+    ## What to do
+    First find out whether the weights move at all (`traindx run` shows it): if not, look for the
+    backward pass, the step and the learning rate; if so, look at the size of the updates.
+
+    ## When it is wrong
+    A run that has only begun looks the same, and so does an entropy bonus so large that it rules
+    the loss.
+    """
+    entropy = run.get("entropy/train") or next(iter(run.matching("entropy/*")), None)
+    reward = run.get("reward/train") or next(iter(run.matching("reward/*")), None)
+    if entropy is None or reward is None:
+        return
+    entropy, reward = entropy.finite(), reward.finite()
+    if min(len(entropy), len(reward)) < ENOUGH or not _is_random(entropy.values):
+        return
+    if _gains(reward.values):
+        return
+    yield _finding(entropy, reward)
+
+
+def _is_random(entropy: Floats) -> bool:
+    is_still = float(np.ptp(entropy)) < STILL * float(np.median(np.abs(entropy)))
+    return is_still and any(
+        bool(np.all((entropy > (1.0 - NEAR) * log(a)) & (entropy < (1.0 + 1e-3) * log(a))))
+        for a in ACTIONS
+    )
+
+
+def _gains(reward: Floats) -> bool:
+    part = max(2, len(reward) // 4)
+    first, last = float(np.median(reward[:part])), float(np.median(reward[-part:]))
+    return last - first > GAIN * abs(first)
+
+
+def _finding(entropy: Series, reward: Series) -> Finding:
+    level = float(np.median(entropy.values))
+    first, last = float(reward.values[0]), reward.last
+    return Finding(
+        claim="The policy stays as random as it began, and the reward does not rise",
+        strength=Strength.STRONG,
+        evidence=(
+            cite(entropy, f"{entropy.origin.name} stays at {level:.3g}", 0, -1, level=level),
+            cite(reward, f"{reward.origin.name} goes from {first:.4g} to {last:.4g}", 0, -1),
+        ),
+        suggests={
+            "lr-too-low": Strength.MODERATE,
+            "lr-zero": Strength.MODERATE,
+            "missing-optimizer-step": Strength.MODERATE,
+            "missing-backward": Strength.MODERATE,
+            "lr-schedule-misuse": Strength.MODERATE,
+            "parameters-not-in-optimizer": Strength.WEAK,
+            "frozen-parameters": Strength.WEAK,
+            "detached-loss": Strength.WEAK,
+        },
+        is_symptom=True,
+        onset=float(entropy.steps[0]),
+    )
+
+
+def _run(entropy: Floats, reward: Floats) -> Run:
+    return make_run({"entropy/train": entropy, "reward/train": reward})
+
+
+_RNG = np.random.default_rng(0)
+_RANDOM = 0.67 + 0.003 * _RNG.standard_normal(12)
+_LOW = 10.0 + 0.5 * _RNG.standard_normal(12)
+
+FIRES = {"by lot, to the end": _run(_RANDOM, _LOW)}
+
+SILENT = {
+    "near miss: random still, and earning more": _run(_RANDOM, np.linspace(10.0, 60.0, 12)),
+    "near miss: the entropy falls": _run(np.linspace(0.67, 0.45, 12), _LOW),
+    "near miss: a target for the entropy": _run(np.full(12, 0.5), _LOW),
+    "continuous actions": _run(np.full(12, -1.2), _LOW),
+}

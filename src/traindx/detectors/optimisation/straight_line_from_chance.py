@@ -1,0 +1,99 @@
+"""Training and validation loss fall from the level of guessing in one straight line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import log
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.examples import decay
+from traindx.model import Floats, Run, Series, make_run
+from traindx.registry import detector
+
+CLASSES = range(2, 21)
+AT_CHANCE = 0.03  # of ln C, where the validation loss begins
+LEFT = 0.7  # of ln C, above which it ends
+FELL = 0.03  # of ln C at least; less is no fall
+STRAIGHT = 0.995  # of the variance that a line explains
+UNBENT = 0.8  # the second half falls at this share of the first half's pace, or faster
+BESIDE = 0.05  # of ln C, between training and validation
+ENOUGH = 10  # evaluations
+
+
+@detector(needs=("loss/train*", "loss/val*"), suggests=("lr-too-low",))
+def check(run: Run) -> Iterator[Finding]:
+    """The loss falls in a straight line from the level of guessing and has not got far.
+
+    ## What it detects
+    A validation loss that begins at ln C for some number of classes C, falls in a line that does
+    not bend over ten epochs or more, and ends less than a third below, with training beside it.
+
+    ## Why it matters
+    What a network learns shows as a bend: fast at first, slower later. A line means that the steps
+    are far too small for their number.
+
+    ## What to do
+    Raise the learning rate tenfold and compare the first epochs.
+
+    ## When it is wrong
+    A run that was stopped early on purpose, or a very hard task, begins in the same way.
+    """
+    train, val = run.objective(), run.get("loss/val")
+    if train is None or val is None or len(val.finite()) < ENOUGH or len(train.finite()) < ENOUGH:
+        return
+    val, train = val.finite(), train.finite()
+    chance = min((log(c) for c in CLASSES), key=lambda v: abs(v - float(val.values[0])))
+    by_epoch = val.axis == "epoch" or len(val.epochs) == len(val)
+    if not by_epoch or not _is_line(val.values, chance):
+        return
+    if abs(train.last - val.last) > BESIDE * chance:
+        return
+    yield _finding(val, chance)
+
+
+def _is_line(values: Floats, chance: float) -> bool:
+    first, last = float(values[0]), float(values[-1])
+    if abs(first - chance) > AT_CHANCE * chance or not LEFT * chance < last < first - FELL * chance:
+        return False
+    at = np.arange(len(values), dtype=np.float64)
+    explained = float(np.corrcoef(at, values)[0, 1]) ** 2
+    middle = float(values[len(values) // 2])
+    pace = (middle - last) / max(1, len(values) - 1 - len(values) // 2)
+    early = (first - middle) / (len(values) // 2)
+    return explained > STRAIGHT and early > 0.0 and pace > UNBENT * early
+
+
+def _finding(val: Series, chance: float) -> Finding:
+    first, last = float(val.values[0]), val.last
+    says = (
+        f"{val.origin.name} falls from {first:.4g} to {last:.4g} in a line; guessing costs"
+        f" {chance:.4g}"
+    )
+    return Finding(
+        claim="The loss falls in a straight line from the level of guessing and has not got far",
+        strength=Strength.MODERATE,
+        evidence=(cite(val, says, 0, -1, start=first, end=last, chance=chance),),
+        suggests={"lr-too-low": Strength.MODERATE},
+        is_symptom=True,
+        onset=float(val.steps[0]),
+    )
+
+
+def _run(val: Floats, train: Floats) -> Run:
+    return make_run({"loss/val": val, "loss/train": train}, axis="epoch")
+
+
+_LINE = np.linspace(0.6937, 0.5941, 12)
+
+FIRES = {"a line that ends early": _run(_LINE, _LINE - 0.008 + 0.004 * np.sin(np.arange(12)))}
+
+SILENT = {
+    "learns, with a bend": _run(decay(12, 0.69, 0.1, noise=0.0), decay(12, 0.65, 0.08)),
+    "near miss: a slow fall with a bend": _run(
+        0.55 + 0.14 * np.exp(-np.arange(12) / 5.0), 0.55 + 0.14 * np.exp(-np.arange(12) / 5.0)
+    ),
+    "near miss: training is far ahead": _run(_LINE, _LINE - np.linspace(0.0, 0.3, 12)),
+    "near miss: fine-tuning starts low": _run(_LINE - 0.25, _LINE - 0.25),
+}

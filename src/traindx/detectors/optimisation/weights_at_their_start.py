@@ -1,0 +1,207 @@
+"""All steps of a run together hardly move the weights, for the rate is too small."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import isfinite, log, sqrt
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite, cite_record
+from traindx.examples import decay, flat, recorded, watched, weights
+from traindx.model import Floats, Run, Series, Source
+from traindx.recording import Ending, LossInput, Optimizer, Process, Summary
+from traindx.registry import detector
+from traindx.runtime.observations import explains_targets, last_step
+from traindx.runtime.traces import ADAPTERS, Trace, latest_optimizers, traces_of
+from traindx.stats import curve
+
+TRAVELLED = 0.03  # of the weights' norm over the whole run; what learns from nothing moves by 1
+LEARNT = 0.05  # of the starting loss
+AT_CHANCE = 0.1  # how far the loss may be from that of a guess
+POINTS = 60  # of the loss
+ENOUGH = 4  # samples
+NORMALISED = ("adam", "lion", "rmsprop")  # a step is as large as the rate, whatever the gradient
+BY_RATE = 0.05  # of the rate, per weight: the least step of these unless the gradient is nothing
+PLAIN_LOW = 1e-4  # for SGD; recipes lie a hundred times above
+PLAIN_USUAL = 0.01  # for SGD; at this rate …
+PLAIN_ENOUGH = 0.3  # … the same gradients would move the weights by this much
+PASSES = 2  # over the data: no short try any more
+WARM = 0.5  # of the highest rate, at most, at the start of a warm-up
+# weights that come from elsewhere have nowhere to go
+LOADED = re.compile(r"load_state_dict|from_pretrained|pretrained|torch\.load|load_check|load_file")
+
+
+@detector(needs=("recording", "loss", "lr"), suggests=("lr-too-low", "lr-schedule-misuse"))
+def check(run: Run) -> Iterator[Finding]:
+    """A run of a fresh model is over, and its steps add up to next to nothing.
+
+    ## What it detects
+    A loss that stays where it began, and steps that add up to less than 3 % of the norm of any
+    weight matrix, even if all went the same way; for a classifier that guesses, or in a program
+    that loads no weights. The optimizer is one whose steps are as large as the rate, or plain
+    descent with a rate below 10⁻⁴ whose gradients would do at a usual one.
+
+    ## Why it matters
+    What a network learns from nothing takes its weights about as far as they are long. A run that
+    ends within a few percent of its start has not trained the model, whatever the data are.
+
+    ## What to do
+    Raise the learning rate until a step changes the weights by about a thousandth. If the rate was
+    still rising when the run ended, make the warm-up a small part of the run.
+
+    ## When it is wrong
+    A model that is already trained stays where it is; one whose loss is better than that of a guess
+    is left alone, and where that cannot be told, one into which weights are loaded. A short try of
+    a long recipe ends in its warm-up on purpose: before two passes over the data a rate that
+    still rises is left alone.
+    """
+    loss, rate = run.objective(), run.get("lr")
+    main = run.recording.main if run.recording is not None else None
+    if loss is None or rate is None or main is None or not _has_ended(run):
+        return
+    finite, rates = loss.finite(), rate.finite()
+    if len(finite) < POINTS or not len(rates) or not _stands_still(finite.values):
+        return
+    if _is_warming(rates.values) and _passes(main) < PASSES:
+        return
+    traces = [t for t in traces_of(main) if t.is_owned and t.is_matrix and t.has_gradient]
+    far = _travelled(traces, last_step(main) + 1)
+    if far is None or not 0.0 < far < TRAVELLED or not _is_fresh(run, main, finite.values):
+        return
+    if _is_by_rate(main, traces, far, float(rates.values.max())):
+        yield _finding(main, finite, rates, traces[0], far)
+
+
+def _finding(process: Process, loss: Series, rates: Series, trace: Trace, far: float) -> Finding:
+    top = int(np.argmax(rates.values))
+    peak = float(rates.values[top])
+    is_warming = _is_warming(rates.values)
+    cause = "lr-schedule-misuse" if is_warming else "lr-too-low"
+    c = curve(loss.values)
+    whole = f"all steps together are {far:.2g} of the weights' norm at the most"
+    course = f"{loss.origin.name} goes from {c.start_value:.4g} to {c.end_value:.4g}"
+    return Finding(
+        claim=f"The weights end where they began: {whole}; the rate is never above {peak:.2g}",
+        strength=Strength.STRONG,
+        evidence=(
+            cite_record(process, trace.samples[-1].line, whole, travelled=far),
+            cite(rates, f"the learning rate is never above {peak:.2g}", top, peak=peak),
+            cite(loss, course, 0, -1, start=c.start_value, end=c.end_value),
+        ),
+        suggests={cause: Strength.STRONG},
+        against={"vanishing-gradients": Strength.MODERATE},  # they would do at a usual rate
+        shows=None if is_warming else cause,
+        is_symptom=True,
+        onset=float(loss.steps[0]),
+    )
+
+
+def _is_warming(values: Floats) -> bool:
+    """Tell whether the rate was still rising at the end: the run was cut short, or tried out."""
+    return bool(values[-1] >= 0.98 * values.max() and values[0] < WARM * values.max())
+
+
+def _passes(process: Process) -> int:
+    """How often the data were gone through in training."""
+    return sum(e.is_whole and e.trained > 0 for e in process.epochs)
+
+
+def _has_ended(run: Run) -> bool:
+    ending = run.recording.ending if run.recording is not None else None
+    return ending is None or ending.exit_code == 0
+
+
+def _stands_still(values: Floats) -> bool:
+    c = curve(values)
+    return abs(c.start_value - c.end_value) < LEARNT * abs(c.start_value)
+
+
+def _is_fresh(run: Run, process: Process, values: Floats) -> bool:
+    """Tell whether the model knows nothing: it guesses, or no weights were loaded into it."""
+    given = [i for s in process.samples for i in s.losses]
+    classes = {i.classes for i in given if i.loss in ("cross_entropy", "nll_loss")}
+    if len(classes) == 1 and min(classes) >= 2 and all(len(s.losses) == 1 for s in process.samples):
+        chance = log(min(classes))
+        return abs(float(np.median(values)) - chance) < AT_CHANCE * chance
+    if explains_targets(process):
+        return False
+    is_adapted = any(ADAPTERS.search(p.name) for m in process.models for p in m.parameters)
+    is_loaded = any(LOADED.search(source.text) for source in run.sources)
+    return bool(run.sources) and not is_loaded and not is_adapted
+
+
+def _travelled(traces: Sequence[Trace], steps: int) -> float | None:
+    """The relative change over the run if all steps went the same way: the largest of matrices."""
+    told = [float(np.mean(r)) for t in traces if len(r := _known(t.of_owner())) >= ENOUGH]
+    return max(told) * steps if told else None
+
+
+def _known(trace: Trace) -> list[float]:
+    return [r for r in trace.ratios if r is not None and isfinite(r)]
+
+
+def _is_by_rate(process: Process, traces: Sequence[Trace], far: float, peak: float) -> bool:
+    """Tell whether it is the rate that makes the steps small, not the gradient."""
+    kinds = [o.type.lower() for o in latest_optimizers(process)]
+    if kinds and all(any(word in kind for word in NORMALISED) for kind in kinds):
+        steps = [
+            ratio * norm / sqrt(max(t.size, 1))
+            for t in traces
+            for ratio, norm in zip(t.ratios, t.norms, strict=True)
+            if ratio is not None and isfinite(ratio * norm)
+        ]
+        return max(steps, default=0.0) > BY_RATE * peak > 0.0
+    is_plain = bool(kinds) and all(kind == "sgd" for kind in kinds)
+    return is_plain and 0.0 < peak < PLAIN_LOW and far * PLAIN_USUAL / peak > PLAIN_ENOUGH
+
+
+def _run(
+    loss: Floats, ratio: float, *, rate: float = 1e-6, kind: str = "AdamW", classes: int = 10,
+    text: str = "", exit_code: int = 0, start: float = 1.0, targets: float = 7.0,
+) -> Run:  # fmt: skip
+    process = watched(*weights("0.weight", "2.weight"), count=8)
+    loss_kind = "cross_entropy" if classes else "mse_loss"
+    given = LossInput(
+        loss_kind, "addmm", Summary(shape=(32, 10)), Summary(std=targets), classes=classes
+    )
+    told = tuple(
+        replace(s, loss=float(loss[0]), update_ratios=(ratio, ratio), losses=(given,))
+        for s in process.samples
+    )
+    held = (Optimizer(2, type=kind, groups=({"lr": rate},), size=2),)
+    process = replace(process, samples=told, optimizers=held)
+    run = recorded(process, ending=Ending(exit_code=exit_code), loss_train=loss)
+    run = replace(run, series={**run.series, "lr": _rate(start * rate, rate)})
+    return replace(run, sources=(Source("train.py", text),)) if text else run
+
+
+def _rate(first: float, last: float) -> Series:
+    run = recorded(Process(), rate=np.linspace(first, last, 100))
+    return next(iter(run.series.values())).renamed("lr")
+
+
+_GUESSING = flat(100, 2.3, noise=0.01)
+
+FIRES = {
+    "a tiny rate": _run(_GUESSING, 1.6e-5),
+    "plain descent": _run(_GUESSING, 1e-5, rate=5e-6, kind="SGD"),
+    "a fresh regression": _run(flat(100, 45.0), 1.6e-5, classes=0, text="model = Net()"),
+}
+
+SILENT = {
+    "usual steps": _run(_GUESSING, 1e-2, rate=1e-3),
+    "near miss: it learns": _run(decay(100), 1.6e-5),
+    "near miss: already trained": _run(flat(100, 0.4, noise=0.01), 1.6e-5),
+    "near miss: loaded weights": _run(
+        flat(100, 45.0), 1.6e-5, classes=0, text="model.load_state_dict(torch.load('a.pt'))"
+    ),
+    "near miss: a regression that is solved": _run(
+        flat(100, 2.0), 1.6e-5, classes=0, text="model = Net()"
+    ),
+    "near miss: a short try of a long warm-up": _run(_GUESSING, 1.6e-5, start=0.01),
+    "near miss: small gradients, not a small rate": _run(_GUESSING, 1e-5, rate=0.1, kind="SGD"),
+    "near miss: interrupted": _run(_GUESSING, 1.6e-5, exit_code=130),
+}
