@@ -15,11 +15,13 @@ import pytest
 from scripted_server import Refusal, Request, Script, Step, calls, says, serving, text_of
 
 from traindx.cli.main import main
+from traindx.diagnosis import WEIGHTS
 
 pytest.importorskip("claude_agent_sdk")
 
 INCIDENTS = Path(__file__).parents[1] / "incidents"
 OURS = "mcp__traindx__"
+FITS = WEIGHTS.highest_fitting  # what the engine believes of this run: it fits, nothing shows it
 TOOLS = {"read_lines", "find_text", "read_metric", "explain", "explain_error", "inspect"}
 
 LINE = {
@@ -141,7 +143,7 @@ def check_what_was_sent(script: Script) -> None:
     offered = {n for n in script.tools_offered if n != "DeferredToolPlaceholder"}
     assert offered == {f"{OURS}{name}" for name in TOOLS}
     first, last = text_of(script.requests[0]), text_of(script.requests[-1])
-    assert "lr-too-high: 0.90" in first and "[finding 1]" in first and "it blows up" in first
+    assert f"lr-too-high: {FITS:.2f}" in first and "[finding 1]" in first and "it blows up" in first
     assert "5: step   3 loss 51.226 grad_norm 39.881" in last
     assert "3: 39.88 (line 5)" in last
     everything = json.dumps(script.requests)
@@ -158,7 +160,7 @@ def test_invented_evidence_is_struck_out_and_lowers_the_confidence(ask: Ask) -> 
     assert told.agent["causes"][0]["confidence"] == pytest.approx(
         0.88 * (1 - 0.5 * 2 / 3), abs=1e-3
     )
-    assert told.confidence_of("lr-too-high") == pytest.approx(0.9, abs=0.01)  # the engine's stays
+    assert told.confidence_of("lr-too-high") == pytest.approx(FITS, abs=0.01)  # the engine's stays
     shown = json.dumps(told.json["root_causes"]) + json.dumps(told.json["findings"])
     assert "9000" not in shown and "44.0" not in shown
 
@@ -214,7 +216,7 @@ def test_disagreement_is_shown_in_every_format(ask: Ask, form: str) -> None:
     told = ask(answer(cause("label-noise", 0.8, LINE, INVENTED)), form=form)
     text = re.sub(r"\s+", " ", told.out.replace("\\", ""))
     assert "The engine puts lr-too-high first, the specialist label-noise" in text
-    assert "struck out" in text and "lr-too-high 0.90" in text
+    assert "struck out" in text and f"lr-too-high {FITS:.2f}" in text
 
 
 def test_sarif_and_a_pipe(ask: Ask, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
