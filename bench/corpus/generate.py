@@ -207,5 +207,9 @@ def _record(order: Order, runner: Runner, folder: Path, program: Program, seed: 
     if not order.is_recorded or (is_there and not order.is_recorded_again):
         return
     key.unlink(missing_ok=True)
-    runner.record(program, seed, folder / "recording")
+    code = runner.record(program, seed, folder / "recording")
+    crashed = json.loads((folder / "label.json").read_text(encoding="utf-8"))["crashed"]
+    if (code != 0) != crashed:
+        shutil.rmtree(folder / "recording")  # ranks that race: it was another run than the label's
+        return
     key.write_text(told)

@@ -128,13 +128,13 @@ class Runner:
         kept = json.loads(about.read_text(encoding="utf-8"))
         return Ran(kept["code"], kept["seconds"], folder)
 
-    def record(self, program: Program, seed: int, folder: Path) -> None:
-        """Run a program under the recorder, without a diagnosis at the end."""
+    def record(self, program: Program, seed: int, folder: Path) -> int | None:
+        """Run a program under the recorder, without a diagnosis; return how it ended."""
         self._lay_out(program)
         if folder.exists():
             shutil.rmtree(folder)
         command = [sys.executable, "-c", RIDE, str(folder), *self._command(program)]
-        self._wait(command, seed, subprocess.DEVNULL, RECORDING_TIMEOUT_S)
+        return self._wait(command, seed, subprocess.DEVNULL, RECORDING_TIMEOUT_S)
 
     def close(self) -> None:
         for server in self.servers.values():

@@ -106,6 +106,16 @@ FORMATS: dict[str, tuple[str, dict[str, tuple[str, list[float], list[float]]]]] 
             "accuracy/train": ("step", [1, 2, 3, 4, 6], [0.1, 0.2, 0.3, 0.4, 0.5]),
         },
     ),
+    "a bar that begins anew": (
+        "Epoch 0: 100%|██████████| 4/4 [00:00<00:00, 24.4it/s, train_loss=0.9]\n"
+        "Epoch 0:   0%|          | 0/4 [00:00<?, ?it/s, train_loss=0.9]\n"
+        "Epoch 1:   0%|          | 0/4 [00:00<?, ?it/s, train_loss=0.9]\n"
+        "Epoch 1: 100%|██████████| 4/4 [00:00<00:00, 24.4it/s, train_loss=0.7]\n"
+        "Epoch 1:   0%|          | 0/4 [00:00<?, ?it/s, train_loss=0.7]\n"
+        "Epoch 2:   0%|          | 0/4 [00:00<?, ?it/s, train_loss=0.7]\n"
+        "Epoch 2: 100%|██████████| 4/4 [00:00<00:00, 24.4it/s, train_loss=0.8]\n",
+        {"loss/train": ("step", [4, 8, 12], [0.9, 0.7, 0.8])},
+    ),
     "keras 2": (
         "Epoch 1/2\n1875/1875 [==============================] - 5s 2ms/step - loss: 0.29"
         " - accuracy: 0.91 - val_loss: 0.15 - val_accuracy: 0.95\n"

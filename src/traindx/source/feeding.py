@@ -46,6 +46,8 @@ def _of(module: Module, node: ast.expr, before: ast.AST, so_far: Changes, levels
         earlier = _last_change(module, node.id, before)
         if earlier is None:
             return so_far
+        if _is_sometimes(module, earlier, before):
+            return Changes(is_known=False)
         value = _as_expression(earlier, node.id)
         return so_far if value is None else _of(module, value, earlier, so_far, levels - 1)
     step = _step(node)
@@ -98,6 +100,12 @@ def _last_change(module: Module, name: str, before: ast.AST) -> ast.stmt | None:
     own, place = module.statement_of(before), _position(before)
     found = (s for s in _bindings(around, name) if s is not own and s is not before)
     return max((s for s in found if _position(s) < place), key=_position, default=None)
+
+
+def _is_sometimes(module: Module, statement: ast.stmt, before: ast.AST) -> bool:
+    """Tell whether a statement runs under a condition that a later place does not."""
+    shared = set(module.enclosing(before))
+    return any(isinstance(n, ast.If) and n not in shared for n in module.enclosing(statement))
 
 
 def _loop_of(module: Module, node: ast.AST) -> ast.AST | None:

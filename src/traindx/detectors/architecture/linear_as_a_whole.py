@@ -94,6 +94,8 @@ def _straight_layers(trace: Trace) -> list[Layer]:
         is_weighted = step.layer is not None and step.layer.kind in WEIGHTED
         if taken and not _is_straight(step, len(taken)):
             return []
+        if is_weighted and found and not taken:
+            return []  # a branch of its own, or what came from a layer went where none can follow
         if is_weighted and step.layer is not None:
             found.append(step.layer)
         if taken or is_weighted:
@@ -156,5 +158,6 @@ SILENT = {
     "near miss: max pooling bends": make_run(
         sources={"m.py": _CNN.format(pool=" nn.MaxPool2d(1),")}
     ),
+    "near miss: a function of one's own": _net("Bend.apply"),
     "near miss: linear on purpose": _net(name="DeepLinearNet"),
 }

@@ -196,5 +196,6 @@ SILENT = {
     "near miss: noise in training only": _program("data", "data + torch.randn_like(data)"),
     "near miss: noise in both": _lightning(" + torch.randn_like(x)", " + torch.rand_like(x)"),
     "near miss: a mixture of two": _program("data", "lam * data + (1 - lam) * data[index]"),
+    "near miss: for one batch only": _program("data", before="if epoch == 2: data = data * 1000.0"),
     "near miss: a function of its own": _program("data / 255", "prepare(data)"),
 }

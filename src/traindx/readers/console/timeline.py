@@ -267,7 +267,10 @@ def _without_refreshes(rows: Floats) -> Floats:
         return rows
     told = np.nan_to_num(rows[:, [VALUE, STEP, EPOCH]], nan=-1.5, posinf=1e301, neginf=-1e301)
     moved: NDArray[np.bool_] = np.any(np.diff(told, axis=0) != 0, axis=1)
-    return np.asarray(rows[np.append(True, moved)])
+    # a bar that begins anew shows the values of before, and at first the epoch of before too
+    is_begun = (rows[1:, STEP] == 0.0) & np.isfinite(rows[1:, TOTAL])
+    is_stale = is_begun & (told[1:, 0] == told[:-1, 0])
+    return np.asarray(rows[np.append(True, moved & ~is_stale)])
 
 
 def _series(name: str, axis: str, rows: Floats, origin: Origin, counting: Counting) -> Series:
