@@ -20,6 +20,12 @@ PARTS_OF_ONE_TASK = frozenset({"box", "cls", "obj", "dfl", "seg", "mask", "kpt"}
 HOLDS = 0.02  # of its best value: a metric this near to it has not turned
 METRIC_LOSS = 0.05  # of its best value: a metric this far from it has
 ANEW = 5.0  # times its level before: a training loss that meets other data
+FROM_THE_START = {
+    "overfitting": Strength.MODERATE,
+    "distribution-shift": Strength.MODERATE,
+    "preprocessing-mismatch": Strength.WEAK,
+    "validation-in-train-mode": Strength.WEAK,
+}
 
 
 @detector(
@@ -91,19 +97,11 @@ def _judge(run: Run, val: Series) -> Finding | None:
         )
     is_clear = verdict == "worse" or end > CLEAR * best
     from_the_start = turn == 0
-    suggests = {"overfitting": Strength.STRONG}
-    if from_the_start:
-        suggests = {
-            "overfitting": Strength.MODERATE,
-            "distribution-shift": Strength.MODERATE,
-            "preprocessing-mismatch": Strength.WEAK,
-            "validation-in-train-mode": Strength.WEAK,
-        }
     return Finding(
         claim=claim,
         strength=Strength.STRONG if is_clear else Strength.MODERATE,
         evidence=evidence,
-        suggests=suggests,
+        suggests=FROM_THE_START if from_the_start else {"overfitting": Strength.STRONG},
         shows="overfitting" if is_clear and not from_the_start else None,
         is_symptom=True,
         onset=onset,
