@@ -10,6 +10,8 @@ from traindx.evidence import Finding, Strength
 from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
+from traindx.source.module import argument, key_of
+from traindx.source.project import Project
 from traindx.source.shapes.machine import Step
 from traindx.source.shapes.structure import is_test_file
 from traindx.source.shapes.tracing import Trace
@@ -50,17 +52,29 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Deep linear networks are studied, and low-rank maps are factorised; models with such names are
-    left alone.
+    left alone, and so are convolutions in groups, which factorise another one, and classes that
+    another class makes use of, for what bends may follow there.
     """
     project = project_of(run)
+    parts = _parts(project)
     for module, cls in model_classes(project):
-        if is_test_file(module) or MEANT.search(cls.name):
+        if is_test_file(module) or MEANT.search(cls.name) or cls.name in parts:
             continue
         for followed in list(follow(project, module, cls))[:1]:
             yield from _judge(followed.trace)
     for module, trace in loose_chains(project):
         if not is_test_file(module):
             yield from _judge(trace)
+
+
+def _parts(project: Project) -> set[str]:
+    """Return the names that are called inside of classes: what they make is part of a model."""
+    return {
+        (key_of(call.func) or "").rpartition(".")[2]
+        for module in project.modules
+        for call in module.nodes(ast.Call)
+        if module.class_of(call) is not None
+    }
 
 
 def _judge(trace: Trace) -> Iterator[Finding]:
@@ -110,7 +124,9 @@ def _is_straight(step: Step, taken: int) -> bool:
 def _is_meant(layer: Layer) -> bool:
     above = layer.module.parents.get(layer.node)
     targets = above.targets if isinstance(above, ast.Assign) else []
-    return any(MEANT.search(ast.unparse(t).rpartition(".")[2]) for t in targets)
+    return argument(layer.node, "groups") is not None or any(
+        MEANT.search(ast.unparse(t).rpartition(".")[2]) for t in targets
+    )
 
 
 _NET = """
@@ -131,6 +147,15 @@ class {name}(nn.Module):
         h = h + {act}(self.mid(h))
         {more}
         return self.out(h)
+"""
+_USER = """
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Net()
+
+    def forward(self, x, t):
+        return F.relu(self.inner(x, t))
 """
 _CNN = """
 from torch import nn
@@ -159,5 +184,11 @@ SILENT = {
         sources={"m.py": _CNN.format(pool=" nn.MaxPool2d(1),")}
     ),
     "near miss: a function of one's own": _net("Bend.apply"),
+    "near miss: part of a model that bends": make_run(
+        sources={"model.py": _NET.format(act="", more="", name="Net") + _USER}
+    ),
+    "near miss: convolutions in groups": make_run(
+        sources={"m.py": _CNN.format(pool=" nn.Conv2d(8, 8, 3, groups=8),")}
+    ),
     "near miss: linear on purpose": _net(name="DeepLinearNet"),
 }

@@ -15,6 +15,7 @@ from traindx.model import Floats, Run, Source
 from traindx.recording import Activation, Parameter, Process, Sample
 from traindx.registry import detector
 from traindx.runtime.traces import FOLLOWERS, latest_models
+from traindx.source.origins import loads_weights
 from traindx.stats import curve
 
 CAUSE = "bad-initialisation"
@@ -34,9 +35,6 @@ EMBEDDING = re.compile(r"embedding", re.IGNORECASE)
 # weights that are scaled before they are used, and normalisation that has no layer of its own
 RESCALED = re.compile(
     r"weight_norm|spectral_norm|parametri|F\.(?:layer|batch|group|rms|instance)_norm|F\.normalize"
-)
-LOADED = re.compile(
-    r"load_state_dict|from_pretrained|pretrained|torch\.load|load_check|load_file|weights\s*="
 )
 
 
@@ -78,7 +76,7 @@ def check(run: Run) -> Iterator[Finding]:
     if loss is None or main is None or len(loss.finite()) < POINTS or not main.samples:
         return
     texts = [source.text for source in run.sources]
-    if not texts or any(LOADED.search(text) or RESCALED.search(text) for text in texts):
+    if not texts or loads_weights(run) or any(map(RESCALED.search, texts)):
         return
     finite, first = loss.finite(), main.samples[0]
     c = curve(finite.values)

@@ -19,16 +19,14 @@ from traindx.runtime.traces import (
     told_once,
     unreached,
 )
+from traindx.source.origins import loads_weights
 from traindx.stats import curve
 
 ENOUGH = 3  # samples
 STALLED = 0.1  # of the starting loss gained at most
 POINTS = 20  # of the loss, to judge that
 # a lower part with weights of its own from elsewhere may be kept as it is on purpose
-_LOADED = re.compile(
-    r"load_state_dict|from_pretrained|pretrained|weights\s*=|torch\.load|load_checkpoint"
-    r"|load_file|timm\.|hub\.load|open_clip|\.ckpt|safetensors|freez|frozen|feature_extract|probe"
-)
+_KEPT = re.compile(r"freez|frozen|feature_extract|probe")
 
 
 @detector(
@@ -95,7 +93,7 @@ def _finding(run: Run, process: Process, below: Sequence[Trace], above: Sequence
 
 
 def _loads_nothing(run: Run) -> bool:
-    return not any(_LOADED.search(s.text) for s in run.sources)
+    return not loads_weights(run) and not any(_KEPT.search(s.text) for s in run.sources)
 
 
 def _stands_still(run: Run) -> bool:

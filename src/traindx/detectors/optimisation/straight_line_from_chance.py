@@ -20,6 +20,7 @@ STRAIGHT = 0.995  # of the variance that a line explains
 UNBENT = 0.8  # the second half falls at this share of the first half's pace, or faster
 BESIDE = 0.05  # of ln C, between training and validation
 ENOUGH = 10  # evaluations
+RISEN = 0.1  # of all examples: by so much more right answers, it learns
 
 
 @detector(needs=("loss/train*", "loss/val*"), suggests=("lr-too-low",))
@@ -38,7 +39,8 @@ def check(run: Run) -> Iterator[Finding]:
     Raise the learning rate tenfold and compare the first epochs.
 
     ## When it is wrong
-    A run that was stopped early on purpose, or a very hard task, begins in the same way.
+    A run that was stopped early on purpose, or a very hard task, begins in the same way; where an
+    accuracy rises by ten points and more, nothing is said.
     """
     train, val = run.objective(), run.get("loss/val")
     if train is None or val is None or len(val.finite()) < ENOUGH or len(train.finite()) < ENOUGH:
@@ -48,9 +50,18 @@ def check(run: Run) -> Iterator[Finding]:
     by_epoch = val.axis == "epoch" or len(val.epochs) == len(val)
     if not by_epoch or not _is_line(val.values, chance):
         return
-    if abs(train.last - val.last) > BESIDE * chance:
+    if abs(train.last - val.last) > BESIDE * chance or _is_risen(run):
         return
     yield _finding(val, chance)
+
+
+def _is_risen(run: Run) -> bool:
+    for accuracy in run.matching("accuracy/*"):
+        values = accuracy.finite().values
+        whole = 100.0 if len(values) and float(values.max()) > 1.0 else 1.0
+        if len(values) and float(values[-1] - values[0]) > RISEN * whole:
+            return True
+    return False
 
 
 def _is_line(values: Floats, chance: float) -> bool:
@@ -95,5 +106,9 @@ SILENT = {
         0.55 + 0.14 * np.exp(-np.arange(12) / 5.0), 0.55 + 0.14 * np.exp(-np.arange(12) / 5.0)
     ),
     "near miss: training is far ahead": _run(_LINE, _LINE - np.linspace(0.0, 0.3, 12)),
+    "near miss: more and more answers are right": make_run(
+        {"loss/val": _LINE, "loss/train": _LINE, "accuracy/val": np.linspace(50.0, 74.0, 12)},
+        axis="epoch",
+    ),
     "near miss: fine-tuning starts low": _run(_LINE - 0.25, _LINE - 0.25),
 }

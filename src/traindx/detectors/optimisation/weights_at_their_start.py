@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isfinite, log, sqrt
@@ -16,6 +15,7 @@ from traindx.recording import Ending, LossInput, Optimizer, Process, Summary
 from traindx.registry import detector
 from traindx.runtime.observations import explains_targets, last_step
 from traindx.runtime.traces import ADAPTERS, Trace, latest_optimizers, traces_of
+from traindx.source.origins import loads_weights
 from traindx.stats import curve
 
 TRAVELLED = 0.03  # of the weights' norm over the whole run; what learns from nothing moves by 1
@@ -30,8 +30,6 @@ PLAIN_USUAL = 0.01  # for SGD; at this rate …
 PLAIN_ENOUGH = 0.3  # … the same gradients would move the weights by this much
 PASSES = 2  # over the data: no short try any more
 WARM = 0.5  # of the highest rate, at most, at the start of a warm-up
-# weights that come from elsewhere have nowhere to go
-LOADED = re.compile(r"load_state_dict|from_pretrained|pretrained|torch\.load|load_check|load_file")
 
 
 @detector(needs=("recording", "loss", "lr"), suggests=("lr-too-low", "lr-schedule-misuse"))
@@ -129,8 +127,8 @@ def _is_fresh(run: Run, process: Process, values: Floats) -> bool:
     if explains_targets(process):
         return False
     is_adapted = any(ADAPTERS.search(p.name) for m in process.models for p in m.parameters)
-    is_loaded = any(LOADED.search(source.text) for source in run.sources)
-    return bool(run.sources) and not is_loaded and not is_adapted
+    # weights that come from elsewhere have nowhere to go
+    return bool(run.sources) and not loads_weights(run) and not is_adapted
 
 
 def _travelled(traces: Sequence[Trace], steps: int) -> float | None:
