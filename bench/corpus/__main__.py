@@ -1,6 +1,7 @@
 """Generate the corpus.
 
-    python -m bench.corpus [--half develop|report] [--only PROGRAM] [--jobs N] [--again recording]
+    python -m bench.corpus [--half develop|earlier|report] [--only PROGRAM] [--jobs N]
+                           [--again recording]
 
 Incidents end up in bench/cache/corpus/<half>. What was run before is not run again; a change of
 the recorder takes `--again recording`. `--list` says which mutants would be
@@ -46,7 +47,7 @@ def main() -> int:
 
 
 def _list(half: str, only: str) -> None:
-    chosen = choose(programs(half), all_operators(), f"corpus {half}")
+    chosen = choose(programs(half), all_operators(), half)
     for mutant in chosen:
         if only in ("", mutant.program.name):
             print(f"{mutant.name} {mutant.path}:{mutant.line} {mutant.cause or 'healthy'}")

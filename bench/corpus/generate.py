@@ -56,7 +56,7 @@ def generate(order: Order) -> dict[str, int]:
 
 def _generate(order: Order) -> dict[str, int]:
     everything = programs(order.half)
-    chosen = choose(everything, all_operators(), f"corpus {order.half}")
+    chosen = choose(everything, all_operators(), order.half)
     wanted = {p.name for p in everything if order.only in ("", p.name)}
     runners: SimpleQueue[Runner] = SimpleQueue()
     for _ in range(order.jobs):
