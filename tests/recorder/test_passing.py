@@ -160,10 +160,19 @@ def test_a_crash_at_a_blind_step_shows_the_batch_of_that_step(blind_session: Ses
 def test_shorter_steps_have_more_blind_ones(step_s: float, blocks: int) -> None:
     spent = Budget(0.02)
     spent.passed, spent.asked_s, spent.passed_s, spent.spent_s = 1000, 0.1, 3.0, 9.0
+    spent.started -= 9.0 / spent.aim  # as much as it may
     idle = spent.idle_steps(2000, step_s, may_be_blind=True)
     assert spent.blocks == blocks
     assert not idle or sum(not spent.is_blind(i + 1) for i in range(idle)) * blocks == idle
     assert not any(spent.is_blind(i) for i in range(8))
+
+
+def test_what_was_spent_too_much_is_paid_back_first() -> None:
+    spent = Budget(0.02)
+    spent.passed, spent.asked_s, spent.passed_s, spent.spent_s = 1000, 0.1, 3.0, 9.0
+    spent.started -= 8.9 / spent.aim
+    assert spent.idle_steps(2000, 0.01, may_be_blind=True)
+    assert spent.blocks == budget.MAX_BLOCKS
 
 
 def test_ranks_are_never_blind() -> None:

@@ -11,7 +11,8 @@ GRANT_S = 0.15  # spent before any step is let pass unseen: a short run is worth
 HIDDEN = 1.6
 BLIND = 0.5  # of the cost of a step that passes, for one of which nothing is asked; measured there
 PASSED = 0.6  # of what may be spent, for the steps that pass
-BLIND_AFTER_S = 1.0  # spent on steps that pass: a run of minutes is guarded at every step
+BLIND_AFTER_S = 0.3  # spent on steps that pass: the first few thousand are guarded, every one
+DEBT_S = 0.05  # spent above the aim, before as few as possible are asked
 BLOCK = 8  # steps that are blind, or not, together: the optimizers of a GAN take turns
 MAX_BLOCKS = 16  # of which one is not blind
 SEEN = 0.15  # of what may be spent, for the rows of the steps that do not pass
@@ -99,7 +100,8 @@ class Budget:
         blind_s = BLIND * asked_s
         if asked_s <= allowed or self.passed_s < BLIND_AFTER_S:
             return 1
-        if blind_s >= allowed:
+        is_in_debt = self.spent_s - self.aim * (perf_counter() - self.started) > DEBT_S
+        if blind_s >= allowed or is_in_debt:
             return MAX_BLOCKS
         return min(MAX_BLOCKS, ceil((asked_s - blind_s) / (allowed - blind_s)))
 
