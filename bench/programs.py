@@ -196,7 +196,7 @@ def _summarise(title: str, verdicts: Sequence[tuple[Case, str]]) -> None:
     )
 
 
-def main(argv: Sequence[str] = ()) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Print one row per program and the counts that matter."""
     parser = argparse.ArgumentParser(prog="python -m bench.programs")
     parser.add_argument("--keep", metavar="FOLDER", help="keep the recordings there")
@@ -220,4 +220,4 @@ def main(argv: Sequence[str] = ()) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

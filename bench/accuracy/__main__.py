@@ -40,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         fixing.keep(fixing.try_all(options.half, WHOLE) if options.fixes else (), options.half)
     peers = page.read(options.half)
     beside = [page.section(options.half)] if peers else []
-    made = [*report.sections(found, judged, fixing.read_kept(options.half)), *beside]
+    own = report.sections(found, judged, fixing.read_kept(options.half))
+    made = [*(pages.named_apart(section, options.half) for section in own), *beside]
     write(f"accuracy-{options.half}", f"Accuracy on the {options.half} half", made)
     print(pages.to_markdown(f"Accuracy on the {options.half} half ({circumstances()})", made))
     return 0

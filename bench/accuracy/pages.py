@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 
 STYLE = """
@@ -12,6 +12,7 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto
 table { border-collapse: collapse; margin: 1rem 0; font-size: 14px }
 th, td { border-bottom: 1px solid #ddd; padding: .25rem .7rem; text-align: left }
 td.number { text-align: right; font-variant-numeric: tabular-nums }
+p { white-space: pre-wrap }
 figure { margin: 1rem 0 } svg { max-width: 100%; height: auto }
 """
 
@@ -39,6 +40,14 @@ class Section:
 
     title: str
     parts: tuple[str | Table | Figure, ...] = field(default_factory=tuple)
+
+
+def named_apart(section: Section, word: str) -> Section:
+    """Return a section whose figures have a word before their names."""
+    parts = (
+        replace(p, name=f"{word}-{p.name}") if isinstance(p, Figure) else p for p in section.parts
+    )
+    return replace(section, parts=tuple(parts))
 
 
 def to_markdown(title: str, sections: Sequence[Section]) -> str:
@@ -71,6 +80,8 @@ def to_html(title: str, sections: Sequence[Section]) -> str:
 
 def _html(part: str | Table | Figure) -> str:
     if isinstance(part, str):
+        if part.startswith("#"):
+            return f"<h3>{escape(part.lstrip('# '))}</h3>"
         return f"<p>{escape(part)}</p>"
     if isinstance(part, Figure):
         return f"<figure role=img aria-label='{escape(part.says, quote=True)}'>{part.svg}</figure>"
