@@ -6,7 +6,6 @@ import functools
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable
 from math import isfinite, nan
 from time import perf_counter
@@ -15,23 +14,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import nn
 
-from . import graph, loaders, places, probing, sampling, surroundings
+from . import loaders, looking, sampling, surroundings, telling
 from .budget import Budget
 from .evaluating import Evaluations
 from .knowledge import Knowledge, Owner
 from .later import Later
 from .present import Forward, Present
-from .rows import Clock, Losses, Rows
+from .rows import Clock, Rows
 from .watchdog import Watchdog
 from .writing import Writer
 
 if TYPE_CHECKING:
     from .hooks import Hooks
 
-COUNTED_EVERY_S = 5.0
 AT_EPOCHS_S = 1.0
-LOADERS_EVERY_S = 0.25  # a record closes a block of steps, and some passes take milliseconds
-MAX_SEARCHES = 3
 MAX_LOSSES = 4096  # of one step: gradients may be accumulated for ever
 PATIENCE = 8  # steps per optimizer until all were looked at; a critic may take several
 PACED_AFTER = 20  # steps, before the usual step is known
@@ -111,7 +107,7 @@ class Session:
     def loader_begins(self, loader: Any, iterator: Any) -> None:
         if threading.current_thread() is threading.main_thread() or self._is_mine():
             self.loaders.begins(loader, iterator, self.steps)
-            self._tell_loaders_sometimes()
+            telling.tell_loaders(self, is_due=False)
 
     @event
     def batch_arrives(self, iterator: Any, batch: Any, waited_s: float) -> None:
@@ -128,8 +124,8 @@ class Session:
     @event
     def loader_ends(self, iterator: Any) -> None:
         self.loaders.ends(iterator, self.steps)
-        self._tell_loaders_sometimes()
-        self._tell_counts_sometimes(AT_EPOCHS_S)
+        telling.tell_loaders(self, is_due=False)
+        telling.tell_counts_sometimes(self, AT_EPOCHS_S)
 
     @event
     def forward_begins(self, module: nn.Module, name: str, args: Any, kwargs: Any) -> None:
@@ -146,7 +142,7 @@ class Session:
         if self.evaluations.forward(key):
             self._end_evaluation(by_backward=False)
             is_usual = has_grad and module.training
-            first = {} if is_usual else self._evaluation(module, has_grad=has_grad)
+            first = {} if is_usual else looking.evaluation(self, module, has_grad=has_grad)
             self.evaluations.begin(key, first)
 
     @event
@@ -180,7 +176,7 @@ class Session:
             self.now.losses.values.append(value)
         self.now.losses.is_closure = self.depth > 0
         if self.sampled:
-            self._look_at_graph(loss)
+            looking.look_at_graph(self, loss)
         if value.value is not None and not isfinite(value.value):
             self._escalate("loss", loss)
         self.clock.mark = perf_counter()
@@ -200,7 +196,7 @@ class Session:
         if is_checked and not all(owner.is_gradient_sound() for owner in owners):
             self._escalate("gradient", None)
         if not self.steps:
-            self._tell_counts_sometimes()
+            telling.tell_counts_sometimes(self)
 
     @event
     def gradients_clipped(self, norm: Any, max_norm: Any) -> None:
@@ -221,12 +217,12 @@ class Session:
             self._begin(None)  # gradients that came another way than by backward
         owner = self.known.owner_of(optimizer)
         if owner is None:
-            self._discover(None)
+            self.discover(None)
             owner = self.known.owner_of(optimizer)
         if owner is None:
             return
         if owner.number in self.sampled:
-            self._look_at_parameters(owner, optimizer)
+            looking.look_at_parameters(self, owner, optimizer)
         if self._is_on_guard() and not owner.is_gradient_sound():
             self._escalate("gradient", None)
         self.clock.mark = perf_counter()
@@ -248,10 +244,10 @@ class Session:
         if owner is None or self.writer is None:
             return
         if owner.look is not None:
-            self._tell_sample(owner)
-        self._tell_step(owner, optimizer, self.writer)
-        owner.steps += 1
-        owner.is_clear = owner.had_gradients = None
+            telling.tell_sample(self, owner)
+        if not telling.tell_step(self, owner, optimizer, self.writer):
+            self._escalate("loss", None)
+        self._end_step(owner)
         self._plan()
 
     @event
@@ -281,7 +277,7 @@ class Session:
             name = f"rank{header['rank']}-{os.getpid()}.jsonl"
             self.writer = Writer(os.path.join(self.folder, name))
             self.writer.write("process", header, at_once=True)
-            self._tell_sources()
+            telling.tell_sources(self.writer)
         return self.writer
 
     def _begin(self, loss: torch.Tensor | None) -> None:
@@ -289,8 +285,8 @@ class Session:
         began = perf_counter()
         self.thread = threading.get_ident()
         self.open()
-        self._tell_loaders()
-        self._discover(loss)
+        telling.tell_loaders(self)
+        self.discover(loss)
         if self.watchdog is None:
             self.watch()
         self.budget.begin(perf_counter() - began)
@@ -310,7 +306,8 @@ class Session:
             self.writer.flush()
         return self.ticks, self.clock.median_s(), self.steps
 
-    def _discover(self, loss: torch.Tensor | None) -> None:
+    def discover(self, loss: torch.Tensor | None) -> None:
+        """Find models and optimizers that are not known yet, and tell of them."""
         writer = self.open()
         for kind, record, module in self.known.discover(loss, self.given):
             writer.write(kind, {**record, "step": self.steps})
@@ -318,41 +315,7 @@ class Session:
                 self.hooks.on_model(module)
         self.sampled |= {o.number for o in self.known.owners.values() if not o.steps}
 
-    # --- looking --------------------------------------------------------------------------------
-
-    def _look_at_graph(self, loss: torch.Tensor) -> None:
-        began = perf_counter()
-        for owner in self.known.owners.values():
-            if owner.steps and not owner.is_clear:
-                owner.is_clear = sampling.are_clear(owner.watched())
-        if "losses" not in self.seen:
-            nodes = graph.walk(loss)
-            self.now.target = probing.target(nodes)
-            if self.searches < MAX_SEARCHES and self.known.is_unknown(nodes):
-                self.searches += 1
-                self._discover(loss)
-            self.seen = {
-                "graph_nodes": len(nodes),
-                "losses": probing.losses(nodes),
-                "activations": probing.activations(nodes, self.known.names),
-                "place": places.user_place(),
-            }
-        self.seen["cost"] = self.seen.get("cost", 0.0) + perf_counter() - began
-
-    def _look_at_parameters(self, owner: Owner, optimizer: torch.optim.Optimizer) -> None:
-        began = perf_counter()
-        owner.look = sampling.Look(self.known.parameters_of(optimizer))
-        owner.seen = {
-            "carried": None if owner.is_clear is None else not owner.is_clear,
-            "cleared": owner.had_gradients and sampling.are_clear(owner.watched()),
-            "pending": [
-                o.number
-                for o in self.known.owners.values()
-                if o is not owner and not sampling.are_clear(o.watched())
-            ],
-            **self.seen,
-        }
-        owner.seen["cost"] = owner.seen.get("cost", 0.0) + perf_counter() - began
+    # --- what goes wrong, and what is not training ------------------------------------------------
 
     def _escalate(self, seen_in: str, loss: torch.Tensor | None) -> None:
         if self.is_escalated:
@@ -370,125 +333,21 @@ class Session:
         self.budget.spent_s -= cost  # once, and not what the budget is about
         self.clock.forgive(cost)
 
-    def _evaluation(self, module: nn.Module, *, has_grad: bool) -> dict[str, Any]:
-        number, parts = self.known.parts_of(module)
-        return {
-            "step": self.steps,
-            "model": number,
-            "is_training": bool(module.training),
-            "has_grad": has_grad,
-            "live": [name for name, part in parts if part.training][: sampling.SHOWN_MODES],
-            "loader": self.loaders.current,
-            "place": places.user_place(),
-        }
-
     def _end_evaluation(self, *, by_backward: bool) -> None:
         told = self.evaluations.end(by_backward=by_backward)
         if told is not None and self.writer is not None:
             self.writer.write("evaluation", told)
 
-    # --- telling --------------------------------------------------------------------------------
+    # --- pace and end ---------------------------------------------------------------------------
 
-    def _tell_sample(self, owner: Owner) -> None:
-        began = perf_counter()
-        look, seen = owner.look, owner.seen
-        owner.look, owner.seen = None, {}
-        if look is None or self.writer is None:
-            return
-        self.rows.drain(self.writer, at_once=True)  # so that order is kept
-        columns = look.after()
-        if self.told_names.get(owner.number) == columns["names"]:
-            del columns["names"]
-        else:
-            self.told_names[owner.number] = columns["names"]
-        if self.now.losses.is_closure:  # the backward passes came after the look
-            columns["grad_norms"] = sampling.gradient_norms(look.named)
-            seen = {**self.seen, "carried": None if owner.is_clear is None else not owner.is_clear}
-        cost = seen.pop("cost", 0.0)
-        record = {"step": owner.steps, "optimizer": owner.number, **columns, **seen}
-        record["loss"] = self.now.losses.total() if self.now.losses.are_here() else None
-        record.update(self.known.modes_of(owner))
-        record["batch"] = loaders.summaries(self.now.given())
-        record["repeated"], record["relabelled"] = self.examples.meet(self.now.labelled())
-        record["rss_bytes"], record["device_bytes"] = surroundings.memory()
-        self.writer.write("sample", record)
-        self.sampled.discard(owner.number)
-        self.budget.looked(cost + perf_counter() - began)
-
-    def _tell_step(self, owner: Owner, optimizer: torch.optim.Optimizer, writer: Writer) -> None:
-        phases = self.clock.end(self.budget.spent_s)
-        if self.now.losses.values:
-            self.clock.durations.append(phases[-1])
-        norm, limit = self.now.clip or (None, None)
-        settings = (_rate(optimizer), norm, limit, self.now.scale())
-        size = loaders.batch_size(self.now.given())
-        self.rows.add((owner.number, owner.steps), self.now.losses, settings, phases, size)
-        self._tell_fingerprint(owner, writer)
-        if not self.rows.drain(writer):
-            self._escalate("loss", None)
+    def _end_step(self, owner: Owner) -> None:
+        """Let go of what was held for a step."""
         self.now.let_go()
         self.now.inputs.clear()
         self.seen = {}  # the next backward pass may be another optimizer's
-        self._tell_counts_sometimes()
-
-    def _tell_unstepped(self, writer: Writer) -> None:
-        """Tell the losses of a run that never took a step, a row for each."""
-        for number, value in enumerate(self.now.losses.values if not self.steps else ()):
-            losses = Losses()
-            losses.values.append(value)
-            self.rows.add((0, number), losses, (None,) * 4, (nan,) * 5, None)
-            self.rows.drain(writer, at_once=True)
-
-    def _tell_loaders(self) -> None:
-        if self.writer is None:
-            return
-        self.told_loaders = perf_counter()
-        for kind, record in self.loaders.untold:
-            self.writer.write(kind, record)
-        self.loaders.untold.clear()
-
-    def _tell_loaders_sometimes(self) -> None:
-        if perf_counter() - self.told_loaders > LOADERS_EVERY_S:
-            self._tell_loaders()
-
-    def _tell_fingerprint(self, owner: Owner, writer: Writer) -> None:
-        step = owner.steps
-        is_due = step & (step - 1) == 0 or step % 64 == 0
-        if is_due and not owner.number and surroundings.rank()[1] > 1:
-            record = {
-                "step": step,
-                "parameters": self.known.fingerprint(),
-                "batch": loaders.fingerprint(self.now.given()),
-            }
-            writer.write("fingerprint", record)
-
-    def _tell_sources(self) -> None:
-        files = surroundings.sources()
-        if self.writer is not None and files:
-            self.writer.write("sources", {"files": files}, at_once=True)
-
-    def _tell_counts_sometimes(self, every_s: float = COUNTED_EVERY_S) -> None:
-        if self.writer is not None and perf_counter() - self.counted > every_s:
-            self._tell_counts()
-
-    def _tell_counts(self, *, is_end: bool = False, why_off: str = "") -> None:
-        self.counted = perf_counter()
-        record = {
-            "time_s": time.time(),
-            "steps": self.steps,
-            "backwards": self.backwards,
-            "forwards": self.forwards,
-            "samples": self.budget.looks,
-            "scaled": self.scalings,
-            "has_moved": self.known.has_moved(),
-            "overhead": self.budget.overhead(),
-            "is_end": is_end,
-            "why_off": why_off,
-        }
-        if self.writer is not None:
-            self.writer.write("counts", record, at_once=True)
-
-    # --- pace and end ---------------------------------------------------------------------------
+        telling.tell_counts_sometimes(self)
+        owner.steps += 1
+        owner.is_clear = owner.had_gradients = None
 
     def _plan(self) -> None:
         """Decide whether to look at the next step, or to let some pass unseen."""
@@ -511,7 +370,7 @@ class Session:
             self.keep_passed(owner, owner.steps)
             if self.writer is not None:
                 self.rows.drain(self.writer)
-                self._tell_fingerprint(owner, self.writer)
+                telling.tell_fingerprint(self, owner, self.writer)
             owner.steps += 1
         self.idle -= 1
         self.budget.passed += 1
@@ -553,7 +412,7 @@ class Session:
         why = f"{type(error).__name__}: {error}"
         print(f"traindx: recording stopped: {why[:300]}", file=sys.stderr)
         try:
-            self._tell_counts(why_off=why[:1000])
+            telling.tell_counts(self, why_off=why[:1000])
             if self.watchdog is not None:
                 self.watchdog.stop()
             if self.hooks is not None:
@@ -572,11 +431,11 @@ class Session:
                 self.watchdog.stop()
             if self.writer is not None:
                 self._end_evaluation(by_backward=False)
-                self._tell_unstepped(self.writer)
+                telling.tell_unstepped(self, self.writer)
                 self.rows.drain(self.writer, at_once=True)
-                self._tell_loaders()
-                self._tell_sources()
-                self._tell_counts(is_end=True)
+                telling.tell_loaders(self)
+                telling.tell_sources(self.writer)
+                telling.tell_counts(self, is_end=True)
                 self.writer.close()
         except Exception as error:  # the last boundary: the exit code is the user's
             print(f"traindx: recording ended early: {error}", file=sys.stderr)
@@ -593,10 +452,3 @@ def _is_sound(loss: torch.Tensor) -> bool:
     if loss.device.type != "cpu" or loss.numel() != 1 or type(loss) is not torch.Tensor:
         return True
     return isfinite(loss.item())
-
-
-def _rate(optimizer: torch.optim.Optimizer) -> float | None:
-    rate = optimizer.param_groups[0].get("lr") if optimizer.param_groups else None
-    if isinstance(rate, torch.Tensor):
-        return float(rate) if rate.device.type == "cpu" else None
-    return float(rate) if isinstance(rate, (int, float)) else None

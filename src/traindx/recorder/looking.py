@@ -1,0 +1,69 @@
+"""A close look at a step: the graph of its loss, and the parameters before they are changed."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from . import graph, places, probing, sampling
+
+if TYPE_CHECKING:
+    from .knowledge import Owner
+    from .session import Session
+
+MAX_SEARCHES = 3  # for models that came into the loss later
+
+
+def look_at_graph(session: Session, loss: torch.Tensor) -> None:
+    """See what a loss was made of."""
+    began = perf_counter()
+    for owner in session.known.owners.values():
+        if owner.steps and not owner.is_clear:
+            owner.is_clear = sampling.are_clear(owner.watched())
+    if "losses" not in session.seen:
+        nodes = graph.walk(loss)
+        session.now.target = probing.target(nodes)
+        if session.searches < MAX_SEARCHES and session.known.is_unknown(nodes):
+            session.searches += 1
+            session.discover(loss)
+        session.seen = {
+            "graph_nodes": len(nodes),
+            "losses": probing.losses(nodes),
+            "activations": probing.activations(nodes, session.known.names),
+            "place": places.user_place(),
+        }
+    session.seen["cost"] = session.seen.get("cost", 0.0) + perf_counter() - began
+
+
+def look_at_parameters(session: Session, owner: Owner, optimizer: torch.optim.Optimizer) -> None:
+    """See weights and gradients before an optimizer's step."""
+    began = perf_counter()
+    owner.look = sampling.Look(session.known.parameters_of(optimizer))
+    owner.seen = {
+        "carried": None if owner.is_clear is None else not owner.is_clear,
+        "cleared": owner.had_gradients and sampling.are_clear(owner.watched()),
+        "pending": [
+            o.number
+            for o in session.known.owners.values()
+            if o is not owner and not sampling.are_clear(o.watched())
+        ],
+        **session.seen,
+    }
+    owner.seen["cost"] = owner.seen.get("cost", 0.0) + perf_counter() - began
+
+
+def evaluation(session: Session, module: nn.Module, *, has_grad: bool) -> dict[str, Any]:
+    """Return what is to be said of a model that is called in another way than in training."""
+    number, parts = session.known.parts_of(module)
+    return {
+        "step": session.steps,
+        "model": number,
+        "is_training": bool(module.training),
+        "has_grad": has_grad,
+        "live": [name for name, part in parts if part.training][: sampling.SHOWN_MODES],
+        "loader": session.loaders.current,
+        "place": places.user_place(),
+    }
