@@ -172,6 +172,8 @@ class Sample:
     activations: tuple[Activation, ...] = ()
     losses: tuple[LossInput, ...] = ()
     batch: tuple[Summary, ...] = ()
+    entered: int | None = None  # the module that was called first in the step, by a number …
+    inputs: tuple[Summary, ...] = ()  # … and what it was given
     rss_bytes: float = nan
     device_bytes: float = nan
     is_training: bool | None = None  # the mode of the model as a whole
@@ -198,6 +200,8 @@ class Evaluation:
     has_grad: bool = False
     live: tuple[str, ...] = ()
     loader: int | None = None
+    entered: int | None = None  # the number of the module that was called, as in samples …
+    inputs: tuple[Summary, ...] = ()  # … and what the first pass gave it, now and then
     place: Place | None = None
 
 

@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from traindx import recorder
 from traindx.recorder import budget
 from traindx.recorder.budget import Budget
+from traindx.recorder.evaluating import MAX_TOLD_IDLE
 from traindx.recorder.session import Session
 
 STEPS, BAD = 60, 51
@@ -165,6 +166,48 @@ def test_shorter_steps_have_more_blind_ones(step_s: float, blocks: int) -> None:
     assert spent.blocks == blocks
     assert not idle or sum(not spent.is_blind(i + 1) for i in range(idle)) * blocks == idle
     assert not any(spent.is_blind(i) for i in range(8))
+
+
+@pytest.fixture
+def looking_session(session: Session, monkeypatch: pytest.MonkeyPatch) -> Session:
+    """Return one that has looked at steps since the model was found, at the first of them."""
+    monkeypatch.setattr(Budget, "allows", lambda self, step: step < 4)
+    return session
+
+
+def test_evaluations_between_steps_that_pass_are_told_with_their_inputs(
+    looking_session: Session,
+) -> None:
+    session, model = looking_session, Training("nothing")
+    train(model, session)
+    assert session.idle
+    model.eval()
+    for scale in (1.0, 100.0):
+        with torch.no_grad():
+            for _ in range(3):
+                model(torch.full((4, 4), scale))
+        model(torch.ones(4, 4)).mean().backward()
+    said = records(session)
+    told = [r for r in said if r["k"] == "evaluation"]
+    assert [r["forwards"] for r in told] == [3, 3]
+    assert [r["inputs"][0]["mean"] for r in told] == [1.0, 100.0]
+    sample = [r for r in said if r["k"] == "sample"][-1]
+    assert {r["entered"] for r in told} == {sample["entered"]}
+    assert sample["inputs"][0]["shape"] == [4, 4]
+
+
+def test_a_model_that_acts_between_steps_is_looked_at_ever_more_rarely(
+    looking_session: Session,
+) -> None:
+    session, model = looking_session, Training("nothing")
+    train(model, session)
+    for _ in range(40):
+        with torch.no_grad():
+            model(torch.ones(1, 4))
+        model(torch.ones(4, 4)).mean().backward()
+    told = [r for r in records(session) if r["k"] == "evaluation"]
+    assert len(told) == MAX_TOLD_IDLE
+    assert sum(bool(r["inputs"]) for r in told) == 5  # the first, second, third, fourth, eighth
 
 
 def test_what_was_spent_too_much_is_paid_back_first() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
+from torch import nn
+
 MAX_TOLD = 200  # evaluations; what they show, the first ones show
+MAX_TOLD_IDLE = 8  # between steps that pass; who acts between steps has thousands of them
 
 
 class Evaluations:
@@ -15,6 +19,16 @@ class Evaluations:
         self._count = 0
         self._first: dict[str, Any] = {}
         self._told = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Tell whether passes are being counted."""
+        return self._key is not None
+
+    @property
+    def are_wanted(self) -> bool:
+        """Tell whether to count passes also between steps that pass."""
+        return self._told < MAX_TOLD_IDLE
 
     def forward(self, key: tuple[Any, ...]) -> bool:
         """Count a pass; tell whether it begins a new run of passes."""
@@ -38,3 +52,23 @@ class Evaluations:
             return None  # a step of training, or a network that sees its input in parts
         self._told += 1
         return {**first, "forwards": count}
+
+
+class Entrances:
+    """The modules that training enters by, and how often each was entered without training."""
+
+    def __init__(self) -> None:
+        self._known: weakref.WeakKeyDictionary[nn.Module, int] = weakref.WeakKeyDictionary()
+        self._looked: dict[int, int] = {}
+
+    def number(self, module: nn.Module) -> int:
+        """Return the number of a module by which training is entered."""
+        return self._known.setdefault(module, len(self._known))
+
+    def is_worth_a_look(self, module: nn.Module) -> bool:
+        """Tell whether to look at what it is given: often at first, and ever more rarely."""
+        number = self._known.get(module)
+        if number is None:
+            return False
+        count = self._looked[number] = self._looked.get(number, 0) + 1
+        return count & (count - 1) == 0 or count == 3

@@ -6,12 +6,12 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
 
-from . import graph, places, probing, sampling
+from . import graph, loaders, places, probing, sampling
 
 if TYPE_CHECKING:
     from .knowledge import Owner
+    from .present import Forward
     from .session import Session
 
 MAX_SEARCHES = 3  # for models that came into the loss later
@@ -55,9 +55,11 @@ def look_at_parameters(session: Session, owner: Owner, optimizer: torch.optim.Op
     owner.seen["cost"] = owner.seen.get("cost", 0.0) + perf_counter() - began
 
 
-def evaluation(session: Session, module: nn.Module, *, has_grad: bool) -> dict[str, Any]:
+def evaluation(session: Session, forward: Forward, *, has_grad: bool) -> dict[str, Any]:
     """Return what is to be said of a model that is called in another way than in training."""
+    module = forward.module
     number, parts = session.known.parts_of(module)
+    is_shown = session.entrances.is_worth_a_look(module)
     return {
         "step": session.steps,
         "model": number,
@@ -65,5 +67,7 @@ def evaluation(session: Session, module: nn.Module, *, has_grad: bool) -> dict[s
         "has_grad": has_grad,
         "live": [name for name, part in parts if part.training][: sampling.SHOWN_MODES],
         "loader": session.loaders.current,
+        "entered": session.entrances.number(module) if is_shown else None,
+        "inputs": loaders.summaries(forward.given()) if is_shown else [],
         "place": places.user_place(),
     }

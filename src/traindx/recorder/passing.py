@@ -60,9 +60,12 @@ class Passing:
         try:
             if get_ident() != session.thread:
                 return False
+            has_grad = _has_grad()
+            if not has_grad and session.evaluations.are_wanted:
+                return False
             session.ticks += 1
             session.forwards += 1
-            if _has_grad():
+            if has_grad:
                 now = session.now
                 if now.is_applied or not now.inputs:
                     now.is_applied = False
@@ -84,6 +87,7 @@ class Passing:
             if (
                 get_ident() != session.thread
                 or session.in_backward
+                or session.evaluations.is_open
                 or type(loss) is not torch.Tensor
             ):
                 return False

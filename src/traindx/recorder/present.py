@@ -21,6 +21,10 @@ class Forward:
     def __init__(self, name: str, module: nn.Module, args: Any, kwargs: Any) -> None:
         self.name, self.module, self.args, self.kwargs = name, module, args, kwargs
 
+    def given(self) -> dict[str, Any]:
+        """Return what it was called with, by name or number."""
+        return {**{str(i): value for i, value in enumerate(self.args)}, **self.kwargs}
+
 
 class Present:
     """What is held of the present step, and let go when it is over."""

@@ -16,7 +16,7 @@ from torch import nn
 
 from . import loaders, looking, sampling, surroundings, telling
 from .budget import Budget
-from .evaluating import Evaluations
+from .evaluating import Entrances, Evaluations
 from .knowledge import Knowledge, Owner
 from .later import Later
 from .present import Forward, Present
@@ -79,6 +79,7 @@ class Session:
         self.loaders = loaders.Loaders()
         self.examples = loaders.Examples()
         self.evaluations = Evaluations()
+        self.entrances = Entrances()
         self.clock = Clock()
         self.rows = Rows()
         self.now = Present()
@@ -134,15 +135,16 @@ class Session:
         if not self._is_mine():
             return
         has_grad = torch.is_grad_enabled()
+        forward = Forward(name, module, args, kwargs)
         if has_grad:
-            self.now.keep(Forward(name, module, args, kwargs))
-        if self.idle:
+            self.now.keep(forward)
+        if self.idle and (has_grad or not self.evaluations.are_wanted):
             return
         key = (has_grad, module.training, id(module), self.loaders.current)
         if self.evaluations.forward(key):
             self._end_evaluation(by_backward=False)
             is_usual = has_grad and module.training
-            first = {} if is_usual else looking.evaluation(self, module, has_grad=has_grad)
+            first = {} if is_usual else looking.evaluation(self, forward, has_grad=has_grad)
             self.evaluations.begin(key, first)
 
     @event
@@ -162,6 +164,7 @@ class Session:
         if not isinstance(loss, torch.Tensor):
             return False
         if self.idle:
+            self._end_evaluation(by_backward=True)
             self.now.is_applied = True
             if self.is_escalated or _is_sound(loss):
                 return False

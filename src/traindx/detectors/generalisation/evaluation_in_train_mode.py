@@ -11,6 +11,7 @@ from traindx.examples import recorded, watched, weights
 from traindx.model import Run
 from traindx.recording import Epoch, Evaluation, Loader, Place, Process
 from traindx.registry import detector
+from traindx.runtime.evaluations import is_over_held_out_data
 from traindx.runtime.traces import layers_named, told_once
 
 ENOUGH = 2  # forward passes in a row
@@ -19,7 +20,6 @@ NAMED = re.compile(
     r"(?:^|_)(?:eval|evaluate|evaluation|val|valid|validate|validation|test|accuracy|acc)(?:_|$)"
 )
 SAMPLES = re.compile(r"mc_|dropout|uncertain|ensemble|sample|action|train|stat|(?:^|_)bn")
-REPEATED = 1.5  # passes per batch: dropout that samples predictions runs each batch many times
 
 
 @detector(needs=("recording",), suggests=("validation-in-train-mode",))
@@ -50,7 +50,7 @@ def _look(process: Process) -> Iterator[Finding]:
     for record in process.evaluations:
         if not _is_live(record):
             continue
-        is_pass = record.forwards >= ENOUGH and _is_held_out(process, record)
+        is_pass = record.forwards >= ENOUGH and is_over_held_out_data(process, record)
         if not is_pass and not _is_named(process, record):
             continue
         layers = layers_named(process, record.live)
@@ -84,24 +84,6 @@ def _is_named(process: Process, record: Evaluation) -> bool:
         if e.model == record.model and e.place is not None and e.place.function.lower() == function
     ]
     return all(map(_is_live, same)) and len({e.step for e in same}) >= TIMES
-
-
-def _is_held_out(process: Process, record: Evaluation) -> bool:
-    """Tell whether the pass was over a loader that nothing is trained on, each batch once."""
-    passes = [e for e in process.epochs if e.loader == record.loader]
-    trained_on = {e.loader for e in process.epochs if e.trained > 0}
-    if record.loader is None or not passes or record.loader in trained_on or not trained_on:
-        return False
-    if record.forwards > REPEATED * max(e.batches for e in passes):
-        return False
-    loaders = {x.id: x for x in process.loaders}
-    own = loaders.get(record.loader)
-    same = (loaders[i] for i in trained_on if i in loaders)
-    return own is None or not any(_is_same_data(own, other) for other in same)
-
-
-def _is_same_data(one: Loader, other: Loader) -> bool:
-    return one.size is not None and (one.dataset, one.size) == (other.dataset, other.size)
 
 
 def _process(**given: object) -> Process:

@@ -1,0 +1,173 @@
+"""A model is given inputs of another scale in evaluation than in training."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from math import isfinite
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded, watched, weights
+from traindx.model import Run
+from traindx.recording import Epoch, Evaluation, Loader, Process, Sample, Summary
+from traindx.registry import detector
+from traindx.runtime.evaluations import is_over_held_out_data
+from traindx.runtime.traces import told_once
+
+FEWEST_SAMPLES = 5
+STEADY = 1.6  # at most, between the widest and the narrowest batch of training
+FACTOR = 3.0
+PLAIN_FACTOR = 20.0  # pixels from 0 to 255 against 0 to 1, and the like
+FAR = 3.0  # standard deviations of training between the means
+EVALUATED = 2  # evaluations, or batches in the only one
+
+Key = tuple[int | None, str, tuple[int, ...]]
+
+
+@detector(needs=("recording",), suggests=("preprocessing-mismatch",))
+def check(run: Run) -> Iterator[Finding]:
+    """The numbers that a model is given in evaluation are of another scale than in training.
+
+    ## What it detects
+    The values of the same input of the same module: in every batch of training that was looked at
+    they spread alike, and in every evaluation over a loader several times as wide or as narrow, or
+    around another mean.
+
+    ## Why it matters
+    A model knows nothing about inputs on a scale it never saw: pixels divided by 255 in one of
+    two loops, normalisation left out of one of two transforms, a scaler fitted anew.
+
+    ## What to do
+    Prepare inputs by one function that training and evaluation share.
+
+    ## When it is wrong
+    Evaluation on data that is meant to be foreign. Whole numbers, as tokens are, are not compared,
+    nor is what is made up on the way, as samples of a generator are.
+    """
+    yield from told_once(run, _look)
+
+
+def _look(process: Process) -> Iterator[Finding]:
+    trained = _trained(process.samples)
+    for key, seen in _evaluated(process).items():
+        usual = trained.get(key, [])
+        if _is_steady(usual):
+            yield from _compare(process, usual, seen)
+
+
+def _trained(samples: Iterable[Sample]) -> dict[Key, list[Summary]]:
+    found: dict[Key, list[Summary]] = defaultdict(list)
+    for sample in samples:
+        for given in sample.inputs:
+            if _is_comparable(given):
+                found[_key(sample.entered, given)].append(given)
+    return found
+
+
+def _evaluated(process: Process) -> dict[Key, list[tuple[Evaluation, Summary]]]:
+    found: dict[Key, list[tuple[Evaluation, Summary]]] = defaultdict(list)
+    for evaluation in process.evaluations:
+        if evaluation.has_grad or not is_over_held_out_data(process, evaluation):
+            continue
+        for given in evaluation.inputs:
+            if _is_comparable(given):
+                found[_key(evaluation.entered, given)].append((evaluation, given))
+    return {
+        key: seen
+        for key, seen in found.items()
+        if len(seen) >= EVALUATED or seen[0][0].forwards >= EVALUATED
+    }
+
+
+def _key(entered: int | None, given: Summary) -> Key:
+    return entered, given.name, given.shape[1:]
+
+
+def _is_comparable(given: Summary) -> bool:
+    """Tell whether an input has examples whose values are a matter of scale."""
+    is_measured = isfinite(given.mean) and isfinite(given.std) and given.std > 0
+    return is_measured and "float" in given.dtype and len(given.shape) > 1 and given.shape[0] > 1
+
+
+def _is_steady(usual: list[Summary]) -> bool:
+    spreads = [s.std for s in usual]
+    return len(usual) >= FEWEST_SAMPLES and max(spreads) <= STEADY * min(spreads)
+
+
+def _compare(
+    process: Process, usual: list[Summary], seen: list[tuple[Evaluation, Summary]]
+) -> Iterator[Finding]:
+    middle = sorted(usual, key=lambda s: s.std)[len(usual) // 2]
+    factor = min(_factor(usual, given) for _, given in seen)
+    distance = min(abs(given.mean - middle.mean) / middle.std for _, given in seen)
+    if factor < FACTOR and distance < FAR:
+        return
+    record, given = seen[0]
+    is_plain = max(factor, distance) >= PLAIN_FACTOR
+    says = f"evaluation at step {record.step}: from {given.low:.4g} to {given.high:.4g}"
+    low, high = min(s.low for s in usual), max(s.high for s in usual)
+    beside = f"{len(usual)} batches of training: from {low:.4g} to {high:.4g}"
+    yield Finding(
+        claim=(
+            f"In evaluation the model is given values of mean {given.mean:.3g} and standard "
+            f"deviation {given.std:.3g}, in training of {middle.mean:.3g} and {middle.std:.3g}"
+        ),
+        strength=Strength.STRONG,
+        evidence=(
+            cite_record(process, record.line, says, step=record.step),
+            cite_record(process, process.samples[-1].line, beside),
+        ),
+        suggests={"preprocessing-mismatch": Strength.STRONG},
+        shows="preprocessing-mismatch" if is_plain else None,
+        is_symptom=True,
+        onset=float(record.step),
+        location=at(record.place),
+    )
+
+
+def _factor(usual: list[Summary], given: Summary) -> float:
+    """Return by how much a spread lies outside those of training."""
+    widest, narrowest = max(s.std for s in usual), min(s.std for s in usual)
+    return max(given.std / widest, narrowest / given.std)
+
+
+def _given(mean: float, std: float, dtype: str = "float32", width: int = 8) -> Summary:
+    low, high = mean - 2 * std, mean + 2 * std
+    return Summary("0", (64, width), dtype, "cpu", low, high, mean, std)
+
+
+def _process(evaluated: Summary, *trained: Summary, **given: object) -> Process:
+    process = watched(*weights("0.weight"), count=6)
+    usual = trained or (_given(0.0, 1.0),)
+    told = {"step": 50, "forwards": 10, "loader": 1, "entered": 0, **given}
+    return replace(
+        process,
+        samples=tuple(
+            replace(s, entered=0, inputs=(usual[i % len(usual)],))
+            for i, s in enumerate(process.samples)
+        ),
+        loaders=(Loader(3, 0, "Digits", 6000), Loader(4, 1, "Digits", 1000)),
+        epochs=(Epoch(40, 0, 60, trained=60), Epoch(41, 1, 10, step=50)),
+        evaluations=(Evaluation(50, inputs=(evaluated,), **told),),  # type: ignore[arg-type]
+    )
+
+
+FIRES = {
+    "pixels that only training divides": recorded(_process(_given(120, 80), _given(0.47, 0.31))),
+    "normalised in training only": recorded(_process(_given(0.45, 0.27))),
+    "shifted": recorded(_process(_given(-4.0, 1.1))),
+}
+
+SILENT = {
+    "the same scale": recorded(_process(_given(0.1, 0.9))),
+    "near miss: clean inputs where training adds noise": recorded(_process(_given(0.0, 0.6))),
+    "near miss: heavy tails": recorded(
+        _process(_given(3, 40), *(_given(1, std) for std in (2.0, 9.0, 30.0)))
+    ),
+    "near miss: tokens": recorded(_process(_given(900, 300, "int64"), _given(30, 10, "int64"))),
+    "near miss: another input": recorded(_process(_given(120, 80, width=3))),
+    "near miss: another module": recorded(_process(_given(120, 80), entered=1)),
+    "near miss: samples of a generator": recorded(_process(_given(120, 80), loader=None)),
+    "near miss: a pass over one batch": recorded(_process(_given(120, 80), forwards=1)),
+}
