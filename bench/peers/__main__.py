@@ -26,7 +26,7 @@ from bench.peers.insertion import NotApplicable
 from bench.peers.verdicts import Alarm, Outcome, Status, Verdict, distinct, judge
 
 LOCKS: dict[str, Lock] = {}
-HOOKED = ("torcheck", "torch-audit", "torchmortem")
+HOOKED = ("torcheck", "torch-audit", "torchmortem", "TrainCheck")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

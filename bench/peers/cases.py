@@ -24,6 +24,7 @@ INSIDE = Path(__file__).parent / "inside"
 WORK = CACHE / "work"
 TIMEOUT_S = 420.0  # the heaviest of them slows a program of seconds down fiftyfold
 FAULTY = 0.6
+EXCEPTION = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception))\b(.*)$", re.MULTILINE)
 FILE_LINE = re.compile(r'^\s*File "([^"]+)", line \d+', re.MULTILINE)
 
 
@@ -146,7 +147,7 @@ def run_with(peer: str, python: Path, wanted: Case) -> Answer:
     environment.pop("PYTHONPATH", None)
     output = folder / "output.txt"
     with output.open("w") as file:
-        code = _wait([str(python), "train.py"], project, environment, file.fileno())
+        code = wait([str(python), "train.py"], project, environment, file.fileno())
     told = json.loads(answer.read_text(encoding="utf-8")) if answer.exists() else {}
     shutil.rmtree(project)
     return Answer(
@@ -158,7 +159,13 @@ def run_with(peer: str, python: Path, wanted: Case) -> Answer:
     )
 
 
-def _wait(command: list[str], folder: Path, environment: dict[str, str], output: int) -> int | None:
+def wait(
+    command: list[str],
+    folder: Path,
+    environment: dict[str, str],
+    output: int,
+    timeout_s: float = TIMEOUT_S,
+) -> int | None:
     """Run a command in a session of its own; no code means that it took too long."""
     process = subprocess.Popen(
         command,
@@ -170,11 +177,22 @@ def _wait(command: list[str], folder: Path, environment: dict[str, str], output:
         start_new_session=True,
     )
     try:
-        return process.wait(TIMEOUT_S)
+        return process.wait(timeout_s)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         return None
+
+
+def must_end_as_before(ran: Answer, wanted: Case) -> None:
+    """Raise if a program ends otherwise than it does without the peer."""
+    if ran.code == 0:
+        return
+    raised = EXCEPTION.findall(ran.output)
+    usual = EXCEPTION.findall((wanted.incident.folder / "artifacts" / "log.txt").read_text())
+    if not wanted.incident.crashed or (raised and usual and raised[-1][0] != usual[-1][0]):
+        told = "".join(raised[-1]) if raised else f"exit code {ran.code}"
+        raise Failed(f"the program crashes with it: {told}"[:160])
 
 
 def raised_in(output: str, package: str) -> str:

@@ -10,6 +10,7 @@
 - torcheck: it raises (its checks of outputs are left out where a model gives no single tensor).
 - torch-audit: WARN and worse. torchmortem: WARNING and CRITICAL, and its insights.
 - DebugUnderflowOverflow and `detect_anomaly`: they raise, or warn of the operation.
+- TrainCheck: every invariant of the program without the fault that its checker finds violated.
 - traindx: its root causes, from the recording of the same run.
 
 A run that ends before its first step, or prints nothing that a reader of logs can read, leaves such
@@ -28,7 +29,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.accuracy.incidents import WHOLE
-from bench.peers.cases import Answer, Case, Failed, folder_of, raised_in, run_with
+from bench.peers import traincheck_catching
+from bench.peers.cases import (
+    Answer,
+    Case,
+    Failed,
+    folder_of,
+    must_end_as_before,
+    raised_in,
+    run_with,
+)
 from bench.peers.environments import Peer
 from bench.peers.insertion import NotApplicable
 from bench.peers.verdicts import Alarm
@@ -37,7 +47,6 @@ from traindx import TraindxError, diagnose, open_run
 PROGRAMS_NEED = ("numpy", "scikit-learn", "pyyaml", "tqdm")
 OFFLINE_S = 120.0
 LINT_LINE = re.compile(r"^\S+?:\d+:\d+: (TOR\d+)(?: \[\*\])? (.*)$", re.MULTILINE)
-EXCEPTION = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception))\b(.*)$", re.MULTILINE)
 ANOMALY = re.compile(r"Function '\w+' returned nan values[^\n]*|Error detected in \w+[^\n]*")
 MLDOCT = "import json,sys;from mldoctor.linter import lint_script;"
 MLDOCT += "print(json.dumps([x for p in sys.argv[1:] for x in lint_script(p)[0]]))"
@@ -110,7 +119,7 @@ def _metrics(wanted: Case, suffix: str) -> Iterator[Path]:
     if not (folder / "output.txt").exists():
         ran = run_with("metrics", Path(sys.executable), wanted)
         try:
-            _must_end_as_before(ran, wanted)
+            must_end_as_before(ran, wanted)
         except Failed:
             shutil.rmtree(folder)  # or the next who wants them takes half a run for a whole one
             raise
@@ -158,7 +167,7 @@ def _hooked(peer: str, package: str) -> Look:
         if failure or ran.failures:
             told = (failure or ran.failures[0]).strip().splitlines()[-1]
             raise Failed(told[:160])
-        _must_end_as_before(ran, wanted)
+        must_end_as_before(ran, wanted)
         return [Alarm(a["rule"], a["says"], a["adds"]) for a in ran.alarms]
 
     return look
@@ -172,24 +181,13 @@ def _ran(peer: str, python: Path, wanted: Case) -> Answer:
     return ran
 
 
-def _must_end_as_before(ran: Answer, wanted: Case) -> None:
-    """Raise if a program ends otherwise than it does without the peer."""
-    if ran.code == 0:
-        return
-    raised = EXCEPTION.findall(ran.output)
-    usual = EXCEPTION.findall((wanted.incident.folder / "artifacts" / "log.txt").read_text())
-    if not wanted.incident.crashed or (raised and usual and raised[-1][0] != usual[-1][0]):
-        told = "".join(raised[-1]) if raised else f"exit code {ran.code}"
-        raise Failed(f"the program crashes with it: {told}"[:160])
-
-
 def _torcheck(python: Path, wanted: Case) -> list[Alarm]:
     ran = _ran("torcheck", python, wanted)
     if raised_in(ran.output, "torcheck/output_spec.py").startswith("TypeError"):
         ran = _ran("torcheck_parameters", python, wanted)
     told = raised_in(ran.output, "site-packages/torcheck/")
     if not told:
-        _must_end_as_before(ran, wanted)
+        must_end_as_before(ran, wanted)
     if told and not told.startswith("RuntimeError"):
         raise Failed(told.splitlines()[0][:160])
     says = [x for x in told.splitlines() if "errors are detected while training" not in x]
@@ -200,7 +198,7 @@ def _underflow(python: Path, wanted: Case) -> list[Alarm]:
     ran = _ran("underflow", python, wanted)
     told = raised_in(ran.output, "transformers/debug_utils.py")
     if not told:
-        _must_end_as_before(ran, wanted)
+        must_end_as_before(ran, wanted)
     if told and "inf/nan" not in told:
         raise Failed(told.splitlines()[0][:160])
     return [Alarm("inf/nan", told)] if told else []
@@ -210,7 +208,7 @@ def _anomaly(python: Path, wanted: Case) -> list[Alarm]:
     ran = _ran("anomaly", python, wanted)
     found = dict.fromkeys(ANOMALY.findall(ran.output))
     if not found:
-        _must_end_as_before(ran, wanted)
+        must_end_as_before(ran, wanted)
     return [Alarm("", says) for says in found]
 
 
@@ -238,6 +236,9 @@ CATCHERS = (
             "torch-audit", Peer("torch-audit", "torch_audit_way", ("torch-audit",))),
     Catcher("torchmortem", "`Autopsy`", _hooked("torchmortem", "torchmortem/"), "torchmortem",
             Peer("torchmortem", "torchmortem_way", ("torchmortem",))),
+    Catcher("TrainCheck", "invariants of one reference run, its offline checker",
+            traincheck_catching.look, "traincheck",
+            Peer("TrainCheck", "traincheck_way", ("traincheck",))),
     Catcher("mldoct", "`mldoctor check`", _mldoct, "mldoct", _small("mldoct")),
     Catcher("torchfix", "`torchfix .`", _torchfix, "torchfix", _small("torchfix")),
     Catcher("runmedic", "`diagnose log.txt`", _runmedic, "runmedic", _small("runmedic")),
@@ -251,8 +252,6 @@ CATCHERS = (
 )  # fmt: skip
 
 SKIPPED = {
-    "TrainCheck": "needs traces of reference runs, and invariants inferred from them, for every "
-    "program; left out for the time that takes. Its authors report 18 of 20 silent errors detected",
     "smdebug": "the package has no rules, only the class to write them with; measured "
     "for overhead only",
     "Cockpit": "draws instruments and raises no alarm; measured for overhead only",

@@ -52,6 +52,12 @@ def inserted(files: Mapping[str, str], original: Mapping[str, str]) -> dict[str,
     return changed
 
 
+def tracked_models(original: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the variables that hold the models of a program, by the optimizers it makes."""
+    found = dict.fromkeys(_known(original).models.values())
+    return tuple(name for name in found if name.isidentifier())
+
+
 def _known(original: Mapping[str, str]) -> Original:
     models: dict[str, str] = {}
     losses: list[str] = []
