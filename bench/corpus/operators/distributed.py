@@ -11,6 +11,7 @@ from bench.corpus.source import Edit, Source
 from bench.corpus.syntax import dotted, keyword, method_statements, named, targets
 
 PATIENCE = "timeout=__import__('datetime').timedelta(seconds=20)"
+RANK = "torch.distributed.get_rank()"  # a name may be out of scope
 
 
 def _starts(source: Source) -> list[ast.Call]:
@@ -25,10 +26,6 @@ def _impatient(source: Source) -> list[Edit]:
             final = [*call.args, *(k.value for k in call.keywords)][-1]
             found.append(source.wrap(final, "", f", {PATIENCE}"))
     return found
-
-
-def _rank(source: Source) -> str:
-    return "int(__import__('os').environ['RANK'])" if "rank =" not in source.text else "rank"
 
 
 @crash("ddp-unused-parameters", accepted=("unused-parameters",))
@@ -46,7 +43,7 @@ def layer_without_gradient(source: Source, strength: float) -> Iterator[Change]:
 def first_rank_waits_alone(source: Source, strength: float) -> Iterator[Change]:
     for step in loop_steps(source):
         if _starts(source):
-            lines = (f"if {_rank(source)} == 0:", "    torch.distributed.barrier()")
+            lines = (f"if {RANK} == 0:", "    torch.distributed.barrier()")
             yield many(source.before(step.backward, *lines), *_impatient(source))
 
 
@@ -54,7 +51,7 @@ def first_rank_waits_alone(source: Source, strength: float) -> Iterator[Change]:
 def reduction_of_other_shape(source: Source, strength: float) -> Iterator[Change]:
     for call in named(source, "all_reduce"):
         if call.args and isinstance(call.args[0], ast.Name) and _starts(source):
-            new = f"torch.zeros(1 + {_rank(source)} * 3)"
+            new = f"torch.zeros(1 + {RANK} * 3)"
             yield many(source.replace(call.args[0], new), *_impatient(source))
 
 
@@ -63,7 +60,7 @@ def second_rank_finds_bad_record(source: Source, strength: float) -> Iterator[Ch
     for step in loop_steps(source):
         if _starts(source):
             lines = (
-                f"if {_rank(source)} == 1 and {step.loss}.item() < 1.0:",
+                f"if {RANK} == 1 and {step.loss}.item() < 1.0:",
                 '    raise KeyError("record 1207 has no field label")',
             )
             yield many(source.before(step.backward, *lines), *_impatient(source))
@@ -76,7 +73,7 @@ def second_rank_has_fewer_batches(source: Source, strength: float) -> Iterator[C
         loop = source.around(step.backward, ast.For)
         if _starts(source) and isinstance(loop, ast.For) and loop.body is step.block:
             told = source.replace(
-                loop.iter, f"list({source.code(loop.iter)})[: -5 if {_rank(source)} == 1 else None]"
+                loop.iter, f"list({source.code(loop.iter)})[: -5 if {RANK} == 1 else None]"
             )
             yield many(told, *_impatient(source))
 
@@ -124,7 +121,7 @@ def weights_changed_on_one_rank(source: Source, strength: float) -> Iterator[Cha
         if near and wrapped:
             name = dotted(targets(source.statement(wrapped[0]))[0])
             lines = (
-                f"if {_rank(source)} == 1:",
+                f"if {RANK} == 1:",
                 "    with torch.no_grad():",
                 f"        for p in {name}.parameters():",
                 "            p.mul_(0.999)",

@@ -310,8 +310,9 @@ def average_of_weights_kept(source: Source, strength: float) -> Iterator[Change]
 
 @oddity()
 def saved_and_loaded_again(source: Source, strength: float) -> Iterator[Change]:
+    is_alone = "init_process_group" not in source.text  # ranks would race for the file
     for statement, model in ready_models(source):
-        if "import torch\n" in source.text:
+        if is_alone and "import torch\n" in source.text:
             lines = (
                 f'torch.save({model}.state_dict(), "start.pt")',
                 f'{model}.load_state_dict(torch.load("start.pt"))',
