@@ -283,3 +283,11 @@ def test_what_the_recorder_writes_is_read(tmp_path: Path) -> None:
     assert failure.frames[0].line == 15
     assert failure.time_s is not None
     assert main.caught[0].kept
+
+
+def test_a_command_may_print_a_table(tmp_path: Path) -> None:
+    rows = "".join(f"{i},{1.5 - 0.02 * i:.4f},{0.5 + 0.01 * i:.3f}\n" for i in range(20))
+    output = "epoch,train_loss,val_acc\n" + rows + TRACEBACK
+    run = open_run(write_recording(tmp_path / "rec", RECORDS, output=output))
+    assert len(run.series["accuracy/val"]) == 20
+    assert [f.type for f in run.failures] == ["RuntimeError"]

@@ -20,6 +20,7 @@ from traindx.registry import Reader, readers
 
 SNIFFED_BYTES = 64 << 10
 FOUND = 0.3  # how sure a reader must be of a file that nobody named
+SURE = 0.9  # … and of what a command printed, to be preferred to the reader of logs
 MAX_ENTRIES = 30_000  # walked in well under a second
 MAX_SNIFFED = 400
 MAX_ALIKE = 40  # files of one kind in one folder; beyond that they are data
@@ -161,12 +162,18 @@ def _walk(folder: Path, found: Search) -> list[Member]:
             _sort_in(entry, inner, members, waiting)
             is_new = bool(members) and members[-1].path == Path(entry.path)
             if is_new and recorded and is_output(entry.name):
-                members[-1] = replace(members[-1], reader=_console(), score=1.0)
+                members[-1] = replace(members[-1], reader=_reads_output(members[-1].path), score=1)
     return members
 
 
-def _console() -> Reader | None:
-    """A recorded command may print whatever it likes: its output is a log all the same."""
+def _reads_output(path: Path) -> Reader | None:
+    """A recorded command may print whatever it likes: that is a log, or from its top on a table."""
+    try:
+        best, score = recognise(path, read_head(path))
+    except OSError:  # gone since, or not ours to read: whoever opens it says so
+        best, score = None, 0.0
+    if best is not None and best.name == "table" and score >= SURE:
+        return best
     return next((r for r in readers().items if r.name == "console"), None)
 
 
