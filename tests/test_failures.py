@@ -1102,3 +1102,30 @@ def test_long_lines_end(name: str) -> None:
     # 2 MB: in quadratic time per line, minutes; the test's own time limit is not its point
     head = 'Traceback (most recent call last):\n  File "x", line 1, in f\nRuntimeError: x\n'
     parse("".join(f"{head}{LONG[name]}\n" for _ in range(100)))
+
+
+def test_the_watchdog_speaks_without_a_traceback() -> None:
+    work = "WorkNCCL(SeqNum=12, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600012 milliseconds."
+    text = (
+        f"Epoch 0:  6%|█ | 32/500 [00:28<04:39, 1.37it/s][E ProcessGroupNCCL.cpp:458] [Rank 0] "
+        f"Watchdog caught collective operation timeout: {work}\n"
+        f"[rank3]:[E321 02:07:08.408271257 ProcessGroupNCCL.cpp:607] [Rank 3] Watchdog caught "
+        f"collective operation timeout: {work}\n"
+    )
+    assert [(f.type, f.rank) for f in parse(text)] == [
+        ("DistBackendError", 0),
+        ("DistBackendError", 3),
+    ]
+
+
+def test_what_the_loader_says_of_its_worker() -> None:
+    failure = one(
+        "DataLoader worker (pid 270) is killed by signal:\n"
+        "Bus error. It is possible that dataloader's workers are out of shared memory.\n"
+    )
+    assert failure.type == "RuntimeError" and "shared memory" in failure.message
+    text = (
+        "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient "
+        "shared memory (shm).\n"
+    )
+    assert one(text).type == "WorkerDeath"

@@ -80,7 +80,8 @@ _STEP_WORDS = frozenset(
 _EPOCH_WORDS = frozenset({"epoch", "epochs", "ep"})
 _COUNTER_WORDS = frozenset(
     {"global", "total", "num", "number", "n", "no", "nb", "idx", "index", "id", "current", "cur",
-     "count", "counter", "done", "env", "optimizer", "optim", "opt", "server", "time", *PHASES}
+     "count", "counter", "done", "env", "optimizer", "optim", "opt", "server", "time", "acc",
+     "accumulated", *PHASES}
 )  # fmt: skip
 _COUNTER_ENDS = frozenset({"idx", "index", "id", "num", "number", "no", "count", "counter", "done"})
 # "time/iterations" counts, "time/iter" measures
@@ -107,11 +108,14 @@ _OPTIMIZERS = frozenset(
     {"adam", "adamw", "sgd", "rmsprop", "adagrad", "lion", "adafactor", "lamb", "nadam", "radam",
      "muon", "adamax", "adadelta"}
 )  # fmt: skip
-_RATE_WORDS = frozenset({"lr", "learning", "rate", "learningrate", "x", "group", "param"})
+_RATE_WORDS = frozenset(
+    {"lr", "learning", "rate", "learningrate", "x", "group", "param", "current", "cur"}
+)
 _TIME_WORDS = frozenset(
     {"time", "runtime", "eta", "elapsed", "duration", "ms", "latency", "timestamp", "seconds",
      "second", "secs", "sec", "dt", "walltime"}
 )  # fmt: skip
+_IN_SECONDS = frozenset({"data_s", "dataloading_s", "updt_s", "update_s"})  # LeRobot
 _WORK_WORDS = frozenset({"reader", "loader", "batch", "data", "iter"})
 _SPEED_WORDS = frozenset(
     {"throughput", "mfu", "tflops", "tps", "ips", "fps", "wps", "ups", "tgs", "qps"}
@@ -190,6 +194,8 @@ def _is_counter(parts: tuple[str, ...], counted: frozenset[str]) -> bool:
         return False
     if "time" in parts and (parts[0] != "time" or parts[-1] not in _TIMED_COUNTERS):
         return False
+    if "acc" in parts and parts[-2:] != ("acc", "iter"):
+        return False  # "acc_iter" is OpenPCDet's for all iterations so far, "acc_step" Lightning's
     ends_well = parts[-1] in counted or parts[-1] in _COUNTER_ENDS
     return ends_well and all(w in counted or w in _COUNTER_WORDS for w in parts)
 
@@ -261,7 +267,8 @@ def _machine_name(name: str, rest: list[str], phase: str | None) -> str | None:
     """What is measured on the optimizer and the machine rather than on data."""
     have = set(rest)
     where = [phase] if phase in {"val", "test"} else []
-    if _is_norm(rest, ("grad",)) or {"gnorm", "gradnorm"} & have or rest == ["total", "norm"]:
+    is_gradient = _is_norm(rest, ("grad",)) or bool({"gnorm", "gradnorm", "grdn"} & have)
+    if is_gradient or rest == ["total", "norm"]:
         part = _norm_part(name)
         return f"grad_norm/{part}" if part else "grad_norm"
     if _is_norm(rest, ("weight", "param")):
@@ -276,6 +283,7 @@ def _machine_name(name: str, rest: list[str], phase: str | None) -> str | None:
         part = "_".join(w for w in rest if w not in {"mem", "memory"} or len(rest) == 1)
         return f"memory/{part or 'memory'}"
     is_spent = "cost" in have and bool(_WORK_WORDS & have)  # Paddle: "avg_reader_cost: 0.01 s"
+    is_spent |= name.strip() in _IN_SECONDS
     if is_spent or _TIME_WORDS & have or re.match(r"s/(?:it|step|batch|epoch)", name.strip()):
         return "/".join(["time", *where, "_".join(rest)])
     return None
@@ -287,7 +295,7 @@ def _is_norm(rest: Iterable[str], of: tuple[str, ...]) -> bool:
 
 _NORM_WORDS = frozenset({"grad", "gradient", "gradients", "grads", "norm", "norms", "gnorm",
                          "gradnorm", "clip", "clipping", "before", "pre", "unclipped", "raw", "num",
-                         "l2", "2", "2.0", "all", "weight", "model"})  # fmt: skip
+                         "l2", "2", "2.0", "all", "weight", "model", "grdn"})  # fmt: skip
 
 
 def _norm_part(name: str) -> str:

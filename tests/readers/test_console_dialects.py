@@ -120,3 +120,64 @@ def test_phases_in_other_languages(tmp_path: Path, line: str) -> None:
     run = _read(tmp_path, "\n".join(line.format(i) for i in (1, 2, 3)))
     assert run.series["loss/train"].values.tolist() == [0.91, 0.92, 0.93]
     assert run.series["loss/val"].values.tolist() == [0.81, 0.82, 0.83]
+
+
+def test_the_time_a_meter_waits_for_data(tmp_path: Path) -> None:
+    meters = "".join(
+        f"Epoch: [0][{i:3d}/90]\tTime  0.250 ( 0.270)\tData  0.200 ( 0.210)\tLoss 2.5000e+00 "
+        "(2.6000e+00)\n"
+        for i in range(3)
+    )
+    run = _read(tmp_path, meters)
+    assert run.series["time/data_time"].values.tolist() == [0.2] * 3
+    assert run.series["time/time"].values.tolist() == [0.25] * 3
+    run = _read(tmp_path, "".join(f"step {i} loss on data 0.5{i} acc 0.25\n" for i in range(3)))
+    assert "time/data_time" not in run.series
+
+
+def test_an_index_is_no_metric(tmp_path: Path) -> None:
+    text = "".join(
+        f"Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to {2.0**i}\n"
+        for i in range(9, 3, -1)
+    )
+    assert not any(n.startswith("loss/") for n in _read(tmp_path, text).series)
+
+
+def test_all_iterations_so_far_are_no_accuracy(tmp_path: Path) -> None:
+    text = "".join(
+        f"INFO  Train:  1/3 ( 33%) [{i:4d}/323 ( {i // 4}%)]  Loss: {9 - i / 100:.2f} (9.0)  "
+        f"LR: 1.000e-04  Acc_iter {i + 1}          Data time: 0.01(0.02)\n"
+        for i in (0, 49, 99)
+    )
+    run = _read(tmp_path, text)
+    assert run.series["loss/train"].steps.tolist() == [1.0, 50.0, 100.0]
+    assert not any(n.startswith("accuracy") for n in run.series)
+
+
+def test_a_score_of_each_class_is_no_score(tmp_path: Path) -> None:
+    text = "".join(
+        f"2024-01-01 09:0{i}:00.1: Epoch {i}\n2024-01-01 09:0{i}:01.1: Current learning rate: 0.01\n"
+        f"2024-01-01 09:0{i}:02.1: train_loss 0.{9 - i}\n"
+        f"2024-01-01 09:0{i}:02.2: Pseudo dice [0.0, 0.8{i}, nan]\n"
+        for i in range(3)
+    )
+    run = _read(tmp_path, text)
+    assert {"lr", "loss/train"} <= set(run.series)
+    assert not any(n.startswith("dice") for n in run.series)
+
+
+def test_a_step_in_brackets_after_the_file(tmp_path: Path) -> None:
+    text = "".join(
+        f"I1002 21:38:13.425730 139917 logging_writer.py:35] [{i}] train_accuracy=0.5, "
+        f"train_loss=3.{i}\n"
+        for i in (400, 500)
+    )
+    assert _read(tmp_path, text).series["loss/train"].steps.tolist() == [400.0, 500.0]
+
+
+def test_a_long_block_under_a_heading(tmp_path: Path) -> None:
+    names = ("disc", "gen", "kl", "feat", "mel", "duration", "total", "aux", "style")
+    block = "".join(f"     | > avg_loss_{name}: 2.5 (+0)\n" for name in names)
+    run = _read(tmp_path, f" > EPOCH: 0/10\n\n > EVALUATION\n\n  --> EVAL PERFORMANCE\n{block}")
+    assert "loss/val/style" in run.series
+    assert not any(n.startswith("loss/train") for n in run.series)

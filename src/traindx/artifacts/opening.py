@@ -211,7 +211,7 @@ def _read(path: Path, label: str, reader: Reader, gathered: _Gathered) -> None:
 
 
 def _read_messages(path: Path, label: str, gathered: _Gathered) -> None:
-    """Look for a traceback among the lines of a damaged table or JSON file: it says why."""
+    """Look for tracebacks and warnings among the rows of a table or JSON file: they say why."""
     console = next((r for r in readers().items if r.name == "console"), None)
     if console is None or path.stat().st_size > MAX_SEARCHED or not is_text(read_head(path)):
         return
@@ -219,8 +219,11 @@ def _read_messages(path: Path, label: str, gathered: _Gathered) -> None:
         run = _labelled(console.read(path), path, label, console.name)
     except Exception:  # it was read by its own reader; this one only looked for more
         return
-    if run.failures:
-        gathered.parts.append(Run(failures=run.failures))
+    printed = tuple(e for e in run.events if e.locator.startswith("line "))
+    own = gathered.parts[-1]
+    gathered.parts[-1] = replace(
+        own, failures=(*own.failures, *run.failures), events=(*own.events, *printed)
+    )
 
 
 def _labelled(run: Run, path: Path, label: str, reader: str) -> Run:

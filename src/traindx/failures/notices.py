@@ -21,7 +21,16 @@ LIBCXX = re.compile(
 )
 WHAT = re.compile(r"\s{0,8}what\(\):\s{0,4}(.*)")
 FATAL = "Fatal Python error: "
+# torch's own word, in a line of its log, often behind a progress bar; the crash may come much later
+WATCHDOG = re.compile(
+    r"(?:\[Rank (\d{1,6})\] )?(Watchdog caught collective operation timeout: Work.*)"
+)
 THREAD = re.compile(r"(Current thread|Thread) 0x[0-9a-fA-F]{1,32}\b.*most recent call first")
+# what the loader says of its workers, where a program prints it without the name of the exception
+WORKER = re.compile(
+    r"(?:ERROR: )?(Unexpected (?:bus error|segmentation fault)[\w ()]{0,40} in worker\..*"
+    r"|DataLoader worker \(pid(?:\(s\))? [\d, ]{1,80}\) (?:is killed by|exited unexpectedly).*)"
+)
 
 ENTRY = re.compile(r"\[\d{1,6}\]:\s*$")
 FIELD = re.compile(r"\s{1,8}(time|host|rank|exitcode|error_file|traceback)\s{0,8}: ?(.*)$")
@@ -81,6 +90,13 @@ def read_crash(lines: Sequence[Line], at: int) -> Block | None:
     if (found := LIBCXX.match(text)) is not None:
         message, end = read_message(lines, at, found[2], line.indent, True)
         return Block(found[1], message, line.number, line.number, end, (), line.rank)
+    if (found := WATCHDOG.search(text)) is not None:
+        rank = line.rank if found[1] is None else int(found[1])
+        return Block("DistBackendError", found[2], line.number, line.number, at + 1, (), rank)
+    if (found := WORKER.match(text)) is not None:
+        message, end = read_message(lines, at, found[1], line.indent, True)
+        kind = "WorkerDeath" if message.startswith("Unexpected") else "RuntimeError"
+        return Block(kind, message, line.number, line.number, end, (), line.rank)
     if (death := grammar.match_death(line.text)) is not None:
         rank = line.rank if death[1] is None else death[1]
         return Block(death[0], text, line.number, line.number, at + 1, (), rank)

@@ -17,7 +17,7 @@ from traindx.model import Frame
 HINT = re.compile(
     r"raceback|rror|xception|File |In \[|In\[|\.py:|Interrupt|Exit|StopI|StopA|erminat|ault|bort"
     r"|illed|Out Of|atal|llegal|loating|ssert|tack|E  |\]:|___|-- P|BackendCompiler|FailOnRe"
-    r"|GuardOn|Unsupported|Empty|Full|TimeoutExpired|TrialPruned"
+    r"|GuardOn|Unsupported|Empty|Full|TimeoutExpired|TrialPruned|Watchdog"
 )
 PROCESS = re.compile(r"-- Process (\d{1,6}) terminated with the following error")
 IGNORED = ("Exception ignored ", "--- Logging error ---")

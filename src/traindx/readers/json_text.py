@@ -27,13 +27,14 @@ def load(text: str) -> Any:
 def begins_as_json(text: str) -> bool:
     """Tell whether a text is JSON as far as it goes; a log that begins with ``[2024`` is not."""
     try:
-        _DECODER.raw_decode(text)
+        _, end = _DECODER.raw_decode(text)
     except json.JSONDecodeError as error:
         # the head of a longer file breaks off near its end, or within a string
         return error.pos > 0.5 * len(text) or error.msg.startswith("Unterminated")
     except (RecursionError, ValueError):
         return True
-    return True
+    beside = text[end:].partition("\n")[0].strip()
+    return not beside or beside[0] in "{,"  # `[80746] [rank0]: Watchdog caught` numbers its lines
 
 
 def parse(text: str, path: Path) -> tuple[Any, list[str]]:

@@ -36,7 +36,7 @@ ECHO = re.compile(
 ECHO_TYPES = frozenset({"ChildFailedError", "ProcessRaisedException", "ProcessExitedException"})
 ASIDE = frozenset(
     {"BrokenPipeError", "ConnectionResetError", "KeyboardInterrupt", "SystemExit",
-     "SignalException", "Aborted"}
+     "SignalException", "Aborted", "WorkerDeath"}
 )  # fmt: skip
 # raised and caught all the time inside of libraries
 PROBES = frozenset(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from traindx.source.arguments import handed_over
 from traindx.source.module import Function, Module, key_of
 from traindx.source.project import Project
 from traindx.source.values import Kind, value_of
@@ -61,7 +63,7 @@ def _of_name(
     earlier = [v for v in project.lookup(module, at, key) if v.lineno <= line and v is not node]
     before = [v for v in earlier if (v.end_lineno or v.lineno) < line] or earlier
     if not before:
-        return None
+        return _of_callers(project, module, at, key, depth) if not earlier else None
     latest = max(before, key=lambda v: v.lineno)
     return ending_of(project, module, at, latest, depth - 1)
 
@@ -98,7 +100,30 @@ def _of_module_call(
         return ending_of_module(
             project, _home(project, module, value.call), at, value.call, depth - 1
         )
-    return None
+    key = key_of(callee)
+    if value.kind is not Kind.MODEL or key is None:
+        return None
+    made = [(m, value_of(project, m, s, n)) for m, s, n in handed_over(project, module, at, key)]
+    endings = [
+        None
+        if v.kind is not Kind.MODEL or v.call is None
+        else ending_of_module(project, _home(project, m, v.call), at, v.call, depth - 1)
+        for m, v in made
+    ]
+    return _agreed(endings)
+
+
+def _of_callers(
+    project: Project, module: Module, at: ast.AST, key: str, depth: int
+) -> Ending | None:
+    """What a parameter ends with, where all callers agree."""
+    handed = handed_over(project, module, at, key)
+    return _agreed([ending_of(project, m, scope, node, depth - 1) for m, scope, node in handed])
+
+
+def _agreed(endings: Sequence[Ending | None]) -> Ending | None:
+    operations = {None if e is None else e.operation for e in endings}
+    return endings[0] if len(operations) == 1 else None
 
 
 def _home(project: Project, module: Module, call: ast.Call) -> Module:
@@ -137,8 +162,7 @@ def ending_of_forward(
         return None
     returns = [n.value for n in _own_returns(forward) if n.value is not None]
     endings = [ending_of(project, module, forward, value, depth - 1) for value in returns]
-    operations = {None if e is None else e.operation for e in endings}
-    return endings[0] if endings and len(operations) == 1 else None
+    return _agreed(endings)
 
 
 def _own_returns(function: Function) -> list[ast.Return]:

@@ -16,6 +16,8 @@ from traindx.source.project import Project
 LEARNS = frozenset(
     {Do.BACKWARD, Do.STEP, Do.SCALER_STEP, Do.ZERO_GRAD, Do.GRAD, Do.MANUAL_UPDATE, Do.UNSCALE}
 )
+# what a loop over batches goes over, by its name
+LOADER = re.compile(r"load|(?:^|_)dl$|batches|(?:^|_)iter(?:ator)?$", re.IGNORECASE)
 NO_GRAD = ("no_grad", "inference_mode", "set_grad_enabled", "no_grad_guard", "set_grad_mode")
 
 
@@ -94,16 +96,13 @@ def _of_entry(project: Project, entry: Entry) -> Iterator[Evaluation]:
 def _phase(module: Module, loop: ast.For) -> str:
     """The phase by the name of what is looped over, else by the name of the function."""
     names = [k for n in ast.walk(loop.iter) if (k := key_of(n))]
-    if not any(_LOADER.search(n) for n in names):
+    if not any(LOADER.search(n) for n in names):
         return ""
     phases = {p for n in names if (p := phase_of(n))}
     if phases:
         return next(iter(phases)) if len(phases) == 1 else ""
     function = module.function_of(loop)
     return phase_of(function.name) if function is not None else ""
-
-
-_LOADER = re.compile(r"load|(?:^|_)dl$|batches|(?:^|_)iter(?:ator)?$", re.IGNORECASE)
 
 
 def is_same_model(first: Act, second: Act) -> bool:

@@ -42,7 +42,7 @@ def place_of_setting(project: Project, cause: str) -> Location | None:
         _origin(project, module, call, value)
         for module in project.training_modules
         for call, name in module.calls()
-        for value in _given(call, name, names)
+        for value in given_values(call, name, names)
     )
 
 
@@ -61,8 +61,8 @@ def _has_schedule(project: Project) -> bool:
     return any(True for _ in _schedule_steps(project))
 
 
-def _given(call: ast.Call, name: str, names: tuple[str, ...]) -> Iterator[ast.expr]:
-    """What a call that takes such a setting is given for it."""
+def given_values(call: ast.Call, name: str, names: tuple[str, ...]) -> Iterator[ast.expr]:
+    """Yield what a call that takes such a setting is given for it."""
     last = name.rsplit(".", 1)[-1]
     is_optimizer = names in (RATE, DECAY) and kind_made_by(name) is Kind.OPTIMIZER
     is_loader = names == BATCH and kind_made_by(name) is Kind.LOADER and _shuffles(call)

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from traindx.source.arguments import handed_over
 from traindx.source.module import Module, key_of
 from traindx.source.project import Project
 
@@ -83,13 +84,26 @@ def value_of(
     key = key_of(node)
     if key is None or depth == 0:
         return UNKNOWN
+    guess: Value | None = None
     for value in reversed(project.lookup(module, at, key)):
         if key_of(value) == key:
             continue  # `model, opt = prepare(model, opt)`: the same thing again
         found = value_of(project, module, at, value, depth - 1)
-        if found.kind is not Kind.UNKNOWN:
+        if found.call is not None:
             return found
-    return named_value(key)
+        if found.kind is not Kind.UNKNOWN:
+            guess = guess or found
+    return _handed_value(project, module, at, key, depth) or guess or named_value(key)
+
+
+def _handed_value(
+    project: Project, module: Module, at: ast.AST, key: str, depth: int
+) -> Value | None:
+    """What callers give for a parameter, where all of them give one and the same thing."""
+    handed = handed_over(project, module, at, key)
+    values = [value_of(project, m, scope, node, depth - 1) for m, scope, node in handed]
+    calls = {v.call for v in values}
+    return values[0] if len(calls) == 1 and values[0].call is not None else None
 
 
 def _made_value(project: Project, module: Module, at: ast.AST, call: ast.Call, depth: int) -> Value:

@@ -521,5 +521,6 @@ CAUSES = (
             ),
         ),
         confirm_by="log every term of the loss and its gradient norm on the shared parameters",
+        brings_about=("class-collapse", "constant-prediction"),
     ),
 )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import exp, isfinite, log
+from math import exp, isfinite, log, prod, sqrt
 
 from traindx.evidence import Finding, Strength, at, cite_record
 from traindx.examples import recorded
 from traindx.model import Run
-from traindx.recording import Counts, LossInput, Process, Sample, Summary
+from traindx.recording import Activation, Counts, LossInput, Process, Sample, Summary
 from traindx.registry import detector
 from traindx.runtime.observations import (
     Term,
     last_step,
+    late_from,
     medians,
     processes_of,
     rows,
@@ -27,6 +28,9 @@ EXAMPLES = 8  # of a batch
 ENOUGH = 3  # late samples
 FADED = 1e-3  # of the largest gradient: what half of the parameters get at least
 STEPS = 100  # fresh embeddings are alike
+FEW_STEPS = 30  # where they are seen to differ
+APART = 0.5  # of the spread of vectors of length one that point everywhere
+UNIT = 1.5  # times the spread of vectors of length one; longer ones are not normalised
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
@@ -47,17 +51,44 @@ def check(run: Run) -> Iterator[Finding]:
     them equal; if it is not, lower the temperature (0.05 to 0.5 is usual).
 
     ## When it is wrong
-    The first hundred steps are left alone, and so are networks in which gradients fade or are not
-    there at all, whose fault is another one.
+    The first hundred steps are left alone, unless the vectors that are compared are seen to point
+    everywhere: then no training helps. Networks in which gradients fade or are not there at all
+    have another fault.
     """
     for process in processes_of(run):
-        if last_step(process) < STEPS:
+        if last_step(process) < FEW_STEPS:
             continue
         for term in terms_of(process, "cross_entropy"):
-            late = term.late(process)
-            if len(late) >= ENOUGH and all(_is_alike(s, i) for s, i in late.pairs()):
-                yield _finding(process, late)
+            late = _late(process, term)
+            if len(late) < ENOUGH or not all(_is_alike(s, i) for s, i in late.pairs()):
+                continue
+            are_apart = all(_are_apart(s, i) for s, i in late.pairs())
+            if are_apart or last_step(process) >= STEPS:
+                yield _finding(process, late, are_apart=are_apart)
                 return
+
+
+def _late(process: Process, term: Term) -> Term:
+    """The later part of a term; of a row one similarity, that to itself, may be masked."""
+    step = late_from(process)
+    kept = [(s, i) for s, i in term.pairs() if s.step >= step]
+    kept = [(s, i) for s, i in kept if i.prediction.nonfinite <= rows(i.prediction.shape)]
+    return Term(tuple(s for s, _ in kept), tuple(i for _, i in kept))
+
+
+def _are_apart(sample: Sample, given: LossInput) -> bool:
+    """Tell whether the vectors that are compared have length one and point everywhere.
+
+    Their values then have a spread of one over the root of their number about a mean near zero.
+    """
+    size = rows(given.prediction.shape)
+    compared = [a for a in sample.activations if a.op.endswith(" of mm") and len(a.shape) == 2]
+    compared = [a for a in compared if size in a.shape]
+    for a in compared:
+        unit = 1.0 / sqrt(max(1, prod(a.shape) // size))
+        if APART * unit < a.std < UNIT * unit and abs(a.mean) < a.std:
+            return True
+    return False
 
 
 def _is_alike(sample: Sample, given: LossInput) -> bool:
@@ -77,7 +108,7 @@ def _flows(sample: Sample) -> bool:
     return bool(known) and medians(known) > FADED * max(known)
 
 
-def _finding(process: Process, late: Term) -> Finding:
+def _finding(process: Process, late: Term, *, are_apart: bool) -> Finding:
     last, given = late.samples[-1], late.inputs[-1]
     ratio = exp(max(i.prediction.high - i.prediction.low for i in late.inputs))
     says = (
@@ -85,8 +116,11 @@ def _finding(process: Process, late: Term) -> Finding:
         f"{ratio:.3g} times as likely as the least; the loss is {last.loss:.4g}, and chance among "
         f"{given.classes} is {log(given.classes):.4g}"
     )
+    claim = "Every example is as similar to all others of its batch as to its partner"
+    if are_apart:
+        claim += ", though their vectors differ: the temperature is far too high"
     return Finding(
-        claim="Every example is as similar to all others of its batch as to its partner",
+        claim=claim,
         strength=Strength.STRONG,
         evidence=(cite_record(process, last.line, says, step=float(last.step)),),
         suggests={CAUSE: Strength.STRONG},
@@ -98,32 +132,38 @@ def _finding(process: Process, late: Term) -> Finding:
 
 def _run(
     width: float, *, loss: float = 4.15, steps: int = 400, low_grad: float = 1e-4,
-    classes: int = 64, is_labelled: bool = False,
+    classes: int = 64, is_labelled: bool = False, masked: int = 0, spread: float = 0.05,
 ) -> Run:  # fmt: skip
     shape = (64, classes)
     given = LossInput(
         "cross_entropy",
         "div",
-        Summary(shape=shape, low=-4.16 - width / 2, high=-4.16 + width / 2),
+        Summary(shape=shape, low=-4.16 - width / 2, high=-4.16 + width / 2, nonfinite=masked),
         Summary(shape=(64,)),
         classes=classes,
         labels={str(i): 8 if is_labelled else 1 for i in range(8 if is_labelled else 64)},
     )
+    vectors = Activation("projector", "input of mm", (64, 16), mean=0.01, std=spread)
+    grads = (low_grad, low_grad, 1e-4)
     samples = tuple(
-        Sample(
-            i + 1, steps * i // 8, loss=loss, losses=(given,), grad_norms=(low_grad, low_grad, 1e-4)
-        )
+        Sample(i + 1, steps * i // 8, 0, loss, ("",) * 3, grads, losses=(given,),
+               activations=(vectors,))
         for i in range(9)
-    )
+    )  # fmt: skip
     return recorded(Process(samples=samples, counts=Counts(20, steps=steps)))
 
 
-FIRES = {"all alike": _run(0.02)}
+FIRES = {
+    "all alike": _run(0.02),
+    "the similarity to itself is masked": _run(0.02, masked=64),
+    "a temperature far too high, in a short run": _run(0.02, steps=60, spread=0.25),
+}
 
 SILENT = {
     "pairs stand out": _run(6.0, loss=1.2),
     "near miss: at chance, and similarities differ": _run(1.5),
     "near miss: the first steps": _run(0.02, steps=60),
+    "near miss: the mask takes more than itself": _run(0.02, masked=900),
     "near miss: the gradient fades": _run(0.0, low_grad=1e-13),
     "near miss: a classifier whose labels repeat": _run(0.02, is_labelled=True),
     "near miss: a classifier with fewer classes": _run(0.02, classes=10),

@@ -15,12 +15,14 @@ ENOUGH = 20  # examples in a confusion matrix; of fewer, one class may be a matt
 SKEWED = 0.8  # share of the largest class from which imbalance explains it
 REPEATS = 5  # evaluations with the same accuracy to the end
 SAME = 2e-3  # of the accuracy: what rounding to a tenth of a per cent leaves
+ZEROS = 3  # evaluations in which nothing is found
+LEARNT = 0.2  # of its first value: a training loss that has fallen so far has learnt something
 TRIVIAL = 0.98  # a larger share equals the accuracy of good models too
 
 
 @detector(
-    needs=("confusions|recall/*/class*|accuracy/*",),
-    suggests=("class-collapse", "class-imbalance"),
+    needs=("confusions|recall/*/class*|accuracy/*|f1/*|recall/*",),
+    suggests=("class-collapse", "class-imbalance", "metric-bug"),
 )
 def check(run: Run) -> Iterator[Finding]:
     """One class is predicted for every input.
@@ -28,7 +30,9 @@ def check(run: Run) -> Iterator[Finding]:
     ## What it detects
     A confusion matrix with a single column that is not empty while there are examples of several
     classes; a classification report with recall 1 for one class and 0 for all others; or an
-    accuracy that stays at exactly the share of the largest class.
+    accuracy that stays at exactly the share of the largest class. Also an F1 score or a recall of
+    exactly zero in every evaluation of a run whose training loss has fallen far: nothing is ever
+    found, so that all is taken for the rest.
 
     ## Why it matters
     The output does not depend on the input. The accuracy is the share of one class.
@@ -42,7 +46,7 @@ def check(run: Run) -> Iterator[Finding]:
     Early in training this is common; only the last evaluation counts here. A decision threshold
     that nothing reaches looks the same.
     """
-    found = _from_matrix(run) or _from_recalls(run) or _from_accuracy(run)
+    found = _from_matrix(run) or _from_recalls(run) or _from_accuracy(run) or _from_zeros(run)
     if found is not None:
         yield found
 
@@ -107,6 +111,36 @@ def _from_accuracy(run: Run) -> Finding | None:
     return None
 
 
+def _from_zeros(run: Run) -> Finding | None:
+    if run.has("accuracy/*"):
+        return None  # beside an accuracy such zeros tell more, and another detector says so
+    loss = run.objective()
+    values = loss.finite().values if loss is not None else np.empty(0)
+    if len(values) < ZEROS or float(values[-1]) > LEARNT * float(values[0]) or values[-1] <= 0:
+        return None
+    for metric in (s for kind in ("f1", "recall") for s in run.matching(f"{kind}/*")):
+        told = metric.finite()
+        is_class = metric.name.rsplit("/", 1)[-1].startswith("class")
+        if is_class or len(told) < ZEROS or bool(np.any(told.values)):
+            continue
+        says = f"{told.origin.name} is 0 in all {len(told)} evaluations"
+        learnt = (
+            f"{loss.origin.name} falls from {values[0]:.4g} to {values[-1]:.4g}" if loss else ""
+        )
+        return Finding(
+            claim=f"Nothing is ever found: {told.name} stays 0 while the training loss falls",
+            strength=Strength.STRONG,
+            evidence=(cite(told, f"{says}; {learnt}", 0, -1),),
+            suggests={
+                "class-collapse": Strength.STRONG,
+                "class-imbalance": Strength.MODERATE,
+                "metric-bug": Strength.MODERATE,
+            },
+            is_symptom=True,
+        )
+    return None
+
+
 def _scaled(accuracy: Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     values = accuracy.values
     return values / 100.0 if float(np.max(values)) > 1.5 else values
@@ -138,10 +172,19 @@ FIRES = {
     "recall of one class": make_run(
         {"recall/val/class a": [1.0], "recall/val/class b": [0.0], "recall/val/class c": [0.0]}
     ),
+    "nothing is ever found": make_run(
+        {"loss/train": [0.55, 0.02, 0.001, 0.0007], "f1/val": [0.0] * 4}
+    ),
     "the share of the majority": make_run({"accuracy/val": [0.62] + [0.7] * 6}, config=_COUNTS),
 }
 
 SILENT = {
+    "near miss: nothing is found yet": make_run(
+        {"loss/train": [0.55, 0.5, 0.45, 0.4], "f1/val": [0.0] * 4}
+    ),
+    "near miss: something is found late": make_run(
+        {"loss/train": [0.55, 0.02, 0.001, 0.0007], "f1/val": [0.0, 0.0, 0.0, 0.3]}
+    ),
     "both classes found": _matrix((45, 5), (7, 43)),
     "near miss: nearly one column": _matrix((50, 0), (49, 1)),
     "near miss: one class in the data": _matrix((60, 0), (0, 0)),

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from traindx.evidence import Finding, Strength
-from traindx.model import Failure, Run
+from traindx.failures import own_frames
+from traindx.model import Failure, Frame, Run, make_run
 from traindx.registry import detector
 from traindx.source.errors import culprit_frame, explain, make_failed_run, match_root
 
@@ -16,6 +17,7 @@ MESSAGE = re.compile(
     r"|With n_samples=(0)|Found array with (0) sample|Total length of sampler.{0,20}(0)"
 )
 DIVISION = re.compile(r"^(?:float )?division(?: or modulo)? by zero")
+TRAINING = re.compile(r"\btrain(?=_|\b|ing|set|load|data)", re.IGNORECASE)
 HELD_OUT = re.compile(r"\b(?:val|valid|validation|test|eval|dev)(?=_|\b)", re.IGNORECASE)
 
 
@@ -44,15 +46,25 @@ def check(run: Run) -> Iterator[Finding]:
     failure, found = hit
     code = _code(run, failure)
     if found.re is DIVISION and not re.search(
-        r"/ ?(?:len\(|\w*(?:total|count|num|n_|samples|seen))", code
+        r"/=? ?(?:len\(|\w*(?:total|count|num|n_|samples|seen))", code
     ):
         return
     is_averaging = found.re is DIVISION and run.has("loss") and "train" not in code
-    is_held_out = HELD_OUT.search(code) is not None or is_averaging
+    is_held_out = _is_held_out(failure) or is_averaging
     what = "The held-out dataset" if is_held_out else "The dataset"
     cause = "empty-validation" if is_held_out else "api-misuse"
     claim = f"{what} has 0 examples"
     yield explain(run, failure, claim, suggests={cause: Strength.STRONG})
+
+
+def _is_held_out(failure: Failure) -> bool:
+    """Tell whether the innermost line that speaks of training or of held-out data means these."""
+    for frame in reversed(own_frames(failure)):
+        text = f"{frame.code} {frame.function}"
+        is_held_out, is_training = HELD_OUT.search(text), TRAINING.search(text)
+        if is_held_out or is_training:
+            return not is_training
+    return False
 
 
 def _code(run: Run, failure: Failure) -> str:
@@ -62,7 +74,22 @@ def _code(run: Run, failure: Failure) -> str:
 
 _ERROR = "ValueError: num_samples should be a positive integer value, but got num_samples=0"
 
+_CALLED = Failure(
+    "ZeroDivisionError",
+    "division by zero",
+    "train.log",
+    "line 14",
+    (
+        Frame("train.py", 88, "main", "top1 = match_views(encoder, val_loader)"),
+        Frame("train.py", 57, "match_views", "return hits / count"),
+    ),
+)
+
 FIRES = {
+    "divided in place": make_failed_run(
+        "ZeroDivisionError: division by zero", "test_loss /= len(test_loader.dataset)"
+    ),
+    "a caller hands over the held-out data": make_run(failures=[_CALLED]),
     "training data": make_failed_run(_ERROR, "loader = DataLoader(train_set, shuffle=True)"),
     "validation data": make_failed_run(_ERROR, "val_loader = DataLoader(val_set, shuffle=True)"),
     "an average over nothing": make_failed_run(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import hypot, sqrt
 
 from traindx.evidence import Finding, Strength, at, cite_record
 from traindx.examples import recorded
 from traindx.model import Run
-from traindx.recording import LossInput, Process, Sample, Summary
+from traindx.recording import Activation, LossInput, Process, Sample, Summary
 from traindx.registry import detector
 from traindx.runtime.observations import is_integer, processes_of, rows, spans
 
@@ -16,6 +17,8 @@ ENOUGH = 3  # samples
 EXAMPLES = 8  # of a batch
 MOST = 0.8  # of the samples
 LOSSES = ("cross_entropy", "nll_loss")
+EXACT = 1e-3  # numbers that are the same up to rounding; by chance they differ by a tenth or more
+MANY = 5  # samples
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
@@ -26,7 +29,9 @@ def check(run: Run) -> Iterator[Finding]:
     The floating-point input of the batches, several examples of several values, is one and the same
     number throughout in most samples, or the same for every example; or the labels that the loader
     gives are one class in every sample, and the same class in all of them, while the model has
-    more.
+    more. Inputs that became the same between the loader and the model show in the gradients of a
+    first linear layer: that of the weights over that of the bias is then the length of the one
+    example, in every sample.
 
     ## Why it matters
     From a constant nothing can be learnt. A loader that fails silently, a path that matches
@@ -53,6 +58,11 @@ def check(run: Run) -> Iterator[Finding]:
                 says = "all examples of a batch are the same"
             yield _finding(process, constant, f"The inputs are constant: {says}", says)
             return
+        repeated = [s for s in samples if _gives_one_example(s)]
+        if len(repeated) >= MANY and len(repeated) >= MOST * len(samples):
+            says = "the gradients of the first layer are those of one example, over and over"
+            yield _finding(process, repeated, f"The model is given one example: {says}", says)
+            return
         label = _only_label(samples)
         if label is not None:
             says = f"every label of the batches is {label}"
@@ -73,6 +83,23 @@ def _has_constant_inputs(sample: Sample) -> bool:
 
 def _is_constant(summary: Summary) -> bool:
     return not summary.nonfinite and 0.0 in (summary.std, summary.spread)
+
+
+def _gives_one_example(sample: Sample) -> bool:
+    """Tell whether a linear layer that takes the batch gets the same row for every example.
+
+    Its gradient is a sum over examples of outer products, and that of its bias the sum of the left
+    sides: with one right side for all, their norms differ by the norm of that one.
+    """
+    shapes = {b.shape for b in sample.batch if _is_input(b) and len(b.shape) == 2}
+    grads = dict(zip(sample.names, sample.grad_norms, strict=False))
+    layers = [a for a in sample.activations if a.op == "input of addmm" and a.shape in shapes]
+    if len(layers) != 1:
+        return False
+    of_weight, of_bias = (grads.get(f"{layers[0].name}.{n}") or 0.0 for n in ("weight", "bias"))
+    length = sqrt(layers[0].shape[1]) * hypot(layers[0].mean, layers[0].std)
+    is_known = of_bias > 0.0 and length > 0.0
+    return is_known and abs(of_weight / of_bias / length - 1.0) < EXACT
 
 
 def _only_label(samples: list[Sample]) -> str | None:
@@ -119,7 +146,21 @@ def _run(*batch: Summary, labels: tuple[str, ...] = ("0", "1"), count: int = 5) 
     return recorded(Process(samples=tuple(samples)))
 
 
+def _graded(ratio: float, *, count: int = 8, is_input: bool = True) -> Run:
+    """A first layer of eight inputs of size one, whose gradients have that ratio."""
+    shape = (32, 8) if is_input else (32, 16)
+    layer = Activation("fc1", "input of addmm", shape, mean=0.6, std=0.8)
+    names = ("fc1.weight", "fc1.bias")
+    samples = (
+        Sample(i + 1, i * 10, names=names, grad_norms=(0.3 * ratio, 0.3), activations=(layer,),
+               batch=(_x(1.0),))
+        for i in range(count)
+    )  # fmt: skip
+    return recorded(Process(samples=tuple(samples)))
+
+
 FIRES = {
+    "one example for all, made of a batch": _graded(sqrt(8.0)),
     "all zeros": _run(_x(0.0), _y(0, 3)),
     "one class": _run(_x(1.0), _y(2, 2), labels=("2",)),
 }
@@ -131,5 +172,8 @@ SILENT = {
         Summary("0", (32, 8), "int64", "cpu", 0, 99, 9.0, 9.0), _x(0.0)
     ),
     "near miss: a contrastive loss makes labels of 0": _run(_x(1.0), labels=("0",)),
+    "near miss: gradients of examples that differ": _graded(0.95 * sqrt(8.0)),
+    "near miss: a few steps": _graded(sqrt(8.0), count=3),
+    "near miss: another layer than the first": _graded(4.0, is_input=False),
     "near miss: one blank batch": _run(_x(0.0), _y(0, 3), count=1),
 }

@@ -7,10 +7,17 @@ import re
 from collections.abc import Iterator
 
 from traindx.evidence import Finding, Strength
-from traindx.model import Run
+from traindx.model import Failure, Frame, Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
-from traindx.source.errors import Culprit, explain, last_burst, make_failed_run, match_root
+from traindx.source.errors import (
+    Culprit,
+    explain,
+    last_burst,
+    make_failed_run,
+    match_root,
+    root_failure,
+)
 from traindx.source.module import argument
 
 PICKLE = re.compile(
@@ -23,6 +30,7 @@ BOOTSTRAP = re.compile(
 )
 FORK = re.compile(r"Cannot re-initialize CUDA in forked subprocess")
 _STARTS_WORKER = re.compile(r"utils[\\/]data[\\/]dataloader\.py|_MultiProcessingDataLoaderIter")
+SPAWNING = re.compile(r"multiprocessing[\\/](?:reduction|popen_spawn_win32)\.py")
 GETS = re.compile(r"Can't get attribute '(\w+)' on <module '__main__'")
 
 
@@ -49,6 +57,7 @@ def check(run: Run) -> Iterator[Finding]:
     """
     hit = match_root(run, BOOTSTRAP, FORK, PICKLE, GETS)
     if hit is None:
+        yield from _cut_off(run)
         return
     failure, found = hit
     what = next((g for g in found.groups() if g), "") if found.re in (PICKLE, GETS) else ""
@@ -64,6 +73,17 @@ def check(run: Run) -> Iterator[Finding]:
     if any(_STARTS_WORKER.search(f"{f.file} {f.code}") for f in failure.frames):
         guesses = {"worker-crash": Strength.STRONG, "api-misuse": Strength.WEAK}
     yield explain(run, failure, claim, suggests=guesses, culprit=culprit)
+
+
+def _cut_off(run: Run) -> Iterator[Finding]:
+    """The pipe to a process that was being started broke: it ended before it could read."""
+    failure = root_failure(run)
+    if failure is None or failure.type != "BrokenPipeError":
+        return
+    if any(SPAWNING.search(f.file) for f in failure.frames[-2:]):
+        claim = "A worker ended while it was started: without a main guard it runs the script anew"
+        guesses = {"worker-crash": Strength.STRONG, "api-misuse": Strength.WEAK}
+        yield explain(run, failure, claim, suggests=guesses)
 
 
 def _culprit(run: Run, what: str) -> Culprit | None:
@@ -93,6 +113,20 @@ FIRES = {
         },
     ),
     "a lock": make_failed_run("TypeError: cannot pickle '_thread.lock' object"),
+    "no guard, seen from the parent": make_run(
+        failures=[
+            Failure(
+                "BrokenPipeError",
+                "[Errno 32] Broken pipe",
+                "train.log",
+                "line 9",
+                (
+                    Frame("train.py", 9, "<module>", "for x in loader:"),
+                    Frame("C:\\conda\\lib\\multiprocessing\\reduction.py", 60, "dump"),
+                ),
+            )
+        ]
+    ),
     "no guard": make_failed_run(
         "RuntimeError: An attempt has been made to start a new process before the\n        current "
         "process has finished its bootstrapping phase."
@@ -100,6 +134,9 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: a pipe of the shell": make_run(
+        failures=[Failure("BrokenPipeError", "[Errno 32] Broken pipe", "t.log", "line 9", ())]
+    ),
     "near miss: unpickling a checkpoint": make_failed_run(
         "_pickle.UnpicklingError: Weights only load failed."
     ),

@@ -60,13 +60,19 @@ def check(run: Run) -> Iterator[Finding]:
         claim = "The ranks call different collectives, or with different shapes"
         yield explain(run, failure, claim, shows="collective-mismatch")
         return
-    works = {f.rank: w for f in last_burst(run) if (w := WORK.search(f.message))}
+    waits: dict[int | None, set[tuple[str, str, str | None]]] = {}
+    for each in last_burst(run):
+        if (work := WORK.search(each.message)) is not None:
+            waits.setdefault(each.rank, set()).add((work[1], work[2], work[3]))
     notes = [
-        Evidence(f"rank {r} waits in {w[2]} number {w[1]}", failure.artifact, failure.locator)
-        for r, w in works.items()
+        Evidence(f"rank {r} waits in {kind} number {n}", failure.artifact, failure.locator)
+        for r, works in waits.items()
         if r is not None
+        for n, kind, _ in sorted(works)[:1]
     ]
-    if len({(w[1], w[2], w[3]) for w in works.values()}) > 1:
+    # a rank that waits in several is a member of several groups, each of which counts for itself
+    is_one_group = all(len(works) == 1 for works in waits.values())
+    if is_one_group and len(set.union(set(), *waits.values())) > 1:
         claim = "The ranks wait for each other in different collectives"
         yield explain(run, failure, claim, shows="collective-mismatch", notes=notes)
         return
@@ -105,6 +111,12 @@ FIRES = {
         "waiting 1800000ms for recv operation to complete"
     ),
 }
+
+_GROUPS = [
+    *(make_failed_run(_watchdog(n, "ALLREDUCE"), rank=0).failures[0] for n in (96120, 96117)),
+    make_failed_run(_watchdog(64088, "ALLREDUCE"), rank=7).failures[0],
+]
+FIRES["a rank of several groups"] = make_run(failures=_GROUPS)
 
 SILENT = {
     "near miss: another rank failed": make_run(

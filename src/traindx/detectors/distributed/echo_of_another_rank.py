@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.model import Failure, Run, make_run
 from traindx.registry import detector
 from traindx.source.errors import (
     cite_failure,
     echoes,
     explain,
     first_line,
+    last_burst,
     make_failed_run,
     root_failure,
     standing,
@@ -40,8 +41,12 @@ def check(run: Run) -> Iterator[Finding]:
     that is no echo still comes before all echoes.
     """
     root = root_failure(run)
-    others = [e for e in echoes(run) if root is not None and e.rank != root.rank]
-    if root is None or standing(root) or not others:
+    if root is None or standing(root):
+        return
+    alike = _ranks_that_raised_it(run, root)
+    # a launcher's word that names no rank is no news where several failed alike
+    others = [e for e in echoes(run) if e.rank not in (alike | {None} if len(alike) > 1 else alike)]
+    if not others:
         return
     ranks = sorted({e.rank for e in others if e.rank is not None})
     whom = f"rank {', '.join(map(str, ranks))}" if ranks else "the others"
@@ -53,15 +58,35 @@ def check(run: Run) -> Iterator[Finding]:
     yield explain(run, root, claim.rstrip("."), suggests=guess, notes=notes)
 
 
+def _ranks_that_raised_it(run: Run, root: Failure) -> frozenset[int | None]:
+    """The ranks that raised the same error themselves: the launcher's word on them is no echo."""
+    says = first_line(root)
+    burst = ((f.rank, first_line(f)) for f in last_burst(run) if not standing(f))
+    # a recorder has the message without the suggestion that the interpreter prints after it
+    return frozenset(r for r, s in burst if s.startswith(says) or says.startswith(s))
+
+
 def _failures(*pairs: tuple[str, int]) -> Run:
     return make_run(failures=[make_failed_run(e, "main()", rank=r).failures[0] for e, r in pairs])
 
 
 _ECHO = "RuntimeError: [pair.cc:525] Connection closed by peer [10.0.0.2]:4321"
 
-FIRES = {"a closed connection": _failures(("KeyError: 'label'", 1), (_ECHO, 0))}
+_LAUNCHER = "ChildFailedError: rank : 1 (local_rank: 1) exitcode : -15"
+
+FIRES = {
+    "a closed connection": _failures(("KeyError: 'label'", 1), (_ECHO, 0)),
+    "the launcher's word on a rank that was stopped": _failures(
+        ("KeyError: 'label'", 0), (_LAUNCHER, 1)
+    ),
+}
 
 SILENT = {
     "near miss: every rank waited": _failures((_ECHO, 0), (_ECHO, 1)),
     "the same error on all ranks": _failures(("KeyError: 'label'", 0), ("KeyError: 'label'", 1)),
+    "near miss: the same error on all ranks, and the launcher's word on one": _failures(
+        ("NameError: name 'rank' is not defined. Did you mean: 'range'?", 1),
+        ("NameError: name 'rank' is not defined", 0),
+        (_LAUNCHER, 1),
+    ),
 }

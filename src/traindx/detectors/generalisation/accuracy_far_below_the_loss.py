@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from math import log
+from math import isnan, log
 
 from traindx.evidence import Evidence, Finding, Strength, cite, cite_record
 from traindx.examples import recorded
 from traindx.model import Run, Series
-from traindx.recording import Evaluation, LossInput, Process, Sample
+from traindx.recording import Evaluation, LossInput, Process, Sample, Summary
 from traindx.registry import detector
-from traindx.runtime.observations import Term, medians, processes_of, terms_of
+from traindx.runtime.observations import Term, medians, processes_of, rows, terms_of
 
 GAP = 0.25  # between what the loss says of training examples and the accuracy
 TOLD_GAP = 0.2  # where the labels of training tell why
@@ -24,7 +24,13 @@ SKEWED = 10.0  # the most frequent class over the median one, or that over the r
 
 @detector(
     needs=("recording", "accuracy/*"),
-    suggests=("overfitting", "distribution-shift", "class-imbalance", "preprocessing-mismatch"),
+    suggests=(
+        "overfitting",
+        "distribution-shift",
+        "class-imbalance",
+        "preprocessing-mismatch",
+        "metric-bug",
+    ),
 )
 def check(run: Run) -> Iterator[Finding]:
     """The model is right on what it is trained on, and far less so on what it is evaluated on.
@@ -33,7 +39,8 @@ def check(run: Run) -> Iterator[Finding]:
     A mistake costs a cross-entropy of ln 2 at least, so a training loss of L means an accuracy of
     1 - L / ln 2 or more on training batches. An accuracy that stays a quarter below that, in a run
     that evaluates, is of data that the model was not prepared for. The labels that were trained
-    tell more: a class that is never trained, or hardly ever.
+    tell more: a class that is never trained, or hardly ever. Where an accuracy of training itself
+    is as low, no data explain it: what is counted, or what it is divided by, is wrong.
 
     ## Why it matters
     Training looks excellent, and the result is not.
@@ -44,7 +51,7 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     An accuracy that is reported by a metric with a fault, or for a harder measure than the first
-    answer, is lower too.
+    answer, is lower too. Weights of classes make mistakes on some of them cheap.
     """
     accuracy = _held_out_accuracy(run)
     process = next(iter(processes_of(run)), None)
@@ -55,6 +62,12 @@ def check(run: Run) -> Iterator[Finding]:
     if late is None or len(late) < ENOUGH or not _are_labels(late):
         return
     loss = _late_loss(run, late)
+    if loss < 0:  # no cross-entropy is: other terms are part of it, or a minus stands before it
+        return
+    contradiction = _contradiction(run, process, late, loss)
+    if contradiction is not None:
+        yield contradiction
+        return
     least, reached = 1.0 - loss / log(2), _share(accuracy)
     suggests, more = _labels_say(process, terms[0])
     if least - reached < (TOLD_GAP if more else GAP):
@@ -72,6 +85,45 @@ def check(run: Run) -> Iterator[Finding]:
         suggests=suggests,
         is_symptom=True,
         onset=float(accuracy.steps[0]),
+    )
+
+
+def _contradiction(run: Run, process: Process, late: Term, loss: float) -> Finding | None:
+    """An accuracy of the training batches themselves, which their own loss rules out."""
+    told, printed = run.get("accuracy/train"), run.get("loss/train")
+    if told is None or len(told.finite()) < ENOUGH or not all(map(_is_one_each, late.samples)):
+        return None
+    # of a loss that is divided for accumulation the printed value may be the whole
+    losses = [] if printed is None else printed.finite().values[-ENOUGH:].tolist()
+    most = max(loss, *losses, 0.0)
+    accuracy = told.finite()
+    least, reached = 1.0 - most / log(2), _share(accuracy)
+    if least - reached < GAP:
+        return None
+    value = float(accuracy.values[-1])
+    return Finding(
+        claim=f"A training accuracy of {value:.4g} contradicts the loss of the same batches, "
+        f"{most:.3g}: at least {least:.0%} of them are right",
+        strength=Strength.STRONG,
+        evidence=(
+            cite_record(process, late.samples[-1].line, f"the loss is {loss:.3g}", loss=loss),
+            cite(accuracy, f"{accuracy.origin.name} ends at {value:.4g}", -1, accuracy=value),
+        ),
+        suggests={"metric-bug": Strength.STRONG, "class-imbalance": Strength.WEAK},
+        is_symptom=True,
+        onset=float(accuracy.steps[0]),
+    )
+
+
+def _is_one_each(sample: Sample) -> bool:
+    """Tell whether every example of the batch has one label, and every label counts."""
+    given = sample.losses[0]
+    examples = {rows(s.shape) for s in sample.batch}
+    is_counted = isnan(given.ignored) or given.ignored == 0
+    return (
+        is_counted
+        and len(given.prediction.shape) == 2
+        and rows(given.prediction.shape) in (examples)
     )
 
 
@@ -130,13 +182,24 @@ def _labels_say(process: Process, term: Term) -> tuple[dict[str, Strength], tupl
     return open_question, ()
 
 
-def _run(labels: dict[str, int], *, loss: float = 0.05, end: float = 0.4, classes: int = 4) -> Run:
-    given = LossInput("cross_entropy", classes=classes, labels=labels)
+def _run(
+    labels: dict[str, int],
+    *,
+    loss: float = 0.05,
+    end: float = 0.4,
+    classes: int = 4,
+    own: float = 0.99,
+    per_example: int = 1,
+) -> Run:
+    scores = Summary("prediction", (32 * per_example, classes))
+    given = LossInput("cross_entropy", prediction=scores, classes=classes, labels=labels)
+    batch = (Summary("0", (32, 8)),)
     samples = tuple(
-        Sample(i + 3, i * 10, loss=1.4 if i < 2 else loss, losses=(given,)) for i in range(8)
+        Sample(i + 3, i * 10, loss=1.4 if i < 2 else loss, losses=(given,), batch=batch)
+        for i in range(8)
     )
     process = Process(samples=samples, evaluations=(Evaluation(50, 40, forwards=3),))
-    return recorded(process, accuracy_val=[0.2, end, end, end])
+    return recorded(process, accuracy_val=[0.2, end, end, end], accuracy_train=[own] * 4)
 
 
 _EVEN = {"0": 9, "1": 8, "2": 9, "3": 8}
@@ -145,11 +208,16 @@ FIRES = {
     "a class that is never trained": _run({"0": 11, "1": 12, "2": 11}),
     "rare classes": _run({"0": 60, "1": 2, "2": 1, "3": 1}),
     "classes alike": _run(_EVEN),
+    "right answers over batches": _run(_EVEN, end=99.0, own=31.5),
 }
 
 SILENT = {
     "accurate": _run(_EVEN, end=0.93),
     "near miss: a loss that allows it": _run(_EVEN, loss=0.5),
     "near miss: contrast, and another measure": _run(_EVEN, classes=128),
-    "near miss: in per cent": _run(_EVEN, end=91.0),
+    "near miss: in per cent": _run(_EVEN, end=91.0, own=99.0),
+    "near miss: many labels for an example, and whole examples are counted": _run(
+        _EVEN, end=0.93, own=0.4, per_example=6
+    ),
+    "near miss: no cross-entropy alone": _run(_EVEN, loss=-3.0),
 }

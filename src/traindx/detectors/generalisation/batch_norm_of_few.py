@@ -25,11 +25,13 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     Batches of at most two examples in every sample, batch norm in training mode, and a loss that
-    has not fallen after hundreds of steps.
+    has not fallen after hundreds of steps. Of networks that play against each other the loss says
+    nothing; there it counts if batch norm gets one row per example.
 
     ## Why it matters
     What batch norm takes away is then the example itself: its mean and scale, which often carry the
-    answer. The running statistics that validation uses are noise.
+    answer. Of two rows it keeps which one is larger, and no more: every value becomes 1 or -1. The
+    running statistics that validation uses are noise.
 
     ## What to do
     A larger batch, or group norm or layer norm, which do not look at the batch.
@@ -38,26 +40,27 @@ def check(run: Run) -> Iterator[Finding]:
     Large images give usable statistics from one example, and such models learn. A learning rate
     that was meant for large batches is too high for single examples, too.
     """
-    yield from told_once(run, _look)
+    is_contest = run.objective() is None and run.has("loss")
+    yield from told_once(run, lambda process: _look(process, is_contest=is_contest))
 
 
-def _look(process: Process) -> Iterator[Finding]:
-    norms = {
-        part.name
-        for model in latest_models(process)
-        for part in model.modules
-        if "BatchNorm" in part.type
-    }
-    samples = [s for s in process.samples if s.batch]
+def _look(process: Process, *, is_contest: bool) -> Iterator[Finding]:
+    parts = [part for model in latest_models(process) for part in model.modules]
+    norms = {part.name for part in parts if "BatchNorm" in part.type}
+    samples = [s for s in process.samples if s.batch and norms & set(s.live)]
+    is_flat = not any("Conv" in p.type or p.type in ("BatchNorm2d", "BatchNorm3d") for p in parts)
     steps = process.counts.steps if process.counts is not None else 0
-    if len(samples) < ENOUGH or steps < STEPS or has_learnt(process) is not False:
+    if len(samples) < ENOUGH or steps < STEPS:
         return
-    if not all(norms & set(s.live) and _size(s) <= FEW for s in samples):
+    if not (is_contest and is_flat) and has_learnt(process) is not False:
+        return
+    if any(_size(s) > FEW for s in samples):
         return
     size = max(map(_size, samples))
     says = f"batches of {size}, batch norm in training mode, {spans(samples)}"
+    then = "which leaves a sign of every value" if is_contest else "and the loss does not fall"
     yield Finding(
-        claim=f"Batch norm is trained on batches of {size}, and the loss does not fall",
+        claim=f"Batch norm is trained on batches of {size}, {then}",
         strength=Strength.STRONG,
         evidence=(cite_record(process, samples[-1].line, says, size=size),),
         suggests={CAUSE: Strength.STRONG, "lr-too-high": Strength.WEAK},
@@ -70,7 +73,14 @@ def _size(sample: Sample) -> int:
     return rows(sample.batch[0].shape)
 
 
-def _run(size: int, *, end: float = 1.6, norm: str = "BatchNorm2d", live: bool = True) -> Run:
+def _run(
+    size: int,
+    *,
+    end: float = 1.6,
+    norm: str = "BatchNorm2d",
+    live: bool = True,
+    rival: bool = False,
+) -> Run:
     process = watched(*weights("0.weight"), modules={"1": norm}, count=8)
     batch = (Summary("0", (size, 1, 16, 16), "float32"),)
     samples = tuple(
@@ -78,14 +88,21 @@ def _run(size: int, *, end: float = 1.6, norm: str = "BatchNorm2d", live: bool =
         for i, s in enumerate(process.samples)
     )
     counts = replace(process.counts, steps=400) if process.counts is not None else None
-    return recorded(replace(process, samples=samples, counts=counts))
+    run = recorded(replace(process, samples=samples, counts=counts), loss_train=[1.0, 0.9])
+    loss = next(iter(run.series.values()))
+    return replace(run, series={"loss/train/generator": loss}) if rival else run
 
 
-FIRES = {"one example": _run(1), "two": _run(2)}
+FIRES = {
+    "one example": _run(1),
+    "two": _run(2),
+    "two rows in a contest": _run(2, end=0.4, norm="BatchNorm1d", rival=True),
+}
 
 SILENT = {
     "a batch": _run(32),
     "near miss: it learns": _run(1, end=0.4),
+    "near miss: two images in a contest": _run(2, end=0.4, rival=True),
     "near miss: another norm": _run(1, norm="GroupNorm"),
     "near miss: frozen statistics": _run(1, live=False),
 }

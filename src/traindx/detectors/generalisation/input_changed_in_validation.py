@@ -12,7 +12,7 @@ from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.acts import Act, Do
 from traindx.source.feeding import Changes, changes_of, methods_of
-from traindx.source.loaders import phase_of
+from traindx.source.loaders import handed_over, phase_of
 from traindx.source.module import Module, key_of
 from traindx.source.phases import LEARNS, Entry, entries, is_same_model, is_without_gradients
 from traindx.source.project import Project
@@ -52,7 +52,7 @@ def check(run: Run) -> Iterator[Finding]:
     are inputs that pass through functions of their own, and numbers that are computed.
     """
     project = project_of(run)
-    for pair in (*_steps(project), *(p for e in entries(project) for p in _loops(e))):
+    for pair in (*_steps(project), *(p for e in entries(project) for p in _loops(project, e))):
         yield from _compare(pair)
 
 
@@ -79,11 +79,11 @@ def _own_calls(method: ast.AST) -> Iterator[tuple[str, ast.Call]]:
             yield name, node
 
 
-def _loops(entry: Entry) -> Iterator[_Pair]:
+def _loops(project: Project, entry: Entry) -> Iterator[_Pair]:
     runs = [a for a in entry.acts if a.do is Do.FORWARD and a.loops and not a.guards]
     learning = [a for a in runs if _learns(entry, a) and not is_without_gradients(a)]
     for act in runs:
-        if _learns(entry, act) or not _is_held_out(act):
+        if _learns(entry, act) or not _is_held_out(project, act):
             continue
         same = [a for a in learning if is_same_model(a, act) and a.module is act.module]
         calls = tuple(a.node for a in same if isinstance(a.node, ast.Call))
@@ -96,12 +96,15 @@ def _learns(entry: Entry, act: Act) -> bool:
     return any(a.do in LEARNS for a in inside)
 
 
-def _is_held_out(act: Act) -> bool:
+def _is_held_out(project: Project, act: Act) -> bool:
     loop = act.loops[-1]
     over = [key_of(n) or "" for n in ast.walk(loop.iter)] if isinstance(loop, ast.For) else []
     names = [*over, act.function.name if act.function is not None else ""]
     phases = {phase_of(n) for n in names} - {""}
-    return bool(phases) and "train" not in phases
+    if not phases and act.function is not None:  # by what its callers hand over
+        handed = [n for name in over for n in handed_over(project, act.function, name)]
+        phases = {phase_of(n) or "unknown" for n in handed}
+    return bool(phases) and not phases & {"train", "unknown"}
 
 
 def _compare(pair: _Pair) -> Iterator[Finding]:
@@ -181,7 +184,33 @@ def _lightning(val: str, train: str = "") -> Run:
     return make_run(sources={"train.py": _STEPS.format(train=train, val=val)})
 
 
+_CALLED = """
+import torch
+from torch import nn
+
+@torch.no_grad()
+def match(net, loader):
+    for x, y in loader:
+        hits = net({val}).argmax(1) == y
+
+def main():
+    model = nn.Linear(8, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    match(model, {given})
+"""
+
+
+def _called(given: str) -> Run:
+    text = _CALLED.replace("{val}", "x + 4 * torch.randn_like(x)").replace("{given}", given)
+    return make_run(sources={"train.py": text})
+
+
 FIRES = {
+    "noise in a function that is handed held-out data": _called("val_loader"),
     "shifted": _program("data - 0.5"),
     "scaled in training only": _program("data", before="data = data / 255.0"),
     "noise": _program("data + 0.1 * torch.randn_like(data)"),
@@ -189,6 +218,7 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: a function that is handed anything": _called("batches"),
     "the same": _program("data"),
     "near miss: the same, written otherwise": _program(
         "data.float().div(255)", before="data = data / 255.0"

@@ -16,13 +16,15 @@ LEARNT = 0.4  # of its start: where the loss was just before the jump, or lower
 ABOVE = 1.5  # times its start: new data cost more than no training at all
 LEARNT_AGAIN = 0.5  # of the jump that is gained back after it
 LOST = 0.1  # of the metric, from just before the jump to just after it
+SWAPPED = 0.5  # of the held-out loss, from just before the jump to just after it …
+RISEN = 1.5  # … and how far it is above that at the end
 INSIDE = 0.1  # of the run, on either side of the jump
 ENOUGH = 8  # points
 SAME_RATE = 1.5  # times: a rate that rises more explains the jump
 
 
 @detector(
-    needs=("loss", "accuracy/*|f1/*|r2/*|map/*"),
+    needs=("loss", "accuracy/*|f1/*|r2/*|map/*|loss/val"),
     suggests=("catastrophic-forgetting", "data-distribution-change"),
 )
 def check(run: Run) -> Iterator[Finding]:
@@ -31,7 +33,8 @@ def check(run: Run) -> Iterator[Finding]:
     ## What it detects
     A training loss that was learnt, rises between two points to well above its very first value,
     and is learnt anew; at the same place the evaluated metric falls, and the learning rate did not
-    rise.
+    rise. Or the held-out loss falls by half where that of training jumps, and climbs again: data of
+    a kind that was held out come in, and those from before go.
 
     ## Why it matters
     A model that has learnt its data meets other data and does worse than an untrained one: it was
@@ -51,6 +54,11 @@ def check(run: Run) -> Iterator[Finding]:
     finite = loss.finite()
     at = _jump(finite.values)
     if at is None or _rate_rises(run, finite, at):
+        return
+    held_out = run.get("loss/val")
+    swap = _swap(held_out.finite(), finite, at) if held_out is not None else None
+    if held_out is not None and swap is not None:
+        yield _finding(finite, at, held_out.finite(), swap)
         return
     for name in run.series:
         metric = run.get(name)
@@ -96,6 +104,24 @@ def _drop(metric: Series, loss: Series, at: int) -> int | None:
     return here if is_lost and float(metric.values[here:].max()) <= before else None
 
 
+def _swap(held_out: Series, loss: Series, at: int) -> int | None:
+    """The evaluation after the jump, where the held-out loss falls as that of training rises.
+
+    Of a mixture of old and new data the new half was unknown and costs less now; once the new is
+    learnt, the old is what costs.
+    """
+    if len(held_out) < 4:
+        return None
+    when = _moments(loss)[[at - 1, at]]
+    moments = _moments(held_out)
+    here = int(np.searchsorted(moments, when[1], side="left"))
+    if when[0] > when[1] or not 0 < here < len(held_out) - 1:
+        return None
+    before, after = float(held_out.values[here - 1]), float(held_out.values[here])
+    is_swapped = 0 < after < SWAPPED * before
+    return here if is_swapped and float(held_out.values[-1]) > RISEN * after else None
+
+
 def _moments(series: Series) -> Floats:
     """When the points are, in epochs where they are known."""
     has_epochs = series.axis != "epoch" and len(series.epochs) == len(series)
@@ -105,8 +131,9 @@ def _moments(series: Series) -> Floats:
 def _finding(loss: Series, at: int, metric: Series, here: int) -> Finding:
     before, top, start = float(loss.values[at - 1]), float(loss.values[at]), float(loss.values[0])
     worse, was = float(metric.values[here]), float(metric.values[here - 1])
+    then = "rises again" if kind_of(metric.name) == "loss" else "does not come back"
     rose = f"{loss.origin.name} rises from {before:.4g} to {top:.4g}; it began at {start:.4g}"
-    fell = f"{metric.origin.name} falls from {was:.4g} to {worse:.4g} and does not come back"
+    fell = f"{metric.origin.name} falls from {was:.4g} to {worse:.4g} and {then}"
     return Finding(
         claim=f"The data change at {loss.when(at)}: the loss is learnt anew, the old is lost",
         strength=Strength.STRONG,
@@ -127,11 +154,21 @@ def _finding(loss: Series, at: int, metric: Series, here: int) -> Finding:
 _LOSS = join(decay(10, 0.42, 0.0004, noise=0.0), [3.1], decay(9, 0.25, 0.05, noise=0.0))
 _HALF = join(np.full(10, 0.515), [0.42], np.full(9, 0.48))
 
+_SWAP = join(np.linspace(2.5, 5.3, 10), [1.6], np.linspace(2.4, 4.5, 9))
+
 FIRES = {
-    "one task after the other": make_run({"loss/train": _LOSS, "accuracy/val": _HALF}, axis="epoch")
+    "one task after the other": make_run(
+        {"loss/train": _LOSS, "accuracy/val": _HALF}, axis="epoch"
+    ),
+    "the held-out loss is swapped": make_run(
+        {"loss/train": _LOSS, "loss/val": _SWAP}, axis="epoch"
+    ),
 }
 
 SILENT = {
+    "near miss: a broken update costs both": make_run(
+        {"loss/train": _LOSS, "loss/val": join(decay(10), [3.0], decay(9))}, axis="epoch"
+    ),
     "near miss: a broken update, made good": make_run(
         {"loss/train": _LOSS, "accuracy/val": join(np.full(10, 0.9), [0.5], np.full(9, 0.92))},
         axis="epoch",

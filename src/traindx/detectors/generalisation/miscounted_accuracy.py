@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from traindx.evidence import Finding, Strength
 from traindx.model import Run, make_run
@@ -11,8 +11,9 @@ from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.acts import Do
 from traindx.source.columns import output_of
+from traindx.source.loaders import loaders_in
 from traindx.source.module import Module, argument, key_of, literal
-from traindx.source.phases import entries
+from traindx.source.phases import LOADER, entries
 from traindx.source.project import Project
 
 
@@ -24,7 +25,7 @@ def check(run: Run) -> Iterator[Finding]:
     An argmax over dimension 0 of a batch of outputs that is compared with the labels; an argmax
     over the output of a linear layer with one unit; a counter that is made before the loop over
     epochs, grows with every batch, and is divided by the length of one epoch; and a count of right
-    examples that is divided by the number of batches.
+    examples that is divided by the number of batches, be it `len(loader)` or counted by one.
 
     ## Why it matters
     Training may be fine while the number that decides about it is not: chance-level accuracy, one
@@ -35,10 +36,11 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Outputs without a batch dimension are rightly taken over dimension 0; only outputs of a model
-    within a loop over batches are looked at.
+    within a loop over batches are looked at. Batches of one example are examples: where a loader
+    gives such, counts are left alone.
     """
     project = project_of(run)
-    outputs = _outputs(project)
+    outputs, is_of_one = _outputs(project), _may_be_of_one(project)
     for module in project.training_modules:
         for call, _ in module.calls():
             taken = _argmax(module, call)
@@ -53,7 +55,8 @@ def check(run: Run) -> Iterator[Finding]:
                 if output is not None and output.units == 1:
                     yield _finding(module, call, "An argmax over a single output is always 0")
         yield from _never_reset(module)
-        yield from _per_batch(module)
+        if not is_of_one:
+            yield from _per_batch(module)
 
 
 def _finding(module: Module, node: ast.AST, claim: str) -> Finding:
@@ -134,23 +137,57 @@ def _never_reset(module: Module) -> Iterator[Finding]:
 
 
 def _per_batch(module: Module) -> Iterator[Finding]:
-    """Counts of examples, grown in a loop over a loader, that are divided by its length."""
+    """Counts of examples, grown in a loop over a loader, that are divided by its batches."""
     for node in module.nodes(ast.BinOp):
-        over = _length_of(node.right) if isinstance(node.op, ast.Div) else ""
-        if not over or "load" not in over.rsplit(".", 1)[-1].lower():
+        if not isinstance(node.op, ast.Div):
             continue
         scope: ast.AST = module.function_of(node) or module.tree
-        loops = [n for n in ast.walk(scope) if isinstance(n, ast.For) and _goes_over(n, over)]
-        grown = {
-            n.target.id
-            for loop in loops
-            for n in ast.walk(loop)
-            if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and _counts(n.value)
-        }
-        if grown & _factors(node.left):
-            yield _finding(
-                module, node, f"Examples are counted and divided by batches, len({over})"
-            )
+        loops = [n for n in ast.walk(scope) if isinstance(n, ast.For) and _is_over_batches(n)]
+        for loop in loops:
+            what = _batches(scope, loop, node.right)
+            if what and _grown(loop, _counts) & _factors(node.left):
+                yield _finding(module, node, f"Examples are counted and divided by batches, {what}")
+                break
+
+
+def _is_over_batches(loop: ast.For) -> bool:
+    return any(LOADER.search(k) for n in ast.walk(loop.iter) if (k := key_of(n)))
+
+
+def _batches(scope: ast.AST, loop: ast.For, divisor: ast.expr) -> str:
+    """Say how a divisor counts the batches of a loop; empty where it counts anything else."""
+    over, counter = _length_of(divisor), key_of(divisor)
+    if over:
+        is_same = any(key_of(n) == over for n in ast.walk(loop.iter))
+        return f"len({over})" if is_same and LOADER.search(over.rsplit(".", 1)[-1]) else ""
+    inner = (n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.For))
+    own = _grown(loop, _is_one) - {k for n in inner for k in _grown(n, _is_one)}
+    others = _grown(scope, lambda value: not _is_one(value))
+    return f"`{counter}`, which grows by one" if counter in own - others else ""
+
+
+def _grown(scope: ast.AST, by: Callable[[ast.expr], bool]) -> set[str]:
+    """The names that grow in a scope by values of a kind, also by such as have a name there."""
+    assigned = (n for n in ast.walk(scope) if isinstance(n, ast.Assign))
+    named = {k: n.value for n in assigned for t in n.targets if (k := key_of(t))}
+    found = (n for n in ast.walk(scope) if isinstance(n, ast.AugAssign))
+    return {
+        key
+        for n in found
+        if isinstance(n.op, ast.Add) and by(named.get(key_of(n.value) or "", n.value))
+        if (key := key_of(n.target))
+    }
+
+
+def _is_one(value: ast.expr) -> bool:
+    return literal(value) == 1
+
+
+def _may_be_of_one(project: Project) -> bool:
+    """Tell whether a loader gives one example at a time, so that batches are examples."""
+    loaders = loaders_in(project)
+    given = ((x, argument(x.call, "batch_size", 1)) for x in loaders if not x.has_sampler)
+    return any(x.batch_size == 1 or size is None for x, size in given)
 
 
 def _factors(node: ast.expr) -> set[str]:
@@ -163,10 +200,6 @@ def _factors(node: ast.expr) -> set[str]:
 def _length_of(node: ast.expr) -> str:
     is_length = isinstance(node, ast.Call) and key_of(node.func) == "len" and len(node.args) == 1
     return (key_of(node.args[0]) or "") if is_length and isinstance(node, ast.Call) else ""
-
-
-def _goes_over(loop: ast.For, name: str) -> bool:
-    return any(key_of(n) == name for n in ast.walk(loop.iter))
 
 
 def _counts(value: ast.expr) -> bool:
@@ -210,11 +243,26 @@ def _program(
     return make_run(sources={"train.py": text})
 
 
+_COUNTED = """
+import torch
+from torch.utils.data import DataLoader
+
+loader = DataLoader(data, batch_size=32)
+
+def accuracy(model, batches):
+    hits, count = 0, 0
+    for x, y in batches:
+        hits += (model(x).argmax(-1) == y).sum().item()
+        count += 1
+    return hits / count
+"""
+
 FIRES = {
     "over the batch": _program("output.argmax(dim=0)"),
     "over one logit": _program("torch.argmax(output, dim=1)", units=1),
     "never reset": _program(top="pass", before="correct = 0"),
     "divided by the number of batches": _program(over="val_loader"),
+    "divided by a count of batches": make_run(sources={"train.py": _COUNTED}),
 }
 
 SILENT = {
@@ -225,6 +273,15 @@ SILENT = {
     ),
     "near miss: shares": _program(
         over="val_loader", count="(pred == target).sum().item() / len(target)"
+    ),
+    "near miss: batches of one": make_run(
+        sources={"train.py": _COUNTED.replace("batch_size=32", "batch_size=1")}
+    ),
+    "near miss: examples are counted": make_run(
+        sources={"train.py": _COUNTED.replace("count += 1", "count += len(y)")}
+    ),
+    "near miss: a mean over batches": make_run(
+        sources={"train.py": _COUNTED.replace(".sum()", ".float().mean()")}
     ),
     "near miss: reset every epoch": _program(top="correct, total = 0, 0"),
 }

@@ -111,7 +111,7 @@ def _judge(run: Run, val: Series) -> Finding | None:
 def _turn(val: Series) -> int | None:
     """The point of the minimum that the validation loss left for good."""
     values = val.values
-    if len(values) in (4, 5):
+    if len(values) in (3, 4, 5):  # fine-tuning mostly takes three epochs
         best = int(np.argmin(values))
         after = values[best:]
         climbs = len(after) > 2 and bool(np.all(np.diff(after) > 0))
@@ -162,7 +162,7 @@ def _metric_says(run: Run, val: Series) -> tuple[str, tuple[Evidence, ...]]:
         if kind not in TELLING or not name.startswith(f"{kind}/val") or not in_part:
             continue
         series = run.get(name)
-        if series is None or len(series.finite()) < 4:
+        if series is None or len(series.finite()) < min(4, len(val)):
             continue
         change, evidence = _change(series.finite())
         if change >= -HOLDS:
@@ -196,9 +196,15 @@ FIRES = {
         {"loss/train": [1.2, 0.8, 0.5, 0.3, 0.15], "loss/val": [0.9, 0.7, 0.8, 0.95, 1.2]},
         axis="epoch",
     ),
+    "three epochs of fine-tuning": make_run(
+        {"loss/train": [0.55, 0.3, 0.12], "loss/val": [0.45, 0.55, 0.8]}, axis="epoch"
+    ),
 }
 
 SILENT = {
+    "near miss: two epochs": make_run(
+        {"loss/train": [0.55, 0.3], "loss/val": [0.45, 0.55]}, axis="epoch"
+    ),
     "both fall": make_run({"loss/train": _TRAIN, "loss/val": decay(30, 3.2, 0.6)}),
     "validation levels off": make_run({"loss/train": _TRAIN, "loss/val": decay(30, 3.2, 2.0)}),
     "near miss: noisy validation": make_run(

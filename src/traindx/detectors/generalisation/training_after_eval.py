@@ -27,7 +27,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A model whose parameters an optimizer holds and that runs in a training step after `eval()`:
-    called before the loop, or at the end of validation without a `train()` before the next epoch.
+    called before the loop, or at the end of validation without a `train()` before the next epoch,
+    or the next batch where validation runs every so many batches.
 
     ## Why it matters
     Dropout is off and batch norm uses (and never updates) its running statistics. The first epoch
@@ -112,7 +113,9 @@ def _left_in_eval(entry: Entry, forward: Act) -> tuple[Act, bool] | None:
             for i, a in enumerate(entry.acts)
             if a.do in MODES and loop in a.loops and is_same_model(a, forward)
         ]
-        if not modes or any(i < position for i, _ in modes):
+        # back in training mode before it trains, unless this loop never goes back
+        is_left = all(a.do is Do.EVAL_MODE for _, a in modes)
+        if not modes or (not is_left and any(i < position for i, _ in modes)):
             continue
         last = modes[-1][1]
         if last.do is Do.EVAL_MODE and not _leaves(last.module, last) and not _restores(last):
@@ -185,7 +188,32 @@ FIRES = {
     "eval before the loop": _program(before="model.eval()", validation="pass"),
 }
 
+_EVERY = """
+import torch
+from torch import nn
+model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(), nn.Linear(8, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def validate():
+    model.eval()
+    with torch.no_grad():
+        for data, target in val_loader:
+            output = model(data)
+{back}
+for epoch in range(3):
+    model.train()
+    for i, (data, target) in enumerate(train_loader):
+        if i % 100 == 0:
+            validate()
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(data), target).backward()
+        optimizer.step()
+"""
+FIRES["every so many batches"] = make_run(sources={"train.py": _EVERY.format(back="")})
+
 SILENT = {
+    "every so many batches, and back": make_run(
+        sources={"train.py": _EVERY.format(back="    model.train()")}
+    ),
     "train at the top of the epoch": _program(top="model.train()"),
     "near miss: nothing that minds the mode": _program(layer="ReLU()"),
     "near miss: another model is evaluated": _program(before="teacher.eval()", validation="pass"),

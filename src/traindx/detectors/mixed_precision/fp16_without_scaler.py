@@ -5,16 +5,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+import numpy as np
+
 from traindx.evidence import Finding, Strength
 from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.acts import Act, Do
 from traindx.source.loops import TrainingLoop, training_loops
-from traindx.source.module import Module, argument, literal
+from traindx.source.module import Module, argument, key_of, literal
 from traindx.source.values import Kind
 
 AUTOCASTS = ("torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast")
+LEVELS = 5  # of operations between a cast and backward
+ON_WAY = ("mean", "sum", "mul", "div", "clone", "contiguous")
 SCALED = ("scaler", "deepspeed", "apex", "Accelerator", "Fabric", "loss_scale")
 
 
@@ -24,7 +28,9 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A training loop whose loss is computed under `autocast` on CUDA with float16 (its default
-    there), in a file that knows no gradient scaler and no framework that brings one.
+    there), in a file that knows no gradient scaler and no framework that brings one. Or one that
+    casts the loss itself to float16 before backward, as a scale written by hand may need it; more
+    so where the loss is infinite or NaN.
 
     ## Why it matters
     Gradients below 6e-8 become zero and large ones overflow: the loss stalls, or turns NaN.
@@ -39,6 +45,10 @@ def check(run: Run) -> Iterator[Finding]:
         backward = loop.first(Do.BACKWARD)
         if backward is None or not loop.does(Do.STEP) or not _is_plain(backward):
             continue
+        cast = _cast(backward, backward.subject)
+        if cast is not None:
+            yield _cast_finding(run, backward, cast)
+            continue
         context = _float16_context(loop)
         if context is None or any(w in loop.module.text for w in SCALED):
             continue
@@ -52,6 +62,45 @@ def check(run: Run) -> Iterator[Finding]:
             suggests={"fp16-overflow": Strength.MODERATE},
             location=loop.module.location(context),
         )
+
+
+def _cast_finding(run: Run, backward: Act, cast: ast.expr) -> Finding:
+    losses = run.get("loss/train")
+    is_broken = losses is not None and not bool(np.isfinite(losses.values).all())
+    strength = Strength.STRONG if is_broken else Strength.MODERATE
+    module = backward.module
+    then = ", and it is infinite or NaN" if is_broken else ""
+    return Finding(
+        claim=f"The loss is cast to float16 before backward: it ends at 65504{then}",
+        strength=strength,
+        evidence=(module.cite(cast, f"`{ast.unparse(cast)}`, and backward starts from it"),),
+        suggests={"fp16-overflow": strength},
+        is_symptom=is_broken,
+        location=backward.location,
+    )
+
+
+def _cast(backward: Act, node: ast.expr | None, levels: int = LEVELS) -> ast.expr | None:
+    """The cast to float16 of the value that backward starts from, scaled or not."""
+    if node is None or levels == 0:
+        return None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
+        sides = (_cast(backward, side, levels - 1) for side in (node.left, node.right))
+        return next((side for side in sides if side is not None), None)
+    if isinstance(node, ast.Name):
+        scope: ast.AST = backward.function or backward.module.tree
+        assigned = (n for n in ast.walk(scope) if isinstance(n, ast.Assign))
+        named = [n for n in assigned if any(key_of(t) == node.id for t in n.targets)]
+        made = (n for n in named if n.lineno <= backward.line)
+        last = max(made, key=lambda n: n.lineno, default=None)
+        return _cast(backward, last.value if last is not None else None, levels - 1)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    given = [backward.module.qualified(a) for a in (*node.args, *(k.value for k in node.keywords))]
+    is_cast = node.func.attr in ("to", "type") and bool({*given} & {"torch.float16", "torch.half"})
+    if is_cast or (node.func.attr == "half" and not node.args):
+        return node
+    return _cast(backward, node.func.value, levels - 1) if node.func.attr in ON_WAY else None
 
 
 def _is_plain(backward: Act) -> bool:
@@ -104,10 +153,23 @@ def _loop(context: str, made: str = "", step: str = "loss.backward(); optimizer.
 
 FIRES = {
     "the default type on CUDA": _loop('torch.autocast("cuda")'),
+    "the loss is cast": _loop(
+        "nullcontext()", step="(loss.half() * 1024).backward(); optimizer.step()"
+    ),
+    "the loss is cast and named": _loop(
+        "nullcontext()",
+        step="big = loss.to(torch.float16) * 8.0; big.backward(); optimizer.step()",
+    ),
     "float16 by name": _loop('torch.autocast(device_type="cuda", dtype=torch.float16)'),
 }
 
 SILENT = {
+    "near miss: a scale without a cast": _loop(
+        "nullcontext()", step="(loss * 1024).backward(); optimizer.step()"
+    ),
+    "near miss: the target is cast": _loop(
+        "nullcontext()", step="criterion(out, target.half()).backward(); optimizer.step()"
+    ),
     "bfloat16": _loop('torch.autocast("cuda", dtype=torch.bfloat16)'),
     "on the CPU": _loop('torch.autocast("cpu")'),
     "near miss: a scaler": _loop(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from math import isfinite, log, sqrt
 
@@ -11,7 +12,7 @@ from traindx.examples import recorded
 from traindx.model import Run
 from traindx.recording import Activation, LossInput, Model, Parameter, Process, Sample, Summary
 from traindx.registry import detector
-from traindx.runtime.observations import processes_of
+from traindx.runtime.observations import late_samples, processes_of
 from traindx.runtime.traces import latest_models
 
 CAUSE = "exploding-activations"
@@ -21,6 +22,9 @@ LAYERS = 3
 SQUARES = 10.0  # the first loss over the mean square of the targets: answering 0 costs 1
 SOUND = 2.0  # how much of a spread a weight matrix passes on; the root of two is Kaiming's
 GUESS = 2.0  # the first loss over that of a guess
+LATE_SAMPLES = 2
+CALM = 5.0  # the largest spread of a model that has shrunk what it amplified
+LEARNT = 0.8  # of the loss of a guess
 
 
 @detector(needs=("recording",), suggests=(CAUSE, "bad-initialisation"))
@@ -43,7 +47,9 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Inputs on a raw scale enter large and are not amplified; a residual stream grows by a few times
-    over its whole depth. Both are left alone, and so is a loss that begins where it should.
+    over its whole depth. Both are left alone, and so is a loss that begins where it should. In
+    training the weights may shrink until the spread is usual in every layer; if the loss is then
+    below that of a guess, the model has outgrown it, and nothing is said.
     """
     for process in processes_of(run):
         first = process.samples[0] if process.samples else None
@@ -51,7 +57,8 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         for model in latest_models(process):
             layers = _in_order(model, first)
-            if len(layers) >= LAYERS and _is_amplified(layers) and _is_far_off(first):
+            is_amplified = len(layers) >= LAYERS and _is_amplified(layers)
+            if is_amplified and _is_far_off(first) and not _is_outgrown(process):
                 yield _finding(process, first, layers)
                 return
 
@@ -70,17 +77,31 @@ def _is_amplified(layers: list[Activation]) -> bool:
     return is_rising and high >= LARGE and high / low >= PER_LAYER ** (len(layers) - 1)
 
 
+def _is_outgrown(process: Process) -> bool:
+    """Tell whether late in training no layer is given a large spread, and the loss is learnt."""
+    late = late_samples(process)
+    spreads = [a.std for s in late for a in s.activations if a.op.startswith("input of")]
+    has_learnt = all(s.loss < LEARNT * guess for s in late if (guess := _guess(s)) is not None)
+    is_told = len(late) >= LATE_SAMPLES and any(_guess(s) is not None for s in late)
+    return is_told and has_learnt and bool(spreads) and all(a < CALM for a in spreads)
+
+
+def _guess(sample: Sample) -> float | None:
+    """What a model that knows nothing would have as the only loss of the sample, if known."""
+    given = sample.losses[0] if len(sample.losses) == 1 else None
+    if given is not None and given.loss in ("cross_entropy", "nll_loss") and given.classes >= 2:
+        return log(given.classes)
+    if given is not None and given.loss == "mse_loss" and given.target is not None:
+        return given.target.mean**2 + given.target.std**2
+    return None
+
+
 def _is_far_off(sample: Sample) -> bool:
     """Tell whether the only loss of the sample is far above that of a model that knows nothing."""
-    if len(sample.losses) != 1 or not isfinite(sample.loss):
+    guess = _guess(sample)
+    if guess is None or not isfinite(sample.loss):
         return False
-    given = sample.losses[0]
-    if given.loss in ("cross_entropy", "nll_loss") and given.classes >= 2:
-        return sample.loss > GUESS * log(given.classes)
-    if given.loss == "mse_loss" and given.target is not None:
-        square = given.target.mean**2 + given.target.std**2
-        return sample.loss > SQUARES * square > 0.0
-    return False
+    return sample.loss > (SQUARES if sample.losses[0].loss == "mse_loss" else GUESS) * guess > 0.0
 
 
 def _finding(process: Process, first: Sample, layers: list[Activation]) -> Finding:
@@ -113,18 +134,23 @@ def _are_weights_sound(process: Process, first: Sample) -> bool:
     return bool(gains) and max(gains) < SOUND
 
 
-def _run(*spreads: float, loss: float = 490.0, step: int = 0, classes: int = 0) -> Run:
+def _run(
+    *spreads: float, loss: float = 490.0, step: int = 0, classes: int = 0, later: float = 0.0
+) -> Run:
     names = [f"l{i}" for i in range(len(spreads))]
     model = Model(1, type="Net", parameters=tuple(Parameter(f"{n}.weight", (8, 8)) for n in names))
     layers = [Activation(n, "input of addmm", std=s) for n, s in zip(names, spreads, strict=True)]
     kind = "cross_entropy" if classes else "mse_loss"
     given = LossInput(kind, target=Summary(mean=0.0, std=1.0), classes=classes)
     sample = Sample(2, step, loss=loss, activations=tuple(layers[::-1]), losses=(given,))
-    return recorded(Process(models=(model,), samples=(sample,)))
+    calmed = tuple(replace(a, std=later) for a in sample.activations)
+    late = (replace(sample, step=i, loss=0.4, activations=calmed) for i in (500, 700, 900))
+    return recorded(Process(models=(model,), samples=(sample, *(late if later else ()))))
 
 
 FIRES = {
     "a factor in every layer": _run(0.7, 2.4, 8.1, 33.0),
+    "learnt, and still amplified": _run(0.7, 2.4, 8.1, 33.0, later=13.0),
     "a classifier": _run(0.7, 3.1, 12.0, loss=2.35, classes=2),
 }
 
@@ -133,6 +159,7 @@ SILENT = {
     "near miss: raw inputs enter large": _run(280.0, 110.0, 60.0),
     "near miss: a residual stream": _run(1.0, 1.4, 2.0, 4.0, 8.0, loss=1.5),
     "near miss: the loss begins where it should": _run(0.7, 2.4, 8.1, 33.0, loss=1.2),
+    "near miss: training has shrunk it": _run(0.7, 2.4, 8.1, 33.0, later=1.8),
     "near miss: one wide layer": _run(1.0, 30.0, 12.0, 11.0),
     "near miss: a trained model": _run(0.7, 2.4, 8.1, 33.0, step=500),
 }

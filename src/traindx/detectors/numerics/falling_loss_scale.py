@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from traindx.evidence import Evidence, Finding, Strength, cite, cite_event
+from traindx.examples import decay
 from traindx.model import Event, Failure, Run, Series, make_run
 from traindx.registry import detector
 
 USELESS = 1.0  # at a scale of one nothing is left to scale; healthy scales stay above a hundred
 HALVINGS = 6  # in the last part of the run, without a doubling between them
+FEW = 5  # points in a row, before a scale means anything
 MANY_SKIPS = 8  # at the start of a run a scaler skips a few steps to find its scale
+ATTEMPT = re.compile(r"(?i)attempted loss scale: ?([\d.e+-]+)")  # DeepSpeed, at each skipped step
+REDUCED = re.compile(r"(?i)reducing (?:loss scale )?to ([\d.e+-]+\d)")  # apex, and DeepSpeed
 # how DeepSpeed, fairseq, icefall and their kin give up
 GAVE_UP = re.compile(
     r"(?i)minimum loss scale|loss[ _]scale (?:already )?(?:is )?at (?:its )?minimum"
@@ -27,8 +32,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A gradient scale that ends at one or below after falling from a healthy level or step after
-    step, a log in which overflow skips step after step until the end, or a trainer that gives up
-    because its scale is at the minimum.
+    step, a log in which overflow skips step after step until the end, also where the scale is at
+    its floor already, or a trainer that gives up because its scale is at the minimum.
 
     ## Why it matters
     Each halving is a step that was thrown away because a gradient was not finite. Lowering the
@@ -41,23 +46,39 @@ def check(run: Run) -> Iterator[Finding]:
     The scale starts high on purpose and halves a few times at the beginning; that is left alone.
     """
     scale = run.get("loss_scale")
-    fallen = list(_by_scale(scale.finite())) if scale is not None and len(scale) >= 5 else []
+    fallen = list(_by_scale(scale.finite())) if scale is not None and len(scale) >= FEW else []
     skips = [e for e in run.events if e.kind == "skipped-step"]
     gave_up = next((f for f in run.failures if GAVE_UP.search(f.message)), None)
+    told = () if gave_up is None else (_cite_failure(gave_up),)
     if fallen:
-        yield from fallen
+        yield from (replace(f, evidence=(*f.evidence, *told)) for f in fallen)
     elif gave_up is not None:
         yield _finding(
             "The trainer gave up: its loss scale is at the minimum",
-            (_cite_failure(gave_up), *(cite_event(e) for e in skips[-1:])),
+            (*told, *(cite_event(e) for e in skips[-1:])),
             gave_up.step,
         )
+    elif scale is not None and (stuck := _overflows_at_the_floor(scale, skips)) is not None:
+        yield stuck
     elif scale is None and len(skips) >= MANY_SKIPS and _last_until_the_end(run, skips):
         yield _finding(
             f"{len(skips)} steps in the log were skipped for overflow",
             (cite_event(skips[0]), cite_event(skips[-1])),
             skips[0].step,
         )
+
+
+def _overflows_at_the_floor(scale: Series, skips: list[Event]) -> Finding | None:
+    """Steps that are skipped where there is nothing left to scale: each logged point is a skip."""
+    values = scale.finite().values[-FEW:]
+    last = [e for e in skips if (m := ATTEMPT.search(e.text)) and float(m[1]) <= USELESS][-FEW:]
+    if len(values) < FEW or len(last) < FEW or bool((values > USELESS).any()):
+        return None
+    return _finding(
+        f"Steps overflow at a loss scale of {values[-1]:.3g}, where nothing is scaled any more",
+        (cite_event(last[0]), cite_event(last[-1])),
+        last[0].step,
+    )
 
 
 def _cite_failure(failure: Failure) -> Evidence:
@@ -94,6 +115,9 @@ def _by_scale(scale: Series) -> Iterator[Finding]:
 def _last_until_the_end(run: Run, skips: list[Event]) -> bool:
     loss = run.main_loss()
     last = skips[-1].step
+    told = [float(m[1]) for e in skips if (m := REDUCED.search(e.text)) is not None]
+    if told and told[-1] > USELESS:
+        return False  # a scaler tries a higher scale now and then, and takes it back
     return loss is None or last is None or last >= 0.9 * float(loss.steps[-1])
 
 
@@ -110,7 +134,19 @@ def _finding(claim: str, evidence: tuple[Evidence, ...], onset: float | None) ->
 
 _MESSAGE = "Minimum loss scale reached (0.0001)."
 
+_SKIP = Event(
+    "skipped-step", "OVERFLOW! Skipping step. Attempted loss scale: 1, reducing to 1", "a", "line 9"
+)
+_APEX = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to "
+_SPARE = replace(_SKIP, text="OVERFLOW! Skipping step. Attempted loss scale: 65536, reducing to 1")
+
 FIRES = {
+    "apex ends below one": make_run(
+        events=[Event("skipped-step", f"{_APEX}{2.0**-i}", "a", f"line {i}") for i in range(9)]
+    ),
+    "begins at the floor, and every step is skipped": make_run(
+        {"loss_scale": np.ones(8)}, events=[_SKIP] * 8
+    ),
     "begins late and halves to nothing": make_run({"loss_scale": 0.25 * 0.5 ** np.arange(10)}),
     "only the steps that were not skipped": make_run(
         {"loss_scale": [0.125, 0.0625, 0.015625, 0.015625, 0.0078125, 2.0**-14]}
@@ -128,6 +164,16 @@ SILENT = {
     "near miss: the weight of a loss that fades": make_run({"loss_scale": 0.8 ** np.arange(30.0)}),
     "near miss: another error": make_run(
         failures=[Failure("RuntimeError", "the loss scale is not a number", "train.log", "line 9")]
+    ),
+    "near miss: apex tries a higher scale every two thousand steps": make_run(
+        {"loss/train": decay(200)},
+        events=[
+            Event("skipped-step", f"{_APEX}131072.0", "a", f"line {i}", step=float(i))
+            for i in range(9, 200, 10)
+        ],
+    ),
+    "near miss: at one, and skipped long ago from above": make_run(
+        {"loss_scale": np.ones(8)}, events=[_SPARE] * 5
     ),
     "steady": make_run({"loss_scale": np.full(30, 1024.0)}),
     "not used: always one": make_run({"loss_scale": np.ones(30)}),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite, cite_setting
+from traindx.evidence import Evidence, Finding, Strength, cite, cite_event, cite_setting
 from traindx.examples import decay, join
 from traindx.model import Failure, Origin, Run, Series, make_run
 from traindx.names import PHASES, words
@@ -16,6 +16,8 @@ from traindx.runtime.breakdowns import cause_of
 from traindx.stats import curve
 
 GREW = 2.0  # times the median of the run's last part, in the last points before the end: a climb
+BURST = 1e4  # times the last whole loss that was logged
+LOST = 1e30  # float32 ends at 3e38: what is here has overflowed on its way already
 ASTRONOMICAL = 1e6  # a loss that begins here is in units that no learning rate fits
 _NOT_A_NUMBER = r"(?:nan|inf(?:init[ey])?|not finite|non-?finite)"
 # an error that a training loop raises on purpose: "Loss is nan, stopping training"
@@ -23,6 +25,12 @@ TOLD = re.compile(
     rf"(?i)\bloss(?:es)?\b.{{0,40}}\b{_NOT_A_NUMBER}\b|\b{_NOT_A_NUMBER}\b.{{0,20}}\bloss(?:es)?\b"
 )
 _PLAIN = frozenset({"loss", "step", "epoch", "total", "avg", "mean", *PHASES})
+_FILTERED = {
+    "fp16-overflow": Strength.MODERATE,
+    "padding-in-loss": Strength.MODERATE,
+    "nan-in-data": Strength.MODERATE,
+    "lr-too-high": Strength.WEAK,
+}
 HALF = ("fp16", "half", "float16", "16", "16-mixed", "fp16-mixed")
 
 
@@ -46,8 +54,9 @@ def check(run: Run) -> Iterator[Finding]:
     """The loss becomes NaN or infinite and stays so.
 
     ## What it detects
-    The first point from which on the loss is no longer a number, and how the loss came there: from
-    the first step on, after a climb, or from one healthy value to the next. An error that the
+    The first point from which on the loss is no longer a number, or one beyond 1e30, and how the
+    loss came there: from the first step on, after a climb, or from one healthy value to the next.
+    An error that the
     training loop raised because its loss is NaN counts as such a point. Where a recorder replayed
     the step, what it found stands in place of such guesses.
 
@@ -103,8 +112,8 @@ def _told(run: Run, failure: Failure) -> Finding:
     """The run stopped itself: the error is the NaN, and the curve leads up to it."""
     loss = run.main_loss()
     before = None if loss is None else loss.finite()
-    course, suggests = ("", _OPEN) if before is None or not len(before) else _course(before)
-    half = _half_precision(run)
+    course, suggests = ("", _OPEN) if before is None or not len(before) else _course(run, before)
+    half = _half_precision(run) or _announced(run)
     if half and course != "after a climb":
         suggests = {**suggests, "fp16-overflow": Strength.MODERATE}
     text = failure.message.split("\n", 1)[0][:200]
@@ -123,47 +132,76 @@ def _told(run: Run, failure: Failure) -> Finding:
     )
 
 
+def _is_written_as_nothing(run: Run) -> bool:
+    """Tell whether the training loss is 0 to the end: so a Trainer writes one that is NaN."""
+    loss = run.main_loss("train")
+    return loss is not None and len(loss) > 1 and not loss.values[-2:].any()
+
+
+def _only_half(half: object) -> dict[str, Strength]:
+    return {"fp16-overflow": Strength.STRONG} if half else {}
+
+
 def _onset(loss: Series) -> int | None:
     """The first of the non-finite points that last until the end."""
-    finite = np.flatnonzero(loss.is_finite)
+    finite = np.flatnonzero(np.abs(loss.values) < LOST)  # which NaN is not
     onset = int(finite[-1]) + 1 if len(finite) else 0
     return onset if onset < len(loss) else None
 
 
 def _finding(run: Run, loss: Series, onset: int, before: Series, phase: str) -> Finding:
-    course, suggests = _course(before)
-    half = _half_precision(run)
+    course, suggests = _course(run, before)
+    is_set = bool(half := _half_precision(run))
+    half = half or _announced(run)
     replayed = cause_of(run)
     if half and course != "after a climb":
-        at_once = not len(before) or bool(np.isinf(loss.values[onset]))
+        # who only says that it trains in mixed precision mostly scales the loss as well
+        at_once = is_set and (not len(before) or bool(np.isinf(loss.values[onset])))
         strength = Strength.STRONG if at_once else Strength.MODERATE
         suggests = {**suggests, "fp16-overflow": strength}
     if len(before) and abs(float(before.values[0])) > ASTRONOMICAL:
         suggests = {**suggests, "unnormalised-targets": Strength.MODERATE}
-    if phase == "val":
+    if phase == "val" and _is_written_as_nothing(run):
+        course, suggests = (
+            "while the training loss is logged as 0",
+            {**_FILTERED, **_only_half(half)},
+        )
+    elif phase == "val":
         never = Strength.MODERATE if len(before) else Strength.STRONG
         course, suggests = "in validation only", {"empty-validation": never}
     elif replayed is not None:  # the operation is known: how the loss came there decides nothing
         suggests = {replayed: Strength.MODERATE}
-    word = "infinite" if np.isinf(loss.values[onset]) else "NaN"
-    evidence = [cite(loss, f"{loss.origin.name} is {word} from {loss.when(onset)} on", onset, -1)]
+    word = _word(float(loss.values[onset]))
+    # the line with which a loop gives up has no step of its own
+    gives_up = len(loss) == 1 and len(before) > 1
+    since = f"after {before.when(len(before) - 1)}" if gives_up else f"since {loss.when(onset)}"
+    evidence = [cite(loss, f"{loss.origin.name} is {word} {since}", onset, -1)]
     if len(before):
         last = float(before.values[-1])
         evidence.append(cite(before, f"its last finite value is {last:.4g}", -1, last=last))
     return Finding(
-        claim=f"The {_called(phase)} loss is {word} since {loss.when(onset)}, {course}",
+        claim=f"The {_called(phase)} loss is {word} {since}, {course}",
         strength=Strength.STRONG,
         evidence=(*evidence, *half),
         suggests=suggests,
         is_symptom=True,
-        onset=float(loss.steps[onset]),
+        onset=float(before.steps[-1] if gives_up else loss.steps[onset]),
     )
+
+
+def _word(value: float) -> str:
+    return "NaN" if np.isnan(value) else "infinite" if np.isinf(value) else f"{value:.2g}"
 
 
 def _called(phase: str) -> str:
     return "training" if phase == "train" else "validation"
 
 
+_CLIMBED: Mapping[str, Strength] = {
+    "lr-too-high": Strength.STRONG,
+    "missing-gradient-clipping": Strength.WEAK,
+    "unstable-operation": Strength.WEAK,
+}
 _OPEN: Mapping[str, Strength] = {
     "nan-in-data": Strength.MODERATE,
     "unstable-operation": Strength.MODERATE,
@@ -171,7 +209,7 @@ _OPEN: Mapping[str, Strength] = {
 }
 
 
-def _course(before: Series) -> tuple[str, Mapping[str, Strength]]:
+def _course(run: Run, before: Series) -> tuple[str, Mapping[str, Strength]]:
     """How the loss came to be non-finite, and what that speaks for."""
     if not len(before):
         return "from the first point on", {
@@ -180,17 +218,19 @@ def _course(before: Series) -> tuple[str, Mapping[str, Strength]]:
             "bad-initialisation": Strength.WEAK,
             "lr-too-high": Strength.WEAK,
         }
-    if _climbed(before):
-        return "after a climb", {
-            "lr-too-high": Strength.STRONG,
-            "missing-gradient-clipping": Strength.WEAK,
-            "unstable-operation": Strength.WEAK,
-        }
+    if _climbed(before) or _burst(run, float(before.values[-1])):
+        return "after a climb", _CLIMBED
     return "at once, without a climb", {
         "unstable-operation": Strength.MODERATE,
         "nan-in-data": Strength.MODERATE,
         "lr-too-high": Strength.WEAK,
     }
+
+
+def _burst(run: Run, last: float) -> bool:
+    """Tell whether a part of the loss was huge where the whole was NaN: it climbed in between."""
+    ends = (part.last for part in run.matching("loss/train/*"))
+    return any(np.isfinite(end) and abs(end) > BURST * max(1.0, abs(last)) for end in ends)
 
 
 def _climbed(before: Series) -> bool:
@@ -218,6 +258,10 @@ def _half_precision(run: Run) -> tuple[Evidence, ...]:
     return ()
 
 
+def _announced(run: Run) -> tuple[Evidence, ...]:
+    return tuple(cite_event(e) for e in run.events if e.kind == "half-precision")[:1]
+
+
 _NAN = np.full(20, np.nan)
 _LOG = Origin("train.log", "loss")
 _STOP = Failure("ValueError", "Loss is nan, stopping training", "train.log", "line 90")
@@ -238,12 +282,21 @@ FIRES = {
             "loss/train@2": _GIVES_UP,
         }
     ),
+    "a part is huge where the whole is NaN": make_run(
+        {"loss/train": [1.8, 1.75, 1.7], "loss/train/mask": [0.6, 0.6, 1.2e6]}, failures=[_STOP]
+    ),
     "the loop stopped itself": make_run({"loss/train": decay(50)}, failures=[_STOP]),
     "sudden NaN": make_run({"loss/train": join(decay(200), _NAN)}),
     "climbs into NaN": make_run(
         {"loss/train": join(decay(50), 0.5 * np.exp(np.arange(12.0)), [np.inf], _NAN)}
     ),
+    "leaves the range of numbers at once": make_run(
+        {"loss/train": join(decay(50, 60.0, 58.0), [-3.2e34])}
+    ),
     "NaN from the start": make_run({"loss/train": _NAN}),
+    "NaN that a Trainer writes as 0": make_run(
+        {"loss/train": np.zeros(8), "loss/val": np.full(2, np.nan)}
+    ),
     "NaN in validation only": make_run({"loss/train": decay(50), "loss/val": np.full(5, np.nan)}),
 }
 

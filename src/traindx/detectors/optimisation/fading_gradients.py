@@ -14,6 +14,7 @@ from traindx.examples import recorded, watched, weights
 from traindx.model import Floats, Run, Series, make_run
 from traindx.recording import Model, Process
 from traindx.registry import detector
+from traindx.runtime.observations import has_learnt
 from traindx.runtime.traces import Trace, latest_models, told_once, traces_of
 
 FADED = 1e-3  # first layers over last layers; well-scaled networks stay within a factor of thirty
@@ -21,6 +22,8 @@ DEEP_ENOUGH = 4  # layers; fewer cannot show a course
 ORDER = 0.8  # rank correlation of norm and depth: a course, not one odd layer
 SAMPLES = 3  # of a recording; a network that starts at zero on purpose has left it by then
 KEEPS_UP = 0.05  # updates of the first layers over the last: Adam and its kin make up for it
+SURE_ORDER, SURELY_FADED = 0.95, 1e-4  # where updates keep up
+SATURATING = frozenset({"Sigmoid", "Tanh", "Softsign", "Hardsigmoid", "Hardtanh"})
 _TABLES = re.compile(r"emb|wte|wpe|pos", re.IGNORECASE)
 
 
@@ -42,7 +45,8 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Layers that are frozen on purpose have a norm of zero and are left out. Norms grow with the size
     of a layer; a thousandfold difference is beyond that. In a recording, where the updates of the
-    first layers keep up all the same, as with Adam, nothing is said.
+    first layers keep up all the same, as with Adam, nothing is said, unless the layers are those of
+    a `Sequential` of sigmoids or tanh and the loss does not fall: their direction is then noise.
     """
     if run.recording is not None:
         yield from told_once(run, _look)
@@ -86,26 +90,43 @@ def _look(process: Process) -> Iterator[Finding]:
     for model in latest_models(process):
         layers = [t for t in traces if t.model.id == model.id and not _TABLES.search(t.name)]
         layers = [t for t in layers if len(t.samples) >= SAMPLES and _middle(t.grads) > 0.0]
-        for chain in (layers, *_chains(model, layers)):
-            ratio = _faded(chain)
+        chains = _chains(model, layers)
+        flat = [c for name, c in chains.items() if _is_saturating(model, name, c)]
+        lost = flat if has_learnt(process) is False else []
+        tried = [(c, False) for c in (layers, *chains.values())] + [(c, True) for c in lost]
+        for chain, keeps_up in tried:
+            ratio = _faded(chain, keeps_up=keeps_up)
             if ratio is not None:
                 evidence = (_cited(process, chain[0]), _cited(process, chain[-1]))
-                yield _finding(ratio, evidence, float(chain[0].samples[0].step))
+                found = _finding(ratio, evidence, float(chain[0].samples[0].step))
+                yield replace(found, shows=None) if keeps_up else found
                 break
 
 
-def _faded(layers: Sequence[Trace]) -> float | None:
-    """How far gradients and updates fade along a chain of layers; None if they do not."""
+def _faded(layers: Sequence[Trace], *, keeps_up: bool = False) -> float | None:
+    """How far gradients and updates fade along a chain of layers; None if they do not.
+
+    Where updates keep up, gradients alone decide.
+    """
     if len(layers) < DEEP_ENOUGH:
         return None
     norms = np.array([_middle(t.grads) for t in layers])
     updates = np.array([max(_middle(t.ratios), 1e-30) for t in layers])
     ratio = _ends(norms)
-    is_course = _rank_correlation(np.log(norms)) >= ORDER
-    return ratio if ratio <= FADED and is_course and _ends(updates) <= KEEPS_UP else None
+    is_course = _rank_correlation(np.log(norms)) >= (SURE_ORDER if keeps_up else ORDER)
+    is_left_behind = keeps_up or _ends(updates) <= KEEPS_UP
+    has_faded = ratio <= (SURELY_FADED if keeps_up else FADED)
+    return ratio if has_faded and is_course and is_left_behind else None
 
 
-def _chains(model: Model, layers: Sequence[Trace]) -> list[list[Trace]]:
+def _is_saturating(model: Model, name: str, chain: Sequence[Trace]) -> bool:
+    """Tell whether a `Sequential` has a function with flat ends per weight, and no norm."""
+    kinds = [m.type for m in model.modules if m.name.rpartition(".")[0] == name]
+    is_normed = any("Norm" in kind for kind in kinds)
+    return not is_normed and sum(k in SATURATING for k in kinds) >= len(chain) - 1
+
+
+def _chains(model: Model, layers: Sequence[Trace]) -> dict[str, list[Trace]]:
     """The layers of each `Sequential` of a model, which run one after another."""
     kinds = {m.name: m.type for m in model.modules}
     found: dict[str, list[Trace]] = {}
@@ -113,7 +134,7 @@ def _chains(model: Model, layers: Sequence[Trace]) -> list[list[Trace]]:
         parent, _, last = trace.name.rpartition(".")[0].rpartition(".")
         if last.isdigit() and kinds.get(parent) == "Sequential":
             found.setdefault(parent, []).append(trace)
-    return list(found.values())
+    return found
 
 
 def _cited(process: Process, trace: Trace) -> Evidence:
@@ -164,14 +185,18 @@ def _recorded(norms: list[float], updates: list[float]) -> Run:
     return recorded(replace(process, samples=tuple(told)), **series)
 
 
-def _beside(kind: str, updates: list[float]) -> Run:
+def _beside(kind: str, updates: list[float], *, between: str = "", end: float = 1.0) -> Run:
     """Eight layers in one part of a model; two more on each side, which get their gradients."""
     fall = [10.0 ** (i - 8) for i in range(8)]
     names = ["stem.weight", "up.weight", *(f"side.{i}.weight" for i in range(8)), "head.weight"]
     modules = {"": "Net", "side": kind, **{f"side.{i}": "Linear" for i in range(8)}}
+    modules |= {f"side.{i}a": between for i in range(8) if between}
     process = watched(*weights(*names), grads=(0.5, 0.5, *fall, 0.5), modules=modules)
     ratios = (1e-3, 1e-3, *updates, 1e-3)
-    told = tuple(replace(s, update_ratios=ratios) for s in process.samples)
+    told = tuple(
+        replace(s, update_ratios=ratios, loss=1.0 if i == 0 else end)
+        for i, s in enumerate(process.samples)
+    )
     series: dict[str, Any] = {"layers_head.weight/grad_norm": [0.5] * 6}
     return recorded(replace(process, samples=told), **series)
 
@@ -182,6 +207,7 @@ FIRES = {
     "a sigmoid network of eight layers": make_run(_layers([10.0 ** (i - 7) for i in range(8)])),
     "recorded, in the order of the model": _recorded(_FALL, _FALL),
     "within one part that the rest passes by": _beside("Sequential", _FALL[:8]),
+    "sigmoids that Adam moves, in vain": _beside("Sequential", [1e-3] * 8, between="Sigmoid"),
 }
 
 SILENT = {
@@ -189,6 +215,9 @@ SILENT = {
     "near miss: a tenfold fall": make_run(_layers([0.1, 0.15, 0.2, 0.4, 0.7, 1.0])),
     "near miss: Adam updates them all the same": _recorded(_FALL, [1e-3] * 9),
     "near miss: Adam updates the part all the same": _beside("Sequential", [1e-3] * 8),
+    "near miss: sigmoids that Adam moves, and it learns": _beside(
+        "Sequential", [1e-3] * 8, between="Sigmoid", end=0.3
+    ),
     "near miss: heads side by side": _beside("ModuleList", _FALL[:8]),
     "near miss: norms without a course": _recorded([1e-5, 1.0, 1e-4] * 3, [1e-3] * 9),
     "frozen first layers": make_run(_layers([0.0, 0.0, 0.0, 0.8, 0.9, 1.0, 1.0])),

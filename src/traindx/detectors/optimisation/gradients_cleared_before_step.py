@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from traindx.evidence import Finding, Strength, cite_source
@@ -10,7 +11,9 @@ from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.acts import Act, Do
 from traindx.source.loops import TrainingLoop, training_loops
+from traindx.source.module import Module, argument, key_of, literal
 from traindx.source.patches import diff, inserting_after, removing
+from traindx.source.project import Project
 
 STEPS = (Do.STEP, Do.SCALER_STEP)
 
@@ -21,17 +24,21 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     In one loop and without conditions: `backward`, then `zero_grad` of the same optimizer, then its
-    `step`, with no other `backward` in between.
+    `step`, with no other `backward` in between. Or a step that waits for several batches, while
+    gradients are cleared for each of them.
 
     ## Why it matters
     The optimizer steps on zeros (or on nothing): the weights do not move, apart from momentum and
-    weight decay, and no error is raised.
+    weight decay, and no error is raised. Where the step waits, all batches but the last are
+    computed for nothing.
 
     ## What to do
-    Move `zero_grad()` before `backward()`, or after `step()`.
+    Move `zero_grad()` before `backward()`, or after `step()`; where gradients accumulate, under the
+    condition of the step.
 
     ## When it is wrong
     With several optimizers the cleared one may not be the stepped one; only the same name counts.
+    A number of batches that is 1 in the end does no harm; where it is out of sight, this is a hint.
     """
     for loop in training_loops(project_of(run)):
         for cleared, step in _cleared_then_stepped(loop):
@@ -48,6 +55,77 @@ def check(run: Run) -> Iterator[Finding]:
                 patch=_patch(cleared, step),
             )
             break
+        else:
+            yield from _thrown_away(project_of(run), loop)
+
+
+def _thrown_away(project: Project, loop: TrainingLoop) -> Iterator[Finding]:
+    """A step every n batches, and gradients that are cleared at every one."""
+    steps, backwards = loop.does(*STEPS), loop.does(Do.BACKWARD)
+    period = _period(steps[0]) if steps else None
+    if period is None or len(backwards) != 1 or backwards[0].guards:
+        return
+    if any(s.guards != steps[0].guards or s.loops != backwards[0].loops for s in steps):
+        return
+    names = {s.target for s in steps}
+    plain = [a for a in loop.does(Do.ZERO_GRAD) if not a.guards and a.loops == steps[0].loops]
+    number = _number(project, period)
+    if number == 1 or not plain or not {a.target for a in plain} <= names:
+        return
+    cause, often = "gradients-cleared-before-step", ast.unparse(period)
+    yield Finding(
+        claim=f"The step waits for {often} batches, and gradients are cleared at every one",
+        strength=Strength.STRONG if number else Strength.MODERATE,
+        evidence=(
+            plain[0].module.cite(plain[0].node, "gradients are cleared here, for every batch"),
+            steps[0].module.cite(steps[0].node, f"and the step comes every {often} batches"),
+        ),
+        suggests={} if number else {cause: Strength.STRONG},
+        shows=cause if number else None,
+        location=plain[0].location,
+    )
+
+
+def _period(step: Act) -> ast.expr | None:
+    """The n of a step that runs where ``… % n == 0`` holds."""
+    for test in step.guards:
+        for node in ast.walk(test):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+                return node.right
+    return None
+
+
+def _number(project: Project, period: ast.expr) -> int | None:
+    """How many batches that is, where the source says so in one way."""
+    value = literal(period)
+    if isinstance(value, int):
+        return value
+    name = (key_of(period) or "").rsplit(".", 1)[-1]
+    found = {v for m in project.modules for v in _given(m, name)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _given(module: Module, name: str) -> Iterator[int]:
+    """The numbers that a file gives to a name: a variable, an argument, a default."""
+    for node in ast.walk(module.tree):
+        pairs: list[tuple[str, ast.AST | None]] = []
+        if isinstance(node, ast.keyword):
+            pairs = [(node.arg or "", node.value)]
+        elif isinstance(node, ast.Assign):
+            pairs = [((key_of(t) or "").rsplit(".", 1)[-1], node.value) for t in node.targets]
+        elif isinstance(node, ast.AnnAssign):
+            pairs = [((key_of(node.target) or "").rsplit(".", 1)[-1], node.value)]
+        elif isinstance(node, ast.arguments):
+            with_default = node.args[len(node.args) - len(node.defaults) :]
+            pairs = [(a.arg, d) for a, d in zip(with_default, node.defaults, strict=True)]
+        elif isinstance(node, ast.Call) and node.args:
+            flag = literal(node.args[0])
+            if isinstance(flag, str) and flag.lstrip("-").replace("-", "_") == name:
+                pairs = [(name, argument(node, "default"))]
+        for key, value in pairs:
+            number = literal(value)
+            if key == name and isinstance(number, int):
+                yield number
 
 
 def _cleared_then_stepped(loop: TrainingLoop) -> Iterator[tuple[Act, Act]]:
@@ -96,11 +174,28 @@ def _loop(*order: str) -> Run:
     return make_run(sources={"train.py": _LOOP.format(order=body)})
 
 
-FIRES = {"between": _loop("loss.backward()", "optimizer.zero_grad()", "optimizer.step()")}
+def _waiting(count: int, *order: str) -> Run:
+    text = _LOOP.replace("for data, target in", f"every = {count}\nfor i, (data, target) in")
+    body = "\n".join(f"    {line}" for line in order)
+    return make_run(sources={"train.py": text.format(order=body)})
+
+
+_WAITS = ("if (i + 1) % every == 0:", "    optimizer.step()")
+
+FIRES = {
+    "between": _loop("loss.backward()", "optimizer.zero_grad()", "optimizer.step()"),
+    "accumulated in vain": _waiting(4, "optimizer.zero_grad()", "loss.backward()", *_WAITS),
+}
 
 SILENT = {
     "before": _loop("optimizer.zero_grad()", "loss.backward()", "optimizer.step()"),
     "after": _loop("loss.backward()", "optimizer.step()", "optimizer.zero_grad()"),
+    "near miss: cleared with the step": _waiting(
+        4, "loss.backward()", *_WAITS, "    optimizer.zero_grad()"
+    ),
+    "near miss: every batch is a step": _waiting(
+        1, "optimizer.zero_grad()", "loss.backward()", *_WAITS
+    ),
     "near miss: another optimizer is cleared": _loop(
         "loss.backward()", "other.zero_grad()", "optimizer.step()"
     ),

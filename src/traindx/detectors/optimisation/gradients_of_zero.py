@@ -40,6 +40,7 @@ def check(run: Run) -> Iterator[Finding]:
     norm = run.get("grad_norm")
     if norm is None or len(norm) < LASTS:
         return
+    norm = norm.finite()  # a step that a gradient scaler skipped tells nothing either way
     other = np.flatnonzero(norm.values != 0.0)
     onset = int(other[-1]) + 1 if len(other) else 0
     lasts = len(norm) - onset
@@ -75,6 +76,9 @@ FIRES = {
     "no gradient from the start": make_run({"loss/train": np.zeros(8), "grad_norm": np.zeros(8)}),
     "the gradient is gone": make_run(
         {"loss/train": np.full(20, 2.1), "grad_norm": join(decay(4, 2.0, 1.0), np.zeros(16))}
+    ),
+    "skipped steps between": make_run(
+        {"loss/train": np.full(8, 208.0), "grad_norm": [0.0, 0, np.nan, 0, 0, 0, np.nan, 0]}
     ),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 
 from traindx.evidence import Finding, Strength
 from traindx.model import Run, make_run
@@ -20,6 +21,8 @@ MISTYPED = frozenset(
     {"require_grad", "requires_grads", "require_grads", "required_grad", "requires_gradient",
      "requiresgrad", "require_gradient", "requires_grad_flag", "required_grads"}
 )  # fmt: skip
+RIGHT = "requires_grad"
+LIKE = 0.85  # letters that are doubled, swapped or left out; `retains_grad` is 0.80
 _FREEZES = re.compile(r"requires_grad(?:_\(|\s*=)\s*False|\bfreeze", re.IGNORECASE)
 MODULES = frozenset({"children", "modules", "named_children", "named_modules"})
 
@@ -54,7 +57,7 @@ def check(run: Run) -> Iterator[Finding]:
                 continue
             if node.value.value and not _is_any_frozen(run, project):
                 continue
-            if target.attr in MISTYPED and target.attr not in own:
+            if _is_mistyped(target.attr) and target.attr not in own:
                 yield _finding(module, node, f"`{target.attr}` is no attribute of a parameter",
                                _renamed(target))  # fmt: skip
             elif target.attr == "requires_grad" and _is_module(project, module, target.value):
@@ -62,6 +65,14 @@ def check(run: Run) -> Iterator[Finding]:
                 new = f"{owner}.requires_grad_({node.value.value})"
                 yield _finding(module, node, f"`requires_grad` on `{owner}`, a module, is ignored",
                                replacing(node, new))  # fmt: skip
+
+
+def _is_mistyped(name: str) -> bool:
+    """Tell whether a name is meant to be `requires_grad`: a known slip, or letters gone astray."""
+    if name in MISTYPED:
+        return True
+    is_like = name[:1] == RIGHT[0] and name != RIGHT and name.endswith("grad")
+    return is_like and SequenceMatcher(None, name, RIGHT).ratio() > LIKE
 
 
 def _is_any_frozen(run: Run, project: Project) -> bool:
@@ -131,6 +142,7 @@ _EACH = "for p in model.parameters():\n    p.{attribute} = False"
 
 FIRES = {
     "mistyped": _program(_EACH.format(attribute="require_grad")),
+    "letters astray": _program(_EACH.format(attribute="requeires_grad")),
     "plural": _program(_EACH.format(attribute="requires_grads")),
     "on the module": _program("model.requires_grad = False"),
     "turned on in vain": _program(
@@ -146,6 +158,7 @@ SILENT = {
     "near miss: mistyped, but nothing was ever off": _program(
         _EACH.format(attribute="require_grad").replace("= False", "= True")
     ),
+    "near miss: another flag": _program(_EACH.format(attribute="retains_grad")),
     "near miss: the method": _program("model.requires_grad_(False)"),
     "near miss: a parameter of its own": _program(
         "scale = nn.Parameter(torch.ones(1))\nscale.requires_grad = False"

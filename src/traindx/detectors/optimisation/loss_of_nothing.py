@@ -16,6 +16,8 @@ from traindx.source import project_of
 from traindx.source.module import Module, argument, key_of, literal
 
 POINTS = 5
+PHASES = ("train", "val", "test")
+RIGHT = 0.9  # of the answers; a loss of nothing leaves no mistakes
 NOTHING = 1e-7
 DECIMALS = 6  # a log that prints fewer rounds a small loss to zero
 SOFTMAX = ("cross_entropy", "CrossEntropyLoss", "log_softmax", "softmax")
@@ -41,7 +43,7 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     A log that prints few digits shows zeros for a small loss; with fewer than six it counts only
-    where the source shows the single output.
+    where the source shows the single output, or an accuracy says that many answers are wrong.
     """
     loss = run.objective()
     finite = loss.finite() if loss is not None else None
@@ -52,7 +54,7 @@ def check(run: Run) -> Iterator[Finding]:
     says = f"{loss.name} is 0 at all of its {len(finite)} points"
     evidence: tuple[Evidence, ...] = (cite(loss, says, 0, -1),)
     single = _single_output(run)
-    if single is None and 0 < loss.origin.decimals < DECIMALS:
+    if single is None and 0 < loss.origin.decimals < DECIMALS and not _is_often_wrong(run):
         return
     yield Finding(
         claim="The loss is zero from the first step: nothing can be learnt from it",
@@ -68,6 +70,13 @@ def check(run: Run) -> Iterator[Finding]:
         onset=float(loss.steps[0]),
         location=single[1] if single else None,
     )
+
+
+def _is_often_wrong(run: Run) -> bool:
+    """Tell whether an accuracy contradicts a loss that is as small as the log's digits."""
+    told = [s.finite() for p in PHASES if (s := run.get(f"accuracy/{p}")) is not None]
+    values = [float(s.values.max()) for s in told if len(s) >= POINTS]
+    return bool(values) and max(values) < RIGHT
 
 
 def _single_output(run: Run) -> tuple[Evidence, Location] | None:
@@ -87,8 +96,23 @@ def _is_single(module: Module, call: ast.Call) -> bool:
     if any(_makes_column(c) for c in shaped):
         return True
     last = [c for c in module.nodes(ast.Call) if (key_of(c.func) or "").endswith("Linear")]
-    widths = [literal(w) for c in last if (w := argument(c, "out_features", 1)) is not None]
+    widths = [_width(module, w) for c in last if (w := argument(c, "out_features", 1)) is not None]
     return bool(widths) and widths[-1] == 1
+
+
+def _width(module: Module, size: ast.expr) -> object:
+    """A number of outputs as it is written, or as the default of a parameter nobody gives."""
+    function = module.function_of(size)
+    if not isinstance(size, ast.Name) or function is None:
+        return literal(size)
+    spec = function.args
+    with_default = spec.args[len(spec.args) - len(spec.defaults) :]
+    default = dict(zip((a.arg for a in with_default), spec.defaults, strict=True)).get(size.id)
+    position = [a.arg for a in spec.args if a.arg != "self"].index(size.id) if default else 0
+    cls = module.class_of(function)
+    made = [c for c in module.nodes(ast.Call) if cls is not None and key_of(c.func) == cls.name]
+    is_given = any(argument(c, size.id, position) is not None for c in made)
+    return None if is_given or default is None else literal(default)
 
 
 def _makes_column(call: ast.Call) -> bool:
@@ -116,22 +140,25 @@ def _run(outputs: int) -> Run:
     return make_run({"loss/train": _ZERO}, sources={"train.py": text})
 
 
-def _rounded() -> Run:
-    run = make_run({"loss/train": _ZERO})
+def _rounded(accuracy: float | None = None) -> Run:
+    told = {} if accuracy is None else {"accuracy/val": flat(40, accuracy, noise=0.0)}
+    run = make_run({"loss/train": _ZERO, **told})
     loss = run.series["loss/train"]
     rounded = replace(loss, origin=replace(loss.origin, decimals=2))
-    return replace(run, series={"loss/train": rounded})
+    return replace(run, series={**run.series, "loss/train": rounded})
 
 
 FIRES = {
     "zero all along": make_run({"loss/train": _ZERO}),
     "a cross-entropy over one output": _run(1),
     "over two": _run(2),
+    "rounded, and wrong half of the time": _rounded(0.48),
 }
 
 SILENT = {
     "it learns": make_run({"loss/train": decay(40)}),
     "near miss: falls to zero": make_run({"loss/train": join([0.3], _ZERO)}),
     "near miss: rounded by the log": _rounded(),
+    "near miss: rounded, and right": _rounded(0.99),
     "near miss: three points": make_run({"loss/train": _ZERO[:3]}),
 }

@@ -5,16 +5,18 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from traindx.evidence import Finding, Strength
 from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.loops import TrainingLoop, training_loops
+from traindx.source.acts import Act, Do, acts_of
+from traindx.source.loops import training_loops
 from traindx.source.losses import WANTS
 from traindx.source.module import Module, key_of, literal
 from traindx.source.patches import diff, replacing
+from traindx.source.project import Project
 
 # people climb a loss on purpose: against an input, another network, or to make a model forget
 ON_PURPOSE = re.compile(
@@ -22,7 +24,9 @@ ON_PURPOSE = re.compile(
     r"|perturb|poison|domain.?confus|\bgrl\b",
     re.IGNORECASE,
 )
-DEEP = 6
+DEEP = 8
+STEPS = ("training_step", "compute_loss")  # of Lightning and of the Trainer of transformers
+AVERAGES = ("mean", "sum")
 
 
 @detector(needs=("source",), suggests=("wrong-loss-for-task",))
@@ -31,7 +35,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A training loop with one optimizer, which calls backward on `-criterion(…)` or `(-loss)`, where
-    the loss is one of torch's own (cross entropy, squared error and their kin) and no other term.
+    the loss is one of torch's own (cross entropy, squared error and their kin) and no other term;
+    or a `training_step` or `compute_loss` that returns such a value to its framework.
 
     ## Why it matters
     The optimizer descends. The negative of such a loss has no lower bound: the model is driven to
@@ -44,53 +49,118 @@ def check(run: Run) -> Iterator[Finding]:
     Attacks, gradient reversal and unlearning climb on purpose; programs that speak of them, sums of
     several terms, and loops with several optimizers are left alone.
     """
-    for loop in training_loops(project_of(run)):
+    project = project_of(run)
+    for way in (*_loops(project), *_steps(project)):
+        minus = _minus(way)
+        if minus is not None:
+            yield _finding(way, minus)
+            return
+
+
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """What is descended from, the scope in which it is computed, and the losses of torch there."""
+
+    module: Module
+    scope: ast.AST
+    end: ast.AST
+    value: ast.expr | None
+    losses: frozenset[ast.AST]
+
+
+def _loops(project: Project) -> Iterator[_Way]:
+    for loop in training_loops(project):
         optimizers = {a.target for a in loop.does(Do.STEP, Do.SCALER_STEP)}
         if len(optimizers) != 1 or ON_PURPOSE.search(loop.module.text):
             continue
+        losses = frozenset(a.node for a in loop.does(Do.LOSS) if _label(a) in WANTS)
         for backward in loop.does(Do.BACKWARD):
-            minus = _minus(loop, backward)
-            if minus is not None:
-                yield _finding(backward, minus)
-                return
+            scope = backward.function or backward.module.tree
+            yield _Way(backward.module, scope, backward.node, backward.subject, losses)
 
 
-def _finding(backward: Act, minus: ast.UnaryOp) -> Finding:
-    module = backward.module
+def _steps(project: Project) -> Iterator[_Way]:
+    """The steps that a framework calls: it descends from what they return."""
+    for module in project.training_modules:
+        if ON_PURPOSE.search(module.text):
+            continue
+        for function in module.functions.values():
+            if function.name not in STEPS or module.class_of(function) is None:
+                continue
+            acts = acts_of(project, module, function)
+            losses = frozenset(a.node for a in acts if a.do is Do.LOSS and _label(a) in WANTS)
+            returns = [n for n in ast.walk(function) if isinstance(n, ast.Return) and n.value]
+            if len(returns) == 1 and not any(a.do is Do.BACKWARD for a in acts):
+                value = _returned_loss(returns[0].value)
+                yield _Way(module, function, returns[0], value, losses)
+
+
+def _returned_loss(value: ast.expr | None) -> ast.expr | None:
+    """The loss in what a step returns: alone, first of several, or under its name."""
+    if isinstance(value, ast.Dict):
+        pairs = zip(value.keys, value.values, strict=True)
+        return next((v for k, v in pairs if k is not None and literal(k) == "loss"), None)
+    if isinstance(value, ast.IfExp):  # (loss, outputs) if return_outputs else loss
+        value = value.orelse
+    return value.elts[0] if isinstance(value, ast.Tuple) and value.elts else value
+
+
+def _finding(way: _Way, minus: tuple[ast.expr, ast.expr]) -> Finding:
+    module, (whole, inner) = way.module, minus
     return Finding(
-        claim=f"The step maximises its loss: backward is called on `{ast.unparse(minus)}`",
+        claim=f"The step maximises its loss: it descends from `{ast.unparse(whole)}`",
         strength=Strength.STRONG,
         evidence=(
-            module.cite(minus, "the loss gets a minus here"),
-            module.cite(backward.node, "and the optimizer descends from here"),
+            module.cite(whole, "the loss gets a minus here"),
+            module.cite(way.end, "and the optimizer descends from here"),
         ),
         shows="wrong-loss-for-task",
         is_symptom=True,
-        location=module.location(module.statement_of(minus) or minus),
-        patch=diff(module, replacing(minus, ast.unparse(minus.operand))),
+        location=module.location(module.statement_of(whole) or whole),
+        patch=diff(module, replacing(whole, ast.unparse(inner))),
     )
 
 
-def _minus(loop: TrainingLoop, backward: Act) -> ast.UnaryOp | None:
-    """The one minus between a loss of torch and backward; none where the way is not clear."""
-    module, node = backward.module, backward.subject
-    found: list[ast.UnaryOp] = []
-    losses = {a.node for a in loop.does(Do.LOSS) if _label(a) in WANTS}
+def _minus(way: _Way) -> tuple[ast.expr, ast.expr] | None:
+    """The one minus between a loss of torch and its descent; none where the way is not clear."""
+    node = way.value
+    found: list[tuple[ast.expr, ast.expr]] = []
     for _ in range(DEEP):
-        if node in losses:
+        if node in way.losses:
             return found[0] if len(found) == 1 else None
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            found.append(node)
-            node = node.operand
+        if node is None:
+            return None
+        negated = _negated(way.module, node)
+        if negated is not None:
+            found.append((node, negated))
+            node = negated
         elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.Mult)):
             node = _scaled(node)
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "scale" and node.args:
             node = node.args[0]
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in AVERAGES:
+            node = node.func.value if isinstance(node.func, ast.Attribute) else None
         else:
-            node = _bound(module, backward, node) if node is not None else None
-        if node is None:
-            return None
+            node = _bound(way, node)
     return None
+
+
+def _negated(module: Module, node: ast.expr) -> ast.expr | None:
+    """What an expression is the negative of: `-x`, `-1 * x`, `x * -1`, `0 - x`, `x.neg()`."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return node.operand
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        pairs = ((node.left, node.right), (node.right, node.left))
+        return next((x for factor, x in pairs if literal(factor) in (-1, -1.0)), None)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        return node.right if literal(node.left) in (0, 0.0) else None
+    if not isinstance(node, ast.Call):
+        return None
+    if module.qualified(node.func) in ("torch.neg", "torch.negative") and node.args:
+        return node.args[0]
+    func = node.func
+    is_method = isinstance(func, ast.Attribute) and func.attr in ("neg", "negative")
+    return func.value if is_method and isinstance(func, ast.Attribute) and not node.args else None
 
 
 def _label(loss: Act) -> str:
@@ -105,16 +175,16 @@ def _scaled(node: ast.BinOp) -> ast.expr | None:
     return node.left if is_positive or is_count else None
 
 
-def _bound(module: Module, backward: Act, node: ast.expr) -> ast.expr | None:
-    """The one value that a name has in the function of backward."""
+def _bound(way: _Way, node: ast.expr) -> ast.expr | None:
+    """The one value that a name has in the scope of the descent."""
     key = key_of(node)
-    scope = backward.function or module.tree
     if key is None or not isinstance(node, ast.Name):
         return None
-    changed = (n for n in ast.walk(scope) if isinstance(n, ast.AugAssign))
+    changed = (n for n in ast.walk(way.scope) if isinstance(n, ast.AugAssign))
     if any(key_of(n.target) == key for n in changed):
         return None
-    nodes = (n for n in ast.walk(scope) if isinstance(n, ast.Assign) and n.lineno <= backward.line)
+    last = int(getattr(way.end, "lineno", 0))
+    nodes = (n for n in ast.walk(way.scope) if isinstance(n, ast.Assign) and n.lineno <= last)
     made = [n.value for n in nodes if any(key_of(t) == key for t in n.targets)]
     return made[0] if len(made) == 1 else None
 
@@ -138,12 +208,33 @@ def _loop(loss: str, backward: str = "loss.backward()", option: str = "") -> Run
     return make_run(sources={"train.py": text})
 
 
+_STEP = """
+import lightning as L
+import torch.nn.functional as F
+
+class Net(L.LightningModule):
+    def training_step(self, batch, index):
+        x, y = batch
+        loss = {loss}
+        self.log("train_loss", loss)
+        return {back}
+"""
+
+
+def _step(loss: str, back: str = "loss") -> Run:
+    return make_run(sources={"net.py": _STEP.format(loss=loss, back=back)})
+
+
 FIRES = {
+    "a step of Lightning": _step("-F.cross_entropy(self(x), y)"),
+    "a step that returns a dictionary": _step("F.mse_loss(self(x), y) * -1", "{'loss': loss}"),
     "a minus before the loss": _loop("-criterion(model(data), target)"),
     "a minus before backward": _loop("criterion(model(data), target)", "(-loss / 4).backward()"),
 }
 
 SILENT = {
+    "near miss: a step of Lightning": _step("F.cross_entropy(self(x), y)"),
+    "near miss: a policy's loss": _step("-(F.cross_entropy(self(x), y) * reward(x)).mean()"),
     "right": _loop("criterion(model(data), target)"),
     "near miss: climbing is asked for": _loop(
         "-criterion(model(data), target)", option=", maximize=True"

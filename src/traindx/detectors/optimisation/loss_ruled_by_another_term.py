@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import isfinite, log
+from math import hypot, isfinite, log
 from typing import Any
 
 from traindx.evidence import Finding, Strength, at, cite_record
@@ -16,18 +16,22 @@ from traindx.runtime.observations import late_samples, rows
 from traindx.runtime.traces import told_once
 
 CAUSE = "competing-losses"
-RULES = 5.0  # the loss over the most that its classification term can be
+SQUARED = "mse_loss"
+RULES = 5.0  # the loss over the most that the term with the targets can be
 ENOUGH = 4  # samples
 UNIFORM = 0.1  # how far log-probabilities may be from those of a model that knows nothing
+CONSTANT = 0.02  # the spread of predictions over that of their targets
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
 def check(run: Run) -> Iterator[Finding]:
-    """Most of the loss comes from another term, and the outputs end up alike for every class.
+    """Most of the loss comes from another term, and the outputs end up saying nothing.
 
     ## What it detects
     A total loss that begins at several times what its cross-entropy can be at all (no more than its
-    least log-probability), falls, and leaves every class equally likely for every example.
+    least log-probability), falls, and leaves every class equally likely for every example. Or one
+    that begins at several times what its squared error can be (no more than the squared sum of the
+    sizes of predictions and targets), and leaves one prediction for all.
 
     ## Why it matters
     The optimizer minimises the sum. A penalty or a second task that outweighs the labels by far is
@@ -38,9 +42,9 @@ def check(run: Run) -> Iterator[Finding]:
     sum, until both fall.
 
     ## When it is wrong
-    A loss summed over the batch ends at the sum for uniform outputs and is compared with it. A run
-    that is stopped early may have outputs that are still near uniform, so the loss must have
-    fallen.
+    A loss summed over the batch ends at the sum for uniform outputs and is compared with it; so is
+    a squared error that is summed or weighted. A run that is stopped early may have outputs that
+    are still near uniform, so the loss must have fallen.
     """
     yield from told_once(run, _look)
 
@@ -57,15 +61,24 @@ def _look(process: Process) -> Iterator[Finding]:
         return
     if not all(_is_uniform(s.losses[0]) for s in late):
         return
+    yield _finding(process, first, last, most)
+
+
+def _finding(process: Process, first: Sample, last: Sample, most: float) -> Finding:
     given = last.losses[0]
-    says = f"the loss is {first.loss:.4g}, of which cross-entropy can be {most:.4g} at most"
+    is_squared = given.loss == SQUARED
+    term = "the squared error" if is_squared else "cross-entropy"
+    says = f"the loss is {first.loss:.4g}, of which {term} can be {most:.4g} at most"
     ends = (
-        f"log-probabilities from {given.prediction.low:.3f} to {given.prediction.high:.3f}: "
+        f"predictions vary by {given.prediction.std:.3g} about {given.prediction.mean:.3g}"
+        if is_squared
+        else f"log-probabilities from {given.prediction.low:.3f} to {given.prediction.high:.3f}: "
         f"{given.classes} classes that are equally likely have {-log(given.classes):.3f}"
     )
-    yield Finding(
-        claim=f"Another term rules the loss: it begins at {first.loss:.4g}, cross-entropy makes up "
-        f"{most:.3g} of it at most, and the outputs end up uniform",
+    outputs = "one for all" if is_squared else "uniform"
+    return Finding(
+        claim=f"Another term rules the loss: it begins at {first.loss:.4g}, {term} makes up "
+        f"{most:.3g} of it at most, and the outputs end up {outputs}",
         strength=Strength.STRONG,
         evidence=(
             cite_record(process, first.line, says, step=float(first.step), loss=first.loss),
@@ -79,8 +92,12 @@ def _look(process: Process) -> Iterator[Finding]:
 
 
 def _most(first: Sample, last: Sample) -> float | None:
-    """The most that the cross-entropy of the first batch can be; none if that is not known."""
+    """The most that the first batch can cost by its targets; none if that is not known."""
     given = first.losses[0]
+    if given.loss == SQUARED:
+        bounds = _most_squared(given), _most_squared(last.losses[0])
+        # summed or weighted, it is in the end as many times as large as it can be
+        return bounds[0] * max(1.0, last.loss / bounds[1]) if all(bounds) else None
     low, size = given.prediction.low, max(1, rows(given.prediction.shape))
     if given.loss not in ("cross_entropy", "nll_loss") or given.classes < 2:
         return None
@@ -91,7 +108,19 @@ def _most(first: Sample, last: Sample) -> float | None:
     return -low * (size if is_summed else 1)
 
 
+def _most_squared(given: LossInput) -> float:
+    """The mean square of a difference is at most the square of the sum of both sizes."""
+    target = given.target
+    if target is None or given.loss != SQUARED:
+        return 0.0
+    sizes = (hypot(side.mean, side.std) for side in (given.prediction, target))
+    bound = sum(sizes) ** 2
+    return bound if isfinite(bound) else 0.0
+
+
 def _is_uniform(given: LossInput) -> bool:
+    if given.loss == SQUARED and given.target is not None:
+        return given.prediction.std < CONSTANT * given.target.std
     if given.classes < 2:
         return False
     level = -log(given.classes)
@@ -115,7 +144,21 @@ def _run(losses: tuple[float, ...], width: float) -> Process:
 
 _RULED = (900.0, 60.0, 9.0, 4.0, 2.6, 2.4)
 
-FIRES = {"a penalty a hundredfold too large": recorded(_run(_RULED, 0.01))}
+
+def _squared(losses: tuple[float, ...], spread: float) -> Run:
+    """A regression whose predictions end with a spread."""
+    samples = []
+    for i, loss in enumerate(losses):
+        prediction = Summary(shape=(64, 1), mean=0.0, std=0.06 if i == 0 else spread)
+        given = LossInput(SQUARED, "addmm", prediction, Summary(mean=0.1, std=1.0))
+        samples.append(Sample(20 * i + 4, 20 * i, loss=loss, losses=(given,)))
+    return recorded(Process(samples=tuple(samples), counts=Counts(99, steps=20 * len(losses))))
+
+
+FIRES = {
+    "a penalty a hundredfold too large": recorded(_run(_RULED, 0.01)),
+    "a penalty on the outputs of a regression": _squared((58.0, 5.0, 2.0, 1.2, 1.0, 1.0), 1e-3),
+}
 
 SILENT = {
     "near miss: a large penalty beside outputs that tell": recorded(_run(_RULED, 1.5)),
@@ -128,5 +171,8 @@ SILENT = {
     "near miss: scaled by a gradient scaler": recorded(
         replace(_run(_RULED, 0.01), counts=Counts(99, steps=120, scaled=120))
     ),
+    "near miss: a regression that learns beside a penalty": _squared((58.0, 5.0, 2.0, 0.2), 0.9),
+    "near miss: a squared error summed over the batch": _squared((72.0, 70.0, 66.0, 32.0), 1e-3),
+    "near miss: a regression that learns nothing": _squared((1.1, 1.0, 1.0, 1.0, 1.0), 1e-3),
     "cross-entropy alone": recorded(_run((2.3, 2.0, 1.5, 1.0, 0.7, 0.5), 2.0)),
 }

@@ -10,12 +10,16 @@ from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.acts import Act, Do
+from traindx.source.errors import names_in
 from traindx.source.loops import TrainingLoop, training_loops
 from traindx.source.module import argument, key_of
 
 STEPS = (Do.STEP, Do.SCALER_STEP)
 PER_BATCH = {"OneCycleLR", "CyclicLR"}
 EPOCH_WORDS = ("epoch", "epochs")
+OTHER_UNITS = ("step", "iter", "batch", "per_")
+NEUTRAL = frozenset({"int", "round", "float", "max", "min", "list", "math", "math.ceil"})
+STRIDES = ("StepLR", "MultiStepLR")  # of which an equal number may be chance
 
 
 @detector(needs=("source",), suggests=("lr-schedule-misuse",))
@@ -23,7 +27,8 @@ def check(run: Run) -> Iterator[Finding]:
     """The learning-rate schedule is stepped per batch where it counts epochs, or the reverse.
 
     ## What it detects
-    A scheduler whose length was given in epochs and that is stepped in the loop over batches; one
+    A scheduler whose length or stride was given in epochs (`T_max=epochs`, `step_size=epochs // 2`,
+    `milestones=[0.5 * epochs]`) and that is stepped in the loop over batches; one
     that counts batches by nature (OneCycleLR, CyclicLR) and is stepped once per epoch.
 
     ## Why it matters
@@ -64,7 +69,7 @@ def _fault(loop: TrainingLoop, act: Act) -> tuple[ast.Call, str] | None:
     per_batch = len(act.loops) >= len(step.loops)
     has_batches = len(step.loops) > 1
     length = _length(kind, made)
-    if per_batch and has_batches and length is not None and _counts_epochs(loop, length):
+    if per_batch and has_batches and length is not None and _counts_epochs(loop, kind, length):
         return made, f"{kind} counts {ast.unparse(length)} epochs and is stepped for every batch"
     if kind in PER_BATCH and not per_batch:
         return made, f"{kind} counts batches and is stepped once per epoch"
@@ -75,6 +80,10 @@ def _length(kind: str, made: ast.Call) -> ast.expr | None:
     """The argument that says how long a schedule is, where it has one."""
     if kind == "CosineAnnealingLR":
         return argument(made, "T_max", 1)
+    if kind == "StepLR":
+        return argument(made, "step_size", 1)
+    if kind == "MultiStepLR":
+        return argument(made, "milestones", 1)
     if kind == "LinearLR":
         return argument(made, "total_iters", 3)
     if kind == "PolynomialLR":
@@ -82,13 +91,17 @@ def _length(kind: str, made: ast.Call) -> ast.expr | None:
     return None
 
 
-def _counts_epochs(loop: TrainingLoop, length: ast.expr) -> bool:
-    """Tell whether a length is the number of epochs: the very bound of the outer loop."""
-    name = (key_of(length) or "").rsplit(".", 1)[-1].lower()
-    is_named = bool(name) and any(w in name for w in EPOCH_WORDS) and "step" not in name
+def _counts_epochs(loop: TrainingLoop, kind: str, length: ast.expr) -> bool:
+    """Tell whether a length is made of the number of epochs, or is the bound of the outer loop."""
+    keys = names_in(length)
+    keys = [k for k in keys if k not in NEUTRAL and not any(o.startswith(f"{k}.") for o in keys)]
+    names = [k.rsplit(".", 1)[-1].lower() for k in keys]
+    is_named = bool(names) and all(
+        any(w in n for w in EPOCH_WORDS) and not any(w in n for w in OTHER_UNITS) for n in names
+    )
     bound = _bound(loop.node)
     is_bound = bound is not None and ast.dump(bound) == ast.dump(length)
-    return is_named or is_bound
+    return is_named or (is_bound and kind not in STRIDES)
 
 
 def _bound(node: ast.AST) -> ast.expr | None:
@@ -127,11 +140,17 @@ def _loop(scheduler: str, *, inner: str = "", outer: str = "") -> Run:
 
 FIRES = {
     "cosine over epochs, per batch": _loop(_COSINE, inner="scheduler.step()"),
+    "a stride in epochs, per batch": _loop(
+        "StepLR(optimizer, step_size=args.epochs // 2, gamma=0.1)", inner="scheduler.step()"
+    ),
     "one cycle, per epoch": _loop(_ONE_CYCLE, outer="scheduler.step()"),
 }
 
 SILENT = {
     "cosine over epochs, per epoch": _loop(_COSINE, outer="scheduler.step()"),
+    "near miss: a stride out of sight": _loop(
+        "StepLR(optimizer, step_size=epochs * per_epoch // 2)", inner="scheduler.step()"
+    ),
     "one cycle, per batch": _loop(_ONE_CYCLE, inner="scheduler.step()"),
     "near miss: cosine over all steps, per batch": _loop(
         "CosineAnnealingLR(optimizer, T_max=epochs * len(loader))", inner="scheduler.step()"

@@ -13,6 +13,8 @@ from traindx.registry import detector
 
 ENOUGH_DIGITS = 4  # the mean over an epoch repeats in three digits on any plateau
 EPOCHS = 6  # in a row, up to the end
+STEP_DIGITS = 6  # no two batches agree so far; a bar that repeats an epoch's value shows fewer
+STEPS = 10  # in a row, up to the end
 SHARE = 0.8  # of the run: a run that learnt first and then stands still has converged
 LEARNT = 0.05  # of the first value; what was gained before the loss stood still
 
@@ -33,11 +35,12 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     The loss of six or more epochs in a row, most of the run and up to its end, that is equal in
-    every printed digit, of which there are at least four.
+    every printed digit, of which there are at least four; or of ten or more steps, in six digits.
 
     ## Why it matters
-    Weights that move change the last digits of a mean over an epoch. Either no step reaches them,
-    or the model gives every input the same saturated answer and no gradient is left.
+    Weights that move change the last digits of a mean over an epoch, and batches differ. Either no
+    step reaches them, or the model gives every input the same saturated answer and no gradient is
+    left.
 
     ## What to do
     Compare a weight before and after one step. If it moves, look at the outputs of the last layers:
@@ -45,27 +48,36 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     A progress bar that shows the value of the last epoch repeats it; only values of different
-    epochs are compared.
+    epochs are compared, or of steps in more digits than a bar shows.
     """
     loss = run.objective()
-    finite = None if loss is None else _by_epoch(loss.finite())
-    if finite is None or len(finite) < EPOCHS or finite.last == 0.0:
+    if loss is None:
+        return
+    by_epoch = _by_epoch(loss.finite())
+    if by_epoch is not None and len(by_epoch) >= EPOCHS:
+        yield from _stands(by_epoch, "epoch", EPOCHS, ENOUGH_DIGITS)
+    elif not _has_no_gradient(run):
+        yield from _stands(_by_step(loss.finite()), "step", STEPS, STEP_DIGITS)
+
+
+def _stands(finite: Series, unit: str, least: int, digits: int) -> Iterator[Finding]:
+    if len(finite) < least or finite.last == 0.0:
         return
     changes = np.flatnonzero(np.diff(finite.values) != 0)
     start = int(changes[-1]) + 1 if len(changes) else 0
     lasts = len(finite) - start
     gained = float(finite.values[0]) - finite.last
     is_learnt = abs(gained) > LEARNT * abs(float(finite.values[0]))
-    if lasts < max(EPOCHS, SHARE * len(finite)) or is_learnt or _digits(finite) < ENOUGH_DIGITS:
+    if lasts < max(least, SHARE * len(finite)) or is_learnt or _digits(finite) < digits:
         return
     value = finite.last
     yield Finding(
-        claim=f"The training loss is {value:.6g} in every epoch since {finite.when(start)}",
+        claim=f"The training loss is {value:.6g} in every {unit} since {finite.when(start)}",
         strength=Strength.STRONG,
         evidence=(
             cite(
                 finite,
-                f"{finite.origin.name} is {value:.6g} in {lasts} epochs in a row",
+                f"{finite.origin.name} is {value:.6g} in {lasts} {unit}s in a row",
                 start,
                 -1,
                 value=value,
@@ -82,6 +94,18 @@ def check(run: Run) -> Iterator[Finding]:
         is_symptom=True,
         onset=float(finite.steps[start]),
     )
+
+
+def _has_no_gradient(run: Run) -> bool:
+    """Tell whether the gradient norm is zero to the end, of which this loss is a mere sign."""
+    norm = run.get("grad_norm")
+    values = np.empty(0) if norm is None else norm.finite().values[-STEPS:]
+    return len(values) > 0 and not bool(values.any())
+
+
+def _by_step(loss: Series) -> Series:
+    """Return one point of every step."""
+    return loss.take(np.flatnonzero(np.diff(loss.steps, append=np.inf) != 0))
 
 
 def _by_epoch(loss: Series) -> Series | None:
@@ -103,6 +127,7 @@ FIRES = {
     "stands from the second epoch on": make_run(
         {"loss/train": join([1.9112], np.full(9, 1.9105))}, axis="epoch"
     ),
+    "ten batches alike": make_run({"loss/train": np.full(12, 10.8259)}),
     "never moves": make_run({"loss/train": np.full(8, 7.6246)}, axis="epoch"),
 }
 
@@ -111,6 +136,13 @@ SILENT = {
         {"loss/train": join(decay(3), np.full(20, 0.4871))}, axis="epoch"
     ),
     "near miss: few digits": make_run({"loss/train": np.full(10, 0.69)}, axis="epoch"),
+    "near miss: there is no gradient, which says more": make_run(
+        {"loss/train": np.full(12, 2.56495), "grad_norm": np.zeros(12)}
+    ),
+    "near miss: never a number": make_run({"loss/train": np.full(12, np.nan)}),
+    "near miss: a bar that shows the last epoch's value": make_run(
+        {"loss/train": np.full(40, 0.4871)}
+    ),
     "a plateau with moving digits": make_run(
         {"loss/train": flat(12, 1.9, noise=1e-3)}, axis="epoch"
     ),

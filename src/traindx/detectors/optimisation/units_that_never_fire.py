@@ -12,7 +12,14 @@ from traindx.examples import recorded, watched, weights
 from traindx.model import Run
 from traindx.recording import Activation, LossInput, Process, Sample, Summary
 from traindx.registry import detector
-from traindx.runtime.observations import late_samples, operation, processes_of, rows, spans
+from traindx.runtime.observations import (
+    is_sound,
+    late_samples,
+    operation,
+    processes_of,
+    rows,
+    spans,
+)
 from traindx.runtime.traces import Trace, traces_of
 
 CAUSE = "dead-relu"
@@ -31,7 +38,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     The output of a ReLU in the graph of the loss of which 90 % or more of the units are zero for
-    every example of the batch, in each sample of the later part of training. Where all units are
+    every example of the batch, in each sample of the later part of training, or of the whole where
+    few are late. Where all units are
     silent and the output of the model is the same for every example, or the lowest weights of the
     model or most of them get a gradient of exactly zero, the input is cut off. If they still fired
     at the first step, steps that are too large have killed them.
@@ -49,7 +57,7 @@ def check(run: Run) -> Iterator[Finding]:
     than 16 examples, and the beginning of training, do not count.
     """
     for process in processes_of(run):
-        late = late_samples(process)
+        late = _late(process)
         layers = {n: seen for n, seen in _layers(late).items() if len(seen) >= ENOUGH}
         quiet = [n for n, seen in layers.items() if min(a.dead for _, a in seen) >= MOST]
         if not quiet:
@@ -60,6 +68,13 @@ def check(run: Run) -> Iterator[Finding]:
         found = _finding(process, name, layers[name], effect)
         yield _killed(found, process) if effect and _began_alive(process) else found
         return
+
+
+def _late(process: Process) -> tuple[Sample, ...]:
+    """The late samples; all there are where these are few, which is the more to ask of a layer."""
+    late = late_samples(process)
+    whole = tuple(s for s in process.samples if all(map(is_sound, s.losses)))
+    return whole if 0 < len(late) < ENOUGH else late
 
 
 Seen = list[tuple[Sample, Activation]]
@@ -159,16 +174,24 @@ def _starved(grad: float) -> Run:
     return recorded(replace(process, samples=told))
 
 
-def _run(dead: float, *, spread: float = 0.5, examples: int = 64, count: int = 8) -> Run:
+def _run(
+    dead: float, *, spread: float = 0.5, examples: int = 64, count: int = 8, last: int = 0
+) -> Run:
     activation = Activation("fc1", "relu", (examples, 128), dead=dead)
     given = LossInput("mse_loss", "addmm", Summary(shape=(examples, 1)), spread=spread)
     samples = tuple(
         Sample(i + 1, i * 50, activations=(activation,), losses=(given,)) for i in range(count)
     )
-    return recorded(Process(samples=samples))
+    more = (replace(samples[-1], step=last),) if last else ()
+    return recorded(Process(samples=(*samples, *more)))
 
 
-FIRES = {"all dead": _run(1.0, spread=0.0), "most of a layer": _run(0.95), "starved": _starved(0.0)}
+FIRES = {
+    "all dead": _run(1.0, spread=0.0),
+    "most of a layer": _run(0.95),
+    "starved": _starved(0.0),
+    "all dead, seen late only once": _run(1.0, spread=0.0, count=5, last=900),
+}
 
 SILENT = {
     "near miss: half of the units": _run(0.5),

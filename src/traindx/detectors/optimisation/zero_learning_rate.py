@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from traindx.evidence import Finding, Strength, cite, cite_setting
-from traindx.model import Floats, Run, Series, as_number, make_run
+from traindx.examples import recorded
+from traindx.model import Config, Floats, Run, Series, Setting, as_number, make_run
+from traindx.recording import Process
 from traindx.registry import detector
 
 VANISHED = 1e-8  # of its peak; no schedule means to end there, and float32 rounds such steps away
@@ -103,6 +105,9 @@ def _rounded(rate: Series, *, moves: bool) -> Finding:
 
 def _configured(run: Run) -> Iterator[Finding]:
     rates = list(run.config.learning_rates())
+    processes = run.recording.processes if run.recording is not None else ()
+    # what an optimizer was found to have is 0 until the first step of a warm-up
+    rates = [r for r in rates if r.artifact not in {p.path for p in processes}]
     if rates and all(as_number(r.value) == 0.0 for r in rates):
         yield Finding(
             claim=f"The configured learning rate is zero ({rates[0].key})",
@@ -134,6 +139,9 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: a crash before the first step of a warm-up": replace(
+        recorded(Process()), config=Config((Setting("optimizer.lr", 0.0, "rank0.jsonl", "line 4"),))
+    ),
     "near miss: printed with few decimals, not zero": _printed(np.full(20, 0.01), 2),
     "near miss: linear decay that ends at zero": make_run({"lr": np.linspace(1e-3, 0.0, 200)}),
     "near miss: a second optimizer that never had a rate": make_run(

@@ -30,7 +30,13 @@ ARGUMENT = re.compile(
     r"[Ee]xpected tensor for argument #\d+ '(\w+)' to have (?:one of the following )?scalar types?"
     r":? ([\w, ]+?);? but got (?:\w+\.)*(\w+?)(?:Tensor|Type)? instead"
 )
-INDEX = re.compile(r"tensors used as indices must be ([\w, ]+) tensors")
+RECURRENT = re.compile(
+    r"input dtype \((?:torch\.)?(\w+)\) does not match weight dtype \((?:torch\.)?(\w+)\)"
+    r"|input must have the type (?:torch\.)?(\w+), got type (?:torch\.)?(\w+)"
+)
+INDEX = re.compile(
+    r"tensors used as indices must be ([\w, ]+) tensors|Expected dtype (int64) for index"
+)
 PROBABILITIES = re.compile(
     r"Expected floating point type for target with class probabilities, got (\w+)"
 )
@@ -58,7 +64,7 @@ def check(run: Run) -> Iterator[Finding]:
     Under autocast the clash may come from a custom function that casts by itself.
     """
     hit = match_root(
-        run, PROBABILITIES, PAIR, FOUND, LAYER, KERNEL, CAST, ARGUMENT, EXPECTED, INDEX
+        run, PROBABILITIES, PAIR, FOUND, LAYER, KERNEL, CAST, ARGUMENT, EXPECTED, INDEX, RECURRENT
     )
     if hit is None or _is_on_two_devices(*hit):
         return
@@ -90,7 +96,8 @@ def _words(found: re.Match[str]) -> tuple[str, str, str]:
         )
         return f"{text}: {hint}", "Float", found[1]
     if found.re is INDEX:
-        return f"A tensor is used as an index that is not of type {found[1]}", found[1], ""
+        wanted = found[1] or found[2]
+        return f"A tensor is used as an index that is not of type {wanted}", wanted, ""
     if found.re is CAST:
         hint = "float targets are needed where these are integers" if found[2] == "Long" else ""
         text = f"A {found[1]} result cannot be written to a {found[2]} tensor"
@@ -101,6 +108,8 @@ def _words(found: re.Match[str]) -> tuple[str, str, str]:
         wanted, got = found[2], found[1]
     elif found.re is EXPECTED:
         wanted, got = found[1] or found[3], found[2] or found[4]
+    elif found.re is RECURRENT:
+        wanted, got = found[2] or found[3], found[1] or found[4]
     else:
         got, wanted = found[1], found[2]
     wanted, got = (DEVICE.sub(r"\1", name) for name in (wanted, got))
@@ -110,7 +119,7 @@ def _words(found: re.Match[str]) -> tuple[str, str, str]:
 def _hint(wanted: str, got: str) -> str:
     if wanted in CLASSES:
         return "class labels have to be int64 (Long)"
-    if "double" in (wanted.lower(), got.lower()):
+    if {"double", "float64"} & {wanted.lower(), got.lower()}:
         return "float64 is numpy's default, the weights are float32"
     if {"half", "bfloat16", "c10::half", "c10::bfloat16"} & {wanted.lower(), got.lower()}:
         return "half precision meets full precision outside of autocast"
@@ -177,6 +186,9 @@ FIRES = {
     ),
     "raw images": make_failed_run(
         "RuntimeError: Input type (unsigned char) and bias type (float) should be the same"
+    ),
+    "a recurrent layer": make_failed_run(
+        "ValueError: RNN input dtype (torch.float64) does not match weight dtype (torch.float32)."
     ),
     "integer targets": make_failed_run(
         "RuntimeError: result type Float can't be cast to the desired output type Long"

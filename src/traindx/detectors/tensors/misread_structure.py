@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from traindx.evidence import Finding, Strength
 from traindx.failures import own_frames
-from traindx.model import Failure, Run
+from traindx.model import Failure, Frame, Run, make_run
 from traindx.registry import detector
 from traindx.source.errors import explain, last_burst, make_failed_run, root_failure
 
@@ -62,7 +62,10 @@ def check(run: Run) -> Iterator[Finding]:
 def _is_own_word(failure: Failure) -> bool:
     """Tell whether the program raised it in so many words: it checks its data, and says so."""
     last = failure.frames[-1:]
-    return bool(last) and last[0].code.startswith("raise ") and last[0] in own_frames(failure)
+    if not last or not last[0].code.startswith("raise "):
+        return False
+    is_sentence = len(failure.message.split()) > 3  # a library's own word, and not the key
+    return is_sentence or last[0] in own_frames(failure)
 
 
 def _words(failure: Failure) -> str | None:
@@ -91,6 +94,21 @@ def _words(failure: Failure) -> str | None:
     return None
 
 
+_CHECKED = make_run(
+    failures=[
+        Failure(
+            "KeyError",
+            "\"param 'initial_lr' is not specified in param_groups[0]\"",
+            "train.log",
+            "line 90",
+            (
+                Frame("train.py", 31, "<module>", "s = StepLR(opt, 9, last_epoch=3)"),
+                Frame("/lib/site-packages/torch/optim/x.py", 42, "f", 'raise KeyError("param'),
+            ),
+        )
+    ]
+)
+
 FIRES = {
     "a batch without labels": make_failed_run("KeyError: 'labels'", "y = batch['labels']"),
     "three parts": make_failed_run(
@@ -107,5 +125,6 @@ SILENT = {
         "KeyError: 'record 12 has no label'", "raise KeyError(f'record {i} has no label')"
     ),
     "near miss: raised inside of a library alone": make_failed_run("KeyError: 'labels'"),
+    "near miss: a check of the optimizer's": _CHECKED,
     "another error": make_failed_run("RuntimeError: CUDA out of memory.", "loss.backward()"),
 }

@@ -21,18 +21,24 @@ TAKEN = re.compile(
     r"'Tensor' object has no attribute '(parameters|named_parameters|state_dict|load_state_dict"
     r"|modules|named_modules|children|train|eval|zero_grad|register_forward_hook)'"
 )
+# a number has no graph left: `.item()` or float() was taken of the loss before backward
+NUMBER = re.compile(
+    r"'(float|numpy\.float\d+|numpy\.ndarray)' object has no attribute '(backward|requires_grad_)'"
+)
 HOOKS = re.compile(r"'_(?:backward_hooks|modules|parameters|buffers|forward_hooks)")
+GUESSED = ("api-misuse", "version-mismatch", "name-shadowed", "detached-loss")
 RETURNS_NOTHING = ("train_step", "backward", "append", "sort", "shuffle", "extend", "update")
 
 
-@detector(needs=("failure",), suggests=("api-misuse", "version-mismatch", "name-shadowed"))
+@detector(needs=("failure",), suggests=GUESSED)
 def check(run: Run) -> Iterator[Finding]:
     """An attribute is read that the object does not have.
 
     ## What it detects
     "'NoneType' object has no attribute …", "'list' object has no attribute …", and "module 'numpy'
     has no attribute …", which means another version of the library. A tensor that is asked for
-    `parameters` or `eval` has taken the name of a model, as in `model = model(x)`.
+    `parameters` or `eval` has taken the name of a model, as in `model = model(x)`; a number that
+    is asked for `backward` was a loss before its graph was cut off.
 
     ## Why it matters
     The fault lies where the object was made: a function without `return`, a `.grad` that no
@@ -44,7 +50,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     If the attribute exists in the documentation, the installed version is another one.
     """
-    hit = match_root(run, LIBRARY, NONE, TAKEN, OTHER)
+    hit = match_root(run, LIBRARY, NONE, TAKEN, NUMBER, OTHER)
     if hit is None or HOOKS.search(hit[0].message):
         return
     failure, found = hit
@@ -56,6 +62,11 @@ def check(run: Run) -> Iterator[Finding]:
     if found.re is TAKEN:
         claim = f"A tensor is asked for {found[1]}, which a model has: it took the model's name"
         guesses = {"name-shadowed": Strength.STRONG, "api-misuse": Strength.WEAK}
+        yield explain(run, failure, claim, suggests=guesses)
+        return
+    if found.re is NUMBER:
+        claim = f"Backward is called on a {found[1]}: the loss lost its graph when it was made one"
+        guesses = {"detached-loss": Strength.STRONG, "api-misuse": Strength.WEAK}
         yield explain(run, failure, claim, suggests=guesses)
         return
     if found.re is NONE:
@@ -82,6 +93,9 @@ FIRES = {
     "a tensor in place of the model": make_failed_run(
         "AttributeError: 'Tensor' object has no attribute 'parameters'",
         "clip_grad_norm_(model.parameters(), 1.0)",
+    ),
+    "a loss that is a number": make_failed_run(
+        "AttributeError: 'float' object has no attribute 'backward'", "loss.backward()"
     ),
     "an alias that numpy dropped": make_failed_run(
         "AttributeError: module 'numpy' has no attribute 'float'"

@@ -15,6 +15,7 @@ from traindx.source.module import Module, key_of
 from traindx.source.patches import diff, replacing
 
 MESSAGE = re.compile(r"optimizer got an empty parameter (?:list|group)")
+REPLICATED = re.compile(r"module doesn't have any parameters that require a gradient")
 GUESSES = {
     "unregistered-submodules": Strength.MODERATE,
     "frozen-parameters": Strength.MODERATE,
@@ -27,7 +28,8 @@ def check(run: Run) -> Iterator[Finding]:
     """An optimizer gets an empty list of parameters.
 
     ## What it detects
-    "optimizer got an empty parameter list". With the source, why: layers in a plain list or dict,
+    "optimizer got an empty parameter list", and DistributedDataParallel's word for a model that is
+    frozen as a whole. With the source, why: layers in a plain list or dict,
     a filter on `requires_grad` after everything was frozen, or a generator that was used up.
 
     ## Why it matters
@@ -41,10 +43,14 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     A model with lazy or later-added layers has no parameters yet: make the optimizer afterwards.
     """
-    hit = match_root(run, MESSAGE)
+    hit = match_root(run, MESSAGE, REPLICATED)
     if hit is None:
         return
-    failure, _ = hit
+    failure, found = hit
+    if found.re is REPLICATED:
+        claim = "A model is to be trained in parallel, and none of its parameters is trainable"
+        yield explain(run, failure, claim, suggests={"frozen-parameters": Strength.STRONG})
+        return
     shows, culprit = _reason(project_of(run))
     claim = "The optimizer is given no parameter at all"
     if culprit is not None:
@@ -127,6 +133,11 @@ _ERROR = "ValueError: optimizer got an empty parameter list"
 _CODE = "optimizer = torch.optim.Adam(model.parameters())"
 
 FIRES = {
+    "frozen, under DDP": make_failed_run(
+        "RuntimeError: DistributedDataParallel is not needed when a module doesn't have any "
+        "parameters that require a gradient.",
+        "model = DDP(model)",
+    ),
     "the message alone": make_failed_run(_ERROR, _CODE),
     "a plain list": make_failed_run(_ERROR, _CODE, sources={"model.py": _MODEL}),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Iterator
 
@@ -15,6 +16,11 @@ from traindx.source.module import key_of
 from traindx.source.renames import apart
 
 MESSAGE = re.compile(r"'([\w.]+)' object is not callable")
+# a name that a function assigns is its own throughout, also before the assignment
+UNBOUND = re.compile(
+    r"local variable '(\w+)' (?:referenced before assignment"
+    r"|where it is not associated with a value)"
+)
 LIBRARIES = ("torch", "nn", "F", "np", "numpy", "math", "dist")
 SELF_CALL = re.compile(r"^(\w+) = \1\(")
 
@@ -26,7 +32,8 @@ def check(run: Run) -> Iterator[Finding]:
     ## What it detects
     "'Tensor' object is not callable" and its kin for numbers, lists, strings and modules. With the
     source or the failing line: the assignment that gave the name away, such as
-    `loss = loss(output, target)`.
+    `loss = loss(output, target)`. Where the function is defined outside, the same line fails at
+    once: "local variable 'loss' referenced before assignment".
 
     ## Why it matters
     It works once and fails the second time, so the first batch passes.
@@ -35,12 +42,16 @@ def check(run: Run) -> Iterator[Finding]:
     Give the function a name of its own, such as `criterion`.
 
     ## When it is wrong
-    A missing operator (`2(x)`) or an attribute that is no method reads the same.
+    A missing operator (`2(x)`) or an attribute that is no method reads the same. A local variable
+    that only a loop without iterations would have set is told from a shadowed one by its line.
     """
-    hit = match_root(run, MESSAGE)
+    hit = match_root(run, MESSAGE, UNBOUND)
     if hit is None:
         return
     failure, found = hit
+    if found.re is UNBOUND:
+        yield from _unbound(run, failure, found[1])
+        return
     site = site_of(run, failure) or _self_call(run)
     name, culprit = _culprit(site, failure)
     kind = found[1]
@@ -55,6 +66,38 @@ def check(run: Run) -> Iterator[Finding]:
         "api-misuse": Strength.WEAK if is_name else Strength.MODERATE,
     }
     yield explain(run, failure, claim, suggests=guesses)
+
+
+def _unbound(run: Run, failure: Failure, name: str) -> Iterator[Finding]:
+    """A local variable is read that hides what the name means outside of the function."""
+    site = site_of(run, failure)
+    code = failure.frames[-1].code if failure.frames else ""
+    own = re.match(rf"{name}\b[^=(]*=(?!=).*\b{name}\(", code) is not None
+    outside = _meaning_outside(site, name) if site is not None else ""
+    if not own and not outside:
+        return
+    inner = (site.function or site.module.tree) if site is not None else None
+    taken = _bindings(inner, name) if inner is not None else []
+    says = f"`{ast.unparse(taken[0])}` makes {name} a local variable{outside}" if taken else ""
+    patch = apart(site.module, taken[0]) if site is not None and len(taken) == 1 else None
+    culprit = Culprit(site.module, taken[0], says, patch) if site is not None and taken else None
+    claim = f"The name {name} is read before the function's own assignment to that name"
+    yield explain(run, failure, claim, shows="name-shadowed", culprit=culprit)
+
+
+def _meaning_outside(site: Site, name: str) -> str:
+    """Say what a name means around a function; empty where it means nothing there."""
+    if site.function is None:
+        return ""
+    module = site.module
+    if name in module.aliases:
+        return f" and hides the imported {module.aliases[name]}"
+    if name in module.functions or name in module.classes:
+        return f" and hides the {name} that is defined in the file"
+    is_global = any(module.function_of(n) is None for n in _bindings(module.tree, name))
+    if is_global:
+        return f" and hides the global {name}"
+    return f" and hides the built-in {name}" if hasattr(builtins, name) else ""
 
 
 def _calls_names_only(failure: Failure) -> bool:
@@ -120,6 +163,20 @@ for x, y in loader:
     loss.backward()
 """
 
+_IMPORTED = """
+from losses import nt_xent
+def main():
+    for a, b in loader:
+        nt_xent = nt_xent(a, b)
+        nt_xent.backward()
+"""
+_EMPTY = """
+def train(model, loader):
+    for x, y in loader:
+        loss = criterion(model(x), y)
+    return loss.item()
+"""
+
 FIRES = {
     "a loss": make_failed_run(
         "TypeError: 'Tensor' object is not callable",
@@ -132,10 +189,26 @@ FIRES = {
     "another line gave the name away": make_failed_run(
         "TypeError: 'Tensor' object is not callable", "loss = criterion(F.relu(out), target)"
     ),
+    "a function of another file": make_failed_run(
+        "UnboundLocalError: cannot access local variable 'nt_xent' where it is not associated with "
+        "a value",
+        "nt_xent = nt_xent(a, b)",
+        sources={"train.py": _IMPORTED},
+    ),
+    "a global that is counted up": make_failed_run(
+        "UnboundLocalError: local variable 'step' referenced before assignment",
+        "step = step + 1",
+        sources={"train.py": "step = 0\ndef tick():\n    step = step + 1\n"},
+    ),
     "nothing known": make_failed_run("TypeError: 'Tensor' object is not callable"),
 }
 
 SILENT = {
+    "near miss: a loop that never ran": make_failed_run(
+        "UnboundLocalError: local variable 'loss' referenced before assignment",
+        "return loss.item()",
+        sources={"train.py": _EMPTY},
+    ),
     "near miss: not subscriptable": make_failed_run(
         "TypeError: 'float' object is not subscriptable", "x = loss[0]"
     ),

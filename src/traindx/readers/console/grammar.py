@@ -34,6 +34,7 @@ _STRONG = frozenset({":", "=", ":=", "=>", "->", "→", "==", "≈", "~", "：",
 _WRAPPING = str.maketrans("", "", " \t\"'[]({)}\x02`*<\\$")
 _UNIT_WORDS = frozenset({"s", "ms", "sec", "secs", "seconds", "min", "mins", "gb", "mb", "h", "it"})
 _RATIO = re.compile(r"\s*/\s*$")
+_FIRST_OF_MANY = re.compile(r"\[\s*[^\s,\]]{1,30}\s*,\s*(?:-?0|nan)")
 _BRACKETED_RATIO = re.compile(r"\s*\[\s*0\s*/")
 _SUMMARY = re.compile(r"\s*\*\s+(?:Acc|Prec|acc|prec)")  # of ImageNet scripts after validation
 _NEXT_VALUE = re.compile(r"\s*[:=]\s*[-+]?(?:0|\.0|nan|inf)")
@@ -250,7 +251,7 @@ class _Walk:
         return not before or before[-1] in "|│┃"
 
     def _measure(self, token: Token, total: Number | None, name: str, is_bound: bool) -> None:
-        text = self._named(name, is_bound)
+        text = "data_time" if self._is_data_time(token, name) else self._named(name, is_bound)
         lowered = text.lower()
         if not text or lowered in IDENTIFIERS or lowered.rsplit(" ", 1)[-1] in IDENTIFIERS:
             return
@@ -259,7 +260,10 @@ class _Walk:
             return
         if token.value is None or (is_plain_error(text) and _is_code(token, is_bound)):
             return
-        is_share = kind_of(canonical(text)) in HIGHER_IS_BETTER and token.value.is_integer
+        is_score = kind_of(canonical(text)) in HIGHER_IS_BETTER
+        if is_score and _FIRST_OF_MANY.match(self.marks.text[token.start - 1 :]):
+            return  # nnU-Net: "Pseudo dice [0.0, 0.84, 0.91]" is one of each class
+        is_share = is_score and token.value.is_integer
         over = total if is_share and total is not None and total.is_integer else None
         start, end = (self.said[0].start, self.said[-1].end) if self.said else (0, 0)
         runs = self.digits.within(start, end) if "0" in text else ()
@@ -268,6 +272,16 @@ class _Walk:
         made = Field(text.replace("0", DIGIT), token.value, self.phase, over, runs)
         self.found.append(_Found(made, known))
         self.subject = ""
+
+    def _is_data_time(self, token: Token, name: str) -> bool:
+        """Tell whether a meter says how long a step waited: ``Time 0.31 (0.37) Data 0.02 (0.07)``.
+
+        Elsewhere the word only fills a sentence.
+        """
+        said = [t.text.lower() for t in self.said[-2:]]
+        is_plain = not name and said[-1:] == ["data"] and "ime" in self.marks.text
+        is_seconds = token.value is not None and token.value.fraction is not None
+        return is_seconds and (is_plain or (name.lower() == "time" and said == ["data", "time"]))
 
     def _named(self, name: str, is_bound: bool) -> str:
         """Return the name of a value; a bare phase or nothing takes the subject of the line."""

@@ -8,7 +8,8 @@ import re
 NOTABLE = re.compile(
     r"(?i)warn|resum|restor|continu|checkpoint|overflow|loss.?scal|kill|sigterm|sigint|\boom\b"
     r"|out of memory|time limit|preempt|no space left|quota exceeded|stage|phase|curriculum|unfre"
-    r"|unfroze|switch|boundary|cancelled|skipp|degrees of freedom|is zero"
+    r"|unfroze|switch|boundary|cancelled|skipp|degrees of freedom|is zero|mixed precision"
+    r"|amp: checks passed"
 )
 _LEVEL = re.compile(r"\b(?:WARN(?:ING)?|ERROR|CRITICAL|W)\b|(?i:\bwarning\b:?)|^\[W|\[W\d|^W\d{4}")
 _PYTHON = re.compile(r"\b(\w*Warning): ?(.*)")
@@ -42,7 +43,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|\bSIG(?:TERM|KILL)\b|(?i:out of memory: kill)|(?i:\bpreempted\b)"
             r"|(?i:received (?:signal|sigterm))"
             r"|\bKilled\s+(?:python|\S*/?python)|(?i:died with.{0,20}signals?\.)|CANCELLED AT"
-            r"|(?i:killed by signal)|(?i:job .{0,40}(?:cancelled|killed|preempted))"
+            r"|(?i:(?<!is )killed by signal)|(?i:job .{0,40}(?:cancelled|killed|preempted))"
             r"|(?i:^\W*terminated\W*$)"
         ),
     ),
@@ -60,6 +61,14 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"(?i)\bresum(?:ing|ed|e)\b(?!\s*[:=]\s*(?:none|false|null|['\"]{2}))"
             r"|(?:re)?load(?:ed|ing)\b.{0,30}\bcheckpoint|restor(?:ed|ing)\b.{0,60}(?:checkpoint|states?\b|ckpt)"
             r"|continu(?:e|ing) (?:training|from)|=> loaded checkpoint"
+        ),
+    ),
+    (
+        # what Lightning, timm and Ultralytics say of themselves
+        "half-precision",
+        re.compile(
+            r"Using 16bit (?:\w+ )?Automatic Mixed Precision|Training in mixed precision"
+            r"|AMP: checks passed"
         ),
     ),
     ("empty-loader", re.compile(r"Total length of `\w+` across ranks is zero")),

@@ -12,7 +12,8 @@ _ERROR = re.compile(
     r"Traceback \(most|\w(?:Error|Exception|Interrupt|Exit)\b|Fatal Python|[Ss]egmentation fault"
     r"|core dumped|terminate called|CUDA error|\bKilled\b|Aborted|Out of memory|out of memory"
     r"|^\w*(?:Error|Exception)\b|ChildFailed|exitcode|Signal 0|Bus error|Illegal instruction"
-    r"|what\(\):|Assertion|assert|Unsupported|Graph break"
+    r"|what\(\):|Assertion|assert|Unsupported|Graph break|Watchdog caught"
+    r"|DataLoader worker \(|error encountered in worker"
 )
 _RULER = re.compile(r"[\s|+*_=─━┃│┏┓┗┛┡┩╇└┘├┤┴┬┼-]{4,}$")
 _WORDS = re.compile(r"[^\W\d_][\w-]*")

@@ -36,6 +36,7 @@ _COCO = re.compile(
 _TURN = re.compile(r"第\s*(0)\s*(?:/\s*0)?\s*(?:轮|个?周期|回|エポック|个?\s*epoch)")
 _OWNER = re.compile(r"(?<=[A-Za-z0])'s(?= )")  # LightGBM: "valid_0's auc: 0.9"
 _NTH_EPOCH = re.compile(r"(?<![\w./-])(0)(?:/0)?epoch(?=[\s:])")  # ESPnet: "7epoch results:"
+_WRITTEN = re.compile(r"\.py:0\]\s+\[(0)\]\s+(?=[\w/]{1,80}=)")  # CLU: "x.py:35] [400] loss=3.2"
 _PAIR = re.compile(r"^\W{0,2}\[\s*(0)\s*,\s*(0)\s*\](?=\W{0,3}[A-Za-z])")
 
 
@@ -80,6 +81,9 @@ def strip_marks(text: str, digits: Digits) -> Marks:
     if "0epoch" in text and (nth := _NTH_EPOCH.search(marks.text)) is not None:
         marks.epoch = Number((digits.index(nth.start(1)),))
         marks.blank(*nth.span())
+    if ".py:0] [0]" in text and (written := _WRITTEN.search(marks.text)) is not None:
+        marks.step = Number((digits.index(written.start(1)),))
+        marks.blank(written.start(1) - 1, written.end(1) + 1)
     if (pair := _PAIR.match(marks.text)) is not None:
         marks.epoch = Number((digits.index(pair.start(1)),))
         marks.step = Number((digits.index(pair.start(2)),))

@@ -142,7 +142,13 @@ def _restarting(rows: Floats) -> set[float]:
     return set(rows[1:][begins, TOTAL].tolist())
 
 
-def split_phases(telling: Telling, notes: Notes) -> Iterator[Telling]:
+def _places_without_counter(tellings: Iterable[Telling]) -> Floats:
+    """Return the lines that only name values: such lines stand in a block under one heading."""
+    found = [t.rows[:, PLACE] for t in tellings if not (t.has_step or t.has_epoch) and len(t.rows)]
+    return np.unique(np.concatenate(found)) if found else np.empty(0)
+
+
+def split_phases(telling: Telling, notes: Notes, blocks: Floats) -> Iterator[Telling]:
     """Give points without a phase the one of the heading above them."""
     rows = telling.rows
     if telling.told.phase is not None or not notes.headings or not len(rows):
@@ -153,6 +159,9 @@ def split_phases(telling: Telling, notes: Notes) -> Iterator[Telling]:
     above = np.searchsorted(places, rows[:, PLACE], side="right") - 1
     start = np.where(above >= 0, places[np.maximum(above, 0)], -np.inf)
     before = np.append(-np.inf, rows[:-1, PLACE])
+    if len(blocks) and not (telling.has_step or telling.has_epoch):
+        at = np.searchsorted(blocks, rows[:, PLACE], side="left") - 1
+        before = np.maximum(before, np.where(at >= 0, blocks[np.maximum(at, 0)], -np.inf))
     is_far = rows[:, PLACE] - np.maximum(start, before) > NEAR
     is_new = np.append(True, np.diff(above) != 0)
     far = np.cumsum(is_far)
@@ -187,8 +196,10 @@ def series_of(
 ) -> list[Series]:
     """Return the series of a log; the same metric may come in several tellings."""
     groups: dict[tuple[str, str, str], list[Telling]] = {}
+    tellings = list(tellings)
+    blocks = _places_without_counter(tellings)
     for whole in tellings:
-        for telling in split_phases(whole, notes):
+        for telling in split_phases(whole, notes, blocks):
             name = canonical(telling.told.name, telling.told.phase)
             axis = _axis(telling, counting)
             groups.setdefault(

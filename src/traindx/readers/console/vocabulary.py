@@ -70,13 +70,13 @@ IDENTIFIERS = frozenset(
      "cores", "eta", "shape", "size", "host", "ip", "at", "cudnn", "torch", "python", "pytorch",
      "tensor", "dtype", "uid", "gid", "fd", "global_rank", "local", "process", "proc", "run_id",
      "timestamp", "ts", "remaining", "index", "idx", "offset", "uuid", "hash", "driver", "hour",
-     "fold", "page", "section", "figure", "table", "ticket", "issue", "pr"}
+     "fold", "page", "section", "figure", "table", "ticket", "issue", "pr", "scaler"}
 )  # fmt: skip
 # terms of a loss that go by their own name: "recon 0.23 kl 4.1"
 TERMS = frozenset({"recon", "reconstruction", "kl_div"})
 GLOBAL = 4  # the rank of a counter that surely counts on through the run
 STEP_RANKS = (
-    ({"global", "total", "num", "updates"}, GLOBAL),
+    ({"global", "total", "num", "updates", "acc", "accumulated"}, GLOBAL),
     ({"episode", "episodes", "round", "rounds"}, 3),
     ({"batch", "minibatch", "batches"}, 1),
 )

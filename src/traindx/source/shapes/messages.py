@@ -243,6 +243,28 @@ def _multi_target(found: re.Match[str]) -> SizeError:
     return SizeError("target", claim, hint=hint)
 
 
+def _target_size(found: re.Match[str]) -> SizeError:
+    wanted, got = shape_of(found[1]), shape_of(found[2])
+    claim = (
+        f"The loss takes targets of {_text(wanted)} for these predictions, and gets {_text(got)}"
+    )
+    hint = "predictions are [N, classes, …]: the second dimension is the classes, as by `transpose`"
+    return SizeError("target", claim, None, None, got, hint)
+
+
+def _index_rank(found: re.Match[str]) -> SizeError:
+    claim = "A gather or scatter gets an index with another number of dimensions than its tensor"
+    hint = "`index.unsqueeze(1)` makes a column of it, as for one action per row"
+    return SizeError("index", claim, hint=hint)
+
+
+def _attention_mask(found: re.Match[str]) -> SizeError:
+    got, wanted = shape_of(found[1]), shape_of(found[2])
+    claim = f"An attention mask has the shape {_text(got)}, and {_text(wanted)} is wanted"
+    hint = "(queries, keys): where these are the batch, the layer needs `batch_first=True`"
+    return SizeError("mask", claim, None, None, got, hint)
+
+
 def _map_target(found: re.Match[str]) -> SizeError:
     claim = f"The loss takes target maps [N, H, W], and the targets have {found[1]} dimensions"
     hint = "drop the channel dimension with `target.squeeze(1)`"
@@ -338,6 +360,19 @@ READINGS: tuple[tuple[re.Pattern[str], Reading], ...] = (
     (_compiled(r"Tensors must have same number of dimensions: got (\d+) and (\d+)"), _ranks),
     (_compiled(r"1D target tensor expected, multi-target not supported"), _multi_target),
     (_compiled(r"multi-target not supported at "), _multi_target),
+    (
+        _compiled(
+            r"Expected target size \(?\[?([\d, ]+)[\])], got (?:torch\.Size\()?\[([\d, ]*)\]"
+        ),
+        _target_size,
+    ),
+    (_compiled(r"Index tensor must have the same number of dimensions as"), _index_rank),
+    (
+        _compiled(
+            rf"shape of the [23]D attn_mask is {_SHAPE}, but should be \(([\d, ]+)\)"
+        ),
+        _attention_mask,
+    ),
     (_compiled(r"only batches of spatial targets supported.*dimension: (\d+)"), _map_target),
     (
         _compiled(

@@ -1,0 +1,112 @@
+"""The scores of many classes are made from two or three numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import isfinite, log, prod
+
+from traindx.evidence import Finding, Strength, cite_record
+from traindx.examples import recorded, watched
+from traindx.model import Run
+from traindx.recording import LossInput, Parameter, Process, Summary
+from traindx.registry import detector
+from traindx.runtime.observations import late_samples, medians
+from traindx.runtime.traces import Trace, told_once, traces_of
+
+CAUSE = "insufficient-capacity"
+NARROW = 3  # numbers
+MANY = 8  # classes
+LEFT = 0.3  # of the loss of a guess, late in training
+ENOUGH = 3  # late samples
+MOVED = 1e-4  # of the norm per step: the training does its part
+
+
+@detector(needs=("recording",), suggests=(CAUSE,))
+def check(run: Run) -> Iterator[Finding]:
+    """The last layer of a classifier is given two or three numbers for eight classes or more.
+
+    ## What it detects
+    A weight matrix that turns three numbers or fewer into the scores of the eight or more classes
+    of the only cross-entropy, in a model that moves and whose loss stays above a third of that of a
+    guess.
+
+    ## Why it matters
+    All scores lie in a plane: classes can be told apart by their direction only, and the
+    uncertainty between any two of them cannot be expressed.
+
+    ## What to do
+    Widen the hidden layer to at least the number of classes, usually to several times that.
+
+    ## When it is wrong
+    Features of two dimensions are made on purpose, to be drawn; where such a model learns, nothing
+    is said. Nor of inputs that are no more than a few numbers themselves.
+    """
+    yield from told_once(run, _look)
+
+
+def _look(process: Process) -> Iterator[Finding]:
+    late = [s for s in late_samples(process) if isfinite(s.loss)]
+    kinds = {(i.loss, i.classes) for s in process.samples for i in s.losses}
+    if len(late) < ENOUGH or len(kinds) != 1 or any(len(s.losses) != 1 for s in late):
+        return
+    loss, classes = next(iter(kinds))
+    level = medians(s.loss for s in late)
+    if loss not in ("cross_entropy", "nll_loss") or classes < MANY or level < LEFT * log(classes):
+        return
+    traces = traces_of(process)
+    for trace in traces:
+        shape = trace.parameter.shape
+        is_neck = len(shape) == 2 and shape[0] == classes and shape[1] <= NARROW
+        if is_neck and _moves(trace) and _has_wide_input(trace, traces):
+            says = (
+                f"{trace.name} turns {shape[1]} numbers into {classes} scores; the loss of the "
+                f"late samples is {level:.3g}, that of a guess {log(classes):.3g}"
+            )
+            sample = trace.samples[-1]
+            yield Finding(
+                claim=f"The scores of {classes} classes are made from {shape[1]} numbers, and the "
+                f"loss stays at {level / log(classes):.0%} of that of a guess",
+                strength=Strength.STRONG,
+                evidence=(cite_record(process, sample.line, says, width=shape[1], loss=level),),
+                suggests={CAUSE: Strength.STRONG},
+                is_symptom=True,
+                onset=float(late[0].step),
+            )
+            return
+
+
+def _has_wide_input(trace: Trace, traces: Sequence[Trace]) -> bool:
+    """Tell whether the model takes more than those few numbers, and narrows them on the way."""
+    below = [t for t in traces if t.model.id == trace.model.id and t.index < trace.index]
+    return any(t.is_matrix and prod(t.parameter.shape[1:]) > NARROW for t in below)
+
+
+def _moves(trace: Trace) -> bool:
+    own = trace.of_owner()
+    is_table = "emb" in trace.name.lower()
+    return not is_table and medians(r for r in own.ratios if r is not None) > MOVED
+
+
+def _run(
+    width: int, *, loss: float = 2.0, classes: int = 14, ratio: float = 5e-3, inputs: int = 24
+) -> Run:
+    lower = Parameter("fc.weight", (width, inputs), "float32", True, 0)
+    process = watched(lower, Parameter("out.weight", (14, width), "float32", True, 0), count=8)
+    given = LossInput("cross_entropy", "addmm", Summary(shape=(32, classes)), classes=classes)
+    told = (
+        replace(s, loss=loss, losses=(given,), update_ratios=(ratio, ratio))
+        for s in process.samples
+    )
+    return recorded(replace(process, samples=tuple(told)))
+
+
+FIRES = {"two for fourteen": _run(2)}
+
+SILENT = {
+    "wide": _run(64),
+    "near miss: two features to draw, and learnt": _run(2, loss=0.2),
+    "near miss: few numbers of another layer": _run(2, classes=10),
+    "near miss: inputs of two numbers": _run(2, inputs=2),
+    "near miss: it does not move": _run(2, ratio=1e-7),
+}

@@ -1,0 +1,129 @@
+"""Positions that are added to raw inputs are too small to be noticed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import hypot, isfinite, log, prod, sqrt
+
+from traindx.evidence import Finding, Strength, cite_record
+from traindx.examples import recorded, watched
+from traindx.model import Run
+from traindx.recording import Activation, LossInput, Parameter, Process, Sample, Summary
+from traindx.registry import detector
+from traindx.runtime.observations import late_samples, medians
+from traindx.runtime.traces import latest_models, told_once
+
+CAUSE = "unnormalised-inputs"
+RAW = 10.0  # the size of the inputs; normalised ones have one
+DROWNED = 100.0  # times the size of the positions; a sound model begins at twenty and falls to five
+ENOUGH = 2  # late samples
+LEFT = 0.3  # of the loss of a guess
+_POSITIONS = re.compile(r"(?:^|[._])(?:pos|wpe)", re.IGNORECASE)
+
+
+@detector(needs=("recording",), suggests=(CAUSE,))
+def check(run: Run) -> Iterator[Finding]:
+    """What a first layer makes of raw inputs is a hundred times as large as the positions.
+
+    ## What it detects
+    Learnt positions of the width of a first layer that is given inputs of size ten and more. What
+    that layer makes of them (its weights times its inputs) is a hundred times and more as large as
+    the positions, also late in training, and a classifier stays above a third of the loss of a
+    guess.
+
+    ## Why it matters
+    Positions start at a few hundredths, which fits inputs of about one. The normalisation of the
+    first block divides by the size of the sum, and what is left of the positions is nothing: the
+    model sees a bag of patches without order.
+
+    ## What to do
+    Subtract the mean and divide by the spread of the training data; pixels by 255.
+
+    ## When it is wrong
+    A task that needs no order does not miss the positions; where the loss falls, nothing is said.
+    """
+    yield from told_once(run, _look)
+
+
+def _look(process: Process) -> Iterator[Finding]:
+    late = [s for s in late_samples(process) if isfinite(s.loss)]
+    if len(late) < ENOUGH or not _is_high(late):
+        return
+    for model in latest_models(process):
+        shapes = {p.name: p.shape for p in model.parameters}
+        tables = [n for n, s in shapes.items() if _POSITIONS.search(n) and len(s) >= 2]
+        ratios = [[r for s in late if (r := _ratio(s, shapes, t)) is not None] for t in tables]
+        for table, known in zip(tables, ratios, strict=True):
+            if len(known) == len(late) and min(known) >= DROWNED:
+                yield _finding(process, late[-1], table, known[-1])
+                return
+
+
+def _is_high(late: Sequence[Sample]) -> bool:
+    """Tell whether the only loss is a cross-entropy that is far from learnt."""
+    given = [s.losses[0] for s in late if len(s.losses) == 1]
+    if len(given) < len(late) or any(i.loss != "cross_entropy" or i.classes < 2 for i in given):
+        return False
+    return medians(s.loss for s in late) > LEFT * log(given[-1].classes)
+
+
+def _ratio(sample: Sample, shapes: dict[str, tuple[int, ...]], table: str) -> float | None:
+    """How many times larger than the positions that is to which they are added."""
+    norms = dict(zip(sample.names, sample.weight_norms, strict=False))
+    batches = {b.shape for b in sample.batch if "float" in b.dtype and len(b.shape) > 1}
+    positions = norms.get(table, 0.0) / sqrt(max(1, prod(shapes[table])))
+    for layer in sample.activations:
+        weight = f"{layer.name}.weight"
+        size = hypot(layer.mean, layer.std)
+        is_first = layer.op.startswith("input of") and layer.shape in batches and size >= RAW
+        if is_first and weight in shapes and shapes[weight][0] == shapes[table][-1] and positions:
+            return norms.get(weight, 0.0) / sqrt(shapes[weight][0]) * size / positions
+    return None
+
+
+def _finding(process: Process, sample: Sample, table: str, ratio: float) -> Finding:
+    says = f"at step {sample.step} inputs come out {ratio:.3g} times as large as {table}"
+    return Finding(
+        claim=f"The inputs are on a raw scale: beside them {table} is too small to be noticed, "
+        f"by a factor of {ratio:.0f}",
+        strength=Strength.STRONG,
+        evidence=(cite_record(process, sample.line, says, step=float(sample.step), ratio=ratio),),
+        suggests={CAUSE: Strength.STRONG},
+        is_symptom=True,
+        onset=0.0,
+    )
+
+
+def _run(size: float, *, loss: float = 1.1, table: str = "pos_embed") -> Run:
+    tables = (
+        Parameter(table, (1, 17, 32), "float32", True, 0),
+        Parameter("patches.weight", (32, 1, 2, 2), "float32", True, 0),
+    )
+    process = watched(*tables, count=8)
+    layer = Activation("patches", "input of convolution", (32, 1, 8, 8), mean=0.0, std=size)
+    batch = (Summary("0", (32, 1, 8, 8), "float32", mean=0.0, std=size),)
+    given = LossInput("cross_entropy", "addmm", classes=10)
+    told = (
+        replace(
+            s,
+            loss=loss,
+            losses=(given,),
+            batch=batch,
+            activations=(layer,),
+            weight_norms=(1.0, 3.1),
+        )
+        for s in process.samples
+    )
+    return recorded(replace(process, samples=tuple(told)))
+
+
+FIRES = {"raw pixels": _run(70.0)}
+
+SILENT = {
+    "normalised": _run(1.0),
+    "near miss: a little large": _run(5.0),
+    "near miss: learnt all the same": _run(70.0, loss=0.2),
+    "near miss: no positions": _run(70.0, table="scale"),
+}

@@ -1,0 +1,146 @@
+"""From one step on the model is given inputs of another scale, and the loss jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import isfinite
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite, cite_record
+from traindx.examples import decay, join, recorded
+from traindx.model import Run, Series
+from traindx.recording import Activation, Process, Sample, Summary
+from traindx.registry import detector
+from traindx.runtime.observations import processes_of
+
+CAUSE = "data-distribution-change"
+APART = 1.0  # of the spread of the inputs: between all means before and all means after
+WIDER = 2.0  # times: between all spreads before and all spreads after
+BEFORE, AFTER = 5, 2  # samples
+JUMP = 3.0  # times the loss just before
+NEARBY = 0.05  # of the run: in how many points before and after a jump a loss is judged
+POINTS = 60  # of the loss
+
+
+@detector(needs=("recording", "loss"), suggests=(CAUSE,))
+def check(run: Run) -> Iterator[Finding]:
+    """The inputs of the model shift to another mean or spread in the middle of the run.
+
+    ## What it detects
+    The inputs as the first layer gets them: from one sample on their mean lies a whole spread away
+    from all before, or their spread is doubled or halved, and stays there; between the two samples
+    the training loss jumps threefold or more.
+
+    ## Why it matters
+    What was learnt was learnt for other inputs. The model starts again, and what it is evaluated
+    on is no longer what it is trained on.
+
+    ## What to do
+    Look for what begins at that step: another file or shard, a transform that depends on the epoch,
+    a normalisation that is applied twice or no more.
+
+    ## When it is wrong
+    A curriculum changes its inputs on purpose; where the loss follows smoothly nothing is said.
+    States of a policy and outputs of a generator change as these learn, and are left alone.
+    """
+    loss = run.objective()
+    if loss is None or len(loss.finite()) < POINTS:
+        return
+    for process in processes_of(run):
+        seen = [(s, a) for s in process.samples if (a := _input(s)) is not None]
+        at = _change([a for _, a in seen])
+        if at is None or len({s.optimizer for s, _ in seen}) != 1:
+            continue
+        jump = _jump(loss.finite(), seen[at - 1][0].step, seen[at][0].step)
+        if jump is not None:
+            yield _finding(process, seen, at, loss.finite(), jump)
+            return
+
+
+def _input(sample: Sample) -> Activation | None:
+    """What the lowest layer is given, if it is a batch of the loader and no inner value."""
+    shapes = {b.shape for b in sample.batch if "float" in b.dtype and len(b.shape) > 1}
+    given = [a for a in sample.activations if a.op.startswith("input of")]
+    fit = [a for a in given if a.shape in shapes and isfinite(a.mean) and isfinite(a.std)]
+    return fit[-1] if fit and not fit[-1].nonfinite else None
+
+
+def _change(inputs: Sequence[Activation]) -> int | None:
+    """The first input that is unlike all before, as are all that follow."""
+    for at in range(BEFORE, len(inputs) - AFTER + 1):
+        old, new = inputs[:at], inputs[at:]
+        width = max(a.std for a in old)
+        if width > 0.0 and (_gap([a.mean for a in old], [a.mean for a in new]) > APART * width):
+            return at
+        wide, narrow = [a.std for a in new], [a.std for a in old]
+        if min(wide) > WIDER * max(narrow) > 0.0 or min(narrow) > WIDER * max(wide) > 0.0:
+            return at
+    return None
+
+
+def _gap(first: Sequence[float], second: Sequence[float]) -> float:
+    return max(min(second) - max(first), min(first) - max(second))
+
+
+def _jump(loss: Series, first: int, last: int) -> int | None:
+    """The point between two steps at which the loss is suddenly several times as high."""
+    values = loss.values
+    part = max(3, round(NEARBY * len(values)))
+    inside = np.flatnonzero((loss.steps > first) & (loss.steps <= last))
+    for at in inside:
+        before, after = values[max(0, at - part) : at], values[at : at + part]
+        if len(before) < 3 or len(after) < 3 or np.median(before) <= 0:
+            continue
+        if values[at] > JUMP * before.max() and np.median(after) > JUMP * np.median(before):
+            return int(at)
+    return None
+
+
+def _finding(
+    process: Process, seen: Sequence[tuple[Sample, Activation]], at: int, loss: Series, jump: int
+) -> Finding:
+    (_, old), (sample, new) = seen[at - 1], seen[at]
+    says = (
+        f"the first layer is given mean {new.mean:.3g} and spread {new.std:.3g}; in all "
+        f"{at} samples before about {old.mean:.3g} and {old.std:.3g}"
+    )
+    course = (
+        f"{loss.origin.name} jumps from {np.median(loss.values[max(0, jump - 5) : jump]):.4g} to "
+        f"{loss.values[jump]:.4g} at {loss.when(jump)}"
+    )
+    return Finding(
+        claim=f"From {loss.when(jump)} on the model is given other inputs: mean {new.mean:.3g} and "
+        f"spread {new.std:.3g} instead of {old.mean:.3g} and {old.std:.3g}",
+        strength=Strength.STRONG,
+        evidence=(
+            cite_record(process, sample.line, says, step=float(sample.step)),
+            cite(loss, course, jump),
+        ),
+        suggests={CAUSE: Strength.STRONG},
+        is_symptom=True,
+        onset=float(loss.steps[jump]),
+    )
+
+
+def _run(mean: float, std: float, *, jump: float = 6.0, inner: bool = False) -> Run:
+    """Inputs that are normalised for 120 steps, and then have another mean and spread."""
+    loss = join(decay(120, 2.0, 0.1, noise=0.0), jump * decay(80, 1.0, 0.2, noise=0.0))
+    samples = []
+    for i, step in enumerate((0, 1, 5, 20, 60, 100, 140, 180)):
+        given = (mean, std) if step >= 120 else (0.02 * (i % 2), 1.0)
+        shape = (32, 16) if inner else (32, 7)
+        layer = Activation("0", "input of addmm", shape, mean=given[0], std=given[1])
+        batch = (Summary("0", (32, 7), "float32", mean=0.0, std=1.0),)
+        samples.append(Sample(i + 2, step, batch=batch, activations=(layer,)))
+    return recorded(Process(samples=tuple(samples)), loss_train=loss)
+
+
+FIRES = {"shifted": _run(3.0, 2.0), "shrunk": _run(0.0, 0.1)}
+
+SILENT = {
+    "the same": _run(0.01, 1.0),
+    "near miss: a little wider": _run(0.2, 1.4),
+    "near miss: the loss does not jump": _run(3.0, 2.0, jump=0.1),
+    "near miss: an inner value, which training changes": _run(3.0, 2.0, inner=True),
+}
