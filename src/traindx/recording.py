@@ -206,6 +206,22 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
+class Loaded:
+    """Weights that were loaded into a module, by their names."""
+
+    line: int
+    step: int = 0
+    module: str = ""
+    matched: int = 0
+    missing: int = 0  # names of the module that nothing was loaded for
+    unexpected: int = 0  # names that the module does not have
+    renamed: int = 0  # missing names that are there with, or without, something before them
+    lacks: tuple[str, ...] = ()  # some of the missing …
+    brings: tuple[str, ...] = ()  # … and of the unexpected
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Fingerprint:
     """Numbers that are the same on every rank if parameters, or batches, are the same."""
 
@@ -302,6 +318,7 @@ class Process:
     samples: tuple[Sample, ...] = ()
     evaluations: tuple[Evaluation, ...] = ()
     fingerprints: tuple[Fingerprint, ...] = ()
+    loads: tuple[Loaded, ...] = ()
     caught: tuple[Caught, ...] = ()
     nonfinite: tuple[NonFinite, ...] = ()
     stalls: tuple[Stall, ...] = ()

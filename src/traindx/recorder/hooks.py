@@ -44,6 +44,7 @@ class Hooks:
         self._replace(torch.autograd, "backward", _backward(session))
         self._replace(loader_module._BaseDataLoaderIter, "__next__", _next(session))
         self._replace(DataLoader, "__iter__", _iter(session))
+        self._replace(torch.nn.Module, "load_state_dict", _load(session))
         self._replace(torch.amp.GradScaler, "scale", _scale(session))
         for owner in (torch.nn.utils.clip_grad, torch.nn.utils):
             self._replace(owner, "clip_grad_norm_", _clip(session))
@@ -164,6 +165,20 @@ def _iter(session: Session) -> Callable[[Any], Any]:
             return iterator
 
         return begin
+
+    return wrap
+
+
+def _load(session: Session) -> Callable[[Any], Any]:
+    def wrap(original: Any) -> Any:
+        @functools.wraps(original)
+        def load_state_dict(module: Any, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
+            result = original(module, state_dict, *args, **kwargs)
+            if not is_compiling():
+                session.weights_loaded(module, state_dict, result)
+            return result
+
+        return load_state_dict
 
     return wrap
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 from torch import nn
 
-from . import loaders, looking, sampling, surroundings, telling
+from . import loaders, looking, sampling, surroundings, telling, weights
 from .budget import Budget
 from .evaluating import Entrances, Evaluations
 from .knowledge import Knowledge, Owner
@@ -80,6 +80,8 @@ class Session:
         self.examples = loaders.Examples()
         self.evaluations = Evaluations()
         self.entrances = Entrances()
+        self.loads: list[dict[str, Any]] = []  # of weights, that were not told yet
+        self.loaded = 0
         self.clock = Clock()
         self.rows = Rows()
         self.now = Present()
@@ -127,6 +129,14 @@ class Session:
         self.loaders.ends(iterator, self.steps)
         telling.tell_loaders(self, is_due=False)
         telling.tell_counts_sometimes(self, AT_EPOCHS_S)
+
+    @event
+    def weights_loaded(self, module: nn.Module, given: Any, result: Any) -> None:
+        record = weights.loaded(module, given, result) if self.loaded < weights.MAX_TOLD else None
+        if record is not None:
+            self.loaded += 1
+            self.loads.append({**record, "step": self.steps})
+            telling.tell_loads(self)
 
     @event
     def forward_begins(self, module: nn.Module, name: str, args: Any, kwargs: Any) -> None:
@@ -289,6 +299,7 @@ class Session:
         self.thread = threading.get_ident()
         self.open()
         telling.tell_loaders(self)
+        telling.tell_loads(self)
         self.discover(loss)
         if self.watchdog is None:
             self.watch()

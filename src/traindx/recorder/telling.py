@@ -89,6 +89,14 @@ def tell_loaders(session: Session, *, is_due: bool = True) -> None:
     session.loaders.untold.clear()
 
 
+def tell_loads(session: Session) -> None:
+    """Tell of weights that were loaded, as soon as something is told at all."""
+    if session.writer is not None:
+        for record in session.loads:
+            session.writer.write("loaded", record)
+        session.loads.clear()
+
+
 def tell_fingerprint(session: Session, owner: Owner, writer: Writer) -> None:
     """Tell at some steps what ranks have to agree on."""
     step = owner.steps

@@ -29,6 +29,7 @@ _KINDS: dict[str, tuple[str, type]] = {
     "sample": ("samples", recording.Sample),
     "evaluation": ("evaluations", recording.Evaluation),
     "fingerprint": ("fingerprints", recording.Fingerprint),
+    "loaded": ("loads", recording.Loaded),
     "caught": ("caught", recording.Caught),
     "nonfinite": ("nonfinite", recording.NonFinite),
     "stall": ("stalls", recording.Stall),
