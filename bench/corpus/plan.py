@@ -7,13 +7,12 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from bench.corpus.operators import Operator
-from bench.corpus.program import Mutant, Program, mutants
+from bench.corpus.program import SEEDED_AS, Mutant, Program, mutants
 
 PER_CAUSE = 2  # tries; a cause whose faults come in several strengths gets more
 PER_CAUSE_WITH_STRENGTHS = 3
 PER_PROGRAM_ODDITIES = 7
 LAUNCHED_LAST = 12
-SEEDS = {"earlier": "corpus report"}  # the name it had when its incidents were chosen
 
 
 def candidates(programs: Sequence[Program], operators: Sequence[Operator]) -> list[Mutant]:
@@ -31,7 +30,7 @@ def candidates(programs: Sequence[Program], operators: Sequence[Operator]) -> li
 
 def choose(programs: Sequence[Program], operators: Sequence[Operator], half: str) -> list[Mutant]:
     """Return the mutants to be run: some for every cause, and oddities for every program."""
-    seed = SEEDS.get(half, f"corpus {half}")
+    seed = f"corpus {SEEDED_AS.get(half, half)}"
     every = candidates(programs, operators)
     # Each draws its own number, so that a new operator does not change the order of the others.
     every.sort(key=lambda m: random.Random(f"{seed} {m.name}").random())

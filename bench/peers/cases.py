@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.accuracy.incidents import CORPUS, Incident, incidents
-from bench.corpus.program import programs
+from bench.corpus.program import SEEDED_AS, programs
 from bench.corpus.runs import surroundings
 from bench.peers.environments import CACHE
 from bench.peers.insertion import inserted
@@ -74,7 +74,7 @@ def sample(half: str, size: int, corpus: Path = CORPUS) -> list[Case]:
     Most peers support nothing but a plain loop in one process.
     """
     found = [i for i in incidents(half, corpus) if _is_plain(i)]
-    random.Random(f"peers {half}").shuffle(found)
+    random.Random(f"peers {SEEDED_AS.get(half, half)}").shuffle(found)
     faulty = _spread([i for i in found if not i.is_healthy], round(size * FAULTY))
     healthy = _spread([i for i in found if i.is_healthy], size - len(faulty))
     return [case(i, half) for i in (*faulty, *healthy)]
