@@ -1,0 +1,103 @@
+"""Weights of half precision stand still although their gradients do not vanish."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength, cite_record
+from traindx.examples import recorded, watched
+from traindx.model import Run
+from traindx.recording import Parameter, Process
+from traindx.registry import detector
+from traindx.runtime.traces import Trace, named, told_once, traces_of
+
+CAUSE = "half-precision-weights"
+HALVES = ("float16", "bfloat16")
+ENOUGH = 5  # samples
+STILL = 0.6  # of the samples in which a weight had a gradient
+MANY = 0.3  # of the matrices of one optimizer
+
+
+@detector(needs=("recording",), suggests=(CAUSE,))
+def check(run: Run) -> Iterator[Finding]:
+    """Steps leave weights of half precision exactly as they were, though gradients reach them.
+
+    ## What it detects
+    Matrices in float16 or bfloat16 that have gradients, that an optimizer owns, and of which not
+    one value changed at most of the steps that were looked at, while others of the same optimizer
+    did change.
+
+    ## Why it matters
+    bfloat16 keeps eight bits, float16 eleven: an update below 1/500 or 1/4000 of a weight is lost,
+    whatever its direction. The loss stalls at what the few moving weights can do.
+
+    ## What to do
+    Keep the weights in float32 and compute in `torch.autocast`, or use an optimizer that keeps a
+    copy in full precision or rounds stochastically.
+
+    ## When it is wrong
+    Where all weights of an optimizer stand still, the rate may be zero or the step may be missing,
+    which other detectors tell.
+    """
+    yield from told_once(run, _look)
+
+
+def _look(process: Process) -> Iterator[Finding]:
+    for told in _by_optimizer(process):
+        still = [t for t in told if _is_still(t)]
+        moving = [t for t in told if t not in still and any(t.moves)]
+        if not moving or len(still) < MANY * len(told):
+            continue
+        says = f"{len(still)} of {len(told)} matrices in half precision stand still: {named(still)}"
+        yield Finding(
+            claim=f"Updates are rounded away: {named(still)} in {still[0].parameter.dtype} stay "
+            "exactly as they are, though they have gradients",
+            strength=Strength.STRONG,
+            evidence=(cite_record(process, still[0].samples[-1].line, says, still=len(still)),),
+            shows=CAUSE,
+            is_symptom=True,
+            onset=float(still[0].samples[0].step),
+        )
+
+
+def _by_optimizer(process: Process) -> list[list[Trace]]:
+    """Return the matrices of half precision of each optimizer.
+
+    A scale of one, as norms have it, is beyond the reach of any usual step and does no harm.
+    """
+    found: dict[int, list[Trace]] = defaultdict(list)
+    for trace in (t.of_owner() for t in traces_of(process) if t.is_matrix):
+        owner, dtype = trace.parameter.optimizer, trace.parameter.dtype
+        if owner is not None and dtype in HALVES and len(_reached(trace)) >= ENOUGH:
+            found[owner].append(trace)
+    return list(found.values())
+
+
+def _reached(trace: Trace) -> list[bool]:
+    """Return whether it moved, at the steps at which it had a gradient."""
+    pairs = zip(trace.moves, trace.grads, strict=True)
+    return [moved for moved, grad in pairs if moved is not None and grad is not None and grad > 0]
+
+
+def _is_still(trace: Trace) -> bool:
+    moved = _reached(trace)
+    return moved.count(False) >= STILL * len(moved)
+
+
+def _run(dtype: str, *still: str, grads: tuple[float, ...] = (0.1, 0.1, 0.1)) -> Run:
+    parameters = [Parameter(n, (16, 16), dtype, True, 0) for n in ("a", "b", "c")]
+    return recorded(watched(*parameters, grads=grads, still=still, count=8))
+
+
+FIRES = {
+    "most stand still": _run("bfloat16", "a", "b"),
+    "one of three": _run("float16", "c"),
+}
+
+SILENT = {
+    "all move": _run("bfloat16"),
+    "near miss: full precision": _run("float32", "a", "b"),
+    "near miss: nothing moves, as without a step": _run("bfloat16", "a", "b", "c"),
+    "near miss: what stands still has no gradient": _run("bfloat16", "a", grads=(0.0, 0.1, 0.1)),
+}
