@@ -31,7 +31,7 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Fine-tuning from a checkpoint starts a new optimizer on purpose; it does not read the epoch, and
-    is left alone.
+    is left alone. So are weights that come back after training, to be tested.
     """
     project = project_of(run)
     training = {x.module for x in training_loops(project)}
@@ -43,7 +43,7 @@ def check(run: Run) -> Iterator[Finding]:
         loads = [c for c, n in module.calls() if n.endswith(".load_state_dict") and c.args]
         if any("optim" in ast.unparse(c).lower() or "opt." in ast.unparse(c.func) for c in loads):
             continue
-        resumed = next((c for c in loads if _is_resume(module, c)), None)
+        resumed = next((c for c in loads if _is_resume(module, c, save)), None)
         if resumed is None or any(name in ast.unparse(c) for c in loads):
             continue
         yield Finding(
@@ -72,14 +72,26 @@ def _saved_optimizer(module: Module) -> tuple[str, str, ast.AST] | None:
     return None
 
 
-def _is_resume(module: Module, call: ast.Call) -> bool:
-    """Tell whether the same function also reads the epoch from the checkpoint."""
+def _is_resume(module: Module, call: ast.Call, save: ast.AST) -> bool:
+    """Tell whether the same function also takes the epoch from the checkpoint, to go on from it.
+
+    Where it was saved above in the same function, the best weights come back for a last test, and
+    an epoch that is only printed is nothing to go on from.
+    """
     held = call.args[0]
     checkpoint = key_of(held) if isinstance(held, ast.Subscript) else None
     scope: ast.AST = module.function_of(call) or module.tree
+    is_after = module.function_of(save) is module.function_of(call) and _line(save) < call.lineno
+    if checkpoint is None or is_after:
+        return False
     reads = (n for n in ast.walk(scope) if isinstance(n, ast.Subscript))
     epochs = (n for n in reads if isinstance(n.ctx, ast.Load) and literal(n.slice) == "epoch")
-    return checkpoint is not None and any(key_of(n) == checkpoint for n in epochs)
+    kept = (ast.Assign, ast.AnnAssign, ast.Return)
+    return any(key_of(n) == checkpoint and isinstance(module.statement_of(n), kept) for n in epochs)
+
+
+def _line(node: ast.AST) -> int:
+    return getattr(node, "lineno", 0)
 
 
 def _patch(module: Module, resumed: ast.Call, name: str, key: str) -> str | None:
@@ -113,6 +125,13 @@ for epoch in range(start_epoch, 10):
 """
 _EPOCH = 'start_epoch = checkpoint["epoch"] + 1'
 
+_TEST = """
+best = torch.load("last.pt")
+model.load_state_dict(best["model"])
+epoch = best["epoch"]
+print(epoch, test(model))
+"""
+
 
 def _program(more: str) -> Run:
     return make_run(sources={"train.py": _PROGRAM.format(more=more)})
@@ -123,4 +142,8 @@ FIRES = {"the optimizer is left out": _program(_EPOCH)}
 SILENT = {
     "restored": _program(f'optimizer.load_state_dict(checkpoint["optimizer"])\n    {_EPOCH}'),
     "near miss: a new run from old weights": _program("pass"),
+    "near miss: the epoch is only told": _program('print("from epoch", checkpoint["epoch"])'),
+    "near miss: the best weights come back for the test": make_run(
+        sources={"train.py": _program("pass").sources[0].text + _TEST}
+    ),
 }
