@@ -68,7 +68,8 @@ def _finding(forward: Act, eval_act: Act, layers: list[str]) -> Finding:
         shows="training-in-eval-mode",
         is_symptom=True,
         location=eval_act.location,
-        patch=_patch(forward),
+        # where validation interrupts the passes over batches, a line before them changes nothing
+        patch=None if forward.loops[-1] in eval_act.loops else _patch(forward),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,8 @@ ENOUGH_DIGITS = 4  # the mean over an epoch repeats in three digits on any plate
 EPOCHS = 6  # in a row, up to the end
 STEP_DIGITS = 6  # no two batches agree so far; a bar that repeats an epoch's value shows fewer
 STEPS = 10  # in a row, up to the end
+MANY_STEPS = 40  # of which nearly all have one value; the last batch of a pass may be another
+NEARLY_ALL = 0.9
 SHARE = 0.8  # of the run: a run that learnt first and then stands still has converged
 LEARNT = 0.05  # of the first value; what was gained before the loss stood still
 
@@ -28,6 +31,7 @@ LEARNT = 0.05  # of the first value; what was gained before the loss stood still
         "frozen-parameters",
         "dead-relu",
         "saturated-activations",
+        "representation-collapse",
     ),
 )
 def check(run: Run) -> Iterator[Finding]:
@@ -35,7 +39,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     The loss of six or more epochs in a row, most of the run and up to its end, that is equal in
-    every printed digit, of which there are at least four; or of ten or more steps, in six digits.
+    every printed digit, of which there are at least four; or of ten or more steps, in six digits;
+    or of nine in ten of forty or more steps, from the first on.
 
     ## Why it matters
     Weights that move change the last digits of a mean over an epoch, and batches differ. Either no
@@ -58,9 +63,14 @@ def check(run: Run) -> Iterator[Finding]:
         yield from _stands(by_epoch, "epoch", EPOCHS, ENOUGH_DIGITS)
     elif not _has_no_gradient(run):
         yield from _stands(_by_step(loss.finite()), "step", STEPS, STEP_DIGITS)
+    if not _has_no_gradient(run):
+        usual = _usual(_by_step(loss.finite()))
+        yield from _stands(usual, "step", MANY_STEPS, STEP_DIGITS, often="nearly every")
 
 
-def _stands(finite: Series, unit: str, least: int, digits: int) -> Iterator[Finding]:
+def _stands(
+    finite: Series, unit: str, least: int, digits: int, often: str = "every"
+) -> Iterator[Finding]:
     if len(finite) < least or finite.last == 0.0:
         return
     changes = np.flatnonzero(np.diff(finite.values) != 0)
@@ -72,12 +82,12 @@ def _stands(finite: Series, unit: str, least: int, digits: int) -> Iterator[Find
         return
     value = finite.last
     yield Finding(
-        claim=f"The training loss is {value:.6g} in every {unit} since {finite.when(start)}",
+        claim=f"The training loss is {value:.6g} in {often} {unit} since {finite.when(start)}",
         strength=Strength.STRONG,
         evidence=(
             cite(
                 finite,
-                f"{finite.origin.name} is {value:.6g} in {lasts} {unit}s in a row",
+                f"{finite.origin.name} is {value:.6g} in {lasts} {unit}s",
                 start,
                 -1,
                 value=value,
@@ -90,10 +100,28 @@ def _stands(finite: Series, unit: str, least: int, digits: int) -> Iterator[Find
             "frozen-parameters": Strength.MODERATE,
             "dead-relu": Strength.MODERATE,
             "saturated-activations": Strength.MODERATE,
+            "representation-collapse": Strength.WEAK,
         },
         is_symptom=True,
         onset=float(finite.steps[start]),
     )
+
+
+def _usual(loss: Series) -> Series:
+    """Return the points at the one value that nearly all have, from the first on, if there is one.
+
+    Batches differ, so their losses do, unless every input gets the same answer: a triplet loss at
+    its margin, a cross-entropy at that of a guess.
+    """
+    values = loss.values
+    if len(values) < MANY_STEPS:
+        return loss.take(np.empty(0, dtype=int))
+    usual = float(np.median(values))
+    same = np.flatnonzero(np.isclose(values, usual, rtol=1e-6, atol=0.0))
+    is_one = len(same) >= NEARLY_ALL * len(values) and same[0] == 0 and same[-1] >= len(values) - 2
+    if not is_one or len(same) == len(values):  # without an exception it is told above
+        return loss.take(np.empty(0, dtype=int))
+    return replace(loss.take(same), values=np.full(len(same), usual))
 
 
 def _has_no_gradient(run: Run) -> bool:
@@ -128,6 +156,9 @@ FIRES = {
         {"loss/train": join([1.9112], np.full(9, 1.9105))}, axis="epoch"
     ),
     "ten batches alike": make_run({"loss/train": np.full(12, 10.8259)}),
+    "nearly all batches alike": make_run(
+        {"loss/train": np.where(np.arange(120) % 30 == 29, 0.2, 0.4000000059)}
+    ),
     "never moves": make_run({"loss/train": np.full(8, 7.6246)}, axis="epoch"),
 }
 
@@ -138,6 +169,12 @@ SILENT = {
     "near miss: few digits": make_run({"loss/train": np.full(10, 0.69)}, axis="epoch"),
     "near miss: there is no gradient, which says more": make_run(
         {"loss/train": np.full(12, 2.56495), "grad_norm": np.zeros(12)}
+    ),
+    "near miss: nearly all alike in few digits": make_run(
+        {"loss/train": np.where(np.arange(120) % 30 == 29, 0.2, 0.4)}
+    ),
+    "near miss: learnt, then nearly all alike": make_run(
+        {"loss/train": join(decay(40), np.full(160, 0.487123456))}
     ),
     "near miss: never a number": make_run({"loss/train": np.full(12, np.nan)}),
     "near miss: a bar that shows the last epoch's value": make_run(

@@ -71,10 +71,18 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _late(process: Process) -> tuple[Sample, ...]:
-    """The late samples; all there are where these are few, which is the more to ask of a layer."""
+    """The late samples; all there are where these are few, which is the more to ask of a layer.
+
+    The last batch of a pass may be small, and says less than the others.
+    """
     late = late_samples(process)
-    whole = tuple(s for s in process.samples if all(map(is_sound, s.losses)))
-    return whole if 0 < len(late) < ENOUGH else late
+    large = [s for s in process.samples if all(map(is_sound, s.losses)) and _is_large(s)]
+    kept = tuple(s for s in late if _is_large(s))
+    return tuple(large) if late and len(kept) < ENOUGH else kept
+
+
+def _is_large(sample: Sample) -> bool:
+    return all(rows(a.shape) >= EXAMPLES for a in sample.activations if a.dead == a.dead)
 
 
 Seen = list[tuple[Sample, Activation]]
@@ -90,11 +98,7 @@ def _layers(samples: tuple[Sample, ...]) -> dict[str, Seen]:
             if is_relu and activation.dead == activation.dead and is_wide:
                 key = (sample.optimizer, activation.name, place)
                 found.setdefault(key, []).append((sample, activation))
-    return {
-        name: seen
-        for (_, name, _), seen in found.items()
-        if all(rows(a.shape) >= EXAMPLES for _, a in seen)
-    }
+    return {name: seen for (_, name, _), seen in found.items()}
 
 
 def _began_alive(process: Process) -> bool:

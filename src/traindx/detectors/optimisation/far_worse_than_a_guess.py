@@ -1,0 +1,100 @@
+"""A classifier that began at the loss of a guess spends the run far above it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import log
+from statistics import median
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import LossInput, Process, Sample, Summary
+from traindx.registry import detector
+from traindx.runtime.observations import processes_of
+
+LOSSES = ("cross_entropy", "nll_loss")
+ENOUGH = 40  # points of the loss
+MANY = 2  # classes
+STARTS = 2.0  # times the loss of a guess, at most
+STAYS = 3.0  # times it, at least, in the middle half of the run
+BEGINNING = 3  # points
+
+
+@detector(
+    needs=("recording", "loss"),
+    suggests=("lr-too-high", "missing-warmup", "missing-gradient-clipping"),
+)
+def check(run: Run) -> Iterator[Finding]:
+    """The cross-entropy climbs from that of a guess to several times that, and stays there.
+
+    ## What it detects
+    A single cross-entropy that begins near the logarithm of the number of classes, and in the
+    middle half of the run is three times that and more, wherever it ends.
+
+    ## Why it matters
+    To answer at random would be better. Only steps that are too large carry a model there, and
+    a schedule that lowers the rate to zero brings the loss back to that of a guess, where the curve
+    seems to fall.
+
+    ## What to do
+    Lower the learning rate tenfold; with attention or deep stacks warm it up and clip gradients.
+
+    ## When it is wrong
+    Labels that change their meaning in the middle of a run do the same for a while.
+    """
+    loss = run.objective()
+    classes = {c for p in processes_of(run) for s in p.samples for c in _classes(s)}
+    if loss is None or len(classes) != 1 or max(classes) < MANY:
+        return
+    told, guess = loss.finite(), log(max(classes))
+    values = told.values
+    if len(values) < ENOUGH:
+        return
+    first = median(values[:BEGINNING].tolist())
+    quarter = len(values) // 4
+    middle = float(np.median(values[quarter:-quarter]))
+    if first > STARTS * guess or middle < STAYS * guess:
+        return
+    says = f"{told.origin.name} begins at {first:.4g} and is {middle:.4g} in the middle of the run"
+    yield Finding(
+        claim=f"The loss climbs to {middle / guess:.3g} times that of a guess among "
+        f"{max(classes)} classes",
+        strength=Strength.STRONG,
+        evidence=(cite(told, says, 0, quarter, first=first, middle=middle, guess=guess),),
+        suggests={
+            "lr-too-high": Strength.STRONG,
+            "missing-warmup": Strength.WEAK,
+            "missing-gradient-clipping": Strength.WEAK,
+        },
+        is_symptom=True,
+        onset=float(told.steps[0]),
+    )
+
+
+def _classes(sample: Sample) -> set[int]:
+    """Return the number of classes of the only loss of a step; none fits where there are others."""
+    is_only = len(sample.losses) == 1 and sample.losses[0].loss in LOSSES
+    return {sample.losses[0].classes} if is_only else {0, 1}
+
+
+def _run(values: np.ndarray, *, losses: int = 1) -> Run:
+    given = LossInput("cross_entropy", "addmm", Summary(shape=(32, 10)), classes=10)
+    sample = Sample(1, 0, loss=2.3, losses=(given,) * losses)
+    samples = tuple(replace(sample, step=i) for i in range(5))
+    return recorded(Process(samples=samples), loss_train=values)
+
+
+_UP = np.concatenate([np.geomspace(2.3, 300, 40), np.geomspace(300, 2.6, 80)])
+
+FIRES = {"climbs and comes back": _run(_UP), "climbs and stays": _run(_UP[:60])}
+
+SILENT = {
+    "learns": _run(np.geomspace(2.3, 0.1, 120)),
+    "near miss: an untrained model out of scale": _run(np.geomspace(90, 0.1, 120)),
+    "near miss: a spike": _run(np.concatenate([np.full(30, 2.2), _UP[:40], np.full(90, 1.0)])),
+    "near miss: one of several terms": _run(_UP, losses=2),
+}
