@@ -1,4 +1,4 @@
-"""A classifier that began at the loss of a guess spends the run far above it."""
+"""A classifier begins and ends near the loss of a guess, and is far above it in between."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ BEGINNING = 3  # points
     suggests=("lr-too-high", "missing-warmup", "missing-gradient-clipping"),
 )
 def check(run: Run) -> Iterator[Finding]:
-    """The cross-entropy climbs from that of a guess to several times that, and stays there.
+    """The cross-entropy climbs from that of a guess to several times that, and falls back late.
 
     ## What it detects
-    A single cross-entropy that begins near the logarithm of the number of classes, and in the
-    middle half of the run is three times that and more, wherever it ends.
+    A single cross-entropy that begins and ends near the logarithm of the number of classes, and in
+    the middle half of the run is three times that and more.
 
     ## Why it matters
     To answer at random would be better. Only steps that are too large carry a model there, and
@@ -57,7 +57,8 @@ def check(run: Run) -> Iterator[Finding]:
     first = median(values[:BEGINNING].tolist())
     quarter = len(values) // 4
     middle = float(np.median(values[quarter:-quarter]))
-    if first > STARTS * guess or middle < STAYS * guess:
+    last = median(values[-BEGINNING:].tolist())
+    if max(first, last) > STARTS * guess or middle < STAYS * guess or len(told) < len(loss):
         return
     says = f"{told.origin.name} begins at {first:.4g} and is {middle:.4g} in the middle of the run"
     yield Finding(
@@ -90,9 +91,11 @@ def _run(values: np.ndarray, *, losses: int = 1) -> Run:
 
 _UP = np.concatenate([np.geomspace(2.3, 300, 40), np.geomspace(300, 2.6, 80)])
 
-FIRES = {"climbs and comes back": _run(_UP), "climbs and stays": _run(_UP[:60])}
+FIRES = {"climbs and comes back": _run(_UP)}
 
 SILENT = {
+    "near miss: climbs and stays, which is a divergence": _run(_UP[:60]),
+    "near miss: ends in NaN": _run(np.concatenate([_UP, [np.nan]])),
     "learns": _run(np.geomspace(2.3, 0.1, 120)),
     "near miss: an untrained model out of scale": _run(np.geomspace(90, 0.1, 120)),
     "near miss: a spike": _run(np.concatenate([np.full(30, 2.2), _UP[:40], np.full(90, 1.0)])),
