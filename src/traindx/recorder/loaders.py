@@ -117,12 +117,18 @@ def tensors(batch: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, t
             yield from tensors(value, f"{name}.{key}" if name else str(key), depth + 1)
 
 
-def summaries(batch: Any) -> list[dict[str, Any]]:
-    """Return what the tensors of a batch look like."""
-    return [
-        {**summarise(t, n), "spread": _spread(t)}
-        for _, (n, t) in zip(range(MAX_TENSORS), tensors(batch))
-    ]
+Known = dict[int, "dict[str, Any]"]  # by the identity of tensors that are held meanwhile
+
+
+def summaries(batch: Any, known: Known | None = None) -> list[dict[str, Any]]:
+    """Return what the tensors of a batch look like; what is known of them is not asked again."""
+    known = {} if known is None else known
+    found = []
+    for _, (name, tensor) in zip(range(MAX_TENSORS), tensors(batch)):
+        if id(tensor) not in known:
+            known[id(tensor)] = {**summarise(tensor, name), "spread": _spread(tensor)}
+        found.append({**known[id(tensor)], "name": name})
+    return found
 
 
 def _spread(tensor: torch.Tensor) -> float | None:

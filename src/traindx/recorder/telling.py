@@ -42,10 +42,11 @@ def tell_sample(session: Session, owner: Owner) -> None:
     record = {"step": owner.steps, "optimizer": owner.number, **columns, **seen}
     record["loss"] = now.losses.total() if now.losses.are_here() else None
     record.update(session.known.modes_of(owner))
-    record["batch"] = loaders.summaries(now.given())
+    known: loaders.Known = {}
+    record["batch"] = loaders.summaries(now.given(), known)
     if now.inputs:
         record["entered"] = session.entrances.number(now.inputs[0].module)
-        record["inputs"] = loaders.summaries(now.inputs[0].given())
+        record["inputs"] = loaders.summaries(now.inputs[0].given(), known)
     record["repeated"], record["relabelled"] = session.examples.meet(now.labelled())
     record["rss_bytes"], record["device_bytes"] = surroundings.memory()
     session.writer.write("sample", record)
