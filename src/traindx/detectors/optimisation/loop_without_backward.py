@@ -15,6 +15,8 @@ from traindx.source.module import key_of
 from traindx.source.patches import diff, inserting_before
 from traindx.source.values import Kind
 
+CLIPS = ("clip_grad_norm_", "clip_grad_value_")
+
 
 @detector(needs=("source",), suggests=("missing-backward",))
 def check(run: Run) -> Iterator[Finding]:
@@ -52,7 +54,7 @@ def check(run: Run) -> Iterator[Finding]:
             shows="missing-backward",
             is_symptom=True,
             location=step.location,
-            patch=_patch(step, name),
+            patch=None if _is_involved(loop, step, name) else _patch(step, name),
         )
 
 
@@ -87,6 +89,18 @@ def _is_handed_on(loop: TrainingLoop, loss: str) -> bool:
     return False
 
 
+def _is_involved(loop: TrainingLoop, step: Act, loss: str) -> bool:
+    """Tell whether the line is more than one before the step: a part of a sum, or clipping."""
+    scope = step.module.function_of(step.node) or loop.node  # it may be called from the loop
+    for node in ast.walk(scope):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(CLIPS):
+            return True
+        is_part = isinstance(node, ast.BinOp) and loss in map(key_of, (node.left, node.right))
+        if is_part or (isinstance(node, ast.AugAssign) and key_of(node.value) == loss):
+            return True
+    return False
+
+
 def _patch(step: Act, loss: str) -> str | None:
     if step.statement is None:
         return None
@@ -112,7 +126,10 @@ def _loop(more: str) -> Run:
     return make_run(sources={"train.py": _LOOP.format(more=f"    {more}")})
 
 
-FIRES = {"no backward": _loop("print(loss.item())")}
+FIRES = {
+    "no backward": _loop("print(loss.item())"),
+    "the loss is a part of a sum": _loop("total = loss + 0.1 * penalty(model)"),
+}
 
 SILENT = {
     "a right loop": _loop("loss.backward()"),
