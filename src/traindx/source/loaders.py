@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from traindx.source.module import Function, Module, argument, key_of, literal
+from traindx.source.module import Module, argument, key_of, literal
 from traindx.source.project import Project
 
 PHASES = {
@@ -24,21 +24,6 @@ def phase_of(name: str) -> str:
     words = {w for w in re.split(r"[^a-z]+", split) if w}
     found = [phase for phase, known in PHASES.items() if words & known]
     return found[0] if len(found) == 1 else ""
-
-
-def handed_over(project: Project, function: Function, parameter: str) -> list[str]:
-    """Return the names of what calls in the project give a function for one of its parameters."""
-    names = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
-    if parameter not in names:
-        return []
-    position = names.index(parameter) - (1 if names[0] == "self" else 0)
-    given = (
-        argument(call, parameter, position)
-        for module in project.modules
-        for call in module.nodes(ast.Call)
-        if (key_of(call.func) or "").rsplit(".", 1)[-1] == function.name
-    )
-    return [key_of(value) or "" for value in given if value is not None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from traindx.source import project_of
 from traindx.source.loops import training_loops
 from traindx.source.module import Module, key_of, literal
 from traindx.source.patches import diff, inserting_after
+from traindx.source.project import Project
 
 
 @detector(needs=("source",), suggests=("resume-without-optimizer-state",))
@@ -43,7 +44,7 @@ def check(run: Run) -> Iterator[Finding]:
         loads = [c for c, n in module.calls() if n.endswith(".load_state_dict") and c.args]
         if any("optim" in ast.unparse(c).lower() or "opt." in ast.unparse(c.func) for c in loads):
             continue
-        resumed = next((c for c in loads if _is_resume(module, c, save)), None)
+        resumed = next((c for c in loads if _is_resume(project, module, c)), None)
         if resumed is None or any(name in ast.unparse(c) for c in loads):
             continue
         yield Finding(
@@ -72,26 +73,56 @@ def _saved_optimizer(module: Module) -> tuple[str, str, ast.AST] | None:
     return None
 
 
-def _is_resume(module: Module, call: ast.Call, save: ast.AST) -> bool:
+def _is_resume(project: Project, module: Module, call: ast.Call) -> bool:
     """Tell whether the same function also takes the epoch from the checkpoint, to go on from it.
 
-    Where it was saved above in the same function, the best weights come back for a last test, and
-    an epoch that is only printed is nothing to go on from.
+    Best weights that come back for a last test have an epoch too, which is told or kept; training
+    goes on only from one at which a loop begins.
     """
     held = call.args[0]
     checkpoint = key_of(held) if isinstance(held, ast.Subscript) else None
-    scope: ast.AST = module.function_of(call) or module.tree
-    is_after = module.function_of(save) is module.function_of(call) and _line(save) < call.lineno
-    if checkpoint is None or is_after:
-        return False
-    reads = (n for n in ast.walk(scope) if isinstance(n, ast.Subscript))
+    function = module.function_of(call)
+    reads = (n for n in ast.walk(function or module.tree) if isinstance(n, ast.Subscript))
     epochs = (n for n in reads if isinstance(n.ctx, ast.Load) and literal(n.slice) == "epoch")
-    kept = (ast.Assign, ast.AnnAssign, ast.Return)
-    return any(key_of(n) == checkpoint and isinstance(module.statement_of(n), kept) for n in epochs)
+    own = [n for n in epochs if checkpoint is not None and key_of(n) == checkpoint]
+    if {name for n in own for name in _targets(module.statement_of(n))} & _starts(module):
+        return True
+    if not own or function is None:
+        return False
+    return any(_targets_of(m, function.name) & _starts(m) for m in project.modules)
 
 
-def _line(node: ast.AST) -> int:
-    return getattr(node, "lineno", 0)
+def _targets(statement: ast.stmt | None) -> set[str]:
+    """Return the names that a statement binds, `self.epoch` and those of a tuple too."""
+    given = statement.targets if isinstance(statement, ast.Assign) else []
+    parts = [p for t in given for p in (t.elts if isinstance(t, ast.Tuple) else [t])]
+    return {key for part in parts if (key := key_of(part)) is not None}
+
+
+def _targets_of(module: Module, function: str) -> set[str]:
+    """Return the names that keep what calls of a function return."""
+    return {
+        name
+        for node in module.nodes(ast.Assign)
+        if isinstance(node.value, ast.Call)
+        and (key_of(node.value.func) or "").rsplit(".", 1)[-1] == function
+        for name in _targets(node)
+    }
+
+
+def _starts(module: Module) -> set[str]:
+    """Return the names at which loops begin: `range(start, epochs)`, `while epoch < epochs`."""
+    begun: list[ast.AST] = [
+        call.args[0]
+        for call, name in module.calls()
+        if call.args and (name.endswith("count") or (name == "range" and len(call.args) > 1))
+    ]
+    begun += [node.test for node in module.nodes(ast.While)]
+    return {key for b in begun for n in ast.walk(b) if (key := _key(n)) is not None}
+
+
+def _key(node: ast.AST) -> str | None:
+    return key_of(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
 
 
 def _patch(module: Module, resumed: ast.Call, name: str, key: str) -> str | None:
@@ -137,11 +168,33 @@ def _program(more: str) -> Run:
     return make_run(sources={"train.py": _PROGRAM.format(more=more)})
 
 
-FIRES = {"the optimizer is left out": _program(_EPOCH)}
+_FUNCTION = """
+def {name}(path, model):
+    checkpoint = torch.load(path)
+    model.load_state_dict(checkpoint["model"])
+    epoch = checkpoint["epoch"]
+    return model, epoch
+
+{start}
+"""
+
+
+def _by_function(name: str, start: str) -> Run:
+    text = _FUNCTION.format(name=name, start=start) + _program("pass").sources[0].text
+    return make_run(sources={"train.py": text})
+
+
+FIRES = {
+    "the optimizer is left out": _program(_EPOCH),
+    "by a function": _by_function("resume", 'model, start_epoch = resume("last.pt", model)'),
+}
 
 SILENT = {
     "restored": _program(f'optimizer.load_state_dict(checkpoint["optimizer"])\n    {_EPOCH}'),
     "near miss: a new run from old weights": _program("pass"),
+    "near miss: a function that brings the best weights back": _by_function(
+        "best", 'model, at = best("best.pt", model)\nprint(at)'
+    ),
     "near miss: the epoch is only told": _program('print("from epoch", checkpoint["epoch"])'),
     "near miss: the best weights come back for the test": make_run(
         sources={"train.py": _program("pass").sources[0].text + _TEST}

@@ -11,8 +11,9 @@ from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.acts import Act, Do
+from traindx.source.arguments import handed_over
 from traindx.source.feeding import Changes, changes_of, methods_of
-from traindx.source.loaders import handed_over, phase_of
+from traindx.source.loaders import phase_of
 from traindx.source.module import Module, key_of
 from traindx.source.phases import LEARNS, Entry, entries, is_same_model, is_without_gradients
 from traindx.source.project import Project
@@ -102,8 +103,9 @@ def _is_held_out(project: Project, act: Act) -> bool:
     names = [*over, act.function.name if act.function is not None else ""]
     phases = {phase_of(n) for n in names} - {""}
     if not phases and act.function is not None:  # by what its callers hand over
-        handed = [n for name in over for n in handed_over(project, act.function, name)]
-        phases = {phase_of(n) or "unknown" for n in handed}
+        handed = (handed_over(project, act.module, act.function, name) for name in over if name)
+        names = [key_of(node) or "" for given in handed for _, _, node in given]
+        phases = {phase_of(name) or "unknown" for name in names}
     return bool(phases) and not phases & {"train", "unknown"}
 
 

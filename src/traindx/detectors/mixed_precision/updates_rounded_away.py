@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
 
 from traindx.evidence import Finding, Strength, cite_record
 from traindx.examples import recorded, watched
-from traindx.model import Run
+from traindx.model import Run, Series
 from traindx.recording import Parameter, Process
 from traindx.registry import detector
 from traindx.runtime.traces import Trace, named, told_once, traces_of
@@ -17,6 +20,7 @@ HALVES = ("float16", "bfloat16")
 ENOUGH = 5  # samples
 STILL = 0.6  # of the samples in which a weight had a gradient
 MANY = 0.3  # of the matrices of one optimizer
+FULL = 0.5  # of the highest learning rate
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
@@ -37,14 +41,15 @@ def check(run: Run) -> Iterator[Finding]:
     copy in full precision or rounds stochastically.
 
     ## When it is wrong
-    Where all weights of an optimizer stand still, the rate may be zero or the step may be missing,
-    which other detectors tell.
+    Steps of a warm-up and of the end of a schedule, at half of the highest rate and less, do not
+    count. Where all weights of an optimizer stand still, the rate may be zero or the step may be
+    missing, which other detectors tell.
     """
-    yield from told_once(run, _look)
+    yield from told_once(run, lambda process: _look(process, run.get("lr")))
 
 
-def _look(process: Process) -> Iterator[Finding]:
-    for told in _by_optimizer(process):
+def _look(process: Process, rate: Series | None) -> Iterator[Finding]:
+    for told in _by_optimizer(_at_full_rate(process, rate)):
         still = [t for t in told if _is_still(t)]
         moving = [t for t in told if t not in still and any(t.moves)]
         if not moving or len(still) < MANY * len(told):
@@ -59,6 +64,17 @@ def _look(process: Process) -> Iterator[Finding]:
             is_symptom=True,
             onset=float(still[0].samples[0].step),
         )
+
+
+def _at_full_rate(process: Process, rate: Series | None) -> Process:
+    """Leave out the samples of a warm-up and of the end of a schedule: small rates move little."""
+    known = None if rate is None else rate.finite()
+    if known is None or not len(known):
+        return process
+    rates = np.interp([s.step for s in process.samples], known.steps, known.values)
+    full = rates >= FULL * known.values.max()
+    kept = (s for s, is_full in zip(process.samples, full, strict=True) if is_full)
+    return replace(process, samples=tuple(kept))
 
 
 def _by_optimizer(process: Process) -> list[list[Trace]]:
@@ -85,9 +101,15 @@ def _is_still(trace: Trace) -> bool:
     return moved.count(False) >= STILL * len(moved)
 
 
-def _run(dtype: str, *still: str, grads: tuple[float, ...] = (0.1, 0.1, 0.1)) -> Run:
+def _run(
+    dtype: str, *still: str, grads: tuple[float, ...] = (0.1, 0.1, 0.1), rate: float = 1e-3
+) -> Run:
+    """A run whose samples have that rate, below a peak of 1e-3."""
     parameters = [Parameter(n, (16, 16), dtype, True, 0) for n in ("a", "b", "c")]
-    return recorded(watched(*parameters, grads=grads, still=still, count=8))
+    process = watched(*parameters, grads=grads, still=still, count=8)
+    last = max(s.step for s in process.samples)
+    rates = [rate] * (last + 1) + [1e-3] * 20
+    return recorded(process, lr=rates)
 
 
 FIRES = {
@@ -99,5 +121,6 @@ SILENT = {
     "all move": _run("bfloat16"),
     "near miss: full precision": _run("float32", "a", "b"),
     "near miss: nothing moves, as without a step": _run("bfloat16", "a", "b", "c"),
+    "near miss: a warm-up, whose rates are small": _run("bfloat16", "a", "b", rate=1e-5),
     "near miss: what stands still has no gradient": _run("bfloat16", "a", grads=(0.0, 0.1, 0.1)),
 }

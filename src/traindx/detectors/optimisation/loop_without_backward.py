@@ -44,8 +44,10 @@ def check(run: Run) -> Iterator[Finding]:
         if step is None or loss is None or _is_handed_on(loop, loss[1]):
             continue
         act, name = loss
+        is_involved = _is_involved(loop, step, name)
+        called = "backward()" if is_involved else f"{name}.backward()"
         yield Finding(
-            claim=f"The training loop steps the optimizer but never calls {name}.backward()",
+            claim=f"The training loop steps the optimizer but never calls {called}",
             strength=Strength.STRONG,
             evidence=(
                 cite_source(act.module.path, act.line, "the loss is computed here"),
@@ -54,7 +56,7 @@ def check(run: Run) -> Iterator[Finding]:
             shows="missing-backward",
             is_symptom=True,
             location=step.location,
-            patch=None if _is_involved(loop, step, name) else _patch(step, name),
+            patch=None if is_involved else _patch(step, name),
         )
 
 

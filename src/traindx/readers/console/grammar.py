@@ -34,6 +34,7 @@ _STRONG = frozenset({":", "=", ":=", "=>", "->", "→", "==", "≈", "~", "：",
 _WRAPPING = str.maketrans("", "", " \t\"'[]({)}\x02`*<\\$")
 _UNIT_WORDS = frozenset({"s", "ms", "sec", "secs", "seconds", "min", "mins", "gb", "mb", "h", "it"})
 _RATIO = re.compile(r"\s*/\s*$")
+_TIMED = re.compile(r"(?<![a-z])time(?![a-z])", re.IGNORECASE)  # "Time", "batch_time"
 _FIRST_OF_MANY = re.compile(r"\[\s*[^\s,\]]{1,30}\s*,\s*(?:-?0|nan)")
 _BRACKETED_RATIO = re.compile(r"\s*\[\s*0\s*/")
 _SUMMARY = re.compile(r"\s*\*\s+(?:Acc|Prec|acc|prec)")  # of ImageNet scripts after validation
@@ -279,7 +280,8 @@ class _Walk:
         Elsewhere the word only fills a sentence.
         """
         said = [t.text.lower() for t in self.said[-2:]]
-        is_plain = not name and said[-1:] == ["data"] and "ime" in self.marks.text
+        is_timed = _TIMED.search(self.marks.text) is not None
+        is_plain = not name and said[-1:] == ["data"] and is_timed
         is_seconds = token.value is not None and token.value.fraction is not None
         return is_seconds and (is_plain or (name.lower() == "time" and said == ["data", "time"]))
 
