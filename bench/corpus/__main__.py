@@ -1,6 +1,6 @@
 """Generate the corpus.
 
-    python -m bench.corpus [--half develop|earlier|report] [--only PROGRAM] [--jobs N]
+    python -m bench.corpus [--half develop|first|second|report] [--only PROGRAM] [--jobs N]
                            [--again recording]
 
 Incidents end up in bench/cache/corpus/<half>. What was run before is not run again; a change of

@@ -17,9 +17,10 @@ from bench.corpus.operators import Operator
 from bench.corpus.source import Source, apply
 
 PROGRAMS = Path(__file__).parent / "programs"
-# `earlier` was the report half of the first judgement; it has been read and worked on since.
-HALVES = ("develop", "earlier", "report")
-SEEDED_AS = {"earlier": "report"}  # by the name it had when its incidents were chosen
+# `first` and `second` were the report halves of two judgements, read and worked on since
+HALVES = ("develop", "first", "second", "report")
+# by the name they had when their incidents were chosen
+SEEDED_AS = {"first": "report", "second": "report"}
 
 
 @dataclass(frozen=True)

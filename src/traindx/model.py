@@ -351,6 +351,15 @@ class Run:
         errors = (self.get(f"{kind}/{phase}") for kind in LOSSES_BY_NAME)
         return next((s for s in errors if s is not None), None)
 
+    @property
+    def has_trained(self) -> bool:
+        """Tell whether steps of training are known to have run: the forward pass works."""
+        processes = self.recording.processes if self.recording is not None else ()
+        if any(p.counts is not None and p.counts.steps for p in processes):
+            return True
+        loss = self.main_loss()
+        return loss is not None and len(loss) > 1
+
     def objective(self) -> Series | None:
         """Return the training loss if it is one that training should lower, else None.
 

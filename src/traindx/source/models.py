@@ -11,6 +11,9 @@ DROPOUTS = frozenset(
     {"Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout",
      "DropPath"}
 )  # fmt: skip
+FUNCTIONAL_DROPOUTS = frozenset(
+    {"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"}
+)
 BATCH_NORMS = frozenset(
     {"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm", "LazyBatchNorm1d",
      "LazyBatchNorm2d", "LazyBatchNorm3d"}
@@ -25,9 +28,11 @@ def layers_of(project: Project, module: Module, made: ast.Call) -> frozenset[str
     pending: list[tuple[Module, ast.AST]] = [(home, made)]
     while pending:
         at, node = pending.pop()
-        for _, name in at.calls(node):
+        for call, name in at.calls(node):
             last = name.rsplit(".", 1)[-1]
-            if name.startswith(("torch.nn.", "nn.")):
+            if last in FUNCTIONAL_DROPOUTS:
+                layers |= {last} if _asks_for_mode(call) else set()
+            elif name.startswith(("torch.nn.", "nn.")):
                 layers.add(last)
             elif last[:1].isupper():
                 found = project.find_class(at, name)
@@ -37,6 +42,10 @@ def layers_of(project: Project, module: Module, made: ast.Call) -> frozenset[str
     return frozenset(layers)
 
 
+def _asks_for_mode(call: ast.Call) -> bool:
+    return any(isinstance(n, ast.Attribute) and n.attr == "training" for n in ast.walk(call))
+
+
 def changes_with_mode(layers: frozenset[str]) -> list[str]:
     """Return the layers that behave differently in training and evaluation."""
-    return sorted(layers & (DROPOUTS | BATCH_NORMS))
+    return sorted(layers & (DROPOUTS | FUNCTIONAL_DROPOUTS | BATCH_NORMS))

@@ -18,6 +18,7 @@ LEARNS = frozenset(
 )
 # what a loop over batches goes over, by its name
 LOADER = re.compile(r"load|(?:^|_)dl$|batches|(?:^|_)iter(?:ator)?$", re.IGNORECASE)
+HELD_OUT = ("val", "test", "evaluation")
 NO_GRAD = ("no_grad", "inference_mode", "set_grad_enabled", "no_grad_guard", "set_grad_mode")
 
 
@@ -32,11 +33,14 @@ class Entry:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A loop over validation or test data that runs a model and learns nothing."""
+    """Where a model runs on validation or test data and learns nothing.
+
+    That is a loop over batches, or a block without gradients in which all data go in at once.
+    """
 
     entry: Entry
     module: Module
-    loop: ast.For
+    block: ast.For | ast.With
     forward: Act
     phase: str
 
@@ -70,7 +74,7 @@ def _is_driven(project: Project, module: Module, scope: ast.Module | Function) -
 
 
 def evaluations(project: Project) -> tuple[Evaluation, ...]:
-    """Return the loops of the project that evaluate a model on held-out data."""
+    """Return where the project evaluates a model on held-out data."""
     return _evaluations(project)
 
 
@@ -83,14 +87,51 @@ def _of_entry(project: Project, entry: Entry) -> Iterator[Evaluation]:
     seen: set[ast.AST] = set()
     for act in entry.acts:
         loop = act.loops[-1] if act.loops else None
-        if act.do is not Do.FORWARD or not isinstance(loop, ast.For) or loop in seen:
+        if act.do is not Do.FORWARD or loop in seen:
             continue
-        seen.add(loop)
-        module = next((m for m in (act.module, *project.modules) if loop in m.parents), act.module)
         inside = [a for a in entry.acts if loop in a.loops]
-        phase = _phase(module, loop)
-        if phase in ("val", "test") and not any(a.do in LEARNS for a in inside):
-            yield Evaluation(entry, module, loop, act, phase)
+        learns = any(a.do in LEARNS for a in inside)
+        if loop is None or learns:
+            yield from _at_once(entry, act, seen)
+        elif isinstance(loop, ast.For):
+            seen.add(loop)
+            home = next((m for m in (act.module, *project.modules) if loop in m.parents), None)
+            module = home or act.module
+            phase = _phase(module, loop) or _by_mode(module, loop, entry, act)
+            if phase in HELD_OUT:
+                yield Evaluation(entry, module, loop, act, phase)
+
+
+def _by_mode(module: Module, loop: ast.For, entry: Entry, forward: Act) -> str:
+    """A function that sets evaluation mode and learns nothing evaluates, whatever its name."""
+    names = [k for n in ast.walk(loop.iter) if (k := key_of(n))]
+    function = module.function_of(loop)
+    if function is None or any(phase_of(n) for n in (*names, function.name)):
+        return ""
+    inside = [a for a in entry.acts if a.function is function]
+    if any(a.do in LEARNS for a in inside) or not any(LOADER.search(n) for n in names):
+        return ""
+    modes = (a for a in inside if a.do is Do.EVAL_MODE and a.line < forward.line)
+    return "evaluation" if any(is_same_model(a, forward) for a in modes) else ""
+
+
+def _at_once(entry: Entry, act: Act, seen: set[ast.AST]) -> Iterator[Evaluation]:
+    """Yield the block without gradients around a pass, where all it speaks of is held-out data."""
+    blocks = (n for n in act.module.enclosing(act.node) if isinstance(n, ast.With))
+    block = next((b for b in blocks if any(_switches_off(i) for i in b.items)), None)
+    if block is None or block in seen:
+        return
+    seen.add(block)
+    names = {k for s in block.body for n in ast.walk(s) if (k := key_of(n))}
+    phases = {p for n in names if (p := phase_of(n))}
+    if len(phases) == 1 and (phase := phases.pop()) in HELD_OUT:
+        yield Evaluation(entry, act.module, block, act, phase)
+
+
+def _switches_off(item: ast.withitem) -> bool:
+    called = item.context_expr
+    name = key_of(called.func) if isinstance(called, ast.Call) else None
+    return (name or "").rsplit(".", 1)[-1] in ("no_grad", "inference_mode")
 
 
 def _phase(module: Module, loop: ast.For) -> str:

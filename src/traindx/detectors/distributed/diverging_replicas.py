@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import isnan
 
 from traindx.evidence import Evidence, Finding, Strength, cite_record
 from traindx.examples import recorded
-from traindx.model import Run
+from traindx.model import Run, make_run
 from traindx.recording import Fingerprint, Model, Optimizer, Parameter, Process
 from traindx.registry import detector
 from traindx.runtime.ranks import is_data_parallel, is_sharded, ranks_of
+from traindx.source import project_of
 
 ENOUGH = 2  # steps with a difference, after the first one
 # between machines the same update may round differently; a real difference grows far beyond
@@ -38,7 +40,8 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Sharded models differ by design and are left alone, as are optimizers that let replicas drift
     and average them. Without a wrapper the ranks may be separate trainings on purpose: then it is a
-    remark only. Experts that live on one rank each look the same as a fault.
+    remark only, unless the program divides its data among them. Experts that live on one rank each
+    look the same as a fault.
     """
     ranks = ranks_of(run)
     if not ranks or any(is_sharded(p) or _is_averaged(p) for p in ranks):
@@ -64,13 +67,25 @@ def check(run: Run) -> Iterator[Finding]:
             onset=float(apart[0]),
         )
         return
+    divided = _divided_data(run)
+    strength = Strength.WEAK if divided is None else Strength.STRONG
     yield Finding(
         claim=f"Each of the {len(ranks)} ranks trains weights of its own: nothing keeps them equal",
-        strength=Strength.WEAK,
-        evidence=evidence,
-        suggests={"rank-desync": Strength.WEAK},
+        strength=strength,
+        evidence=evidence if divided is None else (*evidence, divided),
+        suggests={"rank-desync": strength},
+        is_symptom=divided is not None,
         onset=float(apart[0]),
     )
+
+
+def _divided_data(run: Run) -> Evidence | None:
+    """Return where the ranks are given different parts of one dataset: they train one model."""
+    for module in project_of(run).modules if run.sources else ():
+        for call, name in module.calls():
+            if name.rsplit(".", 1)[-1] == "DistributedSampler":
+                return module.cite(call, "each rank is given a part of the data")
+    return None
 
 
 def _is_averaged(process: Process) -> bool:
@@ -121,12 +136,19 @@ def _averaging(prints: dict[int, float]) -> Process:
     )
 
 
+def _with_source(run: Run, text: str) -> Run:
+    return replace(run, sources=make_run(sources={"train.py": text}).sources)
+
+
 _SAME = {1: 1.5, 10: 1.25, 100: 1.75}
 _OTHER = {1: 1.5, 10: 1.2500000001, 100: 1.5}
 
 FIRES = {
     "apart from step 10 on": recorded(_rank(_SAME), _rank(_OTHER)),
     "no wrapper: a remark": recorded(_rank(_SAME, ""), _rank(_OTHER, "")),
+    "no wrapper, and parts of the data": _with_source(
+        recorded(_rank(_SAME, ""), _rank(_OTHER, "")), "sampler = DistributedSampler(data)"
+    ),
 }
 
 SILENT = {

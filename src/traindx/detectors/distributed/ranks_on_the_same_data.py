@@ -15,8 +15,9 @@ from traindx.source.loops import training_loops
 from traindx.source.module import Module, key_of
 
 WRAPPERS = ("DistributedDataParallel", "FullyShardedDataParallel")
+SAMPLER = "DistributedSampler"
 SHARDS = re.compile(
-    r"DistributedSampler|split_dataset_by_node|IterableDataset|accelerat|lightning|fabric|"
+    r"split_dataset_by_node|IterableDataset|accelerat|lightning|fabric|"
     r"deepspeed|\.shard\(|replace_sampler|prepare\(|get_rank\(\)\s*\*|webdataset",
     re.IGNORECASE,
 )
@@ -28,7 +29,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A file that wraps its model in DistributedDataParallel and trains from a loader without any
-    sampler, and in which nothing divides the data among ranks.
+    sampler, and in which nothing divides the data among ranks, or a sampler that would is made and
+    handed to nobody.
 
     ## Why it matters
     Every rank walks through the whole dataset. With a shared seed all ranks compute the very same
@@ -46,6 +48,9 @@ def check(run: Run) -> Iterator[Finding]:
         module = loader.module
         if loader.has_sampler or loader.phase in ("val", "test") or SHARDS.search(module.text):
             continue
+        idle = _idle_sampler(loader)
+        if SAMPLER in module.text and idle is None:
+            continue
         wrapped = _wrapped(module)
         if wrapped is None or _knows_rank(loader) or not _is_trained_from(run, loader):
             continue
@@ -55,6 +60,7 @@ def check(run: Run) -> Iterator[Finding]:
             evidence=(
                 module.cite(loader.call, "the training loader has no sampler"),
                 module.cite(wrapped, "the model is trained on several ranks"),
+                *(() if idle is None else (module.cite(idle, "no loader gets this sampler"),)),
             ),
             shows="missing-distributed-sampler",
             is_symptom=True,
@@ -64,6 +70,33 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _wrapped(module: Module) -> ast.Call | None:
     return next((c for c, n in module.calls() if n.rsplit(".", 1)[-1] in WRAPPERS), None)
+
+
+def _idle_sampler(loader: Loader) -> ast.Call | None:
+    """Return the making of a sampler of the loader's dataset that is handed to nobody."""
+    module = loader.module
+    for call, name in module.calls():
+        if name.rsplit(".", 1)[-1] != SAMPLER or not call.args or loader.dataset is None:
+            continue
+        kept = _kept_as(module, call)
+        if kept is None or ast.dump(call.args[0]) != ast.dump(loader.dataset):
+            continue
+        if not any(_is_handed_on(module, n, kept) for n in ast.walk(module.tree)):
+            return call
+    return None
+
+
+def _kept_as(module: Module, call: ast.Call) -> str | None:
+    statement = module.parents.get(call)
+    is_name = isinstance(statement, ast.Assign) and len(statement.targets) == 1
+    return key_of(statement.targets[0]) if is_name else None  # type: ignore[union-attr]
+
+
+def _is_handed_on(module: Module, node: ast.AST, name: str) -> bool:
+    if key_of(node) != name or not isinstance(getattr(node, "ctx", None), ast.Load):
+        return False
+    around = module.parents.get(node)
+    return not (isinstance(around, ast.Attribute) and around.attr == "set_epoch")
 
 
 def _knows_rank(loader: Loader) -> bool:
@@ -94,6 +127,7 @@ from torch.utils.data import DataLoader
 
 torch.distributed.init_process_group("nccl")
 model = {model}
+{sampler}
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 train_loader = DataLoader({dataset}, batch_size=32, {options})
 for epoch in range(3):
@@ -104,15 +138,29 @@ for epoch in range(3):
 """
 
 
-def _program(options: str, dataset: str = "data", model: str = "DDP(Net())") -> Run:
-    text = _PROGRAM.format(options=options, dataset=dataset, model=model)
+_MADE = """
+sampler = torch.utils.data.DistributedSampler(data)
+sampler.set_epoch(0)
+"""
+
+
+def _program(
+    options: str, dataset: str = "data", model: str = "DDP(Net())", sampler: str = ""
+) -> Run:
+    text = _PROGRAM.format(options=options, dataset=dataset, model=model, sampler=sampler)
     return make_run(sources={"train.py": text})
 
 
-FIRES = {"shuffled on every rank": _program("shuffle=True")}
+FIRES = {
+    "shuffled on every rank": _program("shuffle=True"),
+    "a sampler that no loader gets": _program("shuffle=True", sampler=_MADE),
+}
 
 SILENT = {
     "a sampler": _program("sampler=sampler"),
+    "near miss: a sampler that somebody else is given": _program(
+        "shuffle=True", sampler=_MADE + "shared.append(sampler)"
+    ),
     "near miss: divided by rank": _program("shuffle=True", "data[rank::world_size]"),
     "near miss: a single process": _program("shuffle=True", model="Net()"),
 }

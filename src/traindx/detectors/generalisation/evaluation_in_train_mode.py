@@ -56,7 +56,7 @@ def _look(process: Process) -> Iterator[Finding]:
         layers = layers_named(process, record.live)
         says = f"{record.forwards} forward passes without gradients, the model in training mode"
         yield Finding(
-            claim=f"An evaluation runs in training mode: {layers} behave as in training",
+            claim=f"An evaluation runs with {layers} in training mode",
             strength=Strength.STRONG,
             evidence=(
                 cite_record(process, record.line, says, step=record.step, forwards=record.forwards),

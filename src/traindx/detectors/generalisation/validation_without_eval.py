@@ -12,7 +12,13 @@ from traindx.source import project_of
 from traindx.source.acts import Act, Do
 from traindx.source.models import changes_with_mode, layers_of
 from traindx.source.patches import diff, inserting_after, inserting_before
-from traindx.source.phases import Evaluation, evaluations, is_same_model, mode_before
+from traindx.source.phases import (
+    LEARNS,
+    Evaluation,
+    evaluations,
+    is_same_model,
+    mode_before,
+)
 
 
 @detector(needs=("source",), suggests=("validation-in-train-mode",))
@@ -20,8 +26,9 @@ def check(run: Run) -> Iterator[Finding]:
     """A validation loop runs a model with dropout or batch norm that is in training mode.
 
     ## What it detects
-    A loop over validation or test data that runs a model made in sight, with dropout or batch norm
-    in it, before which nothing calls `eval()` on that model, or `train()` was called last.
+    A loop over validation or test data, or a block without gradients that speaks of nothing but
+    such data, which runs a model made in sight with dropout or batch norm in it, while nothing
+    called `eval()` on that model before, or `train()` was called last.
 
     ## Why it matters
     Dropout makes the metric noisy and too low. Batch norm normalises by the validation batch and,
@@ -44,14 +51,15 @@ def check(run: Run) -> Iterator[Finding]:
         mode = mode_before(evaluation.entry, forward)
         if not layers or (mode is not None and mode.do is Do.EVAL_MODE):
             continue
+        over = "loop" if isinstance(evaluation.block, ast.For) else "pass"
         yield Finding(
-            claim=f"The {evaluation.phase} loop runs {forward.target} in training mode: "
-            f"{', '.join(layers)} behave as in training",
+            claim=f"The {evaluation.phase} {over} runs {forward.target} in training mode: "
+            f"{', '.join(layers)} {'behaves' if len(layers) == 1 else 'behave'} as in training",
             strength=Strength.STRONG,
             evidence=_evidence(evaluation, mode),
             shows="validation-in-train-mode",
             is_symptom=True,
-            location=evaluation.module.location(evaluation.forward.statement or evaluation.loop),
+            location=evaluation.module.location(evaluation.forward.statement or evaluation.block),
             patch=_patch(evaluation),
         )
 
@@ -65,22 +73,24 @@ def _evidence(evaluation: Evaluation, mode: Act | None) -> tuple[Evidence, ...]:
 
 
 def _decides_itself(evaluation: Evaluation) -> bool:
-    """Tell whether the function of the loop sets a mode in some other way."""
-    scope: ast.AST = evaluation.module.function_of(evaluation.loop) or evaluation.loop
-    is_top = scope is evaluation.entry.scope
-    for node in ast.walk(evaluation.loop if is_top else scope):
+    """Tell whether the block, or a function that only evaluates, sets a mode in some other way."""
+    function = evaluation.module.function_of(evaluation.block)
+    inside = (a for a in evaluation.entry.acts if a.function is function)
+    also_trains = function is evaluation.entry.scope or any(a.do in LEARNS for a in inside)
+    scope = evaluation.block if function is None or also_trains else function
+    for node in ast.walk(scope):
         if isinstance(node, ast.Attribute) and node.attr in ("train", "eval"):
             return True
     return False
 
 
 def _patch(evaluation: Evaluation) -> str | None:
-    module, loop, name = evaluation.module, evaluation.loop, evaluation.forward.target
-    edits = [inserting_before(module, loop, f"{name}.eval()")]
+    module, block, name = evaluation.module, evaluation.block, evaluation.forward.target
+    edits = [inserting_before(module, block, f"{name}.eval()")]
     acts = evaluation.entry.acts
     returns = (a for a in acts if a.do is Do.TRAIN_MODE and a.loops)
     if not any(is_same_model(a, evaluation.forward) for a in returns):
-        edits.append(inserting_after(module, loop, f"{name}.train()"))
+        edits.append(inserting_after(module, block, f"{name}.train()"))
     return diff(module, *edits)
 
 
@@ -112,6 +122,45 @@ for epoch in range(3):
 """
 
 
+_AT_ONCE = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.fc(F.dropout(x, 0.5{training}))
+
+def main():
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(200):
+        model.train()
+        optimizer.zero_grad()
+        F.cross_entropy(model(x)[train_nodes], labels[train_nodes]).backward()
+        optimizer.step()
+        {mode}
+        with torch.no_grad():
+            {scores}
+
+main()
+"""
+
+
+def _at_once(
+    mode: str = "pass",
+    scores: str = "loss_val = F.cross_entropy(model(x)[val_nodes], labels[val_nodes])",
+    training: str = ", training=self.training",
+) -> Run:
+    return make_run(
+        sources={"train.py": _AT_ONCE.format(mode=mode, scores=scores, training=training)}
+    )
+
+
 def _program(validation: str = "pass", layer: str = "Dropout(0.5)") -> Run:
     return make_run(sources={"train.py": _PROGRAM.format(validation=validation, layer=layer)})
 
@@ -119,10 +168,15 @@ def _program(validation: str = "pass", layer: str = "Dropout(0.5)") -> Run:
 FIRES = {
     "dropout stays on": _program(),
     "batch norm stays on": _program(layer="BatchNorm1d(2)"),
+    "all validation data at once": _at_once(),
 }
 
 SILENT = {
     "eval before the loop": _program("model.eval()"),
     "near miss: train(False)": _program("model.train(False)"),
+    "eval before all data at once": _at_once("model.eval()"),
+    "near miss: targets without gradients": _at_once(scores="soft = model(train_x)"),
+    "near miss: a pass of nobody knows what": _at_once(scores="z = model(x)"),
+    "near miss: dropout that no mode switches off": _at_once(training=""),
     "near miss: a layer that has no modes": _program(layer="LayerNorm(2)"),
 }

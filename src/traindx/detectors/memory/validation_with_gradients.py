@@ -40,8 +40,10 @@ def check(run: Run) -> Iterator[Finding]:
     """
     project = project_of(run)
     for evaluation in evaluations(project):
-        forward, module, loop = evaluation.forward, evaluation.module, evaluation.loop
-        if is_without_gradients(forward) or not _is_in_sight(evaluation):
+        forward, module, loop = evaluation.forward, evaluation.module, evaluation.block
+        if is_without_gradients(forward) or not isinstance(loop, ast.For):
+            continue
+        if not _is_in_sight(evaluation):
             continue
         if _uses_gradients(module, loop) or _is_switched_off(project, evaluation):
             continue
@@ -60,7 +62,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _is_in_sight(evaluation: Evaluation) -> bool:
     """Tell whether the program is seen from its start, so that no caller can switch off."""
-    function = evaluation.module.function_of(evaluation.loop)
+    function = evaluation.module.function_of(evaluation.block)
     if evaluation.entry.scope is not function:
         return True
     return any(a.do is Do.BACKWARD for a in evaluation.entry.acts)
@@ -93,7 +95,7 @@ def _is_decorated_forward(project: Project, evaluation: Evaluation) -> bool:
 
 
 def _patch(evaluation: Evaluation) -> str | None:
-    module, loop = evaluation.module, evaluation.loop
+    module, loop = evaluation.module, evaluation.block
     if module.aliases.get("torch") != "torch":
         return None
     function = module.function_of(loop)

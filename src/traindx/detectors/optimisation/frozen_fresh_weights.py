@@ -9,7 +9,7 @@ from dataclasses import replace
 from traindx.evidence import Finding, Strength, at, cite_record
 from traindx.examples import recorded, watched, weights
 from traindx.model import Run, Source
-from traindx.recording import Counts, Model, Module, Parameter, Process
+from traindx.recording import Counts, Loaded, Model, Module, Parameter, Process
 from traindx.registry import detector
 from traindx.runtime.observations import has_learnt, last_step
 from traindx.runtime.traces import (
@@ -34,12 +34,14 @@ MOST = 0.8  # of them: what is left cannot make up for it
 LAYERS = re.compile(r"^(?:Linear|LazyLinear|Bilinear|Conv\w*|LSTM|GRU|RNN|MultiheadAttention)$")
 # weights from elsewhere, or random ones on purpose
 KNOWN = re.compile(
-    r"load_state_dict|load_weights|from_pretrained|pretrained|weights\s*=|torch\.load|load_check"
-    r"|load_file|\btimm\b|\bhub\b|\bclip\b|\.ckpt|safetensors|torchvision\.models|import models"
-    r"|lpips|\.copy_\(|deepcopy|random.?(?:feature|proj|network)|reservoir|extreme.?learning|probe"
+    r"load_weights|from_pretrained|pretrained|weights\s*=|load_check|load_file|\btimm\b"
+    r"|\bhub\b|\bclip\b|\.ckpt|safetensors|torchvision\.models|import models|lpips|\.copy_\("
+    r"|random.?(?:feature|proj|network)|reservoir|extreme.?learning|probe"
     r"|distill|sentence.?transformers|pipeline\(|import_module|open_clip|fairseq|diffusers",
     re.IGNORECASE,
 )
+# the best weights of this very run come back at its end; a recording tells when
+BROUGHT_BACK = re.compile(r"load_state_dict|torch\.load|deepcopy")
 # who gives an optimizer its parameters leaves the others out on purpose; frameworks do it unasked
 CHOSEN = re.compile(r"optim\.[A-Z]\w*\(|\b(?:\w*Adam\w*|SGD|RMSprop|Lion|Adafactor|Adagrad)\(")
 
@@ -51,10 +53,10 @@ def check(run: Run) -> Iterator[Finding]:
     ## What it detects
     Weights of ordinary layers that an optimizer was given, that have `requires_grad` off from the
     first step to the last and never change, in a model of which other layers are trained, and in a
-    program that loads no weights from anywhere. It is a symptom where the loss of that optimizer
-    does not fall, else a remark. Weights that the optimizer was not given count where they are four
-    fifths of the model, a line of the program freezes them, a framework made the optimizer, and
-    the loss does not fall.
+    program that loads no weights from anywhere before its end. It is a symptom where the loss of
+    that optimizer does not fall or four fifths of the model are frozen, else a remark. Weights that
+    the optimizer was not given count where they are so many, a line of the program freezes them and
+    a framework made the optimizer.
 
     ## Why it matters
     A layer that keeps its random weights passes on noise; in a discriminator it hides from the
@@ -70,6 +72,8 @@ def check(run: Run) -> Iterator[Finding]:
     """
     if any(KNOWN.search(source.text) for source in run.sources):
         return
+    if any(BROUGHT_BACK.search(source.text) for source in run.sources) and not _is_late(run):
+        return
     where = (freezing(module) for module in project_of(run).training_modules)
     culprit = next((c for c in where if c is not None), None)
     is_chosen = any(CHOSEN.search(source.text) for source in run.sources)
@@ -82,14 +86,21 @@ def check(run: Run) -> Iterator[Finding]:
             yield replace(finding, evidence=evidence, location=culprit.location)
 
 
+def _is_late(run: Run) -> bool:
+    """Tell whether weights were seen to be loaded, and never before much had been trained."""
+    processes = run.recording.processes if run.recording is not None else ()
+    return all(p.loads and all(r.step >= STEPS for r in p.loads) for p in processes)
+
+
 def _look(process: Process, is_written: bool) -> Iterator[Finding]:
     if last_step(process) < STEPS or any(o.strangers for o in latest_optimizers(process)):
         return
-    traces = [t for t in traces_of(process) if t.is_matrix]
+    traces = traces_of(process)
     for model in latest_models(process):
-        own = [t for t in traces if t.model.id == model.id]
+        every = [t for t in traces if t.model.id == model.id]
+        own = [t for t in every if t.is_matrix]
         frozen = [t for t in own if _is_kept(process, model, t)]
-        trained = [t for t in own if t.parameter.is_trainable and t.has_moved]
+        trained = [t for t in every if t.parameter.is_trainable and t.has_moved]
         is_odd = any(ADAPTERS.search(p.name) for p in model.parameters)
         if not trained or is_odd:
             continue
@@ -98,8 +109,7 @@ def _look(process: Process, is_written: bool) -> Iterator[Finding]:
             yield _finding(process, model, frozen, own, frozen[0].parameter.optimizer)
             continue
         frozen = [t for t in own if _is_kept(process, model, t, owner)]
-        is_stuck = is_written and has_learnt(process, owner) is False
-        if is_stuck and share(frozen, own) >= MOST:
+        if is_written and share(frozen, own) >= MOST:
             yield _finding(process, model, frozen, own, owner)
 
 
@@ -123,7 +133,7 @@ def _finding(
     process: Process, model: Model, frozen: Sequence[Trace], own: Sequence[Trace],
     owner: int | None,
 ) -> Finding:  # fmt: skip
-    is_stuck = has_learnt(process, owner) is False
+    is_stuck = has_learnt(process, owner) is False or share(frozen, own) >= MOST
     place = next((o.place for o in latest_optimizers(process) if o.id == owner), None)
     says = (
         f"requires_grad is off for {named(frozen)} of {model.type}, "
@@ -175,7 +185,20 @@ FIRES = {
     ),
 }
 
+_KEEPS_BEST = _FRESH + "model.load_state_dict(torch.load('best.pt'))"
+
+
+def _brought_back(step: int) -> Run:
+    run = _run(False, False, True, True, text=_KEEPS_BEST)
+    assert run.recording is not None
+    process = replace(run.recording.processes[0], loads=(Loaded(90, step, "Net", 8),))
+    return replace(run, recording=replace(run.recording, processes=(process,)))
+
+
+FIRES["best weights that come back at the end"] = _brought_back(400)
+
 SILENT = {
+    "near miss: weights loaded at the beginning": _brought_back(0),
     "all trained": _run(True, True, True),
     "near miss: a backbone that was loaded": _run(
         False, False, True, text="net.load_state_dict(torch.load('a.pt'))"
