@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import log
 
 from traindx.evidence import Evidence, Finding, Strength, at, cite_record
 from traindx.examples import recorded, watched, weights
 from traindx.model import Run
 from traindx.recording import Model, Parameter, Process
 from traindx.registry import detector
+from traindx.runtime.observations import has_learnt
 from traindx.runtime.traces import (
     ADAPTERS,
     FOLLOWERS,
@@ -24,6 +26,7 @@ from traindx.runtime.traces import (
 )
 
 ENOUGH = 2  # samples with a gradient
+NEAR = 0.9  # times the loss of a guess
 SMALL = 0.1  # of the numbers; who trains so little of a model means to
 
 
@@ -46,7 +49,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Training only the last layers, a small part, adapters, or one of several networks may be meant
-    so; those are only remarked.
+    so; those are only remarked, unless the loss stays where a guess
+    has it.
     """
     yield from told_once(run, _look)
 
@@ -97,17 +101,29 @@ def _finding(
     count = len(idle)
     of = f"{count} of {count + len(held)} parameters that get gradients"
     is_meant = _is_meant(idle, held)
+    owner = held[0].parameter.optimizer
+    is_stuck = has_learnt(process, owner) is False and _is_a_guess(process, owner)
+    belief = Strength.STRONG if is_stuck or not is_meant else Strength.MODERATE
     place = next((o.place for o in latest_optimizers(process) if o.place), None)
     return Finding(
         claim=f"No optimizer holds {of}: {named(idle)}",
-        strength=Strength.MODERATE if is_meant else Strength.STRONG,
+        strength=belief,
         evidence=_evidence(process, model, idle),
-        suggests={"parameters-not-in-optimizer": Strength.MODERATE} if is_meant else {},
+        suggests={"parameters-not-in-optimizer": belief} if is_meant else {},
         shows=None if is_meant else "parameters-not-in-optimizer",
-        is_symptom=not is_meant,
+        is_symptom=is_stuck or not is_meant,
         onset=float(idle[0].samples[0].step),
         location=at(place),
     )
+
+
+def _is_a_guess(process: Process, optimizer: int | None) -> bool:
+    """Tell whether the first cross-entropy is that of a guess: nothing was trained before."""
+    for sample in process.samples:
+        if sample.optimizer == optimizer and len(sample.losses) == 1:
+            classes = sample.losses[0].classes
+            return classes > 1 and sample.loss >= NEAR * log(classes)
+    return False
 
 
 def _of_another_network(process: Process, model: Model, idle: Sequence[Trace]) -> Finding:

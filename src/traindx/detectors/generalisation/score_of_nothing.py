@@ -1,0 +1,92 @@
+"""A held-out score stays at zero while training goes very well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.model import Run, Series, make_run
+from traindx.registry import detector
+
+SCORES = ("accuracy", "em", "f1", "recall", "precision", "map", "bleu", "rouge", "iou", "dice")
+ENOUGH = 3  # evaluations, all of them zero
+LEARNT = 0.9  # of the training examples, at the end
+CANDIDATES = {
+    "metric-bug": Strength.MODERATE,
+    "preprocessing-mismatch": Strength.MODERATE,
+    "overfitting": Strength.WEAK,
+    "fully-masked-attention": Strength.WEAK,
+}
+
+
+@detector(
+    needs=(
+        "accuracy/train*",
+        "accuracy/val*|accuracy/test*|em/*|f1/val*|f1/test*|recall/*|map/*|bleu/*|iou/*|dice/*",
+    ),
+    suggests=tuple(CANDIDATES),
+)
+def check(run: Run) -> Iterator[Finding]:
+    """A score on held-out data is zero at every evaluation, and training is nearly all right.
+
+    ## What it detects
+    An accuracy, exact match, F1, recall, BLEU, IoU or Dice score of validation or test that is zero
+    every time, three times or more, beside a training accuracy that ends above 90 %.
+
+    ## Why it matters
+    A model that fits its training data is right now and then on other data as well, if only by
+    chance. Never is a sign that evaluation asks something else than training taught: other
+    preprocessing, decoding without what training gives the model to see, a comparison that cannot
+    be true.
+
+    ## What to do
+    Evaluate the training data with the code of the evaluation. If the score is zero there too, look
+    at that code; print one prediction beside its target.
+
+    ## When it is wrong
+    A column for a score that is not computed holds zeros, and whole sequences may all be wrong for
+    a while when every part is right nine times out of ten.
+    """
+    trained = [s for s in run.matching("accuracy/train*") if _share(s) >= LEARNT]
+    if not trained:
+        return
+    for kind in SCORES:
+        for series in (*run.matching(f"{kind}/val*"), *run.matching(f"{kind}/test*")):
+            if len(series) < ENOUGH or np.any(series.values != 0.0):
+                continue
+            best = trained[0]
+            at_end = f"{best.name} ends at {_share(best):.0%}"
+            never = f"{series.name} is 0 at all {len(series)} evaluations"
+            yield Finding(
+                claim=f"At every evaluation {series.name} is 0, though {at_end}",
+                strength=Strength.MODERATE,
+                evidence=(cite(series, never, -1), cite(best, at_end, -1)),
+                suggests=CANDIDATES,
+                is_symptom=True,
+                onset=float(series.steps[0]),
+            )
+            return
+
+
+def _share(series: Series) -> float:
+    last = float(series.values[-1])
+    return last / 100 if last > 1.0 else last
+
+
+def _run(scores: tuple[float, ...], trained: float = 0.98, name: str = "em/test") -> Run:
+    return make_run({"accuracy/train": [0.5, 0.9, trained], name: scores})
+
+
+FIRES = {
+    "never an exact match": _run((0.0, 0.0, 0.0)),
+    "never right": _run((0.0, 0.0, 0.0), 98.0, "accuracy/val"),
+}
+
+SILENT = {
+    "near miss: now and then": _run((0.0, 0.0, 0.002)),
+    "near miss: not yet": _run((0.0, 0.0)),
+    "near miss: training is not there yet": _run((0.0, 0.0, 0.0), 0.7),
+    "near miss: an error of zero": _run((0.0, 0.0, 0.0), name="wer/val"),
+}
