@@ -17,6 +17,11 @@ MESSAGE = re.compile(
     r"|With n_samples=(0)|Found array with (0) sample|Total length of sampler.{0,20}(0)"
 )
 DIVISION = re.compile(r"^(?:float )?division(?: or modulo)? by zero")
+# what a pass over the batches was to collect
+JOINED = re.compile(
+    r"expected a non-empty list of Tensors|expects a non-empty TensorList"
+    r"|need at least one array to (?:concatenate|stack)"
+)
 TRAINING = re.compile(r"\btrain(?=_|\b|ing|set|load|data)", re.IGNORECASE)
 HELD_OUT = re.compile(r"\b(?:val|valid|validation|test|eval|dev)(?=_|\b)", re.IGNORECASE)
 
@@ -28,7 +33,8 @@ def check(run: Run) -> Iterator[Finding]:
     ## What it detects
     "num_samples should be a positive integer value, but got num_samples=0", and a division by zero
     on a line that averages over a loader's length or a count of examples. Where training steps were
-    taken before, the division is of held-out data.
+    taken before, the division is of held-out data. So is "torch.cat(): expected a non-empty list
+    of Tensors" in what is called with such data.
 
     ## Why it matters
     A wrong folder, a filter that drops everything, or a split that rounds down to nothing; without
@@ -40,7 +46,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     A rank that gets no shard of a small dataset sees the same while the others do not.
     """
-    hit = match_root(run, MESSAGE, DIVISION)
+    hit = match_root(run, MESSAGE, DIVISION, JOINED)
     if hit is None:
         return
     failure, found = hit
@@ -49,6 +55,8 @@ def check(run: Run) -> Iterator[Finding]:
         r"/=? ?(?:len\(|\w*(?:total|count|num|n_|samples|seen))", code
     ):
         return
+    if found.re is JOINED and not _is_held_out(failure):
+        return  # any list may be empty
     is_averaging = found.re is DIVISION and run.has("loss") and "train" not in code
     is_held_out = _is_held_out(failure) or is_averaging
     what = "The held-out dataset" if is_held_out else "The dataset"
@@ -86,6 +94,10 @@ _CALLED = Failure(
 )
 
 FIRES = {
+    "nothing to join": make_failed_run(
+        "RuntimeError: torch.cat(): expected a non-empty list of Tensors",
+        "val_predictions = torch.cat(outputs)",
+    ),
     "divided in place": make_failed_run(
         "ZeroDivisionError: division by zero", "test_loss /= len(test_loader.dataset)"
     ),
@@ -98,6 +110,9 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: some other list": make_failed_run(
+        "RuntimeError: torch.cat(): expected a non-empty list of Tensors", "x = torch.cat(parts)"
+    ),
     "near miss: another division": make_failed_run(
         "ZeroDivisionError: division by zero", "scale = 1 / (a - b)"
     ),
