@@ -23,6 +23,8 @@ JOINED = re.compile(
     r"|need at least one array to (?:concatenate|stack)"
 )
 TRAINING = re.compile(r"\btrain(?=_|\b|ing|set|load|data)", re.IGNORECASE)
+WORDS = re.compile(r"""(["']).*?\1""")  # what is printed says "before training" ...
+FIELD = re.compile(r"\{([^{}]*)\}")  # ... and what is evaluated for it stands in braces
 HELD_OUT = re.compile(r"\b(?:val|valid|validation|test|eval|dev)(?=_|\b)", re.IGNORECASE)
 
 
@@ -61,7 +63,7 @@ def check(run: Run) -> Iterator[Finding]:
     is_held_out = _is_held_out(failure) or is_averaging
     what = "The held-out dataset" if is_held_out else "The dataset"
     cause = "empty-validation" if is_held_out else "api-misuse"
-    claim = f"{what} has 0 examples"
+    claim = f"{what} {'gave no batch' if found.re is JOINED else 'has 0 examples'}"
     yield explain(run, failure, claim, suggests={cause: Strength.STRONG})
 
 
@@ -69,6 +71,7 @@ def _is_held_out(failure: Failure) -> bool:
     """Tell whether the innermost line that speaks of training or of held-out data means these."""
     for frame in reversed(own_frames(failure)):
         text = f"{frame.code} {frame.function}"
+        text = WORDS.sub(lambda told: " ".join(FIELD.findall(told[0])), text)
         is_held_out, is_training = HELD_OUT.search(text), TRAINING.search(text)
         if is_held_out or is_training:
             return not is_training
