@@ -176,7 +176,7 @@ REAL = {
     "absurd size": ("torch.zeros(10**15)", "api-misuse", "torch.zeros(10"),
     "scaler without backward": (
         "scaler = torch.amp.GradScaler('cpu')\nopt = torch.optim.SGD(model.parameters(), lr=1)\nscaler.scale(x.sum())\nscaler.step(opt)",
-        "api-misuse", "scaler.step"),
+        "missing-backward", "scaler.step"),
     "half weights": (
         "scaler = torch.amp.GradScaler('cpu')\nmodel.half()\nopt = torch.optim.SGD(model.parameters(), lr=1)\n"
         "scaler.scale(model(x.half()).sum()).backward()\nscaler.unscale_(opt)", "half-precision-weights", "scaler.unscale_"),

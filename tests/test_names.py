@@ -171,3 +171,16 @@ def test_phrases_are_neither_layers_nor_metrics(name: str) -> None:
 @pytest.mark.parametrize("name", ["reader_cost", "avg_batch_cost", "data_cost"])
 def test_what_work_costs_is_time(name: str) -> None:
     assert kind_of(canonical(name)) == "time"
+
+
+def test_what_is_paid_for_is_a_reward_and_no_measure() -> None:
+    assert canonical("rewards/accuracy_reward") == "reward/train/accuracy"
+    assert canonical("rewards/accuracy_reward_func/mean").startswith("reward/train/accuracy")
+    assert kind_of(canonical("rewards/accuracies")) == "accuracy"
+    assert kind_of(canonical("reward_loss")) == "loss"
+
+
+def test_losses_that_go_by_the_name_of_their_network() -> None:
+    assert canonical("D_A") == "loss/train/d_a"
+    assert canonical("cycle_B") == "loss/train/cycle_b"
+    assert canonical("G") == "other/G"

@@ -71,7 +71,21 @@ def diagnose(
     deadline = time.monotonic() + max_time_s
     if not isinstance(run, Run):
         run = open_run(run, *more, context=context, symptoms=symptoms, deadline=deadline)
-    return notebook.remember(engine.diagnose(run, deadline=deadline), run)
+    found = _with_suspects(engine.diagnose(run, deadline=deadline), run.symptoms)
+    return notebook.remember(found, run)
+
+
+def _with_suspects(diagnosis: Diagnosis, symptoms: Sequence[str]) -> Diagnosis:
+    """Add what the user's words make worth checking, where the artifacts show no cause."""
+    is_open = bool(symptoms) and not diagnosis.root_causes
+    named = routing.route(" ".join(symptoms)).candidates if is_open else ()
+    if not named:
+        return diagnosis
+    said = (
+        "What you report makes these worth checking first, though words alone show none of them: "
+        f"{', '.join(named)} (`traindx explain NAME`)"
+    )
+    return replace(diagnosis, questions=(*diagnosis.questions, said))
 
 
 def check(*paths: Path, max_time_s: float = 300.0) -> Diagnosis:

@@ -143,6 +143,7 @@ _SPELLINGS = tuple(
         (r"(?i)exact[ _-]?match", "exactmatch"),
         (r"(?i)h[eo]ld[ _-]?out", "holdout"),
         (r"(?i)(?:0?\.50?|50)\s*[:_-]\s*(?:0?\.95|95)", " 5095 "),  # mAP over a range of overlaps
+        (r"\bmap \.50?$", "map 50"),
         (r"\(B\)$", ""),  # Ultralytics: boxes, the plain case; (M) masks, (P) poses
         (r"\(M\)$", " mask"),
         (r"\(P\)$", " pose"),
@@ -209,6 +210,8 @@ def canonical(name: str, phase: str | None = None) -> str:
     named_phase = next((PHASES[w] for w in reversed(parts) if w in PHASES), None)
     rest = [w for w in parts if w not in PHASES]
     default = "val" if parts[:1] == ["metrics"] else None
+    if _ADVERSARIAL.fullmatch(name):
+        return f"loss/{named_phase or phase or 'train'}/{name.lower()}"
     return (
         _layer_name(name)
         or _machine_name(name, rest, named_phase)
@@ -217,6 +220,8 @@ def canonical(name: str, phase: str | None = None) -> str:
     )
 
 
+# the losses of CycleGAN and pix2pix go by these names alone
+_ADVERSARIAL = re.compile(r"[DG]_[AB]|(?:cycle|idt)_[AB]|G_GAN|G_L1|D_real|D_fake")
 _GRADIENT = r"grad(?:ient)?s?(?:[_ ](?:l2|2))?(?:[_ ]?norms?)?"
 _WEIGHT = r"(?:weights?|params?|parameters?)(?:[_ ](?:l2|2))?(?:[_ ]?norms?)?"
 _LIGHTNING = re.compile(r"grad_(?:\d+(?:\.\d+)?|inf)_norm")
@@ -321,7 +326,10 @@ def _measured_name(rest: list[str], phase: str | None) -> str | None:
     if rest[:1] == ["objective"] and set(rest[1:]) - _AGGREGATES - {"value", "function"}:
         rest = rest[1:]  # a panel: "objective/kl" is no objective
     joined = "".join(rest)
+    is_reward = _is_reward(rest)
     for kind, spelled in KINDS:
+        if is_reward and kind != "reward":
+            continue
         found = [w for w in rest if re.sub(r"\d+$", "", w) in spelled or w in spelled]
         if not found and joined in spelled:
             found = rest
@@ -337,6 +345,12 @@ def _measured_name(rest: list[str], phase: str | None) -> str | None:
     if rest[:1] in (["prec"], ["prec1"], ["prec5"]) or "hits" in rest:  # Prec@1 of ImageNet scripts
         return _measured_name(["acc", *(re.sub(r"\D", "", w) or "1" for w in rest[-1:])], phase)
     return None
+
+
+def _is_reward(rest: list[str]) -> bool:
+    """Tell a reward for something from a measure of it: ``accuracy_reward``, ``f1_reward``."""
+    said = [w for w in rest if w not in _AGGREGATES and w not in {"func", "fn", "orm"}]
+    return said[-1:] == ["reward"] and len(said) > 1
 
 
 def _plain_part(kind: str, part: list[str]) -> list[str]:

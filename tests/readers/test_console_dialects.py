@@ -181,3 +181,83 @@ def test_a_long_block_under_a_heading(tmp_path: Path) -> None:
     run = _read(tmp_path, f" > EPOCH: 0/10\n\n > EVALUATION\n\n  --> EVAL PERFORMANCE\n{block}")
     assert "loss/val/style" in run.series
     assert not any(n.startswith("loss/train") for n in run.series)
+
+
+def test_terms_of_a_detector_by_their_bare_names(tmp_path: Path) -> None:
+    header = "     Epoch   gpu_mem       box       obj       cls    labels  img_size\n"
+    report = (
+        "               Class     Images     Labels          P          R     mAP@.5 mAP@.5:.95"
+    )
+    text = "".join(
+        f"{header}       {i}/9     4.1G    0.{9 - i}1   0.04   0.002       36       640: 100%{bar}\n"
+        f"{report}: 100%{bar}\n                 all        25       190      0.8      0.9"
+        f"      0.7      0.{i}\n\n"
+        for i, bar in enumerate(
+            (" 42/42 [01:09<00:00,  1.6s/it]", "|####| 42/42 [01:09<00:00,  1.6s/it]") * 2
+        )
+    )
+    run = _read(tmp_path, text)
+    assert run.series["loss/train/box"].values.tolist() == [0.91, 0.81, 0.71, 0.61]
+    assert run.series["map/val"].values.tolist() == [0.0, 0.1, 0.2, 0.3]
+    assert run.series["map/val/50"].values.tolist() == [0.7] * 4
+
+
+def test_scores_beside_both_losses_are_of_validation(tmp_path: Path) -> None:
+    text = "some words before it\n# epoch     train_loss  valid_loss  accuracy  time\n" + "".join(
+        f"# {i}         0.{9 - i}00    0.{8 - i}00    0.{5 + i}00  00:2{i}\n" for i in range(3)
+    )
+    run = _read(tmp_path, text)
+    assert run.series["accuracy/val"].values.tolist() == [0.5, 0.6, 0.7]
+    assert run.series["loss/val"].values.tolist() == [0.8, 0.7, 0.6]
+
+
+def test_a_training_loss_that_is_not_logged_yet(tmp_path: Path) -> None:
+    text = (
+        "- Accuracy: 0.8\n\n| Training Loss | Epoch | Step | Validation Loss | Accuracy |\n"
+        + "".join(
+            f"| {loss} | {i}.0   | {60 * i}   | 0.5{i} | 0.7{i}   |\n"
+            for i, loss in enumerate(("No log       ", "No log       ", "0.4123       "), start=1)
+        )
+    )
+    run = _read(tmp_path, text)
+    assert run.series["loss/val"].values.tolist() == [0.51, 0.52, 0.53]
+    assert run.series["accuracy/val"].values.tolist() == [0.71, 0.72, 0.73]
+    assert run.series["loss/train"].values.tolist()[-1:] == [0.4123]
+
+
+def test_a_sentence_about_one_step_is_no_series(tmp_path: Path) -> None:
+    line = "(trainer:581) WARNING: The grad norm is nan. Skipping updating the model.\n"
+    run = _read(tmp_path, "1epoch:train:1-100batch: loss=65.1, acc=0.06\n" + 9 * line)
+    assert "grad_norm" not in run.series
+
+
+def test_losses_of_two_generators(tmp_path: Path) -> None:
+    text = "".join(
+        f"(epoch: 1, iters: {i}00, time: 0.3, data: 0.2) D_A: 0.4 G_A: 0.{i} cycle_A: 2.1\n"
+        for i in range(1, 4)
+    )
+    run = _read(tmp_path, text)
+    assert run.series["loss/train/g_a"].values.tolist() == [0.1, 0.2, 0.3]
+    assert {"loss/train/d_a", "loss/train/cycle_a"} <= set(run.series)
+
+
+def test_the_loss_after_a_test_is_of_training(tmp_path: Path) -> None:
+    text = "".join(
+        f"I1010 17:0{i}:18.1 24907 solver.cpp:247] Iteration {i}000, Testing net (#0)\n"
+        f"I1010 17:0{i}:51.2 24907 solver.cpp:298]     Test net output #0: accuracy = 0.{i}\n"
+        f"I1010 17:0{i}:51.5 24907 solver.cpp:191] Iteration {i}000, loss = {9 - i}.5\n"
+        for i in range(1, 4)
+    )
+    run = _read(tmp_path, text)
+    assert run.series["loss/train"].values.tolist() == [8.5, 7.5, 6.5]
+    assert run.series["accuracy/test"].values.tolist() == [0.1, 0.2, 0.3]
+
+
+def test_a_bare_norm_beside_a_loss_is_that_of_the_gradients(tmp_path: Path) -> None:
+    text = "norm: 2\n" + "".join(
+        f"step {i:4d}/900 | loss {9 - i}.5 (+nanz)| norm 1.{i} (+nanz)| lr 1e-04 | 42.6% bf16 MFU\n"
+        for i in range(1, 4)
+    )
+    run = _read(tmp_path, text)
+    assert run.series["grad_norm"].values.tolist() == [1.1, 1.2, 1.3]
+    assert "grad_norm@2" not in run.series

@@ -406,3 +406,29 @@ def test_any_rows_are_read_or_refused(rows: list[list[str]]) -> None:
         with contextlib.suppress(UnreadableArtifact):
             run = read(write(Path(folder), text))
             assert all(len(s.values) == len(s.steps) == len(s.places) for s in run.series.values())
+
+
+def test_names_of_two_words_under_wide_blanks(tmp_path: Path) -> None:
+    text = "Step    Training Loss    Validation Loss    Wer\n" + "".join(
+        f"{500 * i}    {4 - i}.451200    {3 - i}.201234    0.8{i}\n" for i in range(1, 4)
+    )
+    run = read(write(tmp_path, text, "table.txt"))
+    assert values(run, "loss/train") == [3.4512, 2.4512, 1.4512]
+    assert values(run, "loss/val") == [2.201234, 1.201234, 0.201234]
+    assert values(run, "wer/val") == [0.81, 0.82, 0.83]
+
+
+def test_a_notebook_table_pasted_with_single_blanks(tmp_path: Path) -> None:
+    text = "[1250/1250 10:22, Epoch 5/5]\nEpoch Training Loss Validation Loss Accuracy\n"
+    text += "1 No log 0.69 0.50\n2 0.64 0.51 0.78\n3 0.41 0.49 0.80\n"
+    run = read(write(tmp_path, text, "table.txt"))
+    assert values(run, "loss/train") == [0.64, 0.41]
+    assert values(run, "loss/val") == [0.69, 0.51, 0.49]
+    assert values(run, "accuracy/val") == [0.5, 0.78, 0.8]
+
+
+def test_a_score_with_a_twin_of_validation_is_of_training(tmp_path: Path) -> None:
+    text = "epoch,train_loss,val_loss,accuracy,val_accuracy\n0,2.3,2.2,0.1,0.2\n1,1.9,1.8,0.4,0.5\n"
+    run = read(write(tmp_path, text))
+    assert values(run, "accuracy/train") == [0.1, 0.4]
+    assert values(run, "accuracy/val") == [0.2, 0.5]

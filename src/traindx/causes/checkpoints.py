@@ -94,6 +94,27 @@ CAUSES = (
         tailor=facts.size_mismatch,
     ),
     Cause(
+        name="best-weights-overwritten",
+        title="The weights kept as the best are those of the last epoch",
+        what=(
+            "`state_dict()` returns the tensors of the model itself, not a copy. What is kept "
+            "under `best` goes on training with the model, so that the model that is restored, "
+            "returned and reported at the end is the last one, usually an overfitted one. "
+            "A reference to the model (`best_model = model`) does the same"
+        ),
+        severity=Severity.HIGH,
+        specialist=CHECKPOINTS,
+        remedies=(
+            Remedy(
+                change="Keep a copy: `best_state = copy.deepcopy(model.state_dict())`",
+                expected_effect="the final score equals the best validation score that was logged",
+                verify="evaluate after restoring: the same number as in the best epoch",
+                if_it_fails="save to a file with `torch.save` in the best epoch and load that",
+            ),
+        ),
+        confirm_by="send the code that keeps and restores the best weights",
+    ),
+    Cause(
         name="incomplete-checkpoint",
         title="The checkpoint does not hold all that a resume needs",
         what=(

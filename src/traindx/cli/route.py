@@ -84,6 +84,7 @@ def _print(found: Route, console: Console, is_verbose: bool) -> None:
     console.print(escape(found.why))
     for title, rows in (
         ("Overridden", found.overrides),
+        ("Worth checking first (words alone show none of these)", found.candidates),
         ("First steps", found.first_steps),
         ("Wanted", found.artifacts_wanted),
     ):

@@ -8,12 +8,14 @@ import re
 from traindx.model import Frame
 
 HEADING = "Traceback (most recent call last)"
+# a copy may have lost the first letter; Sacred leaves out its own frames and says so
+OPENING = re.compile(r"raceback \(most recent (?:call last|calls WITHOUT Sacred internals)\)$")
 CHAIN = (
     "During handling of the above exception, another exception occurred",
     "The above exception was the direct cause of the following exception",
 )
 
-PLAIN_FRAME = re.compile(r'\s*File "([^"]*)", line (\d{1,9})(?:,? in (.+))?\s*$')
+PLAIN_FRAME = re.compile(r'\s*File "([^"]*)", line (\d{1,9})(?:,? in (.+)|,)?\s*$')
 # IPython from 8 on; `File ~/x/y.py:12, in f(args)`
 PATH_FRAME = re.compile(r"\s{0,8}File ([^\s\"][^:]*(?::[\\/][^:]*)?):(\d{1,9})(?:, in (.+))?\s*$")
 CELL_FRAME = re.compile(
@@ -28,7 +30,9 @@ RICH_FRAME = re.compile(r"│\s{0,8}(\S[^│]*?):(\d{1,9}) in ([\w.<>]+)\s*│?$
 RICH_ARROW = re.compile(r"│\s{0,8}❱\s{0,8}\d{1,9} (.*)")
 CARETS = frozenset("^~ ")
 
-NAMED = re.compile(r"([\w.<>]{1,400})(\([\w.]{1,200}\))?(?:(:)(?!:)|$)")
+NAMED = re.compile(
+    r"([\w.<>]{1,400})(\([\w.]{1,200}\))?(?: \(see above for traceback\))?(?:(:)(?!:)|$)"
+)
 IPYTHON_HEADING = re.compile(r"([\w.<>]{1,400})\s+Traceback \(most recent call last\)$")
 
 # exceptions whose names do not end like one; those after the bar only with their module
@@ -64,11 +68,28 @@ STOP = re.compile(
 PARAGRAPH = re.compile(
     r"""(?:CUDA\ kernel\ errors|For\ debugging\ consider|Compile\ with\ `?TORCH|Device-side\ assert
     |Exception\ raised\ from|frame\ \#\d|C\+\+\ CapturedTraceback|Set\ TORCH|You\ can\ suppress
-    |Check\ the\ documentation|Last\ error|nccl|Cuda\ failure|Search\ for\ `?cuda
+    |Check\ the\ documentation|Last\ error|nccl|socket\w+:|NET/\w+|Cuda\ failure|Search\ for\ `?cuda
     |HIP\ kernel\ errors|from\ user\ code|Explanation:|Developer\ debug\ context|Hints?:?\ \S
     |Please\ note\ that|If\ reserved\ but|See\ https?://|\#\d{1,4}\ )""",
     re.VERBOSE,
 )  # fmt: skip
+# what a frame's own code says where the text is cut off after it
+RAISED = re.compile(
+    r"""(?:(?P<assert>assert\ .{1,300},\s*)|raise\ (?P<type>[\w.]{1,80}(?:Error|Exception))\(\s*)
+    (?P<quote>["'])(?P<said>[^"']{1,400})(?P=quote)\s*\)?$""",
+    re.VERBOSE,
+)
+# torch and TensorFlow say these of nothing but a fault; posts quote them without the type
+SENTENCES = re.compile(
+    r"(?:one of the variables needed for gradient computation has been modified by an inplace "
+    r"operation|Expected all tensors to be on the same device, but found at least two devices"
+    r"|mat1 and mat2 shapes cannot be multiplied \(|logits and labels must have the same first "
+    r"dimension).*"
+)
+MOST_BEFORE = 60  # characters of a writer's own words in front of such a sentence
+MARKED = re.compile(
+    r"(?:`|\*\*|：)\s{0,4}((?:\w{1,80}\.){0,8}\w{0,80}(?:Error|Exception): [^`*]{8,2000})"
+)
 WRAPS = re.compile(r"Caught (\w{1,200}) in ")
 
 
@@ -107,7 +128,7 @@ def match_death(text: str) -> tuple[str, int | None] | None:
 
 def is_heading(text: str) -> bool:
     """Tell whether a line opens a traceback."""
-    return HEADING in text and text.rstrip(" :─╮-").endswith(HEADING)
+    return "raceback" in text and OPENING.search(text.rstrip(" :─╮-")) is not None
 
 
 def is_chain(text: str) -> bool:
@@ -179,6 +200,29 @@ def is_exception_name(name: str) -> bool:
     # ncclSystemError is NCCL's word for a result, in the middle of a message
     is_class = last[0].isupper() or last[0] == "_"
     return is_class and last.endswith(("Error", "Exception")) and (last != "Error" or "." in name)
+
+
+def match_quoted(text: str, *, is_quiet: bool) -> tuple[str, str] | None:
+    """Return the error that a sentence quotes: in code, in bold, or without its type.
+
+    Where the line is a mere remark of a logger, only what is never said of anything but a fault.
+    """
+    found = None if is_quiet else MARKED.search(text)
+    named = match_bare(found[1].strip()) if found is not None else None
+    if named is not None:
+        return named
+    said = SENTENCES.search(text)
+    if said is None or said.start() > MOST_BEFORE or "rror:" in text[: said.start()]:
+        return None
+    return "RuntimeError", said[0].strip()
+
+
+def match_raised(code: str) -> tuple[str, str] | None:
+    """Return what a statement raises, where it says so in plain words."""
+    found = RAISED.search(code)
+    if found is None:
+        return None
+    return found["type"] or "AssertionError", found["said"]
 
 
 def match_bare(text: str) -> tuple[str, str] | None:

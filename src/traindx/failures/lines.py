@@ -32,7 +32,7 @@ PREFIX = re.compile(
       )\ ?)
     |(?P<time>
         \[?\d{{4}}[-/.]\d\d[-/.]\d\d[T _]\d\d:\d\d(?::\d\d(?:[.,]\d{{1,9}})?)?
-            (?:Z|[+-]\d\d:?\d\d)?\]?
+            (?:Z:?|[+-]\d\d:?\d\d)?\]?
         |\[?\d\d/\d\d/\d{{2,4}},?\ \d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?\]?
         |\d\d-[A-Z][a-z]{{2}}-\d{{2,4}}\ \d\d:\d\d:\d\d
         |\[?\d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?\]?(?=\s)
@@ -54,6 +54,8 @@ AFTER_LEVEL = re.compile(
 GLOG_LEVELS = {"E": "ERROR", "W": "WARNING", "I": "INFO", "F": "FATAL"}
 WORD = re.compile(r"[\w./]+")
 
+ESCAPED = "call last):\\n"
+QUOTED = 'File \\"'
 BAR = re.compile(r"( {2,200})\|(?: |$)")
 GROUP_HEADING = re.compile(r"( {0,200})\+ (?=Exception Group Traceback)")
 
@@ -83,7 +85,15 @@ def split_streams(text: str, first_line: int) -> list[list[Line]]:
 
 
 def _parts(whole: str) -> list[str]:
-    """Return what a terminal showed one after the other in a line: progress bars use returns."""
+    """Return what a terminal showed one after the other in a line: progress bars use returns.
+
+    A traceback that was printed as a value, or kept as JSON, has its line ends and quotes escaped.
+    """
+    if ESCAPED in whole:
+        told = whole.rstrip("'\"").removesuffix("\\n")
+        return told.replace("\\n", "\n").replace("\\'", "'").split("\n")
+    if QUOTED in whole:
+        whole = whole.replace('\\"', '"')
     if "\r" not in whole:
         return [whole]
     return [part for part in whole.split("\r") if part.strip()] or [""]

@@ -13,6 +13,8 @@ MAX_MESSAGE_CHARS = 20_000  # a state_dict error of a large model fills it; more
 MAX_FLUSH_LINES = 60  # a message's unindented lines; past that it is the log that goes on
 MAX_BLANKS = 3
 USER_CODE = "from user code:"
+TRACED = "in user code:"  # of Keras and tf.function
+LISTS = "Error(s) in loading state_dict"  # goes on for as many lines as there are tensors
 
 
 @dataclass(slots=True)
@@ -36,15 +38,19 @@ def read_message(
     """Return an exception's whole message and the index of the first line after it."""
     final, parts, size, flush = lines[at], [first], len(first), 0
     # where each line has a level of its own, the next line of that level is another message
-    is_free = is_headed and not final.level
+    is_whole = first.startswith(TRACED)
+    is_free = (is_headed or first.startswith(LISTS)) and not final.level
     is_quoting = False  # the compiler quotes frames of the code that it could not compile
     at += 1
     while at < len(lines):
         line = lines[at]
         if not line.text:
-            if not _goes_on(lines, at, indent, final, is_headed):
+            is_over = not _goes_on(lines, at, indent, final, is_headed)
+            if is_over and not (is_whole and _is_indented(lines, at, indent)):
                 break
-        elif _ends_message(line, final, indent) and not (is_quoting and _is_frame(line)):
+        elif _ends_message(line, final, indent) and not (
+            (is_quoting or is_whole) and _is_frame(line)
+        ):
             break
         elif line.indent <= indent and not grammar.PARAGRAPH.match(line.text, line.indent):
             flush += 1
@@ -57,6 +63,17 @@ def read_message(
         at += 1
     message = "\n".join(parts).strip()
     return (message if len(message) <= MAX_MESSAGE_CHARS else _cut(message)), at
+
+
+def read_nested(message: str) -> tuple[str, str] | None:
+    """Return the error that TensorFlow reports from inside of a traced function, at its end."""
+    if not message.startswith(TRACED):
+        return None
+    for text in reversed(message.split("\n")):
+        found = grammar.match_exception(text.strip())
+        if found is not None and found[1] and grammar.is_exception_name(found[0]):
+            return found
+    return None
 
 
 def _cut(message: str) -> str:
@@ -77,6 +94,12 @@ def _goes_on(lines: Sequence[Line], at: int, indent: int, final: Line, is_headed
             is_known = grammar.PARAGRAPH.match(line.text, line.indent) is not None
             return is_known or (is_headed and line.indent > indent)
     return False
+
+
+def _is_indented(lines: Sequence[Line], at: int, indent: int) -> bool:
+    """Tell whether the next line that is not blank is indented."""
+    following = (line for line in lines[at : at + 1 + MAX_BLANKS] if line.text)
+    return next((line.indent > indent for line in following), False)
 
 
 def _ends_message(line: Line, final: Line, indent: int) -> bool:

@@ -32,6 +32,15 @@ WORKER = re.compile(
     r"|DataLoader worker \(pid(?:\(s\))? [\d, ]{1,80}\) (?:is killed by|exited unexpectedly).*)"
 )
 
+# the last word of DeepSpeed's and of torch's launcher on a process that is gone, unless it ended
+# well or by hand
+GONE = re.compile(
+    r"exits with return code = (?!0\b|-2\b)(?P<code>-?\d{1,3})\b"
+    r"|failed \(exitcode: (?!0\b|-2\b)(?P<status>-?\d{1,3})\) local_rank: \d{1,6} \(pid: \d{1,9}\)"
+)
+
+ENDED = "A process ended with exitcode"
+
 ENTRY = re.compile(r"\[\d{1,6}\]:\s*$")
 FIELD = re.compile(r"\s{1,8}(time|host|rank|exitcode|error_file|traceback)\s{0,8}: ?(.*)$")
 ENTRY_RANK = re.compile(r"\d{1,6}")
@@ -97,10 +106,18 @@ def read_crash(lines: Sequence[Line], at: int) -> Block | None:
         message, end = read_message(lines, at, found[1], line.indent, True)
         kind = "WorkerDeath" if message.startswith("Unexpected") else "RuntimeError"
         return Block(kind, message, line.number, line.number, end, (), line.rank)
+    if (found := GONE.search(text)) is not None:
+        said = f"{ENDED}: {found['code'] or found['status']}"
+        return Block("ProcessExitedException", said, line.number, line.number, at + 1)
     if (death := grammar.match_death(line.text)) is not None:
         rank = line.rank if death[1] is None else death[1]
         return Block(death[0], text, line.number, line.number, at + 1, (), rank)
     return None
+
+
+def is_gone(blocks: Sequence[Block]) -> bool:
+    """Tell whether blocks are no more than a launcher's word on a process that is gone."""
+    return bool(blocks) and all(b.message.startswith(ENDED) for b in blocks)
 
 
 def _read_what(lines: Sequence[Line], at: int, kind: str) -> Block:

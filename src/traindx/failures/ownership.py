@@ -12,7 +12,10 @@ FOREIGN = re.compile(
     |^(?:python\d*(?:\.\d+)?|Lib)/[^/]+\.py$
     |(?:^|/)torch/(?:_|nn/|autograd/|optim/|utils/|distributed/|cuda/|multiprocessing/|fx/|jit/
         |amp/|serialization\.py|functional\.py|tensor\.py|hub\.py|onnx/|backends/|overrides\.py)
-    |(?:^|/)traindx/(?:recorder|watching)|(?:^|/)python/ray/|/torchinductor_|(?:^|/)multiprocessing/(?:spawn|process|pool|popen_fork)\.py$
+    |(?:^|/)traindx/(?:recorder|watching)|(?:^|/)python/ray/|/torchinductor_|(?:^|/)multiprocessing/(?:
+        spawn|process|pool|popen_\w+|reduction|queues|context|connection|synchronize)\.py$
+    |^\.{3}/?(?:mmcv|mmengine|torch|torchvision|transformers|accelerate|deepspeed|peft|datasets
+        |pytorch_lightning|lightning|keras|tensorflow|jax|flax)/
     |(?:^|/)s?bin/[^/.]+$|\.exe/__main__\.py$|(?:^|/)(?:runpy|threading)\.py$
     """,
     re.VERBOSE | re.IGNORECASE,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from traindx.failures import grammar, notices
 from traindx.failures.lines import Line
-from traindx.failures.messages import Block, read_message
+from traindx.failures.messages import Block, read_message, read_nested
 from traindx.failures.tracebacks import read_traceback
 from traindx.model import Frame
 
@@ -17,12 +17,14 @@ from traindx.model import Frame
 HINT = re.compile(
     r"raceback|rror|xception|File |In \[|In\[|\.py:|Interrupt|Exit|StopI|StopA|erminat|ault|bort"
     r"|illed|Out Of|atal|llegal|loating|ssert|tack|E  |\]:|___|-- P|BackendCompiler|FailOnRe"
-    r"|GuardOn|Unsupported|Empty|Full|TimeoutExpired|TrialPruned|Watchdog"
+    r"|GuardOn|Unsupported|Empty|Full|TimeoutExpired|TrialPruned|Watchdog|return code|exitcode"
+    r"|inplace operation|two devices|be multiplied|first dimension"
 )
 PROCESS = re.compile(r"-- Process (\d{1,6}) terminated with the following error")
-IGNORED = ("Exception ignored ", "--- Logging error ---")
+IGNORED = re.compile(r"Exception ignored (?:in|on|while)\b|^--- Logging error ---")
 STACKS = ("Call stack:", "Stack (most recent call last):")
 QUIET_LEVELS = frozenset({"DEBUG", "INFO", "WARNING", "WARN"})
+GONE_READERS = ("BrokenPipeError", "ConnectionResetError")  # the other end has left
 NATIVE = ("FatalPythonError", "terminate")
 LINK_GAP = 4  # lines, blank ones included, between two exceptions that belong together
 LONG_AGO = -LINK_GAP - 1
@@ -79,7 +81,7 @@ class Stream:
         text = line.text
         if grammar.is_chain(text):
             self._link()
-        elif text.startswith(IGNORED):
+        elif IGNORED.search(text) is not None:
             self.ignored = self.at
         elif text.startswith(STACKS):
             self._skip_indented()
@@ -127,9 +129,11 @@ class Stream:
     def _read_bare(self, line: Line) -> None:
         is_inside = line.depth > 0
         if (line.indent and not is_inside) or line.level in QUIET_LEVELS:
+            self._read_quoted(line)
             return
         found = grammar.match_bare(line.text)
         if found is None:
+            self._read_quoted(line)
             return
         last = self._last()
         if last is not None and last.end == self.at and last.message.endswith("raised:"):
@@ -139,6 +143,17 @@ class Stream:
         self._add(
             Block(found[0], message, line.number, line.number, end, (), line.rank, line.depth)
         )
+
+    def _read_quoted(self, line: Line) -> None:
+        """Add an error that a sentence quotes."""
+        last = self._last()
+        is_said = last is not None and self.at < last.end + LINK_GAP
+        if is_said:
+            return
+        found = grammar.match_quoted(line.text, is_quiet=line.level in QUIET_LEVELS)
+        if found is None:
+            return
+        self._add(Block(*found, line.number, line.number, self.at + 1, (), line.rank))
 
     def _read_entry(self) -> None:
         """Add a child of torchrun's summary to the launcher's exception, or in its place."""
@@ -192,9 +207,14 @@ class Stream:
     def _add(self, block: Block | None) -> None:
         if block is None:
             return
-        if self.began - self.ignored <= LINK_GAP:
+        block.type, block.message = read_nested(block.message) or (block.type, block.message)
+        if grammar.last_part(block.type) == "ChildFailedError":  # the same, at more length
+            self.chains = [c for c in self.chains if not notices.is_gone(c.blocks)]
+        if self.began - self.ignored <= LINK_GAP or _is_ignored(block):
             self.ignored, self.linked = block.end, LONG_AGO
             return
+        if not block.type and self.chains and notices.is_gone(self.chains[-1].blocks):
+            return  # of the launcher's own traceback, cut off: its word on the process came first
         is_member = block.depth > 1 and self._last() is not None
         is_linked = bool(self.chains) and self.began - self.linked <= LINK_GAP
         if not is_linked and not is_member:
@@ -207,6 +227,14 @@ class Stream:
         if self.caught and grammar.last_part(block.type) == self.caught:
             self.nested, self.caught = max(0, self.nested - 1), ""
         self.linked = LONG_AGO
+
+
+def _is_ignored(block: Block) -> bool:
+    """Tell whether Python prints an exception and goes on: of a finaliser, of a queue's feeder."""
+    first = block.frames[0] if block.frames else None
+    if first is None or first.function == "__del__":
+        return first is not None
+    return first.function == "_feed" and grammar.last_part(block.type) in GONE_READERS
 
 
 def read_stream(lines: Sequence[Line]) -> list[Chain]:

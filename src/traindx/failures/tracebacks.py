@@ -72,7 +72,9 @@ def read_traceback(lines: Sequence[Line], at: int) -> tuple[Block | None, int]:
         if not is_cut and not body.expected:
             return None, max(end, at + 1)
         last = lines[max(at, body.last)]
-        cut = Block(body.expected, "", head.number, last.number, max(end, at + 1), frames)
+        raised = grammar.match_raised(frames[-1].code) if frames and not body.expected else None
+        name, said = raised or (body.expected, "")
+        cut = Block(name, said, head.number, last.number, max(end, at + 1), frames)
         return _placed(cut, head), cut.end
     final = lines[end]
     message, after = read_message(lines, end, body.found[1], body.indent, is_headed)

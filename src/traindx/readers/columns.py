@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from traindx.assembly import unwrap
 from traindx.model import Floats, Ints, Origin, Series
 from traindx.names import (
+    HIGHER_IS_BETTER,
+    LOWER_IS_BETTER,
     PHASES,
     canonical,
     is_epoch,
@@ -45,6 +47,7 @@ _NO_METRICS = frozenset(
 _CLOCK_WORDS = frozenset({"wall", "timestamp", "date", "datetime", "clock", "utc", "walltime"})
 # these kinds name columns of data sets as often as metrics
 _AMBIGUOUS = frozenset({"score", "error", "reward", "map", "entropy", "correlation", "precision"})
+_SCORES = (HIGHER_IS_BETTER | LOWER_IS_BETTER) - {"loss", "reward", "score"}
 _UNIX_TIME = 1e8  # seconds since 1970; no duration of a run comes near
 _FILE_WORDS = frozenset(
     {"log", "logs", "metrics", "metric", "results", "result", "history", "stats", "scalars",
@@ -122,6 +125,7 @@ def to_series(columns: Columns, path: Path, unit: str, prefix: str = "") -> list
     """Return the series that the columns hold, in the order of the columns."""
     clock = _find_clock(columns)
     phase = phase_hint(path)
+    held_out = scores_of_validation([c.name for c in columns.numbers])
     prefix = prefix or _folder_title(path)
     found: list[Series] = []
     runs = _groups(columns, RUNS)
@@ -133,7 +137,7 @@ def to_series(columns: Columns, path: Path, unit: str, prefix: str = "") -> list
                 kept = Cells(name, cells.rows[keep], cells.values[keep])
                 if not len(kept.rows):
                     continue
-                own = canonical(name, split or phase)
+                own = canonical(name, split or phase or ("val" if name in held_out else None))
                 shown = f"{cells.name} ({run})" if run else cells.name
                 origin = Origin(str(path), shown or name, unit)
                 found.append(_series(own, kept, clock_here, columns.places, origin))
@@ -289,6 +293,19 @@ def _without_gaps(cells: Cells) -> Cells:
     if len(missing) - 1 - finite[-1] > 2 * longest:
         keep[finite[-1] + longest :] = True
     return Cells(cells.name, cells.rows[keep], cells.values[keep])
+
+
+def scores_of_validation(names: Sequence[str]) -> frozenset[str]:
+    """Return the scores without a phase in a table of a training and a validation loss.
+
+    fastai and the Trainer's notebook measure them where the validation loss is measured.
+    """
+    phases = {n: next((PHASES[w] for w in words(n) if w in PHASES), None) for n in names}
+    kinds = {n: kind_of(canonical(n)) for n in names}
+    if not {"train", "val"} <= {phases[n] for n in names if kinds[n] == "loss"}:
+        return frozenset()
+    told = {kinds[n] for n in names if phases[n] is not None}
+    return frozenset(n for n in names if phases[n] is None and kinds[n] in _SCORES - told)
 
 
 def recognised(names: Iterable[str]) -> list[str]:

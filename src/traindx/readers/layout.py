@@ -19,11 +19,14 @@ HEAD_LINES = 200  # enough to learn the layout
 MAX_COLUMNS = 2000
 SURE_COLUMNS = 200  # looked at to tell a header of metrics
 _DELIMITERS = ("\t", ";", ",", "|")
-MISSING = frozenset({"", "na", "n/a", "none", "null", "-", "--", "<na>", "nil"})
+MISSING = frozenset({"", "na", "n/a", "none", "null", "-", "--", "<na>", "nil", "no log"})
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 _DRESSED = re.compile(r"(?:tensor\(|np\.float\d+\(|\[|\()?\s*([^\s,()\[\]]+)\s*[,)\]].*", re.DOTALL)
 _COLUMN_NAME = re.compile(r"[\w /.@:%()#+-]{0,80}")
+_TRAINER_BAR = re.compile(r"\s*\[\s*\d+/\d+ [\d:]+(?:<[^\]]*)?, Epoch ")  # above its notebook table
+_TWO_WORDS = re.compile(r"(?i)\b(train(?:ing)?|valid(?:ation)?|eval|test) loss\b")
+_NO_LOG = re.compile(r"\bNo log\b")  # the Trainer's, before it has logged a training loss
 _RULE = frozenset(" \t|:+=-")
 
 
@@ -50,16 +53,17 @@ def learn(lines: Sequence[str], path: Path) -> Layout | None:
             layout = _layout(shown, body, delimiter, path)
             if layout is not None:
                 return layout
-    for delimiter in (" ", "  ") if body else ():
-        layout = _layout(shown, body, delimiter, path)
-        if layout is not None:
-            return layout
-    return None
+    spaced = [_layout(shown, body, d, path) for d in (" ", "  ")] if body else []
+    found = [layout for layout in spaced if layout is not None]
+    # names of two words, as in "Step    Training Loss", make a header only where blanks are wide
+    return next((layout for layout in found if layout.has_header), found[0] if found else None)
 
 
 def is_remark(line: str) -> bool:
     """Tell whether a line is a comment, or the rule under a header."""
-    return line.lstrip().startswith("#") or ("--" in line and set(line) <= _RULE)
+    if line.lstrip().startswith("#") or ("--" in line and set(line) <= _RULE):
+        return True
+    return _TRAINER_BAR.match(line) is not None
 
 
 def _layout(
@@ -77,6 +81,8 @@ def _layout(
     data = [row for row in cells[first + is_header :] if len(row) == width]
     numeric, differ = _content(data, comma)
     names = remark or (tuple(c.strip() for c in cells[first]) if is_header else ())
+    if names[:2] == ("E", "#"):  # spaCy
+        names = ("epoch", "step", *names[2:])
     if not _is_plausible(names, data, numeric, delimiter, width):
         return None
     if names and len(names) == width - 1:
@@ -186,6 +192,8 @@ def _falls_like_a_loss(data: list[list[str]], comma: bool) -> bool:
 
 def split_rows(lines: Sequence[str], delimiter: str) -> list[list[str]]:
     """Split lines into cells, one row per line whatever the quotes in it do."""
+    if delimiter == " ":
+        lines = [_NO_LOG.sub("none", _TWO_WORDS.sub(r"\1_loss", x)) for x in lines]
     if delimiter.startswith(" "):
         return [re.split(r"\s{2,}", x.strip()) if delimiter == "  " else x.split() for x in lines]
     if delimiter == "|":

@@ -8,6 +8,7 @@ from traindx.routing.asking import best_question
 from traindx.routing.concepts import OBSERVED, TRIED, Mention
 from traindx.routing.hearing import PLAIN, Hearing, hear
 from traindx.routing.routes import Route
+from traindx.routing.suspecting import suspects
 from traindx.routing.weighing import Claim, chain_of, reasons_for, specialist_of, weigh
 from traindx.specialists import playbook_named
 
@@ -36,6 +37,7 @@ def route(question: str, causes: Mapping[str, float] = NOTHING_KNOWN) -> Route:
         artifacts_wanted=_artifacts(chain),
         heard=hearing.accounts(),
         causes=tuple(causes),
+        candidates=suspects(hearing, causes),
     )
 
 
@@ -75,6 +77,7 @@ def _asked(hearing: Hearing, claims: Mapping[str, Claim]) -> Route:
         question=best_question(claims, told["questions"]),
         first_steps=tuple(told["meanwhile"]),
         heard=hearing.accounts(),
+        candidates=suspects(hearing, NOTHING_KNOWN),
     )
 
 

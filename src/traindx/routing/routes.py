@@ -36,6 +36,7 @@ class Route:
     artifacts_wanted: tuple[str, ...] = ()
     heard: tuple[Heard, ...] = ()
     causes: tuple[str, ...] = ()
+    candidates: tuple[str, ...] = ()  # worth checking first; words alone show none of them
 
     @property
     def decision(self) -> str:
@@ -53,4 +54,5 @@ class Route:
             "artifacts_wanted": list(self.artifacts_wanted),
             "heard": [heard.to_dict() for heard in self.heard],
             "causes": list(self.causes),
+            "candidates": list(self.candidates),
         }

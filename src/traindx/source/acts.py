@@ -21,6 +21,10 @@ from traindx.source.project import Project
 from traindx.source.values import LOSS_FUNCTIONS, UNKNOWN, Kind, Value, value_of
 
 FOLLOWED = 3  # levels of the project's own functions
+CLIPS = frozenset(
+    {"clip_grad_norm_", "clip_grad_value_", "clip_gradients", "clip_grads_with_norm_",
+     "clip_grad_norm"}
+)  # fmt: skip
 
 
 class Do(str, Enum):
@@ -241,12 +245,7 @@ class _Walk:
         last = node.func.attr if isinstance(node.func, ast.Attribute) else name.rsplit(".", 1)[-1]
         if last in LOSS_FUNCTIONS and (name.startswith("torch.") or "functional" in name):
             return _act(Do.LOSS, node, place, target=name, subject=node)
-        if last in {
-            "clip_grad_norm_",
-            "clip_grad_value_",
-            "clip_gradients",
-            "clip_grads_with_norm_",
-        }:
+        if last in CLIPS:
             return _act(Do.CLIP, node, place, target=name)
         if name in {"torch.autograd.grad", "torch.func.grad"}:
             return _act(Do.GRAD, node, place, target=name)

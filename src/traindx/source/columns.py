@@ -59,6 +59,8 @@ def _of_call(
         return output_of(project, module, at, call.args[0], depth - 1)
     if isinstance(call.func, ast.Attribute) and call.func.attr in SAME_SHAPE:
         return output_of(project, module, at, call.func.value, depth - 1)
+    if isinstance(call.func, ast.Subscript):
+        return None  # one of several layers
     value = value_of(project, module, at, call.func)
     if value.kind is not Kind.MODEL or value.call is None or not value.is_certain:
         return None

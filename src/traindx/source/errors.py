@@ -30,7 +30,7 @@ ECHO = re.compile(
     |ncclRemoteError|Socket\ Timeout|Broken\ pipe|NCCL\ watchdog|TCPStore.{0,80}(?:recv|sendBytes)
     |failed\ to\ recv,\ got\ 0\ bytes|exited\ unexpectedly|signal:\ Terminated
     |Process\ \d+\ got\ signal|HeartbeatMonitor|wait\ timeout\ after\ \d+ms
-    |terminated\ with\ exit\ code""",
+    |terminated\ with\ exit\ code|Trials\ did\ not\ complete|actor\ died\ unexpectedly""",
     re.VERBOSE,
 )
 ECHO_TYPES = frozenset({"ChildFailedError", "ProcessRaisedException", "ProcessExitedException"})
@@ -51,7 +51,7 @@ _CLEANS_UP = re.compile(r"^_*(?:tear_?down|cleanup|clean_up|__exit__|__del__|shu
 CONTEXT_BYTES = 1 << 30  # what a process holds besides its tensors: CUDA context and libraries
 _S = r"(\d+(?:\.\d+)? ?(?:[KMGT]i?B|bytes))"
 ALLOCATION = {
-    "tried": re.compile(rf"Tried to allocate {_S}"),
+    "tried": re.compile(rf"(?:[Tt]ried to allocate|trying to allocate|memory allocating) {_S}"),
     "capacity": re.compile(rf"total capaci?ty of {_S}|{_S} total capacity|max allowed: {_S}"),
     "free": re.compile(rf"of which {_S} is free|{_S} free"),
     "allocated": re.compile(

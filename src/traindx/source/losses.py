@@ -15,6 +15,7 @@ WANTS = {
     "BCEWithLogitsLoss": "binary-logits", "binary_cross_entropy_with_logits": "binary-logits",
     "BCELoss": "probabilities", "binary_cross_entropy": "probabilities",
     "NLLLoss": "log-probabilities", "nll_loss": "log-probabilities",
+    "KLDivLoss": "logarithms", "kl_div": "logarithms",
     "MSELoss": "same-shape", "mse_loss": "same-shape", "L1Loss": "same-shape",
     "l1_loss": "same-shape", "SmoothL1Loss": "same-shape", "smooth_l1_loss": "same-shape",
     "HuberLoss": "same-shape", "huber_loss": "same-shape",

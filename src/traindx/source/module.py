@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -168,13 +169,34 @@ def parse(source: Source, root: str = "") -> Module | None:
     """Parse a file; None where it is no Python that can be read."""
     if len(source.text) > MAX_SOURCE:
         return None
+    tree = _tree(source.text) or _tree(_modernised(source.text))
+    if tree is None:
+        return None
+    return Module(source.path, source.text, tree, _aliases(tree), root)
+
+
+def _tree(text: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in the user's strings are not ours
-            tree = ast.parse(source.text)
+            return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return Module(source.path, source.text, tree, _aliases(tree), root)
+
+
+_OLD_KEYWORD = re.compile(r"\basync(?=\s*=\s*(?:True|False)\b)")
+_OLD_EXCEPT = re.compile(r"^(\s*except [\w.]+), (\w+):", re.MULTILINE)
+_OLD_PRINT = re.compile(r"^(\s*)print[ \t](?!\s*[=(>])(.*?)(\s*)$", re.MULTILINE)
+
+
+def _modernised(text: str) -> str:
+    """Return a file for an older Python as one that parses: `cuda(async=True)`, `print x`.
+
+    Lines stay where they are, and so do the columns of all that is not printed.
+    """
+    text = _OLD_KEYWORD.sub("asynk", text)
+    text = _OLD_EXCEPT.sub(r"\1 as \2:", text)
+    return _OLD_PRINT.sub(r"\1print(\2)\3", text)
 
 
 def _aliases(tree: ast.Module) -> dict[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from traindx.source.arguments import handed_over
-from traindx.source.module import Function, Module, key_of
+from traindx.source.module import Function, Module, key_of, literal
 from traindx.source.project import Project
 from traindx.source.values import Kind, value_of
 
@@ -95,6 +95,15 @@ def _of_module_call(
     callee = call.func
     if isinstance(callee, ast.Call):  # nn.Softmax(dim=1)(x)
         return ending_of_module(project, module, at, callee, depth - 1)
+    if key_of(callee) in ("self", "self.forward"):  # as in the steps of a Lightning module
+        cls = module.class_of(call)
+        is_own = cls is not None and project.is_module(module, cls)
+        return ending_of_forward(project, module, cls, depth - 1) if cls and is_own else None
+    if isinstance(callee, ast.Attribute) and callee.attr == "forward":
+        callee = callee.value
+    if isinstance(callee, ast.Subscript):
+        part = layer_at(project, module, at, callee)
+        return None if part is None else ending_of_module(project, module, at, part, depth - 1)
     value = value_of(project, module, at, callee)
     if value.kind is Kind.MODEL and value.call is not None:
         return ending_of_module(
@@ -111,6 +120,18 @@ def _of_module_call(
         for m, v in made
     ]
     return _agreed(endings)
+
+
+def layer_at(project: Project, module: Module, at: ast.AST, node: ast.Subscript) -> ast.Call | None:
+    """The layer of a Sequential in this file that an index picks: `self.head[0]`."""
+    made = value_of(project, module, at, node.value).call
+    index = literal(node.slice)
+    is_chain = made is not None and (module.qualified(made.func) or "").endswith("Sequential")
+    if not is_chain or made is None or made not in module.parents or not isinstance(index, int):
+        return None
+    is_inside = -len(made.args) <= index < len(made.args)
+    part = made.args[index] if is_inside else None
+    return part if isinstance(part, ast.Call) else None
 
 
 def _of_callers(

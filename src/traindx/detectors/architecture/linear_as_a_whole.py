@@ -10,7 +10,7 @@ from traindx.evidence import Finding, Strength
 from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
-from traindx.source.module import argument, key_of
+from traindx.source.module import Module, argument, key_of
 from traindx.source.project import Project
 from traindx.source.shapes.machine import Step
 from traindx.source.shapes.structure import is_test_file
@@ -42,7 +42,8 @@ def check(run: Run) -> Iterator[Finding]:
     ## What it detects
     A model whose forward pass can be followed to its end, with at least three linear or
     convolutional layers and nothing on the way from the first to the last but sums, reshapes,
-    means, dropout and batch normalisation.
+    means, dropout and batch normalisation. Also a `Sequential` over a list that a loop fills with
+    linear layers, and that nothing nonlinear is ever put into.
 
     ## Why it matters
     However deep, it computes one linear map: it can learn no more than a single layer can.
@@ -60,8 +61,8 @@ def check(run: Run) -> Iterator[Finding]:
     for module, cls in model_classes(project):
         if is_test_file(module) or MEANT.search(cls.name) or cls.name in parts:
             continue
-        for followed in list(follow(project, module, cls))[:1]:
-            yield from _judge(followed.trace)
+        found = [x for f in list(follow(project, module, cls))[:1] for x in _judge(f.trace)]
+        yield from found or _filled_by_a_loop(module, cls)
     for module, trace in loose_chains(project):
         if not is_test_file(module):
             yield from _judge(trace)
@@ -95,6 +96,59 @@ def _judge(trace: Trace) -> Iterator[Finding]:
         is_symptom=True,
         location=first.module.location(first.node),
     )
+
+
+def _filled_by_a_loop(module: Module, cls: ast.ClassDef) -> Iterator[Finding]:
+    """A list of linear layers, grown in a loop and made into a chain, with nothing between them."""
+    chained = {
+        key_of(a.value)
+        for call, name in module.calls(cls)
+        if name.endswith(".Sequential")
+        for a in call.args
+        if isinstance(a, ast.Starred)
+    }
+    for listed in sorted(k for k in chained if k):
+        put = [c for c, n in module.calls(cls) if n == f"{listed}.append" and c.args]
+        kinds = {_kind(module, c.args[0]) for c in put}
+        looped = [c for c in put if any(isinstance(n, ast.For) for n in module.enclosing(c))]
+        layers = [c for c in looped if _kind(module, c.args[0]) == "Linear"]
+        is_own = not _is_filled_otherwise(cls, listed)
+        if layers and is_own and kinds <= STRAIGHT and not MEANT.search(listed):
+            yield Finding(
+                claim=f"`{listed}` is a chain of linear layers with nothing nonlinear in it",
+                strength=Strength.STRONG,
+                evidence=(module.cite(layers[0], "layer after layer is put in here, and no more"),),
+                shows="missing-nonlinearity",
+                is_symptom=True,
+                location=module.location(layers[0]),
+            )
+
+
+def _kind(module: Module, node: ast.expr) -> str:
+    name = (module.qualified(node.func) or "") if isinstance(node, ast.Call) else ""
+    is_layer = name.startswith(("torch.nn.", "nn."))
+    return name.rsplit(".", 1)[-1] if is_layer else "?"
+
+
+def _is_filled_otherwise(cls: ast.ClassDef, listed: str) -> bool:
+    """Tell whether a list is filled by anything but `append`, or starts with something in it."""
+    for node in ast.walk(cls):
+        if isinstance(node, ast.AugAssign) and key_of(node.target) == listed:
+            return True
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and key_of(node.func.value) == listed
+            and node.func.attr != "append"
+        ):
+            return True
+        if (
+            isinstance(node, ast.Assign)
+            and any(key_of(t) == listed for t in node.targets)
+            and not (isinstance(node.value, ast.List) and not node.value.elts)
+        ):
+            return True
+    return False
 
 
 def _straight_layers(trace: Trace) -> list[Layer]:
@@ -170,13 +224,37 @@ def _net(act: str = "", more: str = "", name: str = "Net") -> Run:
     return make_run(sources={"model.py": _NET.format(act=act, more=more, name=name)})
 
 
+_GROWN = """
+from torch import nn
+
+class Perceptron(nn.Module):
+    def __init__(self, sizes, rate):
+        super().__init__()
+        layers = []
+        for before, after in zip(sizes, sizes[1:]):
+            layers.append(nn.Linear(before, after))
+            {between}
+        self.chain = nn.Sequential(*layers)
+
+    def forward(self, x):
+        return self.chain(x)
+"""
+
+
+def _grown(between: str) -> Run:
+    return make_run(sources={"model.py": _GROWN.format(between=between)})
+
+
 FIRES = {
+    "grown in a loop": _grown("layers.append(nn.Dropout(rate))"),
     "with a skip connection": _net(),
     "scaled": _net(more="h = h * 0.5"),
     "convolutions": make_run(sources={"m.py": _CNN.format(pool="")}),
 }
 
 SILENT = {
+    "near miss: grown in a loop, with activations": _grown("layers.append(nn.ReLU())"),
+    "near miss: grown in a loop, with something out of sight": _grown("layers += make(after)"),
     "activations": _net("F.silu"),
     "near miss: normalised by layer": _net(more="h = F.layer_norm(h, (64,))"),
     "near miss: gated by itself": _net(more="h = h * h"),

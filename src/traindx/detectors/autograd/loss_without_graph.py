@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Failure, Run, make_run
+from traindx.evidence import Finding, Strength, cite_event
+from traindx.model import Event, Failure, Run, make_run
 from traindx.registry import detector
 from traindx.source import Project, project_of
 from traindx.source.cuts import cuts_before, freezing, switched_off
@@ -33,6 +34,10 @@ GUESSES = {
     "frozen-parameters": Strength.MODERATE,
     "non-differentiable-operation": Strength.MODERATE,
 }
+
+
+NO_INPUT = re.compile(r"None of the inputs have requires_grad=True")
+CHECKPOINTED = {"frozen-parameters": Strength.STRONG, "no-grad-training": Strength.WEAK}
 
 
 @detector(needs=("failure",), suggests=tuple(GUESSES))
@@ -63,8 +68,21 @@ def check(run: Run) -> Iterator[Finding]:
     claim = "Backward is called on a value without a graph: no parameter can get a gradient"
     if culprit is not None:
         claim += f"; {culprit.says}"
+    if culprit is None and (warned := _checkpointed(run)) is not None:
+        claim += (
+            "; gradient checkpointing got inputs without gradients, as of frozen embeddings: call "
+            "`model.enable_input_require_grads()`, or checkpoint with `use_reentrant=False`"
+        )
+        notes = [cite_event(warned)]
+        yield explain(run, failure, claim, suggests=CHECKPOINTED, notes=notes)
+        return
     suggests = {} if shows else GUESSES
     yield explain(run, failure, claim, shows=shows, suggests=suggests, culprit=culprit)
+
+
+def _checkpointed(run: Run) -> Event | None:
+    """The warning of torch's checkpointing, whose older form needs an input with a graph."""
+    return next((e for e in run.events if NO_INPUT.search(e.text)), None)
 
 
 def _reason(run: Run, failure: Failure) -> tuple[str | None, Culprit | None]:
@@ -136,6 +154,17 @@ def _run(loss: str) -> Run:
 
 FIRES = {
     "the message alone": make_failed_run(_ERROR, "loss.backward()"),
+    "checkpointing of frozen inputs": replace(
+        make_failed_run(_ERROR, "trainer.train()"),
+        events=(
+            Event(
+                "warning",
+                "UserWarning: None of the inputs have requires_grad=True. Gradients will be None",
+                "train.log",
+                "line 80",
+            ),
+        ),
+    ),
     "a new tensor": _run("torch.tensor(criterion(model(x), y))"),
     "argmax": _run("criterion(model(x).argmax(1).float(), y)"),
     "gradients switched off": make_failed_run(

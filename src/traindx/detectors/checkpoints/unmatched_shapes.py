@@ -11,8 +11,9 @@ from traindx.registry import detector
 from traindx.source.errors import explain, make_failed_run, match_root, shape_of
 
 MESSAGE = re.compile(
-    r"size mismatch for ([\w.]+): copying a param(?:eter)? with shape (torch\.Size\(\[[\d, ]*\]\)|"
-    r"\S+) from checkpoint, the shape in current model is (torch\.Size\(\[[\d, ]*\]\)|\S+)"
+    r"size\s+mismatch\s+for\s+([\w.]+):\s+copying\s+a\s+param(?:eter)?\s+with\s+shape\s+"
+    r"(torch\.Size\(\[[\d, ]*\]\)|\S+)\s+from\s+checkpoint,\s+the\s+shape\s+in\s+current\s+"
+    r"model\s+is\s+(torch\.Size\(\[[\d, ]*\]\)|\S+)"  # a terminal may have wrapped it
 )
 OPTIMIZER = re.compile(
     r"loaded state dict contains a parameter group that doesn't match the size of optimizer's group"

@@ -15,11 +15,14 @@ ARCHIVE = re.compile(
     r"PytorchStreamReader failed|failed finding central directory|unexpected EOF, expected (\d+)"
     r"|[Ii]nvalid magic number|[Ii]nvalid header or archive is corrupted|not a ZIP archive"
     r"|file in archive is not in a subdirectory|MetadataIncompleteBuffer|HeaderTooLarge"
-    r"|storage has wrong (?:byte )?size|PytorchStreamWriter failed"
+    r"|storage has wrong (?:byte )?size|PytorchStreamWriter failed|unexpected pos \d+ vs \d+"
+    r"|write\(\): fd \d+ failed"
 )
 PICKLE = re.compile(r"^Ran out of input|invalid load key, '(.{1,6})'|pickle data was truncated|^$")
 LOADS = re.compile(r"load|restore|resume|from_pretrained|serialization")
-WRITING = re.compile(r"PytorchStreamWriter|inline_container\.cc.{0,40}(?:write|unexpected pos)")
+WRITING = re.compile(
+    r"PytorchStreamWriter|write\(\): fd|inline_container\.cc.{0,40}(?:write|unexpected pos)"
+)
 
 
 @detector(needs=("failure",), suggests=("corrupt-checkpoint", "disk-full"))

@@ -9,6 +9,7 @@ import numpy as np
 from traindx.evidence import Finding, Strength, cite
 from traindx.model import Floats, Run, Series, make_run
 from traindx.registry import detector
+from traindx.runtime.policies import policy_entropy, policy_reward
 
 GONE = 0.05  # of the entropy at the start
 EARLY = 0.5  # of the run: a policy that settles in the end has done its work
@@ -18,7 +19,9 @@ FEW = 8  # points, where the reward ends no better than it began
 LASTS = 0.3  # of the run, to the end, with that little entropy
 
 
-@detector(needs=("entropy/*", "reward/*"), suggests=("policy-entropy-collapse",))
+@detector(
+    needs=("entropy/*|loss/train/*entropy", "reward/*"), suggests=("policy-entropy-collapse",)
+)
 def check(run: Run) -> Iterator[Finding]:
     """The entropy of a policy goes to zero early, and the reward stands still from then on.
 
@@ -37,11 +40,9 @@ def check(run: Run) -> Iterator[Finding]:
     A task that is solved early has a policy that is sure of itself; a reward that is at its best is
     left alone. The entropy of continuous actions can be negative; only a fall to zero is judged.
     """
-    entropy = run.get("entropy/train") or next(iter(run.matching("entropy/*")), None)
-    reward = run.get("reward/train") or next(iter(run.matching("reward/*")), None)
+    entropy, reward = policy_entropy(run), policy_reward(run)
     if entropy is None or reward is None:
         return
-    entropy, reward = entropy.finite(), reward.finite()
     start = float(np.median(entropy.values[: len(entropy) // 20 + 1])) if len(entropy) else 0.0
     gone = _gone_since(entropy, start)
     if start <= 0 or gone is None or not _is_lost(reward.values, gone / len(entropy), len(entropy)):
@@ -113,12 +114,18 @@ _RISING = np.linspace(10, 200, 100) + _RNG.standard_normal(100)
 
 FIRES = {
     "early, with a poor reward": _run(_COLLAPSE, _LOW),
+    "as a term of the loss, negated": make_run(
+        {"loss/train/entropy": -_COLLAPSE, "reward/train": _LOW}
+    ),
     "a few points, worse than at the start": _run(
         np.geomspace(0.28, 0.002, 10), np.concatenate([[7.0, 6.1], np.linspace(5.6, 5.5, 8)])
     ),
 }
 
 SILENT = {
+    "near miss: a term of the loss of either sign": make_run(
+        {"loss/train/entropy": 0.5 - _COLLAPSE, "reward/train": _LOW}
+    ),
     "near miss: solved, and sure of it": _run(
         _COLLAPSE, np.concatenate([np.linspace(10, 500, 20), np.full(80, 500.0)])
     ),

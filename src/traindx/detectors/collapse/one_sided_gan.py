@@ -16,6 +16,7 @@ LASTS = 0.3  # of the run, to the end
 AWAY = 3.0  # times its start: the loss of a generator that is seen through
 ENOUGH = 10  # points
 MANY = 30  # points; fewer do not tell a generator that gave up from one that never learnt
+LATE = 10  # epochs, after which a generator that cannot learn has lost long ago
 DISCRIMINATORS = ("d", "disc", "discriminator", "netd", "d_loss")
 GENERATORS = ("g", "gen", "generator", "netg", "g_loss")
 
@@ -64,10 +65,18 @@ def check(run: Run) -> Iterator[Finding]:
             cite(judge, f"{judge.origin.name} is {float(np.median(last)):.2g}", first, -1),
             cite(maker, f"{maker.origin.name} rose from {start:.3g} to {end:.3g}", 0, -1, end=end),
         ),
-        suggests=_suggests(are_many=min(len(judge), len(maker)) >= MANY),
+        suggests=_suggests(
+            are_many=min(len(judge), len(maker)) >= MANY or _was_in_balance(judge, first)
+        ),
         is_symptom=True,
         onset=float(judge.steps[first]),
     )
+
+
+def _was_in_balance(judge: Series, first: int) -> bool:
+    """Tell whether the log begins late in the run, with a judge that still errs."""
+    is_late = judge.axis == "epoch" and float(judge.steps[0]) >= LATE
+    return is_late and first > 0 and float(judge.values[:first].max()) > 0.5 * np.log(2)
 
 
 def _suggests(*, are_many: bool) -> Mapping[str, Strength]:
@@ -101,6 +110,14 @@ def _run(judge: Floats, maker: Floats) -> Run:
 
 
 FIRES = {
+    "from one epoch to the next, late in the run": make_run(
+        {
+            "loss/train/d": np.append([1.7], np.zeros(15)),
+            "loss/train/g": np.append([0.7], np.linspace(14.0, 80.0, 15)),
+        },
+        steps=np.arange(44, 60),
+        axis="epoch",
+    ),
     "a won game": _run(np.geomspace(0.7, 1e-5, 100), np.linspace(0.8, 12.0, 100)),
     "a few points": _run(np.geomspace(0.14, 1e-6, 14), np.linspace(2.6, 21.0, 14)),
 }

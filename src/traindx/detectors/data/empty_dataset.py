@@ -22,6 +22,10 @@ JOINED = re.compile(
     r"expected a non-empty list of Tensors|expects a non-empty TensorList"
     r"|need at least one array to (?:concatenate|stack)"
 )
+# the counter of a loop that never ran
+UNBOUND = re.compile(
+    r"^(?:local variable '(\w+)' referenced before assignment|cannot access local variable '(\w+)')"
+)
 TRAINING = re.compile(r"\btrain(?=_|\b|ing|set|load|data)", re.IGNORECASE)
 WORDS = re.compile(r"""(["']).*?\1""")  # what is printed says "before training" ...
 FIELD = re.compile(r"\{([^{}]*)\}")  # ... and what is evaluated for it stands in braces
@@ -36,7 +40,8 @@ def check(run: Run) -> Iterator[Finding]:
     "num_samples should be a positive integer value, but got num_samples=0", and a division by zero
     on a line that averages over a loader's length or a count of examples. Where training steps were
     taken before, the division is of held-out data. So is "torch.cat(): expected a non-empty list
-    of Tensors" in what is called with such data.
+    of Tensors" in what is called with such data. An average over `i + 1` batches whose `i` was
+    never set says that the loop had none.
 
     ## Why it matters
     A wrong folder, a filter that drops everything, or a split that rounds down to nothing; without
@@ -48,11 +53,13 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     A rank that gets no shard of a small dataset sees the same while the others do not.
     """
-    hit = match_root(run, MESSAGE, DIVISION, JOINED)
+    hit = match_root(run, MESSAGE, DIVISION, JOINED, UNBOUND)
     if hit is None:
         return
     failure, found = hit
     code = _code(run, failure)
+    if found.re is UNBOUND and not re.search(rf"/=? ?\(?{found[1] or found[2]} ?\+ ?1\b", code):
+        return
     if found.re is DIVISION and not re.search(
         r"/=? ?(?:len\(|\w*(?:total|count|num|n_|samples|seen))", code
     ):
@@ -63,7 +70,8 @@ def check(run: Run) -> Iterator[Finding]:
     is_held_out = _is_held_out(failure) or is_averaging
     what = "The held-out dataset" if is_held_out else "The dataset"
     cause = "empty-validation" if is_held_out else "api-misuse"
-    claim = f"{what} {'gave no batch' if found.re is JOINED else 'has 0 examples'}"
+    is_unseen = found.re in (JOINED, UNBOUND)
+    claim = f"{what} {'gave no batch' if is_unseen else 'has 0 examples'}"
     yield explain(run, failure, claim, suggests={cause: Strength.STRONG})
 
 
@@ -97,6 +105,10 @@ _CALLED = Failure(
 )
 
 FIRES = {
+    "a loop that never ran": make_failed_run(
+        "UnboundLocalError: local variable 'i' referenced before assignment",
+        "epoch_loss = epoch_loss / (i + 1)",
+    ),
     "nothing to join": make_failed_run(
         "RuntimeError: torch.cat(): expected a non-empty list of Tensors",
         "val_predictions = torch.cat(outputs)",
@@ -113,6 +125,9 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: a name that only a branch sets": make_failed_run(
+        "UnboundLocalError: local variable 'loss' referenced before assignment", "loss.backward()"
+    ),
     "near miss: some other list": make_failed_run(
         "RuntimeError: torch.cat(): expected a non-empty list of Tensors", "x = torch.cat(parts)"
     ),

@@ -9,7 +9,7 @@ from traindx.evidence import Finding, Strength
 from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
-from traindx.source.losses import losses_in, wants
+from traindx.source.losses import LossCall, losses_in, wants
 from traindx.source.module import Module, argument, key_of, literal
 
 IGNORED = -100  # what cross-entropy leaves out by default
@@ -22,7 +22,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     `pad_sequence` over targets, with a padding value that cross-entropy does not leave out by
-    itself (−100), and a cross-entropy without `ignore_index` in a file that knows no mask.
+    itself (−100), or tokens filled up with a pad by hand and flattened for the loss, and a
+    cross-entropy without `ignore_index` in a file that knows no mask.
 
     ## Why it matters
     The model learns to predict padding, which is most of a batch of short texts: the loss looks
@@ -42,7 +43,7 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         if argument(loss.call, "ignore_index") is not None or "mask" in module.text:
             continue
-        padded = _padded_targets(module)
+        padded = _padded_targets(module) or (_filled_up(module) if _is_flattened(loss) else None)
         is_mean = literal(argument(made, "reduction")) in (None, "mean", "sum")
         if padded is None or not is_mean or argument(made, "weight") is not None:
             continue
@@ -56,6 +57,24 @@ def check(run: Run) -> Iterator[Finding]:
             suggests={"padding-in-loss": Strength.MODERATE},
             location=module.location(made if made in module.parents else loss.call),
         )
+
+
+def _is_flattened(loss: LossCall) -> bool:
+    """Tell whether every position is a target of its own: `target.view(-1)`."""
+    text = "" if loss.target is None else ast.unparse(loss.target)
+    return any(call in text for call in (".view(-1)", ".reshape(-1)", ".flatten()"))
+
+
+def _filled_up(module: Module) -> ast.BinOp | None:
+    """`tokens + [pad] * (length - len(tokens))`: padding by hand."""
+    for node in module.nodes(ast.BinOp):
+        if not isinstance(node.op, ast.Mult) or not isinstance(node.left, ast.List):
+            continue
+        held = [key_of(e) or str(literal(e) or "") for e in node.left.elts]
+        is_pad = len(held) == 1 and "pad" in held[0].lower()
+        if is_pad and "len(" in ast.unparse(node.right):
+            return node
+    return None
 
 
 def _padded_targets(module: Module) -> ast.Call | None:
@@ -92,9 +111,35 @@ def _program(options: str = "", padding: str = "") -> Run:
     return make_run(sources={"train.py": _PROGRAM.format(options=options, padding=padding)})
 
 
-FIRES = {"padded with zero": _program()}
+_BY_HAND = """
+import torch
+import torch.nn.functional as F
+
+def encode(text, length):
+    tokens = [VOCABULARY[c] for c in text]
+    return torch.tensor(tokens + [PAD] * (length - len(tokens)))
+
+def train(model, loader, optimizer):
+    for tokens in loader:
+        optimizer.zero_grad()
+        scores = model(tokens)
+        loss = {loss}
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def _by_hand(loss: str) -> Run:
+    return make_run(sources={"train.py": _BY_HAND.format(loss=loss)})
+
+
+FIRES = {
+    "padded with zero": _program(),
+    "padded by hand": _by_hand("F.cross_entropy(scores.view(-1, 50), tokens.view(-1))"),
+}
 
 SILENT = {
+    "near miss: padded input of one class per text": _by_hand("F.cross_entropy(scores, label)"),
     "ignored": _program("ignore_index=0"),
     "near miss: padded with what is ignored": _program(padding=", padding_value=-100"),
 }

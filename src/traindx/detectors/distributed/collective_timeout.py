@@ -24,6 +24,8 @@ DIFFERENT = re.compile(
     r"Detected mismatch between collectives on ranks|collective.{0,40}(?:mismatch|not match)"
     r"|verifyWorkers|op\.preamble\.length <= op\.nbytes"
 )
+# the other end is not late but gone
+GONE = re.compile(r"by peer|ncclRemoteError|remote process exited|pair closure")
 
 GUESSES = {
     "collective-mismatch": Strength.MODERATE,
@@ -32,7 +34,7 @@ GUESSES = {
 }
 
 
-@detector(needs=("failure",), suggests=("collective-mismatch", "uneven-inputs", "straggler-rank"))
+@detector(needs=("failure",), suggests=(*GUESSES, "rank-failed-first"))
 def check(run: Run) -> Iterator[Finding]:
     """A collective operation is given up because not all ranks came.
 
@@ -77,7 +79,8 @@ def check(run: Run) -> Iterator[Finding]:
         yield explain(run, failure, claim, shows="collective-mismatch", notes=notes)
         return
     claim = f"A collective was given up{_words(found)}, and no rank says why"
-    yield explain(run, failure, claim, suggests=GUESSES, notes=notes)
+    gone = {"rank-failed-first": Strength.MODERATE} if GONE.search(found[0]) else {}
+    yield explain(run, failure, claim, suggests={**gone, **GUESSES}, notes=notes)
 
 
 def _words(found: re.Match[str]) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from traindx.evidence import Finding
-from traindx.model import Run
+from traindx.model import Failure, Frame, Run, make_run
 from traindx.registry import detector
 from traindx.source.errors import explain, is_joining, make_failed_run, match_root
 
@@ -32,6 +32,14 @@ STORE = re.compile(
 SETTINGS = re.compile(
     r"environment variable (\w+) expected|Error initializing torch\.distributed using (\w+)://"
     r"|rank (\d+) .{0,30}world.?size (\d+)|Invalid rank"
+)
+GROUP = re.compile(
+    r"c10d|TCPStore|[Rr]endezvous|[Pp]rocess ?[Gg]roup|hostname|\[\w*socket|MASTER_|torch"
+    r"|Dist\w+Error"
+)
+OTHERS = re.compile(
+    r"/(?:urllib3|requests|httpx|httpcore|aiohttp|http|urllib|wandb|mlflow|huggingface_hub|fsspec"
+    r"|botocore|tensorboard|werkzeug|gradio|uvicorn|socketserver)(?:/|\.py$)"
 )
 NUMBER = re.compile(r"port:? ?'?(\d{2,5})|\[[^\]]*\]:(\d{2,5})|:(\d{2,5})\b")
 TYPES = ("RendezvousTimeoutError", "RendezvousConnectionError", "RendezvousClosedError")
@@ -63,7 +71,7 @@ def check(run: Run) -> Iterator[Finding]:
         hit = late
     if hit is None:
         hit = match_root(run, re.compile(""), types=TYPES)
-    if hit is None:
+    if hit is None or not _is_of_ranks(*hit):
         return
     failure, found = hit
     number = NUMBER.search(failure.message)
@@ -80,6 +88,21 @@ def check(run: Run) -> Iterator[Finding]:
     else:
         claim = f"The ranks did not meet in time{f', at port{port}' if port else ''}"
     yield explain(run, failure, claim, shows="rendezvous-failure")
+
+
+def _is_of_ranks(failure: Failure, found: re.Match[str]) -> bool:
+    """Tell ranks from a tracker, a download or a web server, which use sockets as well."""
+    files = [frame.file.replace("\\", "/") for frame in failure.frames]
+    if any(OTHERS.search(file) for file in files):
+        return False
+    if found.re is not NAME and found[0] != "Connection refused":
+        return True
+    is_joined = is_joining(failure) or any("torch/distributed" in file for file in files)
+    return is_joined or failure.rank is not None or GROUP.search(_told(failure)) is not None
+
+
+def _told(failure: Failure) -> str:
+    return f"{failure.type}: {failure.message}"
 
 
 FIRES = {
@@ -108,6 +131,17 @@ SILENT = {
     "near miss: a subgroup that not all ranks made": make_failed_run(
         "torch.distributed.DistStoreError: wait timeout after 20000ms, keys: /1//cpu/0",
         "group = dist.new_group([0, 1])",
+    ),
+    "near miss: a tracker that finds no network": make_run(
+        failures=[
+            Failure(
+                "socket.gaierror",
+                "[Errno -2] Name or service not known",
+                "train.log",
+                "line 90",
+                (Frame("/usr/lib/python3/site-packages/urllib3/connection.py", 174, "_new_conn"),),
+            )
+        ]
     ),
     "another error": make_failed_run("KeyError: 'label'"),
 }

@@ -57,7 +57,7 @@ def check(run: Run) -> Iterator[Finding]:
         )
 
 
-def _shuffling_sampler(module: Module) -> ast.Call | None:
+def _shuffling_sampler(module: Module) -> ast.AST | None:
     for call, name in module.calls():
         if not name.endswith("DistributedSampler") or literal(argument(call, "shuffle")) is False:
             continue
@@ -65,6 +65,17 @@ def _shuffling_sampler(module: Module) -> ast.Call | None:
         held = key_of(above.targets[0]) if isinstance(above, ast.Assign) else ""
         if phase_of(held or "") not in ("val", "test"):
             return call
+    return _chosen_sampler(module)
+
+
+def _chosen_sampler(module: Module) -> ast.AST | None:
+    """The class where it is chosen by a condition: `RandomSampler if … else DistributedSampler`."""
+    for node in module.nodes(ast.IfExp):
+        names = [module.qualified(n) or "" for n in (node.body, node.orelse)]
+        above = module.parents.get(node)
+        held = key_of(above.targets[0]) if isinstance(above, ast.Assign) else ""
+        if any(n.endswith("DistributedSampler") for n in names) and held:
+            return None if phase_of(held) in ("val", "test") else node
     return None
 
 
@@ -74,9 +85,10 @@ def _is_epochs(loop: TrainingLoop, module: Module) -> bool:
     return loop.module is module and is_counted
 
 
-def _patch(module: Module, made: ast.Call, loop: ast.For) -> str | None:
+def _patch(module: Module, made: ast.AST, loop: ast.For) -> str | None:
     above = module.parents.get(made)
-    name = key_of(above.targets[0]) if isinstance(above, ast.Assign) else None
+    is_made = isinstance(above, ast.Assign) and isinstance(made, ast.Call)
+    name = key_of(above.targets[0]) if is_made and isinstance(above, ast.Assign) else None
     same = module.function_of(made) is module.function_of(loop)
     if name is None or not same or not isinstance(loop.target, ast.Name):
         return None
@@ -104,7 +116,15 @@ def _program(top: str = "model.train()", options: str = "") -> Run:
     return make_run(sources={"train.py": _PROGRAM.format(top=top, options=options)})
 
 
-FIRES = {"never set": _program()}
+_CHOSEN = _PROGRAM.replace(
+    "DistributedSampler(data{options})",
+    "(RandomSampler if rank < 0 else DistributedSampler)",
+).replace("sampler=sampler", "sampler=sampler(data)")
+
+FIRES = {
+    "never set": _program(),
+    "chosen by a condition": make_run(sources={"train.py": _CHOSEN.format(top="model.train()")}),
+}
 
 SILENT = {
     "set": _program("sampler.set_epoch(epoch)"),

@@ -15,6 +15,7 @@ STATUS = re.compile(
     r"\b(CUBLAS_STATUS_\w+|CUDNN_STATUS_\w+|CUFFT_\w+|CUSOLVER_STATUS_\w+|CUDNN_BACKEND_\w+)"
 )
 CALLING = re.compile(r"when calling `?(\w+)")
+START = re.compile(r"Failed to get convolution algorithm|cuDNN failed to initialize")
 ENGINE = re.compile(r"Unable to find a valid cuDNN algorithm|GET was unable to find an engine")
 HIDDEN = {"NOT_INITIALIZED", "EXECUTION_FAILED", "INTERNAL_ERROR", "MAPPING_ERROR"}
 GUESSES = {
@@ -25,7 +26,7 @@ GUESSES = {
 }
 
 
-@detector(needs=("failure",), suggests=(*GUESSES, "api-misuse", "shape-mismatch"))
+@detector(needs=("failure",), suggests=(*GUESSES, "api-misuse", "shape-mismatch", "device-shared"))
 def check(run: Run) -> Iterator[Finding]:
     """A device library reports a status that says little.
 
@@ -33,7 +34,7 @@ def check(run: Run) -> Iterator[Finding]:
     CUBLAS_STATUS_…, CUDNN_STATUS_… and their kin, with the call, and what usually hides behind
     each: NOT_INITIALIZED and EXECUTION_FAILED an earlier device-side assert (an index or label out
     of range) or a full device; NOT_SUPPORTED a tensor that is not contiguous or too large;
-    "unable to find an engine" a full device.
+    "unable to find an engine" and TensorFlow's "failed to get convolution algorithm" a full device.
 
     ## Why it matters
     The library is only the first that notices; searching for its status leads astray.
@@ -45,12 +46,21 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Two CUDA libraries of different versions on the path give the same status from the start.
     """
-    hit = match_root(run, STATUS, ENGINE)
+    hit = match_root(run, STATUS, ENGINE, START)
     if hit is None or hit[1][0].endswith("ALLOC_FAILED"):
         return
     failure, found = hit
     calling = CALLING.search(failure.message)
     call = f" in {calling[1]}" if calling is not None else ""
+    if found.re is START:
+        claim = "The library cuDNN does not start: the device is full, or its version does not fit"
+        guesses = {
+            "activation-memory": Strength.MODERATE,
+            "version-mismatch": Strength.MODERATE,
+            "device-shared": Strength.WEAK,
+        }
+        yield explain(run, failure, claim, suggests=guesses)
+        return
     if found.re is ENGINE:
         claim = "The library cuDNN found no algorithm that works here: mostly the device is full"
         guesses = {"activation-memory": Strength.STRONG, "version-mismatch": Strength.WEAK}
@@ -88,6 +98,10 @@ def _before(run: Run) -> str:
 
 
 FIRES = {
+    "cuDNN under TensorFlow": make_failed_run(
+        "tensorflow.python.framework.errors_impl.UnknownError: Failed to get convolution algorithm."
+        " This is probably because cuDNN failed to initialize."
+    ),
     "cuBLAS": make_failed_run(
         "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(h)`"
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from traindx.evidence import Finding, Strength, cite_event
 from traindx.model import Event, Failure, Run, make_run
@@ -32,14 +32,16 @@ SOFT = {"15", "SIGTERM", "SIGUSR1", "SIGXCPU", "10"}
 
 @detector(
     needs=("failure|events",),
-    suggests=("killed-by-host", "host-memory-growth", "version-mismatch", "worker-crash"),
-)
+    suggests=("killed-by-host", "host-memory-growth", "version-mismatch", "worker-crash",
+              "shared-memory-exhausted", "disk-full", "index-out-of-range"),
+)  # fmt: skip
 def check(run: Run) -> Iterator[Finding]:
     """The process was killed from outside, or crashed below Python.
 
     ## What it detects
     "Killed", exit code −9, SIGTERM, a scheduler's time limit or pre-emption, the kernel's
-    out-of-memory killer; and segmentation faults.
+    out-of-memory killer; and segmentation faults, bus errors and aborts, also where only the
+    launcher tells the exit code.
 
     ## Why it matters
     There is no traceback: nothing in the program raised an error. SIGKILL without another word is
@@ -53,10 +55,14 @@ def check(run: Run) -> Iterator[Finding]:
     Someone may have stopped the run by hand; and a launcher kills the other ranks after one failed.
     """
     failure = root_failure(run)
-    if failure is not None:
-        yield from _explained(run, failure)
-    elif not run.failures:
-        yield from _noted(run)
+    said = list(_explained(run, failure)) if failure is not None else []
+    yield from said
+    if not run.failures:
+        yield from _noted(run, [e for e in run.events if e.kind == "killed"])
+    elif not said and failure is not None and standing(failure) == 1:
+        # it only says that a process is gone; whose memory was full, the host says itself
+        told = [e for e in run.events if e.kind == "killed" and MEMORY.search(e.text)]
+        yield from _noted(run, told)
 
 
 def _explained(run: Run, failure: Failure) -> Iterator[Finding]:
@@ -83,6 +89,14 @@ def _explained(run: Run, failure: Failure) -> Iterator[Finding]:
     elif signal in SOFT:
         claim = f"The process was told to stop from outside (signal {signal})"
         yield explain(run, failure, claim, suggests={"killed-by-host": Strength.STRONG})
+    elif signal == "7":
+        claim = "The process crashed with a bus error (signal 7): a file in memory has no room"
+        guesses = {"shared-memory-exhausted": Strength.STRONG, "disk-full": Strength.WEAK}
+        yield explain(run, failure, claim, suggests=guesses)
+    elif signal == "6":
+        claim = "The process aborted below Python (signal 6): its own last words are missing here"
+        guesses = dict.fromkeys(("version-mismatch", "index-out-of-range"), Strength.WEAK)
+        yield explain(run, failure, claim, suggests=guesses)
     elif signal == "11":
         claim = "The process crashed below Python: segmentation fault (signal 11)"
         yield explain(run, failure, claim, suggests={"version-mismatch": Strength.MODERATE})
@@ -105,9 +119,9 @@ def _went_on(run: Run, event: Event) -> bool:
     )
 
 
-def _noted(run: Run) -> Iterator[Finding]:
+def _noted(run: Run, events: Sequence[Event]) -> Iterator[Finding]:
     """A log without any error, whose last event is a kill; of a recording, its end tells more."""
-    killed = [e for e in run.events if e.kind == "killed" and e.locator != "signal"]
+    killed = [e for e in events if e.locator != "signal"]
     for event in killed[-1:]:
         if _went_on(run, event):
             continue
@@ -133,6 +147,10 @@ FIRES = {
         "Signal 9 (SIGKILL) received by PID 12",
         rank=1,
     ),
+    "in a launcher's last line": make_failed_run(
+        "ProcessExitedException: A process ended with exitcode: -9"
+    ),
+    "a bus error": make_failed_run("ProcessExitedException: A process ended with exitcode: -7"),
     "the scheduler": make_run(events=[_TIME]),
     "a crash": make_failed_run("SegmentationFault: Segmentation fault (core dumped)"),
 }
@@ -143,6 +161,9 @@ SILENT = {
             make_failed_run("KeyError: 'label'", "y = b['label']", rank=0).failures[0],
             make_failed_run("ChildFailedError: exitcode  : -9 (pid: 12)", rank=1).failures[0],
         ]
+    ),
+    "near miss: a process that ended by itself": make_failed_run(
+        "ProcessExitedException: A process ended with exitcode: 1"
     ),
     "no error": make_run({"loss/train": [1.0, 0.5]}),
 }

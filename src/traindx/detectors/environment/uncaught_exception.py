@@ -8,7 +8,7 @@ from traindx.evidence import Evidence, Finding, Strength
 from traindx.failures import own_frames
 from traindx.model import Failure, Frame, Run, make_run
 from traindx.registry import detector
-from traindx.source.errors import last_burst, standing
+from traindx.source.errors import last_burst, root_failure, standing
 
 INTENDED = frozenset({"KeyboardInterrupt", "SystemExit"})
 
@@ -33,11 +33,14 @@ def check(run: Run) -> Iterator[Finding]:
     """
     burst = last_burst(run)
     told = [f for f in burst if not standing(f)] or burst  # a launcher only says that one failed
+    if told and told[-1].message.startswith("Caught ") and (root := root_failure(run)) is not None:
+        told = [root]  # a loader only says that its worker failed
     for failure in told[-1:]:
         if failure.type in INTENDED:
             continue
         first_line = failure.message.split("\n", 1)[0][:200]
         text = f"{failure.type}: {first_line}" if first_line else failure.type
+        text = text or "an exception that the log does not name: the traceback is cut off"
         yield Finding(
             claim=f"The run ended with {text}",
             strength=Strength.STRONG,

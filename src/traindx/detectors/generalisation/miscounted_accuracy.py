@@ -25,7 +25,8 @@ def check(run: Run) -> Iterator[Finding]:
     An argmax over dimension 0 of a batch of outputs that is compared with the labels; an argmax
     over the output of a linear layer with one unit; a counter that is made before the loop over
     epochs, grows with every batch, and is divided by the length of one epoch; and a count of right
-    examples that is divided by the number of batches, be it `len(loader)` or counted by one.
+    examples that is divided by the number of batches, be it `len(loader)` or counted by one; and a
+    mean over a count that grows by the number of the batch instead of by one.
 
     ## Why it matters
     Training may be fine while the number that decides about it is not: chance-level accuracy, one
@@ -55,6 +56,7 @@ def check(run: Run) -> Iterator[Finding]:
                 if output is not None and output.units == 1:
                     yield _finding(module, call, "An argmax over a single output is always 0")
         yield from _never_reset(module)
+        yield from _by_index(module)
         if not is_of_one:
             yield from _per_batch(module)
 
@@ -134,6 +136,30 @@ def _never_reset(module: Module) -> Iterator[Finding]:
                 claim = f"`{name}` grows over all epochs and is divided by the length of one"
                 yield _finding(module, node, claim)
                 break
+
+
+def _by_index(module: Module) -> Iterator[Finding]:
+    """Counts that grow by the index of `enumerate` and that a sum is divided by."""
+    for loop in module.nodes(ast.For):
+        is_counted = isinstance(loop.iter, ast.Call) and key_of(loop.iter.func) == "enumerate"
+        first = loop.target.elts[0] if isinstance(loop.target, ast.Tuple) else None
+        index = key_of(first) if is_counted and first is not None else None
+        if index is None:
+            continue
+        grown = {
+            key_of(n.target): n
+            for s in loop.body
+            for n in ast.walk(s)
+            if isinstance(n, ast.AugAssign) and key_of(n.value) == index
+        }
+        scope: ast.AST = module.function_of(loop) or module.tree
+        for node in ast.walk(scope):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+                name = next((k for n in ast.walk(node.right) if (k := key_of(n)) in grown), None)
+                if name is not None:
+                    claim = f"`{name}` grows by the index of the batch and is divided by as a count"
+                    yield _finding(module, grown[name], claim)
+                    break
 
 
 def _per_batch(module: Module) -> Iterator[Finding]:
@@ -257,7 +283,17 @@ def accuracy(model, batches):
     return hits / count
 """
 
+_INDEXED = """
+def mean_loss(model, loader, loss_fn):
+    total, count = 0.0, 0
+    for i, (x, y) in enumerate(loader):
+        total += loss_fn(model(x), y).item()
+        count += {step}
+    return total / (count + 1)
+"""
+
 FIRES = {
+    "counted by the index": make_run(sources={"train.py": _INDEXED.format(step="i")}),
     "over the batch": _program("output.argmax(dim=0)"),
     "over one logit": _program("torch.argmax(output, dim=1)", units=1),
     "never reset": _program(top="pass", before="correct = 0"),
@@ -266,6 +302,7 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: counted by one": make_run(sources={"train.py": _INDEXED.format(step="1")}),
     "over classes": _program(),
     "near miss: one sample": _program("output[0].argmax(0)"),
     "near miss: a mean of means": _program(

@@ -17,6 +17,8 @@ CLEAR = 1.2  # the validation loss a fifth above its best: no longer a matter of
 TRAIN_GAIN = 0.05  # of its level at the turn that the training loss must still gain
 TELLING = (HIGHER_IS_BETTER | LOWER_IS_BETTER) - {"loss", "precision", "recall", "reward"}
 PARTS_OF_ONE_TASK = frozenset({"box", "cls", "obj", "dfl", "seg", "mask", "kpt"})  # one mAP for all
+MUCH_WORSE = 1.5  # times its best: what a held accuracy does not excuse
+APART = 0.2  # of the examples: right in training, and wrong in validation
 HOLDS = 0.02  # of its best value: a metric this near to it has not turned
 METRIC_LOSS = 0.05  # of its best value: a metric this far from it has
 ANEW = 5.0  # times its level before: a training loss that meets other data
@@ -55,7 +57,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     The loss can worsen while the metric that counts still improves (confident predictions, a few of
-    them wrong). Where such a metric is logged and holds, this is a remark and no alarm.
+    them wrong). Where such a metric is logged and holds, this is a remark and no alarm, unless the
+    accuracy of training is far above it.
     """
     if run.objective() is None:
         return
@@ -87,6 +90,12 @@ def _judge(run: Run, val: Series) -> Finding | None:
     evidence = (cite(finite, says, turn, -1, best=best, end=end), gain, *metric)
     claim = f"Validation worsens since {finite.when(turn)} while training goes on improving"
     onset = float(finite.steps[turn])
+    if (
+        verdict == "better"
+        and end > MUCH_WORSE * best
+        and (apart := _apart(run, turn / len(finite)))
+    ):
+        verdict, evidence = "worse", (*evidence, *apart)
     if verdict == "better":
         return Finding(
             claim=f"{claim}, yet the validation metric holds",
@@ -106,6 +115,24 @@ def _judge(run: Run, val: Series) -> Finding | None:
         is_symptom=True,
         onset=onset,
     )
+
+
+def _apart(run: Run, turned: float) -> tuple[Evidence, ...]:
+    """Cite accuracies of training and validation that end far apart, with no gain since the turn.
+
+    The turn is given as a share of the run.
+    """
+    train, val = run.get("accuracy/train"), run.get("accuracy/val")
+    if train is None or val is None or min(len(train), len(val)) < 4:
+        return ()
+    ends = [float(np.median(s.finite().values[-3:])) for s in (train, val)]
+    whole = 100.0 if max(ends) > 1.5 else 1.0
+    at = int(turned * len(val))
+    gained = ends[1] - float(np.median(val.values[max(0, at - 1) : at + 2]))
+    if ends[0] - ends[1] < APART * whole or gained > HOLDS * whole / 2:
+        return ()
+    says = f"{train.origin.name} ends at {ends[0]:.4g} and {val.origin.name} at {ends[1]:.4g}"
+    return (cite(val, says, -1, train=ends[0], validation=ends[1]),)
 
 
 def _turn(val: Series) -> int | None:
@@ -191,6 +218,15 @@ _TRAIN = decay(30, 3.0, 0.3, noise=0.01)
 _TURNING = join(decay(8, 4.0, 3.5, noise=0.002), np.linspace(3.52, 4.3, 22))
 
 FIRES = {
+    "a low accuracy that holds, far below that of training": make_run(
+        {
+            "loss/train": _TRAIN,
+            "loss/val": join(decay(8, 1.1, 0.7, noise=0.002), np.linspace(0.72, 1.6, 22)),
+            "accuracy/train": np.linspace(0.5, 0.98, 30),
+            "accuracy/val": flat(30, 0.61, noise=0.005),
+        },
+        axis="epoch",
+    ),
     "turns after a minimum": make_run({"loss/train": _TRAIN, "loss/val": _TURNING}, axis="epoch"),
     "five epochs, three of them worse": make_run(
         {"loss/train": [1.2, 0.8, 0.5, 0.3, 0.15], "loss/val": [0.9, 0.7, 0.8, 0.95, 1.2]},

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from traindx.evidence import Finding, Strength
 from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.acts import Act, Do
+from traindx.source.loops import TrainingLoop, training_loops
 from traindx.source.models import changes_with_mode, layers_of
 from traindx.source.module import Module, key_of
 from traindx.source.patches import diff, inserting_before
@@ -54,6 +56,43 @@ def check(run: Run) -> Iterator[Finding]:
                 continue
             seen.add(eval_act.node)
             yield _finding(forward, eval_act, layers or [])
+    for loop in training_loops(project):
+        for backward, eval_act in _handed_on_in_eval(loop):
+            if eval_act.node not in seen:
+                seen.add(eval_act.node)
+                yield _finding(replace(backward, target=eval_act.target), eval_act, [])
+
+
+def _handed_on_in_eval(loop: TrainingLoop) -> Iterator[tuple[Act, Act]]:
+    """A model that validates among the batches, where its training pass is out of sight.
+
+    Its loss is then computed by a function that gets the model: `loss = estimate(model, x)`.
+    """
+    for backward in loop.does(Do.BACKWARD):
+        batches = backward.loops[-1]
+        for act in loop.does(Do.EVAL_MODE):
+            model = act.target
+            trained = {a.target for a in loop.does(Do.TRAIN_MODE)}
+            if act.loops[-1:] != (batches,) or model in trained or act.line < backward.line:
+                continue
+            scope: ast.AST = act.function or act.module.tree
+            is_trained = f"{model}.parameters()" in ast.unparse(scope)
+            if not is_trained or _leaves(act.module, act) or _restores(act):
+                continue
+            if _makes_the_loss(act.module, batches, backward, model):
+                yield backward, act
+
+
+def _makes_the_loss(module: Module, batches: ast.AST, backward: Act, model: str) -> bool:
+    """Tell whether what `backward` is called on comes from a call that gets the model."""
+    loss = None if backward.subject is None else key_of(backward.subject)
+    for node in ast.walk(batches):
+        if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+            continue
+        given = [*node.value.args, *(k.value for k in node.value.keywords)]
+        if any(key_of(t) == loss for t in node.targets) and any(key_of(g) == model for g in given):
+            return True
+    return False
 
 
 def _finding(forward: Act, eval_act: Act, layers: list[str]) -> Finding:
@@ -183,7 +222,32 @@ def _program(
     return make_run(sources={"train.py": text})
 
 
+_HIDDEN = """
+import torch
+from losses import score_matching
+
+def run(net, batches, test_batch):
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+    for step, batch in enumerate(batches):
+        {top}
+        loss = score_matching(net, batch)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % 100 == 0:
+            net.eval()
+            with torch.no_grad():
+                test_loss = score_matching(net, test_batch)
+            {after}
+"""
+
+
+def _hidden(top: str = "pass", after: str = "pass") -> Run:
+    return make_run(sources={"run.py": _HIDDEN.format(top=top, after=after)})
+
+
 FIRES = {
+    "validation among the batches, the pass out of sight": _hidden(),
     "never back after validation": _program(),
     "train once before all epochs": _program(before="model.train()"),
     "eval before the loop": _program(before="model.eval()", validation="pass"),
@@ -212,6 +276,8 @@ for epoch in range(3):
 FIRES["every so many batches"] = make_run(sources={"train.py": _EVERY.format(back="")})
 
 SILENT = {
+    "near miss: back in training mode for every batch": _hidden(top="net.train()"),
+    "near miss: the last validation ends the run": _hidden(after="return"),
     "every so many batches, and back": make_run(
         sources={"train.py": _EVERY.format(back="    model.train()")}
     ),

@@ -23,9 +23,11 @@ from traindx.source.errors import (
 
 MESSAGE = re.compile(
     r"(?:CUDA|HIP|XPU|MPS(?: backend)?) (?:error: )?out of memory"
-    r"|Tried to allocate .{0,40}(?:GPU|MPS)|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED",
+    r"|Tried to allocate .{0,40}(?:GPU|MPS)|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED"
+    r"|RESOURCE_EXHAUSTED: .{0,60}[Oo]ut of memory|OOM when allocating tensor with shape",
     re.DOTALL,
 )
+ANY = re.compile("")
 SHARED_PART = 0.2  # of the device; less is the context or the desktop
 LOOSE_PART = 0.1  # of the device; less is what any caching allocator keeps
 LATE_STEPS = 100  # a need that is the same in every step shows long before this
@@ -41,9 +43,10 @@ def check(run: Run) -> Iterator[Finding]:
     """The device has no memory left for what is asked.
 
     ## What it detects
-    "CUDA out of memory" in all its wordings, with every number in it: what was asked for, what is
-    free, allocated, reserved, held by other processes. Together they tell a need that is too large
-    from fragments, from another process, and from memory that grew over the run.
+    "CUDA out of memory" in all its wordings, and RESOURCE_EXHAUSTED of JAX and TensorFlow, with
+    every number in it: what was asked for, what is free, allocated, reserved, held by other
+    processes. Together they tell a need that is too large from fragments, from another process,
+    and from memory that grew over the run.
 
     ## Why it matters
     Each of these has another cure, and a smaller batch helps against only one of them.
@@ -54,7 +57,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     A longer sequence or a larger last batch makes a constant need fail late as well.
     """
-    hit = match_root(run, MESSAGE)
+    hit = match_root(run, MESSAGE) or match_root(run, ANY, types=("ResourceExhaustedError",))
     if hit is None:
         return
     failure, _ = hit
@@ -147,6 +150,15 @@ _NEW = (
 FIRES = {
     "older wording": make_failed_run(_OLD, "out = model(x)"),
     "newer wording, fragments": make_failed_run(_NEW, "out = model(x)"),
+    "of JAX": make_failed_run(
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to "
+        "allocate 3743729664 bytes.",
+        "state = train_step(state, batch)",
+    ),
+    "of TensorFlow": make_failed_run(
+        "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating "
+        "tensor with shape[8,512,3072] and type float on /device:GPU:0 by allocator GPU_0_bfc"
+    ),
     "no numbers": make_failed_run("RuntimeError: CUDA error: out of memory"),
 }
 

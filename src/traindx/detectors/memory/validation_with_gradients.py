@@ -9,7 +9,7 @@ from traindx.evidence import Finding, Strength
 from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
-from traindx.source.acts import Do
+from traindx.source.acts import Act, Do
 from traindx.source.module import Function, Module
 from traindx.source.patches import diff, inserting_before, within
 from traindx.source.phases import Evaluation, evaluations, is_without_gradients
@@ -43,7 +43,7 @@ def check(run: Run) -> Iterator[Finding]:
         forward, module, loop = evaluation.forward, evaluation.module, evaluation.block
         if is_without_gradients(forward) or not isinstance(loop, ast.For):
             continue
-        if not _is_in_sight(evaluation):
+        if not _is_in_sight(evaluation) or _is_discarded(forward):
             continue
         if _uses_gradients(module, loop) or _is_switched_off(project, evaluation):
             continue
@@ -66,6 +66,14 @@ def _is_in_sight(evaluation: Evaluation) -> bool:
     if evaluation.entry.scope is not function:
         return True
     return any(a.do is Do.BACKWARD for a in evaluation.entry.acts)
+
+
+def _is_discarded(forward: Act) -> bool:
+    """Tell whether the output is thrown away: a pass that only renews batch statistics."""
+    statement = forward.statement
+    is_bare = isinstance(statement, ast.Expr) and statement.value is forward.node
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return is_bare or any(isinstance(t, ast.Name) and t.id == "_" for t in targets)
 
 
 def _uses_gradients(module: Module, loop: ast.For) -> bool:
@@ -168,6 +176,7 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: a pass that only renews batch statistics": _program(forward="_ = model(data)"),
     "decorated": _program("@torch.no_grad()"),
     "inference mode": _program("@torch.inference_mode()"),
     "near miss: the caller switches off": _program(

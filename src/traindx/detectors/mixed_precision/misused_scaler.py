@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from traindx.evidence import Finding, Strength
 from traindx.model import Run
 from traindx.registry import detector
+from traindx.source import project_of
 from traindx.source.errors import explain, make_failed_run, match_root
 
 HALF = re.compile(r"Attempting to unscale FP16 gradients")
@@ -21,9 +22,15 @@ MEANINGS: dict[str, tuple[str, Mapping[str, Strength]]] = {
         {"scaler-bypassed": Strength.STRONG, "api-misuse": Strength.WEAK},
     ),
     r"No inf checks were recorded for this optimizer": (
-        "The scaler steps an optimizer whose parameters got no gradient: no backward on the scaled "
-        "loss, or another optimizer's parameters",
-        {"api-misuse": Strength.STRONG},
+        "The scaler steps an optimizer none of whose parameters got a gradient: no backward on the "
+        "scaled loss, a loss cut off from them, or other parameters than the model's",
+        {
+            "detached-loss": Strength.MODERATE,
+            "parameters-not-in-optimizer": Strength.MODERATE,
+            "missing-backward": Strength.MODERATE,
+            "frozen-parameters": Strength.WEAK,
+            "api-misuse": Strength.WEAK,
+        },
     ),
     r"unscale_\(\) has already been called on this optimizer since the last update": (
         "The gradients are unscaled twice in one step",
@@ -47,8 +54,10 @@ PATTERNS = {re.compile(pattern): meaning for pattern, meaning in MEANINGS.items(
 
 @detector(
     needs=("failure",),
-    suggests=("api-misuse", "missing-scaler-update", "scaler-bypassed", "half-precision-weights"),
-)
+    suggests=("api-misuse", "missing-scaler-update", "scaler-bypassed", "half-precision-weights",
+              "detached-loss", "parameters-not-in-optimizer", "missing-backward",
+              "frozen-parameters"),
+)  # fmt: skip
 def check(run: Run) -> Iterator[Finding]:
     """The gradient scaler is used in an order that it refuses.
 
@@ -77,12 +86,26 @@ def check(run: Run) -> Iterator[Finding]:
         yield explain(run, failure, claim, shows="half-precision-weights")
         return
     claim, guesses = PATTERNS[found.re]
+    if "missing-backward" in guesses and _has_no_backward(run):
+        claim = "The scaler steps an optimizer, and nothing in the source calls backward"
+        yield explain(run, failure, claim, shows="missing-backward")
+        return
     yield explain(run, failure, claim, suggests=guesses)
+
+
+def _has_no_backward(run: Run) -> bool:
+    modules = project_of(run).modules
+    return bool(modules) and not any("backward" in line for m in modules for line in m.lines)
 
 
 FIRES = {
     "no gradient": make_failed_run(
         "AssertionError: No inf checks were recorded for this optimizer.", "scaler.step(optimizer)"
+    ),
+    "no backward in the source": make_failed_run(
+        "AssertionError: No inf checks were recorded for this optimizer.",
+        "scaler.step(optimizer)",
+        sources={"train.py": "scaler.scale(loss)\nscaler.step(optimizer)\nscaler.update()\n"},
     ),
     "twice": make_failed_run(
         "RuntimeError: unscale_() has already been called on this optimizer since the last "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -16,9 +17,11 @@ from traindx.registry import detector
 USELESS = 1.0  # at a scale of one nothing is left to scale; healthy scales stay above a hundred
 HALVINGS = 6  # in the last part of the run, without a doubling between them
 FEW = 5  # points in a row, before a scale means anything
+AT_THE_FLOOR = 4  # skips in a row at a scale of one: what overflows there overflows for good
+SMALL = 4.0  # a scale that a scaler at work never comes near, and that halves on
 MANY_SKIPS = 8  # at the start of a run a scaler skips a few steps to find its scale
 ATTEMPT = re.compile(r"(?i)attempted loss scale: ?([\d.e+-]+)")  # DeepSpeed, at each skipped step
-REDUCED = re.compile(r"(?i)reducing (?:loss scale )?to ([\d.e+-]+\d)")  # apex, and DeepSpeed
+REDUCED = re.compile(r"(?i)reducing (?:loss scale )?to ([\d.e+-]*\d)")  # apex, and DeepSpeed
 # how DeepSpeed, fairseq, icefall and their kin give up
 GAVE_UP = re.compile(
     r"(?i)minimum loss scale|loss[ _]scale (?:already )?(?:is )?at (?:its )?minimum"
@@ -60,6 +63,8 @@ def check(run: Run) -> Iterator[Finding]:
         )
     elif scale is not None and (stuck := _overflows_at_the_floor(scale, skips)) is not None:
         yield stuck
+    elif (falling := _halves_on(skips)) is not None:
+        yield falling
     elif scale is None and len(skips) >= MANY_SKIPS and _last_until_the_end(run, skips):
         yield _finding(
             f"{len(skips)} steps in the log were skipped for overflow",
@@ -72,12 +77,33 @@ def _overflows_at_the_floor(scale: Series, skips: list[Event]) -> Finding | None
     """Steps that are skipped where there is nothing left to scale: each logged point is a skip."""
     values = scale.finite().values[-FEW:]
     last = [e for e in skips if (m := ATTEMPT.search(e.text)) and float(m[1]) <= USELESS][-FEW:]
-    if len(values) < FEW or len(last) < FEW or bool((values > USELESS).any()):
+    if min(len(values), len(last)) < AT_THE_FLOOR or bool((values > USELESS).any()):
         return None
     return _finding(
         f"Steps overflow at a loss scale of {values[-1]:.3g}, where nothing is scaled any more",
         (cite_event(last[0]), cite_event(last[-1])),
         last[0].step,
+    )
+
+
+def _halves_on(skips: list[Event]) -> Finding | None:
+    """Skips in a row, each from where the last one left the scale, down to next to nothing."""
+    last = skips[-FEW:]
+    steps = [
+        (float(a[1]), float(b[1]))
+        for e in last
+        if (a := ATTEMPT.search(e.text)) and (b := REDUCED.search(e.text))
+    ]
+    is_chain = all(before[1] == after[0] for before, after in pairwise(steps))
+    if len(steps) < FEW or not is_chain or not USELESS < steps[-1][1] <= SMALL:
+        return None
+    return Finding(
+        claim=f"The loss scale halves step after step and is at {steps[-1][1]:.3g}",
+        strength=Strength.STRONG,
+        evidence=(cite_event(last[0]), cite_event(last[-1])),
+        suggests={"loss-scale-collapse": Strength.STRONG},
+        is_symptom=True,
+        onset=last[0].step,
     )
 
 
@@ -140,7 +166,18 @@ _SKIP = Event(
 _APEX = "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to "
 _SPARE = replace(_SKIP, text="OVERFLOW! Skipping step. Attempted loss scale: 65536, reducing to 1")
 
+_HALVING = [
+    Event(
+        "skipped-step",
+        f"OVERFLOW! Skipping step. Attempted loss scale: {2**i}, reducing to {2 ** (i - 1)}",
+        "a",
+        f"line {9 - i}",
+    )
+    for i in range(20, 0, -1)
+]
+
 FIRES = {
+    "a log that begins late and ends early": make_run(events=_HALVING[-6:-1]),
     "apex ends below one": make_run(
         events=[Event("skipped-step", f"{_APEX}{2.0**-i}", "a", f"line {i}") for i in range(9)]
     ),
@@ -158,6 +195,8 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: halves on far above": make_run(events=_HALVING[:12]),
+    "near miss: single halvings, each after a rise": make_run(events=[_HALVING[-2]] * 6),
     "near miss: finds its level at the start": make_run(
         {"loss_scale": [65536.0, 32768, 16384, 8192, 8192, 8192, 16384, 16384]}
     ),

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite, cite_setting
+from traindx.evidence import Evidence, Finding, Strength, cite, cite_event, cite_setting
 from traindx.examples import decay, join
-from traindx.model import Run, Series, make_run
+from traindx.model import Event, Run, Series, make_run
 from traindx.registry import detector
 
 LASTS = 3  # points up to the end, after finite ones or beside a loss of nothing
 LASTS_FROM_THE_START = 6  # a gradient scaler may skip the first few steps to find its scale
 SETTLED = 100  # steps after which a scaler has found its scale
+ALL_INVALID = re.compile(r"(?i)gradients at all steps are invalid")  # ESPnet
 HALF = ("fp16", "half", "float16", "16", "16-mixed", "fp16-mixed")
 
 
 @detector(
-    needs=("grad_norm",),
+    needs=("grad_norm|events",),
     suggests=(
         "fp16-overflow",
         "unstable-operation",
@@ -32,7 +34,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A gradient norm that is no number from some point on until the end, while the logged loss is
-    still one, often exactly 0: loggers that leave NaN out of their mean print 0.
+    still one, often exactly 0: loggers that leave NaN out of their mean print 0. A trainer that
+    says of a whole epoch that its gradients were invalid counts as well.
 
     ## Why it matters
     Such a step either is skipped, and the run learns nothing, or turns every weight into NaN. A
@@ -47,6 +50,9 @@ def check(run: Run) -> Iterator[Finding]:
     and single ones that the run survived are left alone.
     """
     norm, loss = run.get("grad_norm"), run.main_loss()
+    told = next((e for e in run.events if ALL_INVALID.search(e.text)), None)
+    if norm is None and told is not None:
+        yield _finding("No gradient of an epoch is a number", (cite_event(told),), (), told.step)
     if norm is None or (loss is not None and not bool(loss.is_finite[-1])):
         return  # a loss that is NaN itself is told by another detector
     onset = _onset(norm)
@@ -61,8 +67,15 @@ def check(run: Run) -> Iterator[Finding]:
         evidence.append(cite(loss, f"{loss.origin.name} is logged as 0 at the end", -1))
     half = _half_precision(run)
     beside = ", and the loss is logged as 0" if is_nothing else ""
-    yield Finding(
-        claim=f"The gradient norm is {word} since {norm.when(onset)}{beside}",
+    claim = f"The gradient norm is {word} since {norm.when(onset)}{beside}"
+    yield _finding(claim, tuple(evidence), half, float(norm.steps[onset]))
+
+
+def _finding(
+    claim: str, evidence: tuple[Evidence, ...], half: tuple[Evidence, ...], onset: float | None
+) -> Finding:
+    return Finding(
+        claim=claim,
         strength=Strength.STRONG,
         evidence=(*evidence, *half),
         suggests={
@@ -73,7 +86,7 @@ def check(run: Run) -> Iterator[Finding]:
             "lr-too-high": Strength.WEAK,
         },
         is_symptom=True,
-        onset=float(norm.steps[onset]),
+        onset=onset,
     )
 
 
@@ -99,7 +112,11 @@ def _half_precision(run: Run) -> tuple[Evidence, ...]:
 
 _NAN = np.full(8, np.nan)
 
+_WARNING = "The gradients at all steps are invalid in this epoch. Something seems wrong."
+_SKIPPED = "WARNING: The grad norm is nan. Skipping updating the model."
+
 FIRES = {
+    "the trainer says so": make_run(events=[Event("warning", _WARNING, "a", "line 9")]),
     "loss of 0 beside NaN": make_run({"loss/train": np.zeros(8), "grad_norm": _NAN}),
     "breaks in the middle": make_run(
         {"loss/train": decay(60), "grad_norm": join(decay(52, 3.0, 1.0), _NAN)}
@@ -107,6 +124,9 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: single steps were left out": make_run(
+        {"loss/train": decay(20)}, events=[Event("warning", _SKIPPED, "a", "line 9")]
+    ),
     "near miss: two skipped steps at the start": make_run(
         {"loss/train": decay(20), "grad_norm": join([np.inf, np.nan], decay(18, 3.0, 1.0))}
     ),

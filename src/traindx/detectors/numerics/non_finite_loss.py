@@ -10,7 +10,7 @@ import numpy as np
 from traindx.evidence import Evidence, Finding, Strength, cite, cite_event, cite_setting
 from traindx.examples import decay, join
 from traindx.model import Failure, Origin, Run, Series, make_run
-from traindx.names import PHASES, words
+from traindx.names import HIGHER_IS_BETTER, PHASES, kind_of, phase_of, words
 from traindx.registry import detector
 from traindx.runtime.breakdowns import cause_of
 from traindx.stats import curve
@@ -30,6 +30,11 @@ _FILTERED = {
     "padding-in-loss": Strength.MODERATE,
     "nan-in-data": Strength.MODERATE,
     "lr-too-high": Strength.WEAK,
+}
+_SCORED = {
+    "nan-in-data": Strength.MODERATE,
+    "unstable-operation": Strength.MODERATE,
+    "padding-in-loss": Strength.WEAK,
 }
 HALF = ("fp16", "half", "float16", "16", "16-mixed", "fp16-mixed")
 
@@ -138,6 +143,13 @@ def _is_written_as_nothing(run: Run) -> bool:
     return loss is not None and len(loss) > 1 and not loss.values[-2:].any()
 
 
+def _has_scored(run: Run) -> bool:
+    """Tell whether something was right in validation: then it has examples and labels."""
+    scores = [s for name in run.series if kind_of(name) in HIGHER_IS_BETTER - {"reward"}
+              and phase_of(name) == "val" and (s := run.get(name)) is not None]  # fmt: skip
+    return any(s.last > 0 for s in scores)
+
+
 def _only_half(half: object) -> dict[str, Strength]:
     return {"fp16-overflow": Strength.STRONG} if half else {}
 
@@ -169,6 +181,8 @@ def _finding(run: Run, loss: Series, onset: int, before: Series, phase: str) -> 
     elif phase == "val":
         never = Strength.MODERATE if len(before) else Strength.STRONG
         course, suggests = "in validation only", {"empty-validation": never}
+        if _has_scored(run):
+            suggests = _SCORED
     elif replayed is not None:  # the operation is known: how the loss came there decides nothing
         suggests = {replayed: Strength.MODERATE}
     word = _word(float(loss.values[onset]))
@@ -296,6 +310,9 @@ FIRES = {
     "NaN from the start": make_run({"loss/train": _NAN}),
     "NaN that a Trainer writes as 0": make_run(
         {"loss/train": np.zeros(8), "loss/val": np.full(2, np.nan)}
+    ),
+    "NaN in validation only, where something is right": make_run(
+        {"loss/train": decay(50), "loss/val": np.full(5, np.nan), "accuracy/val": np.full(5, 0.1)}
     ),
     "NaN in validation only": make_run({"loss/train": decay(50), "loss/val": np.full(5, np.nan)}),
 }

@@ -96,7 +96,10 @@ def _loop(*order: str) -> Run:
     return make_run(sources={"train.py": _LOOP.format(order=body)})
 
 
-FIRES = {"after the step": _loop("optimizer.step()", _CLIP)}
+FIRES = {
+    "after the step": _loop("optimizer.step()", _CLIP),
+    "by its old name": _loop("optimizer.step()", _CLIP.replace("norm_", "norm")),
+}
 
 SILENT = {
     "before the step": _loop(_CLIP, "optimizer.step()"),

@@ -25,7 +25,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     The loss that `backward` is called on, followed back to the statement that made it: a call of
-    `.item()`, `.detach()`, `.data`, `.numpy()`, or a new tensor built from an old value.
+    `.item()`, `.detach()`, `.data`, `.numpy()`, or a new tensor built from an old value. As a
+    remark, a loss that is told to require gradients.
 
     ## Why it matters
     The new value knows nothing of the model. Backward fails, or, with `requires_grad=True` set to
@@ -43,6 +44,7 @@ def check(run: Run) -> Iterator[Finding]:
         for backward in loop.does(Do.BACKWARD):
             cut = _cut(project, backward)
             if cut is None:
+                yield from _forced(backward)
                 continue
             node, how = cut
             line = getattr(node, "lineno", backward.line)
@@ -60,6 +62,31 @@ def check(run: Run) -> Iterator[Finding]:
                 location=_location(backward, node),
             )
             break
+
+
+def _forced(backward: Act) -> Iterator[Finding]:
+    """`loss.requires_grad = True`: a loss that has a history needs no such line."""
+    key = None if backward.subject is None else key_of(backward.subject)
+    scope: ast.AST = backward.function or backward.module.tree
+    for node in ast.walk(scope):
+        if not isinstance(node, (ast.Assign, ast.Expr)) or node.lineno > backward.line:
+            continue
+        text = ast.unparse(node).replace(" ", "")
+        if text in (f"{key}.requires_grad=True", f"{key}.requires_grad_(True)") or (
+            text == f"{key}.requires_grad_()"
+        ):
+            yield Finding(
+                claim=f"`{key}` is told to require gradients before backward",
+                strength=Strength.MODERATE,
+                evidence=(
+                    backward.module.cite(
+                        node, "needless for a loss of the model; it hides one without a history"
+                    ),
+                ),
+                suggests={"detached-loss": Strength.MODERATE},
+                location=backward.module.location(node),
+            )
+            return
 
 
 def _location(backward: Act, node: ast.AST) -> Location:
@@ -125,6 +152,7 @@ def _loop(*more: str) -> Run:
 
 
 FIRES = {
+    "told to require gradients": _loop("loss.requires_grad = True", "loss.backward()"),
     "a new tensor to silence the error": _loop(
         "loss = torch.tensor(loss.item(), requires_grad=True)", "loss.backward()"
     ),

@@ -102,7 +102,32 @@ def _program(returned: str, criterion: str = "nn.CrossEntropyLoss()") -> Run:
     return make_run(sources={"train.py": _MODEL.format(returned=returned, criterion=criterion)})
 
 
+_LIGHTNING = """
+import lightning as L
+import torch.nn.functional as F
+from torch import nn
+
+class Classifier(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return {returned}
+
+    def training_step(self, batch, index):
+        x, y = batch
+        scores = self(x)
+        return F.cross_entropy(scores, y)
+"""
+
+
+def _lightning(returned: str) -> Run:
+    return make_run(sources={"model.py": _LIGHTNING.format(returned=returned)})
+
+
 FIRES = {
+    "through the forward of a Lightning module": _lightning("F.softmax(self.fc(x), dim=1)"),
     "softmax in forward": _program("F.softmax(x, dim=1)"),
     "sigmoid before BCE with logits": _program("torch.sigmoid(x)", "nn.BCEWithLogitsLoss()"),
     "a Sequential that ends in Softmax": make_run(
@@ -116,6 +141,23 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: the layer below the sigmoid": make_run(
+        sources={
+            "train.py": """
+from torch import nn
+
+class Confidence(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.token = nn.Sequential(nn.Linear(8, 1), nn.Sigmoid())
+        self.loss_fn = nn.BCEWithLogitsLoss()
+
+    def loss(self, x, y):
+        return self.loss_fn(self.token[0](x).squeeze(-1), y)
+"""
+        }
+    ),
+    "logits of a Lightning module": _lightning("self.fc(x)"),
     "logits": _program("x"),
     "near miss: log-softmax with NLL": _program("F.log_softmax(x, dim=1)", "nn.NLLLoss()"),
     "near miss: sigmoid with BCELoss": _program("torch.sigmoid(x)", "nn.BCELoss()"),

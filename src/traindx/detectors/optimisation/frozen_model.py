@@ -27,7 +27,8 @@ def check(run: Run) -> Iterator[Finding]:
     ## What it detects
     `for p in model.parameters(): p.requires_grad = False` (or `model.requires_grad_(False)`)
     without a condition, and nothing between it and the training of that very model that adds a
-    layer, replaces the model, or switches a parameter on again.
+    layer, replaces the model, or switches a parameter on again. The same for a part of a model,
+    `model.fc`, where that part is all that the optimizer was given.
 
     ## Why it matters
     No parameter gets a gradient: backward raises that nothing requires one.
@@ -43,7 +44,9 @@ def check(run: Run) -> Iterator[Finding]:
             name, module = _model(step), step.module
             made = step.value.call
             runs = {a.target for a in loop.does(Do.FORWARD)}
-            if not name or made is None or made not in module.parents or runs != {name}:
+            if not name or made is None or made not in module.parents:
+                continue
+            if "." not in name and runs != {name}:
                 continue
             scope: ast.AST = module.function_of(made) or module.tree
             frozen = _freeze(scope, name)
@@ -70,8 +73,9 @@ def _model(step: Act) -> str:
     func = given.func if isinstance(given, ast.Call) else None
     if step.value.kind is not Kind.OPTIMIZER or not isinstance(func, ast.Attribute):
         return ""
-    is_plain = func.attr == "parameters" and isinstance(func.value, ast.Name)
-    return (key_of(func.value) or "") if is_plain else ""
+    is_plain = func.attr == "parameters" and isinstance(func.value, (ast.Name, ast.Attribute))
+    name = (key_of(func.value) or "") if is_plain else ""
+    return "" if name.startswith("self.") else name
 
 
 def _freeze(scope: ast.AST, name: str) -> ast.stmt | None:
@@ -150,9 +154,26 @@ def _program(freeze: str = _ALL, after: str = "") -> Run:
     return make_run(sources={"train.py": _PROGRAM.format(freeze=freeze, after=after)})
 
 
-FIRES = {"all of it": _program(), "by the method": _program("model.requires_grad_(False)")}
+_HEAD = """
+model.fc = nn.Linear(512, 10)
+for p in model.fc.parameters():
+    p.requires_grad = {value}
+"""
+
+
+def _head(value: str) -> Run:
+    text = _PROGRAM.format(freeze=_ALL, after=_HEAD.format(value=value))
+    return make_run(sources={"train.py": text.replace("SGD(model.par", "SGD(model.fc.par")})
+
+
+FIRES = {
+    "all of it": _program(),
+    "by the method": _program("model.requires_grad_(False)"),
+    "the head that alone is trained": _head("False"),
+}
 
 SILENT = {
+    "near miss: the head that alone is trained is switched on": _head("True"),
     "nothing frozen": _program(""),
     "near miss: a new head": _program(after="model.fc = nn.Linear(512, 2)"),
     "near miss: adapters are added": _program(after="add_adapters(model)"),

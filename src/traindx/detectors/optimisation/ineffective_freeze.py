@@ -24,6 +24,7 @@ MISTYPED = frozenset(
 RIGHT = "requires_grad"
 LIKE = 0.85  # letters that are doubled, swapped or left out; `retains_grad` is 0.80
 _FREEZES = re.compile(r"requires_grad(?:_\(|\s*=)\s*False|\bfreeze", re.IGNORECASE)
+_TRAINS = re.compile(r"backward\(|\bfit\(|\btrain\w*\(|\.step\(|run\(")
 MODULES = frozenset({"children", "modules", "named_children", "named_modules"})
 
 
@@ -32,8 +33,9 @@ def check(run: Run) -> Iterator[Finding]:
     """`requires_grad` is mistyped, or set on a module, where it does nothing.
 
     ## What it detects
-    An assignment to `require_grad`, `requires_grads` or their kin, and `requires_grad = False` on a
-    module instead of on its parameters.
+    An assignment to `require_grad`, `requires_grads` or their kin, `requires_grad = False` on a
+    module instead of on its parameters, and a freeze that a later loop over all parameters of the
+    same model takes back before anything is trained.
 
     ## Why it matters
     Python makes a new attribute and says nothing. What was meant to be frozen trains on (and what
@@ -48,6 +50,7 @@ def check(run: Run) -> Iterator[Finding]:
     """
     project = project_of(run)
     for module in project.training_modules:
+        yield from _taken_back(module)
         own = {n.target.id for n in module.nodes(ast.AnnAssign) if isinstance(n.target, ast.Name)}
         for node in module.nodes(ast.Assign):
             target = node.targets[0]
@@ -65,6 +68,50 @@ def check(run: Run) -> Iterator[Finding]:
                 new = f"{owner}.requires_grad_({node.value.value})"
                 yield _finding(module, node, f"`requires_grad` on `{owner}`, a module, is ignored",
                                replacing(node, new))  # fmt: skip
+
+
+def _taken_back(module: Module) -> Iterator[Finding]:
+    """Yield the loops that turn every parameter on after some had been turned off for good."""
+    loops = [(n, *s) for n in module.nodes(ast.For) if (s := _switched(n)) is not None]
+    for on, model, value, is_all in loops:
+        if not value or not is_all or any(isinstance(n, ast.If) for n in module.enclosing(on)):
+            continue
+        scope = module.function_of(on)
+        for off, other, frozen, _ in loops:
+            is_before = off.lineno < on.lineno and module.function_of(off) is scope
+            if frozen or other != model or not is_before:
+                continue
+            between = "\n".join(module.lines[off.end_lineno or off.lineno : on.lineno - 1])
+            if _TRAINS.search(between):
+                continue
+            yield Finding(
+                claim=f"The freeze has no effect: all parameters of `{model}` are turned on again",
+                strength=Strength.STRONG,
+                evidence=(
+                    module.cite(off, "parameters are turned off here"),
+                    module.cite(on, "and all are turned on here, before anything is trained"),
+                ),
+                shows="frozen-parameters",
+                is_symptom=True,
+                location=module.location(on),
+            )
+            return
+
+
+def _switched(loop: ast.For) -> tuple[str, bool, bool] | None:
+    """The model whose parameters a loop switches, to what, and whether it switches all of them."""
+    call = loop.iter
+    func = call.func if isinstance(call, ast.Call) and not call.args else None
+    if not isinstance(func, ast.Attribute) or func.attr not in ("parameters", "named_parameters"):
+        return None
+    for node in ast.walk(loop):
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if not isinstance(target, ast.Attribute) or target.attr != RIGHT:
+            continue
+        value = node.value if isinstance(node, ast.Assign) else None
+        if isinstance(value, ast.Constant) and isinstance(value.value, bool):
+            return key_of(func.value) or "", value.value, node in loop.body
+    return None
 
 
 def _is_mistyped(name: str) -> bool:
@@ -140,7 +187,24 @@ def _program(freeze: str) -> Run:
 
 _EACH = "for p in model.parameters():\n    p.{attribute} = False"
 
+_BACK = """
+for name, p in model.named_parameters():
+    if name.startswith("0."):
+        p.requires_grad = False
+{between}
+decayed = []
+for name, p in model.named_parameters():
+    {on}
+    decayed.append(p)
+"""
+
+
+def _back(on: str = "p.requires_grad = True", between: str = "") -> Run:
+    return _program(_BACK.format(on=on, between=between))
+
+
 FIRES = {
+    "taken back": _back(),
     "mistyped": _program(_EACH.format(attribute="require_grad")),
     "letters astray": _program(_EACH.format(attribute="requeires_grad")),
     "plural": _program(_EACH.format(attribute="requires_grads")),
@@ -154,6 +218,8 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: a freeze that stays": _back(on="pass"),
+    "near miss: unfrozen after a first stage": _back(between="train(model, epochs=3)"),
     "on the parameters": _program(_EACH.format(attribute="requires_grad")),
     "near miss: mistyped, but nothing was ever off": _program(
         _EACH.format(attribute="require_grad").replace("= False", "= True")

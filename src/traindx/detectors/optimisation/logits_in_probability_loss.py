@@ -14,7 +14,10 @@ from traindx.source.outputs import ending_of
 WRONG = {
     "probabilities": {"linear", "convolution", "relu", "tanh", "log_softmax"},
     "log-probabilities": {"linear", "convolution", "relu", "softmax", "sigmoid"},
+    "logarithms": {"softmax", "sigmoid"},  # of probabilities, first: KL divergence
 }
+
+WANTED = {"logarithms": "logarithms of probabilities"}
 
 
 @detector(needs=("source",), suggests=("loss-expects-probabilities",))
@@ -22,15 +25,17 @@ def check(run: Run) -> Iterator[Finding]:
     """Raw outputs are handed to a loss that wants probabilities or their logarithms.
 
     ## What it detects
-    The input of BCELoss or NLLLoss, followed back through assignments and the model's `forward` to
-    a layer or activation that does not give (log-)probabilities.
+    The input of BCELoss, NLLLoss or KLDivLoss, followed back through assignments and the model's
+    `forward` to a layer or activation that does not give (log-)probabilities.
 
     ## Why it matters
     BCELoss fails or clamps outside [0, 1]; NLLLoss of logits has no minimum: the loss goes below
-    zero without end while nothing useful is learnt.
+    zero without end while nothing useful is learnt. KLDivLoss of probabilities is no divergence:
+    it is below zero and its gradient does not lead to the target.
 
     ## What to do
     Use the loss that takes logits (BCEWithLogitsLoss, CrossEntropyLoss): it is also more stable.
+    For KLDivLoss take `log_softmax` of the prediction; the target stays a softmax.
 
     ## When it is wrong
     An activation applied out of sight, as in a library model, is not followed; then nothing is
@@ -45,7 +50,7 @@ def check(run: Run) -> Iterator[Finding]:
         if ending is None or ending.operation not in wrong:
             continue
         line = getattr(ending.node, "lineno", 1)
-        wanted = wants(loss).replace("-", " ")
+        wanted = WANTED.get(wants(loss), wants(loss).replace("-", " "))
         yield Finding(
             claim=f"The {loss.label} wants {wanted} and is given the output of {ending.operation}",
             strength=Strength.STRONG,
@@ -84,13 +89,33 @@ def _program(returned: str, criterion: str) -> Run:
     return make_run(sources={"train.py": _MODEL.format(returned=returned, criterion=criterion)})
 
 
+_DISTILLED = """
+import torch.nn.functional as F
+
+def distil(student, teacher, batch, optimizer):
+    scores = student(batch)
+    goal = F.softmax(teacher(batch), dim=1)
+    loss = F.kl_div({scores}, goal, reduction="batchmean")
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def _distilled(scores: str) -> Run:
+    return make_run(sources={"distil.py": _DISTILLED.format(scores=scores)})
+
+
 FIRES = {
+    "softmax into a KL divergence": _distilled("scores.softmax(1)"),
     "logits into BCELoss": _program("self.body(x)", "BCELoss"),
     "logits into NLLLoss": _program("self.body(x)", "NLLLoss"),
     "probabilities into NLLLoss": _program("F.softmax(self.body(x), dim=1)", "NLLLoss"),
 }
 
 SILENT = {
+    "near miss: log-softmax into a KL divergence": _distilled("F.log_softmax(scores, dim=1)"),
+    "near miss: the logarithm of a softmax": _distilled("F.softmax(scores, dim=1).log()"),
     "near miss: sigmoid before BCELoss": _program("torch.sigmoid(self.body(x))", "BCELoss"),
     "log-softmax before NLLLoss": _program("F.log_softmax(self.body(x), dim=1)", "NLLLoss"),
     "logits where they belong": _program("self.body(x)", "BCEWithLogitsLoss"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx.evidence import Finding, Strength, cite_source
@@ -16,6 +17,7 @@ from traindx.source.patches import diff, inserting_before
 from traindx.source.values import Kind
 
 CLIPS = ("clip_grad_norm_", "clip_grad_value_")
+GRADIENTS = re.compile(r"backward|autograd|\bgrad\(|\.grad\b|deepspeed|[Tt]rainer|[Ff]abric")
 
 
 @detector(needs=("source",), suggests=("missing-backward",))
@@ -23,8 +25,9 @@ def check(run: Run) -> Iterator[Finding]:
     """A training loop computes a loss and steps its optimizer, with no backward pass.
 
     ## What it detects
-    A loop with a loss and the step of a known optimizer in which nothing computes gradients: no
-    `backward`, no `autograd.grad`, no closure, no call that is handed the loss.
+    A loop with a loss and the step of an optimizer in which nothing computes gradients: no
+    `backward`, no `autograd.grad`, no closure, no call that is handed the loss. An optimizer that
+    is handed in from out of sight counts where nothing in the code computes gradients.
 
     ## Why it matters
     The step finds no gradients and does nothing. The loss only shakes with the batches.
@@ -36,10 +39,12 @@ def check(run: Run) -> Iterator[Finding]:
     A framework call that takes the loss and runs backward inside is out of sight; such loops are
     left alone.
     """
-    for loop in training_loops(project_of(run)):
+    project = project_of(run)
+    is_absent = not any(GRADIENTS.search(m.text) for m in project.modules)
+    for loop in training_loops(project):
         if loop.does(Do.BACKWARD, Do.GRAD, Do.MANUAL_UPDATE, Do.SCALER_STEP):
             continue
-        step = _known_step(loop)
+        step = _known_step(loop, is_absent)
         loss = _named_loss(loop)
         if step is None or loss is None or _is_handed_on(loop, loss[1]):
             continue
@@ -60,10 +65,15 @@ def check(run: Run) -> Iterator[Finding]:
         )
 
 
-def _known_step(loop: TrainingLoop) -> Act | None:
+def _known_step(loop: TrainingLoop, is_absent: bool) -> Act | None:
+    """The step of an optimizer; one out of sight counts where nothing computes gradients."""
     for act in loop.does(Do.STEP):
         has_closure = isinstance(act.node, ast.Call) and bool(act.node.args or act.node.keywords)
-        if act.value.kind is Kind.OPTIMIZER and act.value.is_certain and not has_closure:
+        is_own = any("optim" in name.lower() for name in act.module.classes)
+        is_known = act.value.is_certain or (
+            is_absent and not is_own and "torch" in act.module.roots
+        )
+        if act.value.kind is Kind.OPTIMIZER and is_known and not has_closure:
             return act
     return None
 
@@ -75,7 +85,9 @@ def _named_loss(loop: TrainingLoop) -> tuple[Act, str] | None:
         evaluates = any("no_grad" in c or "inference_mode" in c for c in act.contexts)
         if evaluates or not isinstance(statement, ast.Assign):
             continue
-        name = key_of(statement.targets[0])
+        target = statement.targets[0]
+        parts = target.elts if isinstance(target, ast.Tuple) else [target]
+        name = key_of(parts[0])  # `loss_box, loss_class = criterion(…)`
         if name is not None:
             return act, name
     return None
@@ -128,12 +140,36 @@ def _loop(more: str) -> Run:
     return make_run(sources={"train.py": _LOOP.format(more=f"    {more}")})
 
 
+_PARTS = _LOOP.replace("loss = criterion", "loss_box, loss_class = criterion")
+
+_HANDED = """
+import torch
+
+def train(model, optimizer, criterion, loader):
+    for data, target in loader:
+        optimizer.zero_grad()
+        loss = criterion(model(data), target)
+        {more}
+        optimizer.step()
+"""
+
+
+def _handed(more: str) -> Run:
+    return make_run(sources={"train.py": _HANDED.format(more=more)})
+
+
 FIRES = {
+    "an optimizer from out of sight": _handed("print(loss.item())"),
     "no backward": _loop("print(loss.item())"),
+    "a loss of two parts": make_run(
+        sources={"train.py": _PARTS.format(more="    loss = loss_box + loss_class")}
+    ),
     "the loss is a part of a sum": _loop("total = loss + 0.1 * penalty(model)"),
 }
 
 SILENT = {
+    "near miss: from out of sight, with backward": _handed("loss.backward()"),
+    "near miss: from out of sight, handed on": _handed("finish(loss)"),
     "a right loop": _loop("loss.backward()"),
     "near miss: a framework runs it": _loop("engine.run(loss)"),
     "near miss: gradients by autograd.grad": _loop(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx.evidence import Finding, Strength, cite_source
@@ -11,9 +12,16 @@ from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.acts import Act, Do
 from traindx.source.loops import TrainingLoop, training_loops
-from traindx.source.module import key_of
+from traindx.source.module import Module, key_of
 from traindx.source.patches import diff, inserting_after
-from traindx.source.values import Kind
+from traindx.source.project import Project
+from traindx.source.values import Kind, kind_made_by
+
+# a step of anything but a schedule, or a framework that steps by itself
+STEPPED = re.compile(
+    r"(?<!scheduler)(?<!sched)\.(?:step\b|\w*step\w*\()|\.fit\(|Trainer\(|LightningModule|deepspeed"
+)
+KEPT = frozenset({"state_dict", "load_state_dict", "param_groups", "add_param_group", "state"})
 
 UPDATES = (Do.STEP, Do.SCALER_STEP, Do.MANUAL_UPDATE, Do.GRAD)
 
@@ -24,7 +32,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A loop that clears the gradients of an optimizer and calls `backward`, in which neither that
-    optimizer nor any other is ever stepped, by hand or through a scaler or framework.
+    optimizer nor any other is ever stepped, by hand or through a scaler or framework. The same
+    where an optimizer is made, its gradients are never cleared, and no code in sight steps it.
 
     ## Why it matters
     Gradients are computed and thrown away. The weights stay as they were initialised and the loss
@@ -37,30 +46,62 @@ def check(run: Run) -> Iterator[Finding]:
     A loop that uses gradients for something else (attacks, saliency, statistics) reads `.grad`;
     such loops, and loops that hand the optimizer to a function out of sight, are left alone.
     """
-    for loop in training_loops(project_of(run)):
-        cleared = _own_optimizer(loop)
+    project = project_of(run)
+    for loop in training_loops(project):
         backward = loop.does(Do.BACKWARD)
-        if cleared is None or not backward or loop.does(*UPDATES):
+        if not backward or loop.does(*UPDATES) or _uses_gradients_otherwise(loop):
             continue
-        if _uses_gradients_otherwise(loop) or _is_handed_on(loop, cleared.target):
+        optimizer = _cleared_optimizer(loop) or _idle_optimizer(project, loop)
+        if optimizer is None:
             continue
         last = backward[-1]
         yield Finding(
-            claim=f"The training loop calls backward and never {cleared.target}.step()",
+            claim=f"The training loop calls backward and never {optimizer}.step()",
             strength=Strength.STRONG,
             evidence=(
                 cite_source(last.module.path, last.line, "gradients are computed here"),
                 cite_source(
                     loop.module.path,
                     getattr(loop.node, "lineno", 1),
-                    f"no call of {cleared.target}.step() in this loop",
+                    f"no call of {optimizer}.step() in this loop",
                 ),
             ),
             shows="missing-optimizer-step",
             is_symptom=True,
             location=last.location,
-            patch=_patch(last, cleared.target),
+            patch=_patch(last, optimizer),
         )
+
+
+def _cleared_optimizer(loop: TrainingLoop) -> str | None:
+    cleared = _own_optimizer(loop)
+    if cleared is None or _is_handed_on(loop, cleared.target):
+        return None
+    return cleared.target
+
+
+def _idle_optimizer(project: Project, loop: TrainingLoop) -> str | None:
+    """The one optimizer that the loop's file makes, where nothing in sight could step it."""
+    if any(STEPPED.search(m.text) for m in project.training_modules):
+        return None
+    module = loop.module
+    made = [c for c, name in module.calls() if kind_made_by(name) is Kind.OPTIMIZER]
+    above = module.parents.get(made[0]) if len(made) == 1 else None
+    key = key_of(above.targets[0]) if isinstance(above, ast.Assign) else None
+    if key is None or any(_may_step(project, module, c, n, key) for c, n in module.calls()):
+        return None
+    if any(key_of(n.value) == key and n.attr not in KEPT for n in module.nodes(ast.Attribute)):
+        return None
+    returned = (n.value for n in module.nodes(ast.Return) if n.value is not None)
+    return None if any(key == key_of(n) for r in returned for n in ast.walk(r)) else key
+
+
+def _may_step(project: Project, module: Module, call: ast.Call, name: str, key: str) -> bool:
+    """Tell whether a call out of sight gets the optimizer; a schedule only changes its rate."""
+    given = [*call.args, *(k.value for k in call.keywords)]
+    if not any(key_of(n) == key for g in given for n in ast.walk(g)):
+        return False
+    return kind_made_by(name) is not Kind.SCHEDULER and not project.find_function(module, name)
 
 
 def _own_optimizer(loop: TrainingLoop) -> Act | None:
@@ -117,9 +158,17 @@ for epoch in range(10):
 {more}
 """
 
-FIRES = {"no step at all": make_run(sources={"train.py": _LOOP.format(more="")})}
+_IDLE = _LOOP.replace("        optimizer.zero_grad()\n", "")
+
+FIRES = {
+    "no step at all": make_run(sources={"train.py": _LOOP.format(more="")}),
+    "neither cleared nor stepped": make_run(sources={"train.py": _IDLE.format(more="")}),
+}
 
 SILENT = {
+    "near miss: not cleared, and handed to a function out of sight": make_run(
+        sources={"train.py": _IDLE.format(more="        finish(optimizer)")}
+    ),
     "a right loop": make_run(sources={"train.py": _LOOP.format(more="        optimizer.step()")}),
     "near miss: a scaler steps": make_run(
         sources={"train.py": _LOOP.format(more="        scaler.step(optimizer)")}

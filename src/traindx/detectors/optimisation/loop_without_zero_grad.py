@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx.evidence import Finding, Strength, cite_source
@@ -14,14 +15,18 @@ from traindx.source.loops import TrainingLoop, training_loops
 from traindx.source.patches import diff, inserting_before
 from traindx.source.values import Kind
 
+CLEARS = re.compile(r"zero_grad|grad\s*=\s*None|grad\.zero_|clear_grad|set_to_none")
+SOUND = re.compile(r"isfinite|isnan|isinf")  # a step that broken gradients are kept from
+
 
 @detector(needs=("source",), suggests=("missing-zero-grad",))
 def check(run: Run) -> Iterator[Finding]:
     """A training loop steps its optimizer on gradients that pile up from batch to batch.
 
     ## What it detects
-    A loop in which `backward` and the step of a known optimizer run for every batch and no call
-    clears the gradients there: not at all, or only once per epoch.
+    A loop in which `backward` and the step of an optimizer run for every batch and no call
+    clears the gradients there: not at all, or only once per epoch. An optimizer that is handed in
+    from out of sight counts where no gradient is cleared anywhere in the code.
 
     ## Why it matters
     PyTorch adds to `.grad`. Every step then follows the sum of all batches so far: the effective
@@ -34,8 +39,10 @@ def check(run: Run) -> Iterator[Finding]:
     Accumulation on purpose clears the gradients after every few batches; an optimizer that is made
     anew for every batch starts clean. Both are left alone, as is a step with a closure.
     """
-    for loop in training_loops(project_of(run)):
-        step = _plain_step(loop)
+    project = project_of(run)
+    is_cleared = any(CLEARS.search(m.text) for m in project.training_modules)
+    for loop in training_loops(project):
+        step = _plain_step(loop, is_cleared)
         backward = loop.first(Do.BACKWARD)
         if step is None or backward is None or loop.does(Do.GRAD, Do.MANUAL_UPDATE):
             continue
@@ -60,14 +67,23 @@ def check(run: Run) -> Iterator[Finding]:
         )
 
 
-def _plain_step(loop: TrainingLoop) -> Act | None:
-    """The unconditional step of an optimizer that we saw being made, without a closure."""
+def _plain_step(loop: TrainingLoop, is_cleared: bool) -> Act | None:
+    """The step of an optimizer, without a closure and on no condition but sound gradients."""
     for act in loop.does(Do.STEP):
-        is_known = act.value.kind is Kind.OPTIMIZER and act.value.is_certain
+        is_known = act.value.kind is Kind.OPTIMIZER and (
+            act.value.is_certain or (not is_cleared and _is_of_torch(act))
+        )
         has_closure = isinstance(act.node, ast.Call) and bool(act.node.args or act.node.keywords)
-        if is_known and not act.guards and not has_closure:
+        is_plain = all(SOUND.search(ast.unparse(g)) for g in act.guards)
+        if is_known and is_plain and not has_closure:
             return act
     return None
+
+
+def _is_of_torch(act: Act) -> bool:
+    """Tell whether an optimizer of unknown make is torch's: no class of the project's own."""
+    is_own = any("optim" in name.lower() for name in act.module.classes)
+    return "torch" in act.module.roots and not is_own
 
 
 def _clears_in(loop: TrainingLoop, inner: tuple[ast.AST, ...]) -> bool:
@@ -123,12 +139,43 @@ _ACCUMULATED = """
             optimizer.zero_grad()
 """
 
+_HANDED = """
+import torch
+from torch.nn.utils import clip_grad_norm_
+
+def train(model, optimizer, criterion, loader, device):
+    model.train()
+    for data, target in loader:
+        loss = criterion(model(data.to(device)), target.to(device))
+        loss.backward()
+        norm = clip_grad_norm_(model.parameters(), 5.0)
+        if torch.isfinite(norm):
+            optimizer.step()
+{more}
+"""
+_ELSEWHERE = """
+    optimizer.zero_grad()
+"""
+_OWN = """
+class ScheduledOptim:
+    def step(self):
+        self.inner.step()
+"""
+
+
+def _handed(more: str = "") -> Run:
+    return make_run(sources={"train.py": _HANDED.format(more=more)})
+
+
 FIRES = {
     "never cleared": _loop(_STEP),
+    "handed in, stepped on finite gradients": _handed(),
     "cleared once per epoch": _loop(_STEP, "    optimizer.zero_grad()"),
 }
 
 SILENT = {
+    "near miss: handed in and cleared somewhere": _handed(_ELSEWHERE),
+    "near miss: an optimizer of the project's own": _handed(_OWN),
     "cleared after the step": _loop(_STEP + "\n        optimizer.zero_grad(set_to_none=True)"),
     "cleared through the model": _loop(_STEP + "\n        model.zero_grad()"),
     "near miss: accumulation on purpose": _loop(_ACCUMULATED),

@@ -18,6 +18,9 @@ LEARNT_FIRST = 0.2  # of the run: before that, a rise may be a warm-up or a queu
 MANY_POINTS = 20  # in each half of the climb, to tell a climb from a step
 GOES_ON = 0.25  # of the whole rise that the second half of the climb adds
 SURELY_RISING = 4.0  # Mann-Kendall, over the second half
+FEW = 4  # points
+ASTRONOMICAL = 1e12  # values and advantages of a policy stay far below, in whatever unit
+HUNDREDFOLD = 100.0
 EARLY = 0.1  # share of the run within which warm-up is still a matter
 
 
@@ -46,11 +49,12 @@ def check(run: Run) -> Iterator[Finding]:
     two epochs and goes on falling speaks for other data.
 
     ## When it is wrong
-    Losses that are not meant to fall (adversarial, policy, annealed sums) are left out by name; a
-    custom one under a plain name `loss` is not recognised.
+    Losses that are not meant to fall (adversarial, policy, annealed sums) are left out by name,
+    unless they grow beyond 1e12; a custom one under a plain name `loss` is not recognised.
     """
     loss = run.objective()
     if loss is None:
+        yield from _beyond_reason(run)
         return
     finite = loss.finite()
     found = divergence(finite.values)
@@ -60,6 +64,28 @@ def check(run: Run) -> Iterator[Finding]:
         yield _recovering(finite, found)
         return
     yield _diverged(finite, found)
+
+
+def _beyond_reason(run: Run) -> Iterator[Finding]:
+    """A loss that need not fall, where it has grown to a size that no such loss has."""
+    loss = run.main_loss()
+    if loss is None or len(loss.finite()) < FEW:
+        return
+    told = loss.finite()
+    values = np.abs(told.values)
+    lowest, end = float(values.min()), float(values[-1])
+    if end < max(ASTRONOMICAL, HUNDREDFOLD * lowest):
+        return
+    yield Finding(
+        claim=f"The training loss has grown to {end:.3g}",
+        strength=Strength.STRONG,
+        evidence=(
+            cite(told, f"{told.origin.name} grew from {lowest:.3g} to {end:.3g}", 0, -1, end=end),
+        ),
+        suggests={"lr-too-high": Strength.STRONG, "missing-gradient-clipping": Strength.WEAK},
+        is_symptom=True,
+        onset=float(told.steps[int(np.argmin(values))]),
+    )
 
 
 def _diverged(loss: Series, found: Divergence) -> Finding:
@@ -137,6 +163,9 @@ FIRES = {
     "ten epochs, worse from the seventh on": make_run(
         {"loss/train": [4.0, 3.2, 2.8, 2.5, 2.35, 2.25, 2.6, 2.7, 2.8, 2.95]}, axis="epoch"
     ),
+    "the value loss of a policy, beyond any reward": make_run(
+        {"loss/train": np.geomspace(1e3, 1e24, 12), "reward/train": np.full(12, -200.0)}
+    ),
     "climbs from the first step": make_run({"loss/train": 2.0 * np.exp(np.arange(40) / 8.0)}),
 }
 
@@ -153,6 +182,9 @@ SILENT = {
     ),
     "near miss: a GAN's two losses drift apart": make_run(
         {"loss/train/g": np.linspace(0.7, 6.0, 300), "loss/train/d": decay(300, 0.7, 0.05)}
+    ),
+    "near miss: the value loss of a policy that earns more and more": make_run(
+        {"loss/train": np.geomspace(1.0, 1e6, 40), "reward/train": np.linspace(1, 900, 40)}
     ),
     "five points": make_run({"loss/train": [1.2, 0.9, 0.8, 0.85, 0.82]}),
 }

@@ -10,6 +10,7 @@ import numpy as np
 from traindx.evidence import Finding, Strength, cite
 from traindx.model import Floats, Run, Series, make_run
 from traindx.registry import detector
+from traindx.runtime.policies import policy_entropy, policy_reward
 
 ACTIONS = range(2, 7)  # beyond, ln A is so dense that any entropy lies near one
 NEAR = 0.05  # of ln A
@@ -19,7 +20,7 @@ ENOUGH = 8  # points
 
 
 @detector(
-    needs=("entropy/*", "reward/*"),
+    needs=("entropy/*|loss/train/*entropy", "reward/*"),
     suggests=(
         "missing-optimizer-step", "missing-backward", "lr-zero", "lr-too-low", "lr-schedule-misuse",
         "parameters-not-in-optimizer", "frozen-parameters", "detached-loss",
@@ -43,11 +44,9 @@ def check(run: Run) -> Iterator[Finding]:
     A run that has only begun looks the same, and so does an entropy bonus so large that it rules
     the loss.
     """
-    entropy = run.get("entropy/train") or next(iter(run.matching("entropy/*")), None)
-    reward = run.get("reward/train") or next(iter(run.matching("reward/*")), None)
+    entropy, reward = policy_entropy(run), policy_reward(run)
     if entropy is None or reward is None:
         return
-    entropy, reward = entropy.finite(), reward.finite()
     if min(len(entropy), len(reward)) < ENOUGH or not _is_random(entropy.values):
         return
     if _gains(reward.values):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
 
 from traindx.evidence import Finding, Strength, cite_source
@@ -12,7 +13,7 @@ from traindx.source import project_of
 from traindx.source.acts import Act, Do
 from traindx.source.errors import names_in
 from traindx.source.loops import TrainingLoop, training_loops
-from traindx.source.module import argument, key_of
+from traindx.source.module import argument, key_of, literal
 
 STEPS = (Do.STEP, Do.SCALER_STEP)
 PER_BATCH = {"OneCycleLR", "CyclicLR"}
@@ -20,6 +21,9 @@ EPOCH_WORDS = ("epoch", "epochs")
 OTHER_UNITS = ("step", "iter", "batch", "per_")
 NEUTRAL = frozenset({"int", "round", "float", "max", "min", "list", "math", "math.ceil"})
 STRIDES = ("StepLR", "MultiStepLR")  # of which an equal number may be chance
+GAMMAS = {"StepLR": 2, "ExponentialLR": 1}  # by the position of the factor
+COUNTS = ("range", "trange")
+FEW_BATCHES = 300  # fewer than one epoch of most data; no schedule is meant to end there
 
 
 @detector(needs=("source",), suggests=("lr-schedule-misuse",))
@@ -28,8 +32,10 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A scheduler whose length or stride was given in epochs (`T_max=epochs`, `step_size=epochs // 2`,
-    `milestones=[0.5 * epochs]`) and that is stepped in the loop over batches; one
-    that counts batches by nature (OneCycleLR, CyclicLR) and is stepped once per epoch.
+    `milestones=[0.5 * epochs]`) and that is stepped in the loop over batches; one that falls so
+    steeply (StepLR every 7 steps by 0.1, ExponentialLR by 0.9) that stepped for every batch it is
+    over within a few hundred batches; one that counts batches by nature (OneCycleLR, CyclicLR) and
+    is stepped once per epoch; and one that is stepped for every batch and for every epoch as well.
 
     ## Why it matters
     Counted in the wrong unit the rate falls to its end within the first epochs, or never moves.
@@ -63,7 +69,9 @@ def check(run: Run) -> Iterator[Finding]:
 def _fault(loop: TrainingLoop, act: Act) -> tuple[ast.Call, str] | None:
     made = act.value.call
     step = loop.first(*STEPS)
-    if made is None or step is None or not act.value.is_certain or act.guards:
+    if made is None or step is None or not act.value.is_certain:
+        return None
+    if act.guards and [ast.dump(g) for g in act.guards] != [ast.dump(g) for g in step.guards]:
         return None
     kind = act.value.made_by.rsplit(".", 1)[-1]
     per_batch = len(act.loops) >= len(step.loops)
@@ -71,9 +79,51 @@ def _fault(loop: TrainingLoop, act: Act) -> tuple[ast.Call, str] | None:
     length = _length(kind, made)
     if per_batch and has_batches and length is not None and _counts_epochs(loop, kind, length):
         return made, f"{kind} counts {ast.unparse(length)} epochs and is stepped for every batch"
+    steps = _steps_to_nothing(kind, made)
+    if per_batch and has_batches and steps < FEW_BATCHES and _is_over_batches(act.loops[-1]):
+        return made, f"stepped for every batch, {kind} falls a millionfold in {steps:.0f} batches"
     if kind in PER_BATCH and not per_batch:
         return made, f"{kind} counts batches and is stepped once per epoch"
+    if _is_stepped_twice(loop, act):
+        return made, f"{kind} is stepped for every batch and once more for every epoch"
     return None
+
+
+def _steps_to_nothing(kind: str, made: ast.Call) -> float:
+    """The number of steps after which a schedule has divided the rate by a million."""
+    gamma = literal(argument(made, "gamma", GAMMAS[kind])) if kind in GAMMAS else None
+    stride = literal(argument(made, "step_size", 1)) if kind == "StepLR" else 1
+    if kind == "StepLR" and gamma is None and argument(made, "gamma", 2) is None:
+        gamma = 0.1  # torch's default
+    is_known = isinstance(gamma, float) and isinstance(stride, int)
+    if not is_known or not 0 < gamma < 1:  # type: ignore[operator]
+        return math.inf
+    return stride * math.log(1e-6) / math.log(gamma)  # type: ignore[operator,arg-type]
+
+
+def _is_over_batches(node: ast.AST) -> bool:
+    """Tell whether a loop goes over data: no count of epochs, folds or the like."""
+    if not isinstance(node, ast.For):
+        return False
+    head = f"{ast.unparse(node.target)} {ast.unparse(node.iter)}".lower()
+    is_count = isinstance(node.iter, ast.Call) and key_of(node.iter.func) in COUNTS
+    return "epoch" not in head and (not is_count or "batch" in head)
+
+
+def _is_stepped_twice(loop: TrainingLoop, act: Act) -> bool:
+    """Tell whether one schedule is stepped, without an argument, in both of two nested loops."""
+    plain = [
+        a
+        for a in loop.does(Do.SCHEDULER_STEP)
+        if a.value.call is act.value.call and not a.guards and _is_bare(a.node)
+    ]
+    inner = max(plain, key=lambda a: len(a.loops), default=None)
+    is_nested = {len(a.loops) for a in plain} == {1, 2} and len(plain) == 2
+    return is_nested and inner is not None and _is_over_batches(inner.loops[-1])
+
+
+def _is_bare(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and not node.args and not node.keywords
 
 
 def _length(kind: str, made: ast.Call) -> ast.expr | None:
@@ -139,6 +189,12 @@ def _loop(scheduler: str, *, inner: str = "", outer: str = "") -> Run:
 
 
 FIRES = {
+    "a steep schedule for every batch": _loop(
+        "StepLR(optimizer, step_size=7, gamma=0.1)", inner="scheduler.step()"
+    ),
+    "for every batch and every epoch": _loop(
+        "LambdaLR(optimizer, warm_up)", inner="scheduler.step()", outer="scheduler.step()"
+    ),
     "cosine over epochs, per batch": _loop(_COSINE, inner="scheduler.step()"),
     "a stride in epochs, per batch": _loop(
         "StepLR(optimizer, step_size=args.epochs // 2, gamma=0.1)", inner="scheduler.step()"
@@ -147,6 +203,26 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: steep, and once per epoch": _loop(
+        "StepLR(optimizer, step_size=7, gamma=0.1)", outer="scheduler.step()"
+    ),
+    "near miss: steep over epochs, in a loop over folds": make_run(
+        sources={
+            "train.py": _LOOP.format(
+                scheduler="StepLR(optimizer, step_size=7, gamma=0.1)",
+                inner="        scheduler.step()",
+                outer="",
+            )
+            .replace("epoch in range(epochs)", "fold in range(5)")
+            .replace("data, target in loader", "epoch in range(40)")
+        }
+    ),
+    "near miss: a slow fall for every batch": _loop(
+        "ExponentialLR(optimizer, gamma=0.9995)", inner="scheduler.step()"
+    ),
+    "near miss: a long stride for every batch": _loop(
+        "StepLR(optimizer, step_size=10_000, gamma=0.5)", inner="scheduler.step()"
+    ),
     "cosine over epochs, per epoch": _loop(_COSINE, outer="scheduler.step()"),
     "near miss: a stride out of sight": _loop(
         "StepLR(optimizer, step_size=epochs * per_epoch // 2)", inner="scheduler.step()"

@@ -40,6 +40,9 @@ INDEX = re.compile(
 PROBABILITIES = re.compile(
     r"Expected floating point type for target with class probabilities, got (\w+)"
 )
+UNIFORM = re.compile(
+    r"Must flatten tensors with (?:uniform|the same) `?dtype`? but got ([\w.]+) and ([\w.]+)"
+)
 CLASSES = ("Long", "Long or Byte")
 DEVICE = re.compile(r"torch\.(?:cuda\.)?(\w+)Tensor")
 
@@ -64,8 +67,9 @@ def check(run: Run) -> Iterator[Finding]:
     Under autocast the clash may come from a custom function that casts by itself.
     """
     hit = match_root(
-        run, PROBABILITIES, PAIR, FOUND, LAYER, KERNEL, CAST, ARGUMENT, EXPECTED, INDEX, RECURRENT
-    )
+        run, PROBABILITIES, PAIR, FOUND, LAYER, KERNEL, CAST, ARGUMENT, EXPECTED, INDEX, RECURRENT,
+        UNIFORM,
+    )  # fmt: skip
     if hit is None or _is_on_two_devices(*hit):
         return
     failure, found = hit
@@ -98,6 +102,9 @@ def _words(found: re.Match[str]) -> tuple[str, str, str]:
     if found.re is INDEX:
         wanted = found[1] or found[2]
         return f"A tensor is used as an index that is not of type {wanted}", wanted, ""
+    if found.re is UNIFORM:
+        hint = "a sharded module holds parameters of one type: cast the model before it is wrapped"
+        return f"Parameters of {found[1]} and {found[2]} meet: {hint}", found[1], found[2]
     if found.re is CAST:
         hint = "float targets are needed where these are integers" if found[2] == "Long" else ""
         text = f"A {found[1]} result cannot be written to a {found[2]} tensor"
@@ -194,6 +201,11 @@ FIRES = {
         "RuntimeError: result type Float can't be cast to the desired output type Long"
     ),
 }
+
+FIRES["parameters of a sharded module"] = make_failed_run(
+    "ValueError: Must flatten tensors with uniform dtype but got torch.bfloat16 and torch.float32",
+    "trainer.train()",
+)
 
 SILENT = {
     "near miss: one type on two devices": make_failed_run(

@@ -19,7 +19,7 @@ from traindx.source.errors import (
 )
 
 MESSAGE = re.compile(
-    r"device-side assert triggered|CUDA error: an illegal memory access was encountered"
+    r"device-side assert triggered|an illegal memory access was encountered"
     r"|HIP error: .{0,40}assert"
 )
 HOW = (

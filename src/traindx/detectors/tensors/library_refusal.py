@@ -31,6 +31,13 @@ VALUES = re.compile(
     re.IGNORECASE,
 )
 TEXTS = re.compile(r"TextEncodeInput must be|input must be of type `?str`?")
+SCHEDULER = re.compile(r"provided lr scheduler .{0,60}doesn't follow PyTorch's LRScheduler API")
+TARGETS = re.compile(r"Classification metrics can't handle a mix of ([\w-]+) and ([\w-]+) targets")
+MONITOR = re.compile(
+    r"(?:conditioned on metric|ModelCheckpoint\(monitor=)\W{0,3}([\w/.-]+)\W{1,4}.{0,20}"
+    r"(?:which is not available|not found)"
+)
+ROWS = re.compile(r"Column \d+ named (\w+) expected length (\d+) but got length (\d+)")
 CONFIGURED = "MisconfigurationException"  # Lightning's word for it
 REFUSING = frozenset(
     {"ValueError", "TypeError", "AssertionError", "RuntimeError", "NotImplementedError", CONFIGURED}
@@ -40,14 +47,15 @@ CHECK = re.compile(r"raise [\w.]*(?:Error|Exception)\(|assert ")
 MAKING = frozenset({"__init__", "__post_init__", "add_param_group"})
 
 
-@detector(needs=("failure",), suggests=("api-misuse",))
+@detector(needs=("failure",), suggests=("api-misuse", "version-mismatch"))
 def check(run: Run) -> Iterator[Finding]:
     """A library refuses what it was given.
 
     ## What it detects
     "The model did not return a loss from the inputs": no column is called `labels`, or the model
     has no head. "No columns in the dataset match the model's forward method", a tokenizer without
-    a padding token, a `training_step` without a loss. Of other errors, as a candidate only: a
+    a padding token, a `training_step` without a loss, a metric that is monitored and not logged,
+    scores where a metric wants classes. Of other errors, as a candidate only: a
     ValueError, TypeError or the like that a library raises by a check of its own; with more
     certainty where it refuses to make an object of the arguments, as optimizers and loaders do.
 
@@ -69,16 +77,26 @@ def check(run: Run) -> Iterator[Finding]:
     claim = _known(failure)
     if claim is not None:
         yield explain(run, failure, claim, suggests={"api-misuse": Strength.STRONG})
+    elif failure.type.rsplit(".", 1)[-1] == CONFIGURED:
+        yield _misconfigured(run, failure)
     elif _is_refused(run, failure):
         named = failure.frames[-1].file.replace("\\", "/").rsplit("-packages/", 1)[-1]
         claim = f"The library {named.split('/', 1)[0]} refuses what it was given"
         yield explain(run, failure, claim, suggests={"api-misuse": _strength(failure)})
 
 
+def _misconfigured(run: Run, failure: Failure) -> Finding:
+    """Lightning's own word says what it is; of what it does not know, another version may."""
+    said = failure.message.split("\n", 1)[0].split(". ", 1)[0][:160].rstrip(".")
+    guesses = {"api-misuse": Strength.STRONG}
+    if SCHEDULER.search(failure.message):  # torch 2.0 gave its schedulers another parent
+        guesses = {"version-mismatch": Strength.STRONG, "api-misuse": Strength.MODERATE}
+    return explain(run, failure, f"Lightning refuses how it is set up: {said}", suggests=guesses)
+
+
 def _strength(failure: Failure) -> Strength:
     is_made = failure.frames[-1].function.rsplit(".", 1)[-1] in MAKING
-    is_plain = is_made or failure.type.rsplit(".", 1)[-1] == CONFIGURED
-    return Strength.STRONG if is_plain else Strength.MODERATE
+    return Strength.STRONG if is_made else Strength.MODERATE
 
 
 def _known(failure: Failure) -> str | None:
@@ -93,6 +111,18 @@ def _known(failure: Failure) -> str | None:
         return "Sequences are to be padded, and no padding token is set"
     if TEXTS.search(message):
         return "A tokenizer gets something that is no text: a number, None or a column as a whole"
+    if (found := ROWS.search(message)) is not None:
+        return (
+            f"A function for `map` returns {found[3]} rows of {found[1]} beside {found[2]} of the "
+            "other columns: every column it returns, or leaves as it is, must have as many"
+        )
+    if (found := TARGETS.search(message)) is not None:
+        return (
+            f"A metric for classes gets {found[1]} labels and {found[2]} predictions: scores have "
+            "to be turned into classes first, by a threshold or argmax"
+        )
+    if (found := MONITOR.search(message)) is not None:
+        return f"The metric {found[1]} is monitored, and nothing logs it under that name"
     if RETURNED.search(message):
         return "training_step returns a dict without a loss"
     return None
@@ -129,6 +159,13 @@ FIRES = {
     "a tokenizer without padding": make_failed_run(
         "ValueError: Cannot handle batch sizes > 1 if no padding token is defined.",
         "trainer.train()",
+    ),
+    "a metric that is monitored and not logged": make_failed_run(
+        "pytorch_lightning.utilities.exceptions.MisconfigurationException: ModelCheckpoint(monitor="
+        "'val_f1') not found in the returned metrics: ['train_loss']."
+    ),
+    "rows that do not add up": make_failed_run(
+        "pyarrow.lib.ArrowInvalid: Column 1 named input_ids expected length 1000 but got length 709"
     ),
     "a check of a library": _refused(
         "Expected float between 0 and 1 pct_start, but got 3", "raise ValueError(", _SITE

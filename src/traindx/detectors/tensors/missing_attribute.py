@@ -16,6 +16,7 @@ LIBRARY = re.compile(
     r"module '(torch|torchvision|torchaudio|numpy|transformers|lightning|pytorch_lightning|PIL)"
     r"((?:\.\w+)*)' has no attribute '(\w+)'"
 )
+OF_CLASS = re.compile(r"type object '([\w.]+)' has no attribute '(\w+)'")
 # what modules have and tensors do not: a tensor has taken the name of a model
 TAKEN = re.compile(
     r"'Tensor' object has no attribute '(parameters|named_parameters|state_dict|load_state_dict"
@@ -50,7 +51,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     If the attribute exists in the documentation, the installed version is another one.
     """
-    hit = match_root(run, LIBRARY, NONE, TAKEN, NUMBER, OTHER)
+    hit = match_root(run, LIBRARY, NONE, TAKEN, NUMBER, OTHER, OF_CLASS)
     if hit is None or HOOKS.search(hit[0].message):
         return
     failure, found = hit
@@ -67,6 +68,11 @@ def check(run: Run) -> Iterator[Finding]:
     if found.re is NUMBER:
         claim = f"Backward is called on a {found[1]}: the loss lost its graph when it was made one"
         guesses = {"detached-loss": Strength.STRONG, "api-misuse": Strength.WEAK}
+        yield explain(run, failure, claim, suggests=guesses)
+        return
+    if found.re is OF_CLASS:
+        claim = f"The class {found[1]} has no {found[2]}: another version of it has, or none"
+        guesses = dict.fromkeys(("version-mismatch", "api-misuse"), Strength.MODERATE)
         yield explain(run, failure, claim, suggests=guesses)
         return
     if found.re is NONE:
@@ -96,6 +102,9 @@ FIRES = {
     ),
     "a loss that is a number": make_failed_run(
         "AttributeError: 'float' object has no attribute 'backward'", "loss.backward()"
+    ),
+    "a method that a class no longer has": make_failed_run(
+        "AttributeError: type object 'Trainer' has no attribute 'add_argparse_args'"
     ),
     "an alias that numpy dropped": make_failed_run(
         "AttributeError: module 'numpy' has no attribute 'float'"

@@ -15,6 +15,7 @@ from traindx.source.shapes.accounts import origin_of
 from traindx.source.shapes.blame import Blame, culprit_of, find_blame, find_trace
 from traindx.source.shapes.machine import Conflict, Step
 from traindx.source.shapes.messages import SizeError, read
+from traindx.source.shapes.other_frameworks import read_other
 from traindx.source.shapes.sizes import Size
 from traindx.source.shapes.tracing import Trace
 
@@ -45,7 +46,8 @@ def check(run: Run) -> Iterator[Finding]:
     Which of two sizes is the wrong one, the message does not say.
     """
     hit = match_root(run, ANY)
-    error = read(hit[0].message) if hit is not None else None
+    said = hit[0].message if hit is not None else ""
+    error = read(said) or read_other(said)
     if hit is None or error is None:
         return
     failure = hit[0]
@@ -172,6 +174,15 @@ FIRES = {
         "ValueError: Expected input batch_size (36) to match target batch_size (4).",
         "loss = criterion(model(x), y)",
         sources={"model.py": _MODEL},
+    ),
+    "an input that a layer of Keras is not built for": make_failed_run(
+        'ValueError: Input 0 of layer "sequential" is incompatible with the layer: expected shape='
+        "(None, 1, 4), found shape=(None, 1, 34)",
+        "model.fit(x, y)",
+    ),
+    "a product of JAX": make_failed_run(
+        "TypeError: dot_general requires contracting dimensions to have the same shape, got (1,) "
+        "and (15,)."
     ),
     "a target without the last dimension": make_failed_run(
         "ValueError: Target size (torch.Size([64])) must be the same as input size "

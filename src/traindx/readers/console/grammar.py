@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from traindx.names import HIGHER_IS_BETTER, canonical, kind_of
-from traindx.readers.console.lines import classify
+from traindx.readers.console.lines import classify, is_class_report
 from traindx.readers.console.marks import Marks, find_average_precision, strip_marks
 from traindx.readers.console.numbers import Number
 from traindx.readers.console.plan import DIGIT, NOTHING, Field, Plan
@@ -36,6 +36,7 @@ _UNIT_WORDS = frozenset({"s", "ms", "sec", "secs", "seconds", "min", "mins", "gb
 _RATIO = re.compile(r"\s*/\s*$")
 _TIMED = re.compile(r"(?<![a-z])time(?![a-z])", re.IGNORECASE)  # "Time", "batch_time"
 _FIRST_OF_MANY = re.compile(r"\[\s*[^\s,\]]{1,30}\s*,\s*(?:-?0|nan)")
+_DURATION = re.compile(r"0(?::0){1,2}")  # the last cell of fastai's rows
 _BRACKETED_RATIO = re.compile(r"\s*\[\s*0\s*/")
 _SUMMARY = re.compile(r"\s*\*\s+(?:Acc|Prec|acc|prec)")  # of ImageNet scripts after validation
 _NEXT_VALUE = re.compile(r"\s*[:=]\s*[-+]?(?:0|\.0|nan|inf)")
@@ -161,7 +162,10 @@ class _Walk:
             said = said[:-1]
         bound = gap.translate(_WRAPPING)
         if bound == "" and len(said) > 1 and said[-1].lower() in _VERBS and not over:
-            bound = "=" if measures(pick_name(said, is_bound=True)) else bound
+            named = pick_name(said, is_bound=True)
+            # "the grad norm is nan, skipping" tells of one step, and of no other
+            is_told = measures(named) and kind_of(canonical(named)) != "grad_norm"
+            bound = "=" if is_told else bound
         if self._place_counter(token, over, gap, said, bound):
             return
         before = len(self.found)
@@ -253,8 +257,15 @@ class _Walk:
 
     def _measure(self, token: Token, total: Number | None, name: str, is_bound: bool) -> None:
         text = "data_time" if self._is_data_time(token, name) else self._named(name, is_bound)
+        if text == "norm" and any(kind_of(canonical(f.field.name)) == "loss" for f in self.found):
+            text = "grad norm"  # nanoGPT's kin: "loss: 3.2 | norm: 0.8"
         lowered = text.lower()
-        if not text or lowered in IDENTIFIERS or lowered.rsplit(" ", 1)[-1] in IDENTIFIERS:
+        if (
+            not text
+            or lowered == "no log"
+            or lowered in IDENTIFIERS
+            or lowered.rsplit(" ", 1)[-1] in IDENTIFIERS
+        ):
             return
         known = is_known(text)
         if not is_bound and not (known or self._is_delimited(token)):
@@ -324,7 +335,7 @@ def learn(masked: bytes) -> Plan:
     """Return what a kind of line means."""
     text = masked[:MAX_LENGTH].decode("utf-8", errors="replace")
     marked = classify(text)
-    if _VALUE.search(text) is None:
+    if _VALUE.search(text) is None or (marked.is_header and is_class_report(text)):
         return marked
     digits = Digits(text)
     if (precision := find_average_precision(text)) is not None:
@@ -413,16 +424,18 @@ def _row(
             skip = False
             continue
         gap = walk.marks.text[tokens[i - 1].end if i else 0 : token.start]
-        if gap.translate(_WRAPPING).strip("|│┃,:") or (i and not gap):
+        if gap.translate(_WRAPPING).strip("|│┃,:" if i else "|│┃,:#") or (i and not gap):
             return (), 0, step, total
-        if token.kind == "word":
+        if [t.text for t in tokens[i : i + 2]] == ["No", "log"]:
+            skip = True  # the Trainer's table, before it has logged a training loss
+        elif token.kind == "word":
             if count or token.text.lower() != "all":
                 return (), 0, step, total
         elif token.value is not None:
             over = walk._over(i)
             skip = over is not None
             cells.append(Field(f"#{count}", token.value))
-        else:
+        elif not _DURATION.fullmatch(token.text):
             return (), 0, step, total
         count += 1
     if len(cells) < 3:

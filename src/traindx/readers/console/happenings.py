@@ -40,7 +40,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
         "killed",
         re.compile(
             r"^\W*Killed\W*$|(?i:oom.?kill)|(?i:due to (?:time limit|preemption))"
-            r"|\bSIG(?:TERM|KILL)\b|(?i:out of memory: kill)|(?i:\bpreempted\b)"
+            r"|(?<!closing signal )\bSIG(?:TERM|KILL)\b|(?i:out of memory: kill)|(?i:\bpreempted\b)"
             r"|(?i:received (?:signal|sigterm))"
             r"|\bKilled\s+(?:python|\S*/?python)|(?i:died with.{0,20}signals?\.)|CANCELLED AT"
             r"|(?i:(?<!is )killed by signal)|(?i:job .{0,40}(?:cancelled|killed|preempted))"

@@ -16,6 +16,7 @@ ANSI = re.compile(
     r"\x1b\[[0-9;:?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b.|\[0(?:;0)*m"
 )
 _PERCENT_BAR = re.compile(r"(?:0|0\.0)%[|▕┃│][^|▏┃│A-Za-z=:]{0,300}[|▏┃│]")
+_SHARE_DONE = re.compile(r"0%\s+$")
 _TQDM = re.compile(
     r"(?P<x>0)(?P<xf>\.0)?(?P<xu>[kMGTit]{0,2})(?:/(?P<n>0)(?P<nf>\.0)?(?P<nu>[kMGT]?))?\s*"
     r"\[(?:0:)?0:0(?:<[^,\]]*)?(?P<rate>,\s*[^,\]=]*)?(?=[,\]])"
@@ -128,6 +129,8 @@ def _take_bar(marks: Marks, digits: Digits) -> None:
                 re.search(r"epochs?\W*(?:0%|$)", before)
             )
             marks.blank(*match.span())
+            if (share := _SHARE_DONE.search(text, 0, match.start())) is not None:
+                marks.blank(*share.span())  # a bar whose drawing was left out
     if "%" in text:
         shortened = blanked(_PERCENT_BAR, marks.text)
         marks.is_bar |= shortened != marks.text

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from traindx.model import Floats
+from traindx.readers.columns import scores_of_validation
+from traindx.readers.console.lines import DETECTION_LOSSES, is_detection
 from traindx.readers.console.notes import Notes
 from traindx.readers.console.timeline import Telling
 from traindx.readers.console.tracks import (
@@ -46,7 +48,7 @@ def tellings_of_tables(ledger: Ledger, notes: Notes) -> list[Telling]:
             grid.tracks[int(told.name[1:])] = track
     found: list[Telling] = []
     for grid in grids.values():
-        for columns, start, end in _spans(notes, grid.cells):
+        for columns, start, end in _spans(notes, grid.cells, is_labelled=0 not in grid.tracks):
             found += _columns(grid, columns, start, end)
     return _with_epochs(found)
 
@@ -73,9 +75,19 @@ def _with_epochs(tellings: list[Telling]) -> list[Telling]:
     return filled
 
 
-def _spans(notes: Notes, cells: int) -> Iterator[tuple[tuple[str, ...], float, float]]:
-    """Yield the headers of as many cells, and the lines for which they hold."""
-    fitting = [(p, c) for p, c in notes.headers if len(c) == cells]
+def _spans(
+    notes: Notes, cells: int, *, is_labelled: bool
+) -> Iterator[tuple[tuple[str, ...], float, float]]:
+    """Yield the headers of as many cells, and the lines for which they hold.
+
+    A row that begins with a word is under no header that begins with a counter.
+    """
+    fitting = [
+        (place, columns)
+        for place, columns in notes.headers
+        if len(columns) == cells
+        and not (is_labelled and counts([columns[0]], has_total=True) is not None)
+    ]
     for i, (place, columns) in enumerate(fitting):
         end = fitting[i + 1][0] if i + 1 < len(fitting) else np.inf
         yield columns, place, end
@@ -93,12 +105,15 @@ def _columns(grid: _Grid, columns: tuple[str, ...], start: float, end: float) ->
         else:
             parts[i] = under
     is_evaluation = columns[0].lower() == "class"
+    held_out = scores_of_validation(columns)
     for i, rows in parts.items():
         name = _SHORT.get(columns[i].lower(), columns[i])
+        if i and is_detection(columns) and name.lower() in DETECTION_LOSSES:
+            name = "loss" if name.lower() == "total" else f"{name}_loss"
         if not len(rows) or name.lower() in IDENTIFIERS:
             continue
         track = grid.tracks[i]
-        phase = "val" if is_evaluation else None
+        phase = "val" if is_evaluation or columns[i] in held_out else None
         # the header may be printed again and again; its rows are one series
         template = f"table {' '.join(columns)}"
         told = replace(track.told, name=name, phase=phase, template=template)

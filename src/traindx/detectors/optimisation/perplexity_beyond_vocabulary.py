@@ -1,0 +1,73 @@
+"""A language model is worse than a guess among more words than any vocabulary has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from traindx.evidence import Finding, Strength, cite
+from traindx.model import Run, make_run
+from traindx.registry import detector
+
+BEYOND = 1e7  # the largest vocabularies have a million words
+ENOUGH = 2  # points
+
+
+@detector(
+    needs=("perplexity/train",),
+    suggests=("lr-too-high", "missing-warmup", "bad-initialisation", "metric-bug"),
+)
+def check(run: Run) -> Iterator[Finding]:
+    """The perplexity is above the size of any vocabulary, to the end.
+
+    ## What it detects
+    A training perplexity of more than ten million at every point of the second half of a run.
+
+    ## Why it matters
+    A perplexity is the number of words among which the model is as undecided as one that guesses.
+    To guess among all of them would be better: the model is sure of what is wrong. Steps that are
+    too large carry a model there.
+
+    ## What to do
+    Look at the learning rate in force: a rate that is meant to be scaled by a schedule (Noam) is a
+    thousandfold too large without it. Then warm up and clip gradients.
+
+    ## When it is wrong
+    A perplexity of a whole sentence, or the exponential of a loss that was summed, has no such
+    bound; then the measure is at fault and not the model.
+    """
+    told = run.get("perplexity/train")
+    if told is None or len(told.finite()) < ENOUGH:
+        return
+    perplexity = told.finite()
+    late = perplexity.values[len(perplexity) // 2 :]
+    if float(late.min()) < BEYOND:
+        return
+    lowest = float(late.min())
+    yield Finding(
+        claim=f"The perplexity is {lowest:.3g} and more: a guess among all words would be better",
+        strength=Strength.STRONG,
+        evidence=(
+            cite(perplexity, f"{perplexity.origin.name} is {lowest:.3g} and more", -1, end=lowest),
+        ),
+        suggests={
+            "lr-too-high": Strength.STRONG,
+            "missing-warmup": Strength.WEAK,
+            "bad-initialisation": Strength.WEAK,
+            "metric-bug": Strength.WEAK,
+        },
+        is_symptom=True,
+        onset=float(perplexity.steps[0]),
+    )
+
+
+FIRES = {"far beyond": make_run({"perplexity/train": [2.6e43, 2.6e43, 1.1e40]})}
+
+SILENT = {
+    "an untrained model": make_run({"perplexity/train": [9.1e4, 3.2e4, 8.1e3]}),
+    "near miss: far beyond at the first point only": make_run(
+        {"perplexity/train": np.geomspace(1e12, 50.0, 20)}
+    ),
+    "near miss: not a number": make_run({"perplexity/train": [40.0, np.inf, np.inf]}),
+}
