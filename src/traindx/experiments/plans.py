@@ -309,6 +309,7 @@ PLANS: Mapping[str, Plan] = {
     # checkpoints and reproducibility
     "state-dict-key-mismatch": _patch_only,
     "state-dict-shape-mismatch": _patch_only,
+    "best-weights-overwritten": _not("training goes well; what is kept of it is wrong"),
     "incomplete-checkpoint": _not("it shows when a run is resumed"),
     "corrupt-checkpoint": _not(_OUTSIDE),
     "unsafe-checkpoint": _not("a file that may run code is not loaded, for a test neither"),
