@@ -1,4 +1,4 @@
-"""A held-out score stays at zero while training goes very well."""
+"""A held-out score is zero, or no number, at every evaluation while training goes well."""
 
 from __future__ import annotations
 
@@ -21,19 +21,23 @@ CANDIDATES = {
 }
 
 
+UNDEFINED = {  # the share of nothing is 0/0
+    "empty-validation": Strength.MODERATE,
+    "metric-bug": Strength.WEAK,
+}
+
+
 @detector(
-    needs=(
-        "accuracy/train*",
-        "accuracy/val*|accuracy/test*|em/*|f1/val*|f1/test*|recall/*|map/*|bleu/*|iou/*|dice/*",
-    ),
-    suggests=tuple(CANDIDATES),
+    needs=("accuracy/*|em/*|f1/*|recall/*|precision/*|map/*|bleu/*|rouge/*|iou/*|dice/*",),
+    suggests=(*CANDIDATES, "empty-validation"),
 )
 def check(run: Run) -> Iterator[Finding]:
     """A score on held-out data is zero at every evaluation, and training is nearly all right.
 
     ## What it detects
     An accuracy, exact match, F1, recall, BLEU, IoU or Dice score of validation or test that is zero
-    every time, three times or more, beside a training accuracy that ends above 90 %.
+    every time, three times or more, beside a training accuracy that ends above 90 %; or one that is
+    never a number while the training loss always is.
 
     ## Why it matters
     A model that fits its training data is right now and then on other data as well, if only by
@@ -49,6 +53,9 @@ def check(run: Run) -> Iterator[Finding]:
     A column for a score that is not computed holds zeros, and whole sequences may all be wrong for
     a while when every part is right nine times out of ten.
     """
+    undefined = _undefined(run)
+    if undefined is not None:
+        yield undefined
     trained = [s for s in run.matching("accuracy/train*") if _share(s) >= LEARNT]
     if not trained:
         return
@@ -70,6 +77,26 @@ def check(run: Run) -> Iterator[Finding]:
             return
 
 
+def _undefined(run: Run) -> Finding | None:
+    """A score that never is a number, of a model whose loss is one."""
+    loss = run.main_loss()
+    if loss is None or len(loss) < ENOUGH or not bool(np.isfinite(loss.values).all()):
+        return None
+    for series in (s for kind in SCORES for s in run.matching(f"{kind}/*")):
+        if len(series) < ENOUGH or not bool(np.isnan(series.values).all()):
+            continue
+        never = f"{series.name} is NaN at all {len(series)} evaluations"
+        return Finding(
+            claim=f"At every evaluation {series.name} is NaN, though the training loss is a number",
+            strength=Strength.MODERATE,
+            evidence=(cite(series, never, -1),),
+            suggests=UNDEFINED,
+            is_symptom=True,
+            onset=float(series.steps[0]),
+        )
+    return None
+
+
 def _share(series: Series) -> float:
     last = float(series.values[-1])
     return last / 100 if last > 1.0 else last
@@ -79,12 +106,22 @@ def _run(scores: tuple[float, ...], trained: float = 0.98, name: str = "em/test"
     return make_run({"accuracy/train": [0.5, 0.9, trained], name: scores})
 
 
+_NAN = float("nan")
+
+
+def _scored(*scores: float, loss: float = 0.4) -> Run:
+    return make_run({"loss/train": [1.0, 0.7, loss], "recall/val": scores})
+
+
 FIRES = {
+    "the recall of nothing": _scored(_NAN, _NAN, _NAN),
     "never an exact match": _run((0.0, 0.0, 0.0)),
     "never right": _run((0.0, 0.0, 0.0), 98.0, "accuracy/val"),
 }
 
 SILENT = {
+    "near miss: NaN, and the loss too": _scored(_NAN, _NAN, _NAN, loss=_NAN),
+    "near miss: NaN until there was something to count": _scored(_NAN, _NAN, 0.4),
     "near miss: now and then": _run((0.0, 0.0, 0.002)),
     "near miss: not yet": _run((0.0, 0.0)),
     "near miss: training is not there yet": _run((0.0, 0.0, 0.0), 0.7),

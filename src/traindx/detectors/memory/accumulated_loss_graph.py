@@ -52,8 +52,10 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _loss_name(backward: Act) -> str:
-    """The name of the loss, also inside `scaler.scale(loss)`."""
+    """The name of the loss, also inside `scaler.scale(loss)` and `(loss / n)`."""
     subject = backward.subject
+    if isinstance(subject, ast.BinOp) and isinstance(subject.op, (ast.Mult, ast.Div)):
+        return key_of(subject.left) or key_of(subject.right) or ""
     if isinstance(subject, ast.Call) and len(subject.args) == 1:
         return key_of(subject.args[0]) or ""
     return backward.target
@@ -190,7 +192,12 @@ for data, targets in loader:
 
 _SCALED = _LOOP.replace("loss.backward()", "scaler.scale(loss).backward()")
 
+_DIVIDED = _LOOP.replace("loss.backward()", "(loss / 4).backward()")
+
 FIRES = {
+    "a part of an accumulation": make_run(
+        sources={"train.py": _DIVIDED.format(kept="losses.append(loss)")}
+    ),
     "a scaled loss": make_run(sources={"train.py": _SCALED.format(kept="total += loss")}),
     "a running total": _loop("total += loss"),
     "a weighted total": _loop("total += loss * data.size(0)"),
@@ -199,6 +206,9 @@ FIRES = {
 
 SILENT = {
     "the number is kept": _loop("total += loss.item()"),
+    "near miss: a part of an accumulation as a number": make_run(
+        sources={"train.py": _DIVIDED.format(kept="total += loss.item() / 4")}
+    ),
     "near miss: detached": _loop("losses.append(loss.detach())"),
     "near miss: a sum over heads that is trained": make_run(sources={"train.py": _SUM}),
     "float": _loop("total += float(loss)"),

@@ -1,0 +1,106 @@
+"""Targets lie outside of what the last operation of the model can give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.examples import recorded
+from traindx.model import Run
+from traindx.recording import LossInput, Process, Sample, Summary
+from traindx.registry import detector
+from traindx.runtime.observations import Term, is_sound, operation, processes_of, spans, terms_of
+
+CAUSE = "unnormalised-targets"
+LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
+RANGES = {
+    "sigmoid": (0.0, 1.0), "hardsigmoid": (0.0, 1.0), "softmax": (0.0, 1.0),
+    "tanh": (-1.0, 1.0), "hardtanh": (-1.0, 1.0), "softsign": (-1.0, 1.0),
+}  # fmt: skip
+ENOUGH = 3  # samples
+BEYOND = 0.5  # of the range; a target may be a little outside, from noise or rounding
+
+
+@detector(needs=("recording",), suggests=(CAUSE,))
+def check(run: Run) -> Iterator[Finding]:
+    """A sigmoid or tanh ends the model, and the targets go far beyond its range.
+
+    ## What it detects
+    A squared, absolute or Huber loss between the output of a sigmoid, softmax or tanh and targets
+    that reach half of its range beyond it, and spread wider than half of it, in every sample.
+
+    ## Why it matters
+    No weights can make such an output meet such a target. The output is driven to its bound, where
+    it has no gradient, and the loss stays at what is left over.
+
+    ## What to do
+    Scale the targets into the range (pixels by 255 into 0 … 1, by 127.5 and minus 1 for a tanh), or
+    take the activation off the last layer.
+
+    ## When it is wrong
+    Targets of which a few are outliers spread less than this. What is rescaled after the activation
+    is not taken for its output.
+    """
+    for process in processes_of(run):
+        for term in terms_of(process, *LOSSES):
+            told = [(s, i) for s, i in term.pairs() if is_sound(i)]
+            if len(told) >= ENOUGH and all(_is_beyond(given) for _, given in told):
+                yield _finding(process, term)
+                return
+
+
+def _is_beyond(given: LossInput) -> bool:
+    bounds, target = RANGES.get(operation(given.producer)), given.target
+    if bounds is None or target is None or given.prediction.shape != target.shape:
+        return False
+    low, high = bounds
+    room = BEYOND * (high - low)
+    is_outside = target.high > high + room or target.low < low - room
+    is_inside = low <= given.prediction.low and given.prediction.high <= high
+    return is_outside and is_inside and target.std > room
+
+
+def _finding(process: Process, term: Term) -> Finding:
+    first, given = term.samples[0], term.inputs[0]
+    made = operation(given.producer)
+    low, high = RANGES[made]
+    target = given.target or Summary()
+    says = (
+        f"all {len(term)} samples, {spans(term.samples)}: a {made} gives {low:g} … {high:g}, the "
+        f"targets of {given.loss} are {target.low:.4g} … {target.high:.4g}"
+    )
+    return Finding(
+        claim=f"The targets reach {max(target.high, -target.low):.4g}, and the {made} at the "
+        f"output gives {low:g} to {high:g}",
+        strength=Strength.STRONG,
+        evidence=(cite_record(process, first.line, says, step=float(first.step)),),
+        shows=CAUSE,
+        is_symptom=True,
+        onset=float(first.step),
+        location=at(first.place),
+    )
+
+
+def _run(
+    high: float, std: float, producer: str = "sigmoid", reached: float = 0.9, count: int = 6
+) -> Run:
+    given = LossInput(
+        "mse_loss", producer, Summary(shape=(32, 64), low=0.1, high=reached),
+        Summary(shape=(32, 64), low=0.0, high=high, std=std),
+    )  # fmt: skip
+    samples = tuple(Sample(i + 1, i * 10, losses=(given,)) for i in range(count))
+    return recorded(Process(samples=samples))
+
+
+FIRES = {
+    "pixels against a sigmoid": _run(255.0, 80.0),
+    "sixteen grey levels against a tanh": _run(16.0, 6.0, "tanh"),
+}
+
+SILENT = {
+    "scaled": _run(1.0, 0.3),
+    "near miss: a few outliers": _run(4.0, 0.3),
+    "near miss: standardised targets against a tanh": _run(3.0, 1.0, "tanh"),
+    "near miss: a linear output": _run(255.0, 80.0, "addmm"),
+    "near miss: the output is rescaled": _run(255.0, 80.0, "mul", reached=250.0),
+}
