@@ -201,6 +201,14 @@ def _is_counter(parts: tuple[str, ...], counted: frozenset[str]) -> bool:
     return ends_well and all(w in counted or w in _COUNTER_WORDS for w in parts)
 
 
+_LOSS_OF_A_PHASE = re.compile(r"(?i)\b(train(?:ing)?|valid(?:ation)?|eval|test) loss\b")
+
+
+def in_one_word(text: str) -> str:
+    """Join names such as "Training Loss", which single blanks between columns would take apart."""
+    return _LOSS_OF_A_PHASE.sub(r"\1_loss", text)
+
+
 @lru_cache(maxsize=4096)
 def canonical(name: str, phase: str | None = None) -> str:
     """Return the canonical name of a metric; `phase` says what its name may leave out."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from traindx.names import canonical, is_epoch, is_measured, is_step
+from traindx.names import canonical, in_one_word, is_epoch, is_measured, is_step
 from traindx.readers.columns import recognised, title
 
 HEAD_LINES = 200  # enough to learn the layout
@@ -25,7 +25,6 @@ _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 _DRESSED = re.compile(r"(?:tensor\(|np\.float\d+\(|\[|\()?\s*([^\s,()\[\]]+)\s*[,)\]].*", re.DOTALL)
 _COLUMN_NAME = re.compile(r"[\w /.@:%()#+-]{0,80}")
 _TRAINER_BAR = re.compile(r"\s*\[\s*\d+/\d+ [\d:]+(?:<[^\]]*)?, Epoch ")  # above its notebook table
-_TWO_WORDS = re.compile(r"(?i)\b(train(?:ing)?|valid(?:ation)?|eval|test) loss\b")
 _NO_LOG = re.compile(r"\bNo log\b")  # the Trainer's, before it has logged a training loss
 _RULE = frozenset(" \t|:+=-")
 
@@ -193,7 +192,7 @@ def _falls_like_a_loss(data: list[list[str]], comma: bool) -> bool:
 def split_rows(lines: Sequence[str], delimiter: str) -> list[list[str]]:
     """Split lines into cells, one row per line whatever the quotes in it do."""
     if delimiter == " ":
-        lines = [_NO_LOG.sub("none", _TWO_WORDS.sub(r"\1_loss", x)) for x in lines]
+        lines = [_NO_LOG.sub("none", in_one_word(x)) for x in lines]
     if delimiter.startswith(" "):
         return [re.split(r"\s{2,}", x.strip()) if delimiter == "  " else x.split() for x in lines]
     if delimiter == "|":

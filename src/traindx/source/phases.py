@@ -18,6 +18,7 @@ LEARNS = frozenset(
 )
 # what a loop over batches goes over, by its name
 LOADER = re.compile(r"load|(?:^|_)dl$|batches|(?:^|_)iter(?:ator)?$", re.IGNORECASE)
+REPEATS = (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 HELD_OUT = ("val", "test", "evaluation")
 NO_GRAD = ("no_grad", "inference_mode", "set_grad_enabled", "no_grad_guard", "set_grad_mode")
 
@@ -116,10 +117,14 @@ def _by_mode(module: Module, loop: ast.For, entry: Entry, forward: Act) -> str:
 
 
 def _at_once(entry: Entry, act: Act, seen: set[ast.AST]) -> Iterator[Evaluation]:
-    """Yield the block without gradients around a pass, where all it speaks of is held-out data."""
-    blocks = (n for n in act.module.enclosing(act.node) if isinstance(n, ast.With))
+    """Yield the block without gradients around a pass, where all it speaks of is held-out data.
+
+    A pass that is repeated in one expression samples: of dropout, or of noise.
+    """
+    around = list(act.module.enclosing(act.node))
+    blocks = (n for n in around if isinstance(n, ast.With))
     block = next((b for b in blocks if any(_switches_off(i) for i in b.items)), None)
-    if block is None or block in seen:
+    if block is None or block in seen or any(isinstance(n, REPEATS) for n in around):
         return
     seen.add(block)
     names = {k for s in block.body for n in ast.walk(s) if (k := key_of(n))}

@@ -35,7 +35,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Where the loop ends as soon as the state was kept there is nothing to overwrite it; such loops
-    are left alone, and so is a state that is written to a file within the loop.
+    are left alone, and so are those that make a model in every turn (a search, folds) and a state
+    that is written to a file within the loop.
     """
     for loop in training_loops(project_of(run)):
         if not loop.does(Do.STEP, Do.SCALER_STEP, Do.BACKWARD):
@@ -69,8 +70,18 @@ def _kept(module: Module, loop: TrainingLoop) -> Iterator[tuple[ast.Assign, str]
         name = key_of(node.targets[0]) or ""
         # up to the loop: the guard of a main program is no condition on the score
         around = [n for n in module.enclosing(node) if isinstance(n, ast.If) and _is_in(n, loop)]
-        if (is_state or key_of(call) in models) and around and BEST.search(name):
+        kept = key_of(func.value) if isinstance(func, ast.Attribute) else key_of(call)
+        is_model = is_state or key_of(call) in models
+        if is_model and around and BEST.search(name) and not _is_made_anew(module, node, kept):
             yield node, name
+
+
+def _is_made_anew(module: Module, node: ast.Assign, model: str | None) -> bool:
+    """Tell whether each turn of the loop around has a model of its own, as in a search or folds."""
+    loops = (n for n in module.enclosing(node) if isinstance(n, (ast.For, ast.While)))
+    inner = next(loops, None)
+    bound = (n for n in ast.walk(inner) if isinstance(n, ast.Assign)) if inner is not None else ()
+    return any(key_of(p) == model for n in bound for t in n.targets for p in ast.walk(t))
 
 
 def _is_in(node: ast.AST, loop: TrainingLoop) -> bool:
@@ -149,7 +160,24 @@ FIRES = {
     "saved at the end": _loop("best_state = model.state_dict()", 'torch.save(best_state, "b.pt")'),
 }
 
+_SEARCH = """
+import torch
+
+best, best_state = 0.0, None
+for rate in (0.1, 0.01):
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+    for x, y in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    if validate(model) > best:
+        best_state = model.state_dict()
+torch.save(best_state, "best.pt")
+"""
+
 SILENT = {
+    "near miss: a model for every turn": make_run(sources={"search.py": _SEARCH}),
     "a copy": _loop("best_state = copy.deepcopy(model.state_dict())"),
     "near miss: copied tensor by tensor": _loop(
         "best_state = {k: v.clone() for k, v in model.state_dict().items()}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isnan
@@ -17,6 +19,8 @@ from traindx.source import project_of
 ENOUGH = 2  # steps with a difference, after the first one
 # between machines the same update may round differently; a real difference grows far beyond
 ROUNDING = 1e-6
+MEETINGS = frozenset({"all_reduce", "reduce", "broadcast", "all_gather", "all_reduce_coalesced"})
+HELD = re.compile(r"param|grad|weight|\.data\b|state|buffer|flat")
 AVERAGED = ("localsgd", "hierarchical", "averag", "diloco", "federat")  # apart between meetings
 
 
@@ -80,11 +84,20 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _divided_data(run: Run) -> Evidence | None:
-    """Return where the ranks are given different parts of one dataset: they train one model."""
-    for module in project_of(run).modules if run.sources else ():
-        for call, name in module.calls():
-            if name.rsplit(".", 1)[-1] == "DistributedSampler":
-                return module.cite(call, "each rank is given a part of the data")
+    """Return where the ranks are given different parts of one dataset: they train one model.
+
+    Nothing where weights or gradients are brought together by hand, be it now and then.
+    """
+    calls = (
+        [(m, c, n) for m in project_of(run).modules for c, n in m.calls()] if run.sources else []
+    )
+    for _, call, name in calls:
+        given = " ".join(map(ast.unparse, call.args[:2]))
+        if name.rsplit(".", 1)[-1] in MEETINGS and HELD.search(given):
+            return None
+    for module, call, name in calls:
+        if name.rsplit(".", 1)[-1] == "DistributedSampler":
+            return module.cite(call, "each rank is given a part of the data")
     return None
 
 
@@ -150,6 +163,16 @@ FIRES = {
         recorded(_rank(_SAME, ""), _rank(_OTHER, "")), "sampler = DistributedSampler(data)"
     ),
 }
+
+_BY_HAND = """
+sampler = DistributedSampler(data)
+for p in model.parameters():
+    dist.all_reduce(p.data)
+"""
+
+FIRES["parts of the data, and weights that meet by hand: a remark"] = _with_source(
+    recorded(_rank(_SAME, ""), _rank(_OTHER, "")), _BY_HAND
+)
 
 SILENT = {
     "equal": recorded(_rank(_SAME), _rank(_SAME)),

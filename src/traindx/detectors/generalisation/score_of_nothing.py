@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from traindx.evidence import Finding, Strength, cite
-from traindx.model import Run, Series, make_run
+from traindx.model import Floats, Run, Series, make_run
 from traindx.registry import detector
 
 SCORES = ("accuracy", "em", "f1", "recall", "precision", "map", "bleu", "rouge", "iou", "dice")
@@ -50,8 +50,9 @@ def check(run: Run) -> Iterator[Finding]:
     at that code; print one prediction beside its target.
 
     ## When it is wrong
-    A column for a score that is not computed holds zeros, and whole sequences may all be wrong for
-    a while when every part is right nine times out of ten.
+    Scores of single classes are nothing where a class is rare or absent; all scores of a kind have
+    to be. A column for a score that is not computed holds zeros, and whole sequences may all be
+    wrong for a while when every part is right nine times out of ten.
     """
     undefined = _undefined(run)
     if undefined is not None:
@@ -60,21 +61,26 @@ def check(run: Run) -> Iterator[Finding]:
     if not trained:
         return
     for kind in SCORES:
-        for series in (*run.matching(f"{kind}/val*"), *run.matching(f"{kind}/test*")):
-            if len(series) < ENOUGH or np.any(series.values != 0.0):
-                continue
-            best = trained[0]
-            at_end = f"{best.name} ends at {_share(best):.0%}"
-            never = f"{series.name} is 0 at all {len(series)} evaluations"
-            yield Finding(
-                claim=f"At every evaluation {series.name} is 0, though {at_end}",
-                strength=Strength.MODERATE,
-                evidence=(cite(series, never, -1), cite(best, at_end, -1)),
-                suggests=CANDIDATES,
-                is_symptom=True,
-                onset=float(series.steps[0]),
-            )
-            return
+        held = (*run.matching(f"{kind}/val*"), *run.matching(f"{kind}/test*"))
+        if not _are_all(held, lambda values: bool((values == 0.0).all())):
+            continue
+        series, best = held[0], trained[0]
+        at_end = f"{best.name} ends at {_share(best):.0%}"
+        never = f"{series.name} is 0 at all {len(series)} evaluations"
+        yield Finding(
+            claim=f"At every evaluation {series.name} is 0, though {at_end}",
+            strength=Strength.MODERATE,
+            evidence=(cite(series, never, -1), cite(best, at_end, -1)),
+            suggests=CANDIDATES,
+            is_symptom=True,
+            onset=float(series.steps[0]),
+        )
+        return
+
+
+def _are_all(held: Sequence[Series], is_nothing: Callable[[Floats], bool]) -> bool:
+    """Tell whether all scores of a kind are nothing: that of a rare class alone may well be."""
+    return bool(held) and all(len(s) >= ENOUGH and is_nothing(s.values) for s in held)
 
 
 def _undefined(run: Run) -> Finding | None:
@@ -82,9 +88,11 @@ def _undefined(run: Run) -> Finding | None:
     loss = run.main_loss()
     if loss is None or len(loss) < ENOUGH or not bool(np.isfinite(loss.values).all()):
         return None
-    for series in (s for kind in SCORES for s in run.matching(f"{kind}/*")):
-        if len(series) < ENOUGH or not bool(np.isnan(series.values).all()):
+    for kind in SCORES:
+        held = run.matching(f"{kind}/*")
+        if not _are_all(held, lambda values: bool(np.isnan(values).all())):
             continue
+        series = held[0]
         never = f"{series.name} is NaN at all {len(series)} evaluations"
         return Finding(
             claim=f"At every evaluation {series.name} is NaN, though the training loss is a number",
@@ -119,7 +127,21 @@ FIRES = {
     "never right": _run((0.0, 0.0, 0.0), 98.0, "accuracy/val"),
 }
 
+
+def _with_class(kind: str, score: float) -> Run:
+    return make_run(
+        {
+            "loss/train": [1.0, 0.7, 0.4],
+            "accuracy/train": [0.5, 0.9, 0.98],
+            f"{kind}/val": [0.4, 0.5, 0.6],
+            f"{kind}/val/rare": [score] * 3,
+        }
+    )
+
+
 SILENT = {
+    "near miss: a class that validation does not have": _with_class("iou", _NAN),
+    "near miss: a class that is never found": _with_class("recall", 0.0),
     "near miss: NaN, and the loss too": _scored(_NAN, _NAN, _NAN, loss=_NAN),
     "near miss: NaN until there was something to count": _scored(_NAN, _NAN, 0.4),
     "near miss: now and then": _run((0.0, 0.0, 0.002)),

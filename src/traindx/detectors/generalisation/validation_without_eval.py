@@ -177,6 +177,9 @@ SILENT = {
     "eval before all data at once": _at_once("model.eval()"),
     "near miss: targets without gradients": _at_once(scores="soft = model(train_x)"),
     "near miss: a pass of nobody knows what": _at_once(scores="z = model(x)"),
+    "near miss: dropout that samples predictions": _at_once(
+        scores="test_draws = torch.stack([model(x_test) for _ in range(50)])"
+    ),
     "near miss: dropout that no mode switches off": _at_once(training=""),
     "near miss: a layer that has no modes": _program(layer="LayerNorm(2)"),
 }

@@ -28,8 +28,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     `torch.triu` of a square of ones or of −inf without `diagonal=1`, where it blocks: as an added
-    mask of −inf, as the mask of `masked_fill` with −inf, or as the mask of a torch attention or
-    transformer layer, in which True means blocked.
+    mask of −inf, as the mask of `masked_fill` with −inf ahead of a softmax, or as the mask of an
+    attention or transformer layer of torch, in which True means blocked.
 
     ## Why it matters
     No position sees itself, and the first one sees nothing: its softmax is over an empty set, which
@@ -193,7 +193,10 @@ def _blocks(project: Project, module: Module, call: ast.Call, mask: ast.AST) -> 
         number = literal(value)
         is_far = isinstance(number, (int, float)) and number <= FAR
         is_mask = argument(call, "mask", 0) is mask
-        return is_mask and (is_far or _is_minus_infinity(value))
+        # what is not normalised may be a choice of pairs, each once and none with itself
+        scope = module.function_of(call) or module.tree
+        is_attention = "softmax" in ast.unparse(scope)
+        return is_mask and is_attention and (is_far or _is_minus_infinity(value))
     if not isinstance(mask, ast.keyword) or mask.arg not in MASKS:
         return False
     scope = module.function_of(call) or module.tree
@@ -223,6 +226,13 @@ def attend(q, k, n):
     mask = {mask}
     return (q @ k.T).masked_fill({given}, {value}).softmax(-1)
 """
+_PAIRS = """
+import torch
+
+def hardest(z, n):
+    upper = torch.triu(torch.ones(n, n, dtype=torch.bool))
+    return (z @ z.T).masked_fill(upper, float("-inf")).flatten().topk(5).values
+"""
 _OPEN = "torch.triu(torch.ones(n, n, dtype=torch.bool))"
 _SHIFTED = "torch.triu(torch.ones(n, n, dtype=torch.bool), diagonal=1)"
 
@@ -250,5 +260,6 @@ SILENT = {
     "near miss: inverted": _layer(_OPEN, "~causal"),
     "near miss: zeros are blocked": _scores("torch.triu(torch.ones(n, n)).T", "mask == 0"),
     "near miss: no square": _scores("torch.triu(torch.ones(n, n + 3))"),
+    "near miss: pairs, each once": make_run(sources={"pairs.py": _PAIRS}),
     "near miss: other values": _scores(_OPEN, value="0.0"),
 }

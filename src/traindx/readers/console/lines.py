@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from traindx.names import in_one_word
 from traindx.readers.console.happenings import NOTABLE
 from traindx.readers.console.plan import NOTHING, Plan
 from traindx.readers.console.vocabulary import PHASE_WORDS, is_known
@@ -25,7 +26,6 @@ _SECTION = re.compile(r"^\|\s*([\w-]+)/\s*\|\s*\|\s*$")
 _BAR = re.compile(r":?\s*\d+%(?:\|| +\d+/\d+ \[).*$")
 _REMARK = re.compile(r"^\s*# (?=\S)")  # a table that was copied into a comment
 _CLASS_REPORT = re.compile(r"\s*Class\s+Images\s.*\bmAP")
-_TWO_WORDS = re.compile(r"(?i)\b(train(?:ing)?|valid(?:ation)?|eval|test) loss\b")
 # YOLOv5 and its kin print the terms of the loss by their bare names
 DETECTION_LOSSES = frozenset(
     {"box", "obj", "cls", "dfl", "giou", "iou", "seg", "kpt", "kpto", "theta", "landmark", "total"}
@@ -72,7 +72,7 @@ def split_cells(text: str) -> list[str]:
 
 def split_words(text: str) -> list[str]:
     """Return the cells of a line that single blanks separate."""
-    return _TWO_WORDS.sub(r"\1_loss", _REMARK.sub("", _BAR.sub("", text))).split()
+    return in_one_word(_REMARK.sub("", _BAR.sub("", text))).split()
 
 
 def is_class_report(text: str) -> bool:
