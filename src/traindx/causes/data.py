@@ -79,9 +79,13 @@ CAUSES = (
             Remedy(
                 change=(
                     "Standardise targets with training statistics, and undo it for reporting: `y_n "
-                    "= (y - y_mean) / y_std`"
+                    "= (y - y_mean) / y_std`. Where a sigmoid or tanh ends the model, scale them "
+                    "into its range instead (0 … 1, −1 … 1), or take it off the output"
                 ),
-                expected_effect="the loss starts near 1 and falls; gradient norms are of order 1",
+                expected_effect=(
+                    "the loss starts near 1 (below it for scaled targets) and falls; gradient "
+                    "norms are of order 1"
+                ),
                 verify="the loss at step 0 for standardised targets is about 1",
                 if_it_fails=(
                     "it stays at 1: the inputs do not determine the target, or it predicts a "
