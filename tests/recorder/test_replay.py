@@ -483,3 +483,23 @@ for x, y in loader:
     told, _ = ride(tmp_path, text)
     check(told, "weights = torch.softmax(", text, op="softmax", phase="loss", is_exact=True)
     assert told["why"] == "1 of 8 rows of softmax are all -inf: all is masked"
+
+
+WEIGHT_THAT_IS_NO_NUMBER = """
+model = nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+weights = [1.0, 1.0, float("nan")]
+for weight, (x, y) in zip(weights, loader):
+    optimizer.zero_grad()
+    loss = weight * F.cross_entropy(model(x), y)
+    loss.backward()
+    if not torch.isfinite(loss):
+        break
+    optimizer.step()
+"""
+
+
+def test_a_number_that_came_from_outside(tmp_path):
+    told, _ = ride(tmp_path, WEIGHT_THAT_IS_NO_NUMBER)
+    why = "a number that mul is given is nan, one that was computed outside of torch"
+    check(told, "loss = weight", WEIGHT_THAT_IS_NO_NUMBER, seen_in="loss", op="mul", why=why)

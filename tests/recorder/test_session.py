@@ -390,3 +390,32 @@ def test_an_exception_of_a_signal_handler_is_the_programs_own(
             record(Training())
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[None]:
+    """Have new tensors made on another device than the training is on."""
+    torch.set_default_device("meta")
+    yield
+    torch.set_default_device(None)
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_where_new_tensors_go_is_the_users_business(record: Callable[..., Records]) -> None:
+    with torch.device("cpu"):
+        x, y = make_data()
+        model = make_net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def train() -> None:
+        for step in range(6):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x[step::6]), y[step::6])
+            (loss if step < 5 else loss / 0.0).backward()
+            optimizer.step()
+
+    records = record(train)
+    assert [r["why_off"] for r in records["counts"]][-1] == ""
+    assert records["sample"][-1]["repeated"] == 0
+    assert [r["seen_in"] for r in records["nonfinite"]] == ["loss"]
+    assert records["nonfinite"][0]["why"].startswith("div by 0")

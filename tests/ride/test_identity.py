@@ -9,6 +9,7 @@ from forking import differences, fork_each
 
 HEALTHY = (
     "plain_loop.py",  # batch normalisation, dropout, validation
+    "saving_models.py",  # whole models, to the byte
     "accumulation.py",
     "gan.py",  # two optimizers
     "lbfgs.py",  # a closure

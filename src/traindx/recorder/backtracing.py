@@ -54,7 +54,7 @@ class Trail:
 def _order() -> int:
     """Return the number that autograd would give to the next node, by making one."""
     with torch.enable_grad():
-        return int(torch.zeros((), requires_grad=True).neg().grad_fn._sequence_nr())
+        return int(torch.zeros((), requires_grad=True, device="cpu").neg().grad_fn._sequence_nr())
 
 
 class Culprit:

@@ -22,6 +22,7 @@ from torch.optim import optimizer as optimizer_module
 from torch.utils.data import DataLoader
 from torch.utils.data import dataloader as loader_module
 
+from .listening import listen
 from .passing import Passing
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class Hooks:
                 return
             session.forward_begins(module, name, args, kwargs)
 
-        self._undo.append(module.register_forward_pre_hook(called, with_kwargs=True).remove)
+        self._undo.append(listen(module, called))
 
     def remove(self) -> None:
         """Stop listening, and leave everything as it was found."""

@@ -31,7 +31,7 @@ class Later:
         if local.device.type == "cpu":
             self.value = float(local)
         elif local.device.type == "cuda":
-            self._held = torch.empty((), dtype=torch.float64, pin_memory=True)
+            self._held = torch.empty((), dtype=torch.float64, pin_memory=True, device="cpu")
             self._held.copy_(local.double().reshape(()), non_blocking=True)
             self._event = torch.cuda.Event()
             self._event.record()

@@ -172,7 +172,7 @@ def _weights(count: int) -> torch.Tensor:
     if count not in _made:
         if len(_made) > 64:
             _made.clear()
-        _made[count] = torch.cos(torch.arange(count, dtype=torch.float64) * 0.7 + 0.3)
+        _made[count] = torch.cos(0.7 * torch.arange(count, dtype=torch.float64, device="cpu") + 0.3)
     return _made[count]
 
 

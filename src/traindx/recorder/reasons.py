@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isnan
+from math import isfinite, isnan, log
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ _LOGS = frozenset({"log", "log2", "log10", "log1p"})
 _EXPONENTIALS = {"exp": 1.0, "expm1": 1.0, "exp2": 0.6931471805599453, "sinh": 1.0, "cosh": 1.0}
 _ROOTS = frozenset({"sqrt", "rsqrt"})
 _DIVISIONS = frozenset({"div", "true_divide", "reciprocal", "floor_divide", "remainder", "fmod"})
+_ARITHMETIC = frozenset({"mul", "add", "sub", "rsub", "pow", *_DIVISIONS})
 _SOFTMAXES = frozenset(
     {"softmax", "log_softmax", "logsumexp", "scaled_dot_product_attention", "safe_softmax"}
 )
@@ -26,7 +27,7 @@ def explain(op: str, args: Any, keywords: Any, result: Any) -> str:
     """Return the reason, as far as the inputs show it; an empty text otherwise."""
     try:
         tensors = [t for t in args if _is_readable(t)]
-        return _reason(op, tensors, list(args), result)
+        return _stranger(op, args) or _reason(op, tensors, list(args), result)
     except Exception:  # words are not worth a failure
         return ""
 
@@ -61,6 +62,13 @@ def _reason(op: str, tensors: list[Any], args: list[Any], result: Any) -> str:
     return _overflow(op, tensors, args, result)
 
 
+def _stranger(op: str, args: Any) -> str:
+    odd = [a for a in args if isinstance(a, float) and not isfinite(a)]
+    if not odd or op not in _ARITHMETIC:
+        return ""
+    return f"a number that {op} is given is {odd[0]}, one that was computed outside of torch"
+
+
 def _is_readable(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and local_part(value) is not None and value.numel() > 0
 
@@ -90,7 +98,7 @@ def _root(op: str, low: float) -> str:
 
 def _exponential(op: str, high: float, dtype: Any) -> str:
     most = torch.finfo(dtype).max
-    edge = float(torch.tensor(most, dtype=torch.float64).log()) / _EXPONENTIALS[op]
+    edge = log(most) / _EXPONENTIALS[op]
     if not high > edge * 0.999:
         return ""
     kind = str(dtype).replace("torch.", "")
@@ -118,7 +126,7 @@ def _division(op: str, args: list[Any]) -> str:
     if not bool(is_zero.any()):
         low = float(under.detach().abs().min())
         return f"the result overflows: the smallest divisor is {low:.4g}"
-    top = over if isinstance(over, torch.Tensor) else torch.as_tensor(float(over))
+    top = over if isinstance(over, torch.Tensor) else torch.as_tensor(float(over), device="cpu")
     is_both = is_zero & (top == 0).to(is_zero.device)
     return "0 divided by 0" if bool(is_both.any()) else "a number divided by 0"
 

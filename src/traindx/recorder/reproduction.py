@@ -28,7 +28,7 @@ def _read(name):
     found = {}
     for key, entry in json.loads(raw[8:start]).items():
         first, last = entry["data_offsets"]
-        flat = torch.zeros(last - first, dtype=torch.uint8)
+        flat = torch.zeros(last - first, dtype=torch.uint8, device="cpu")
         if last > first:
             flat = torch.frombuffer(raw, dtype=torch.uint8, offset=start + first)[: last - first]
         kind = getattr(torch, _TYPES[entry["dtype"]])
@@ -192,4 +192,4 @@ def _random_state(folder: Path) -> Any:
     raw = path.read_bytes()
     start = 8 + int.from_bytes(raw[:8], "little")
     size = torch.get_rng_state().numel()  # the state of the processor is the first in the file
-    return torch.tensor(list(raw[start : start + size]), dtype=torch.uint8)
+    return torch.tensor(list(raw[start : start + size]), dtype=torch.uint8, device="cpu")
