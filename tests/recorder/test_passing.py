@@ -55,15 +55,15 @@ def train(model: Training, session: Session) -> int:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     data = TensorDataset(torch.randn(240, 4, generator=torch.Generator().manual_seed(0)))
     passed = 0
-    for step, (x,) in enumerate(DataLoader(data, batch_size=4)):
-        model.step = step
-        if step == BAD:
+    for number, (x,) in enumerate(DataLoader(data, batch_size=4)):
+        model.step = number
+        if number == BAD:
             assert session.idle or model.bad == "nothing"
             passed = session.budget.passed
         optimizer.zero_grad()
         model(x).square().mean().backward()
         optimizer.step()
-    assert step == STEPS - 1
+    assert number == STEPS - 1
     return passed
 
 
@@ -135,7 +135,7 @@ def test_of_blind_steps_only_the_number_is_known(blind_session: Session) -> None
 def test_what_is_no_number_at_a_blind_step_is_told_later(blind_session: Session) -> None:
     train(Training("loss"), blind_session)
     assert blind_session.is_blind  # to its end: nothing was asked
-    blind_session._wake()
+    blind_session.wake()
     model = Training("nothing")
     with torch.no_grad():
         model.first.weight.fill_(float("nan"))
@@ -223,3 +223,81 @@ def test_ranks_are_never_blind() -> None:
     spent.passed, spent.asked_s, spent.passed_s, spent.spent_s = 1000, 0.1, 3.0, 9.0
     assert spent.idle_steps(2000, 1e-5, may_be_blind=False)
     assert spent.blocks == 1
+
+
+def test_no_look_that_is_due_is_slept_through() -> None:
+    spent = Budget(0.02)
+    spent.passed, spent.asked_s, spent.passed_s, spent.spent_s = 900, 0.1, 0.05, 9.0
+    due, step = [], 0
+    for step in range(1000):
+        if spent.allows(step):
+            due.append(step)
+    left = (budget.GROWTH - 1) * due[-1] - (step - due[-1])
+    assert 0 < spent.idle_steps(step, 1e-4, may_be_blind=True) <= left
+    assert 2 * left - 2 <= spent.idle_steps(2 * step, 1e-4, may_be_blind=True) <= 2 * left
+
+
+class Outer(torch.optim.Optimizer):
+    """An optimizer that has another one take its steps."""
+
+    def __init__(self, parameters: Any) -> None:
+        super().__init__(parameters, {"lr": 0.01})
+        self.inner = torch.optim.SGD(self.param_groups, lr=0.01)
+
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        self.inner.step()
+
+
+@pytest.mark.parametrize("kind", [torch.optim.SGD, Outer])
+def test_steps_and_passes_are_counted_through_blind_ones(
+    blind_session: Session, kind: type[torch.optim.Optimizer]
+) -> None:
+    model = Training("nothing")
+    optimizers = [kind(part.parameters()) for part in (model.first, model.last)]
+    for _ in range(STEPS):
+        for optimizer in optimizers:
+            for _ in range(2):
+                model(torch.ones(4, 4)).square().mean().backward()
+            optimizer.step()
+            model.zero_grad()
+    counts = [r for r in records(blind_session) if r["k"] == "counts"][-1]
+    assert blind_session.budget.blind > 40 or kind is Outer
+    assert (counts["steps"], counts["backwards"]) == (2 * STEPS, 4 * STEPS)
+    assert [o.steps for o in blind_session.known.owners.values() if o.steps] == [STEPS, STEPS]
+
+
+def step(model: Training, optimizer: torch.optim.Optimizer) -> None:
+    optimizer.zero_grad()
+    model(torch.ones(4, 4)).square().mean().backward()
+    optimizer.step()
+
+
+def test_evaluations_between_blind_steps_are_told_one_by_one(blind_session: Session) -> None:
+    model = Training("nothing")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    while not blind_session.is_blind:
+        step(model, optimizer)
+    for _ in range(2):
+        with torch.no_grad():
+            for _ in range(3):
+                model(torch.ones(4, 4))
+        step(model, optimizer)
+    assert blind_session.is_blind
+    told = [r for r in records(blind_session) if r["k"] == "evaluation"]
+    assert [r["forwards"] for r in told] == [3, 3]
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_another_optimizer_ends_blindness(blind_session: Session, *, is_new: bool) -> None:
+    model = Training("nothing")
+    optimizer, second = (torch.optim.SGD(model.parameters(), lr=0.01) for _ in range(2))
+    while not blind_session.is_blind:
+        step(model, optimizer)
+    if is_new:
+        second = torch.optim.SGD(model.parameters(), lr=0.01)
+    step(model, second)
+    assert not blind_session.is_blind
+    known = len(blind_session.known.owners)
+    step(model, second)
+    assert len(blind_session.known.owners) == known + is_new
+    assert blind_session.known.owner_of(second).steps == 1  # type: ignore[union-attr]

@@ -15,15 +15,11 @@ class Evaluations:
     """Puts forward passes without a backward pass together into evaluations."""
 
     def __init__(self) -> None:
+        self.is_open = False  # passes are being counted
         self._key: tuple[Any, ...] | None = None
         self._count = 0
         self._first: dict[str, Any] = {}
         self._told = 0
-
-    @property
-    def is_open(self) -> bool:
-        """Tell whether passes are being counted."""
-        return self._key is not None
 
     @property
     def are_wanted(self) -> bool:
@@ -40,11 +36,13 @@ class Evaluations:
     def begin(self, key: tuple[Any, ...], first: dict[str, Any]) -> None:
         """Begin a run of passes of one kind."""
         self._key, self._first, self._count = key, first, 1
+        self.is_open = True
 
     def end(self, *, by_backward: bool) -> dict[str, Any] | None:
         """Return the evaluation that ends here, if the passes were one."""
         first, count = self._first, self._count
         self._key, self._first, self._count = None, {}, 0
+        self.is_open = False
         if not first or self._told >= MAX_TOLD:
             return None  # passes of training say nothing about themselves
         has_grad = bool(first.get("has_grad"))

@@ -99,7 +99,9 @@ def _step_begins(session: Session) -> Callable[..., None]:
     passing = Passing(session)
 
     def begins(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if not is_compiling() and not (session.idle and passing.step_begins(optimizer)):
+        if is_compiling() or session.is_blind:
+            return
+        if not (session.idle and passing.step_begins(optimizer)):
             session.step_begins(optimizer)
 
     return begins
@@ -109,7 +111,13 @@ def _step_ends(session: Session) -> Callable[..., None]:
     passing = Passing(session)
 
     def ends(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if not is_compiling() and not (session.idle and passing.step_ends(optimizer)):
+        if is_compiling():
+            return
+        if session.is_blind:
+            is_done = passing.blind_step_ends(optimizer)
+        else:
+            is_done = session.idle > 0 and passing.step_ends()
+        if not is_done:
             session.step_ends(optimizer)
 
     return ends
@@ -121,7 +129,11 @@ def _backward(session: Session) -> Callable[[Any], Any]:
     def wrap(original: Any) -> Any:
         @functools.wraps(original)
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> None:
-            if is_compiling() or (session.idle and passing.backward_begins(tensors)):
+            if (
+                is_compiling()
+                or session.is_blind
+                or (session.idle and passing.backward_begins(tensors))
+            ):
                 original(tensors, *args, **kwargs)
                 return
             is_ours = session.backward_begins(tensors)
@@ -142,14 +154,15 @@ def _next(session: Session) -> Callable[[Any], Any]:
     def wrap(original: Any) -> Any:
         @functools.wraps(original)
         def next_batch(iterator: Any) -> Any:
-            began = perf_counter()
+            began = 0.0 if session.idle else perf_counter()
             try:
                 batch = original(iterator)
             except StopIteration:
                 session.loader_ends(iterator)
                 raise
             if not (session.idle and passing.batch_arrives(iterator, batch)):
-                session.batch_arrives(iterator, batch, perf_counter() - began)
+                waited_s = perf_counter() - began if began else 0.0
+                session.batch_arrives(iterator, batch, waited_s)
             return batch
 
         return next_batch
@@ -202,7 +215,8 @@ def _clip(session: Session) -> Callable[[Any], Any]:
         @functools.wraps(original)
         def clip_grad_norm_(parameters: Any, max_norm: Any, *args: Any, **kwargs: Any) -> Any:
             norm = original(parameters, max_norm, *args, **kwargs)
-            session.gradients_clipped(norm, max_norm)
+            if not session.idle:
+                session.gradients_clipped(norm, max_norm)
             return norm
 
         return clip_grad_norm_

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import isfinite
 from typing import Any
 
@@ -36,6 +36,7 @@ class Owner:
         held = _held(optimizer)
         small = [p for p in held if p.numel() <= _SMALL and p.requires_grad]
         small = small or sorted(held, key=lambda p: p.numel())[:1]
+        self.guard: Callable[[], nn.Parameter | None] = _nobody  # whose gradient can be summed up
         self._sentinels = [weakref.ref(p) for p in dict.fromkeys([*small[:1], *small[-1:]])]
 
     def watched(self) -> list[nn.Parameter]:
@@ -53,8 +54,17 @@ class Owner:
                 continue
             if gradient.requires_grad:
                 gradient = gradient.detach()
+            self.guard = reference
             return isfinite(gradient.sum().item())  # the first: what is behind it ends up in it
+        self.guard = _nobody
         return True
+
+    def is_gradient_still_sound(self) -> bool:
+        """Tell the same at a step that passes; where it may not be so, the answer is no."""
+        gradient = getattr(self.guard(), "grad", None)
+        if gradient is None:
+            return self.guard is _nobody
+        return isfinite(gradient.sum().item())
 
 
 class Trained:
@@ -179,6 +189,10 @@ class Knowledge:
             return None  # FSDP gives the memory of whole weights back
         sums = [float(spaced(p, sampling.COMPARED).double().sum()) for p in held]
         return sum((i + 1) * total for i, total in enumerate(sums))
+
+
+def _nobody() -> None:
+    return None
 
 
 def _held(optimizer: torch.optim.Optimizer) -> list[nn.Parameter]:

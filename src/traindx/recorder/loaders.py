@@ -28,7 +28,8 @@ class Loaders:
 
     def __init__(self) -> None:
         self._ids: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._passes: dict[int, dict[str, int]] = {}  # by the iterator
+        self._passes: dict[int, dict[str, int]] = {}  # by the loader
+        self._latest: dict[str, int] = {"iterator": 0}  # the pass that gave the last batch
         self.current: int | None = None
         self.untold: list[tuple[str, dict[str, Any]]] = []
 
@@ -45,12 +46,15 @@ class Loaders:
 
     def arrives(self, iterator: Any) -> None:
         """Count a batch."""
+        if self._latest["iterator"] == id(iterator):
+            self._latest["batches"] += 1
+            return
         for number, current in self._passes.items():
             if current["iterator"] == id(iterator):
                 current["batches"] += 1
-                self.current = number
+                self.current, self._latest = number, current
                 return
-        self.current = None
+        self.current, self._latest = None, {"iterator": 0}
 
     def ends(self, iterator: Any, steps: int) -> None:
         """Note that a pass is over."""
@@ -60,6 +64,8 @@ class Loaders:
 
     def _end(self, number: int, steps: int, *, is_whole: bool) -> None:
         current = self._passes.pop(number, None)
+        if current is self._latest:
+            self._latest = {"iterator": 0}  # another one may come to be where it was
         if current is not None and current["batches"]:
             epoch = {
                 "loader": number,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from . import surroundings
+from .budget import BLOCK
 from .present import MAX_FORWARDS, Forward
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Passing:
                 or type(loss) is not torch.Tensor
             ):
                 return False
-            if loss.is_cpu and not session.is_blind:
+            if loss.is_cpu:
                 value = loss.item() if loss.numel() == 1 else nan
                 if not isfinite(value) and not session.is_escalated:
                     return False
@@ -114,8 +115,8 @@ class Passing:
             if get_ident() != session.thread or session.depth:
                 return False
             session.passing = owner = session.known.owner_of(optimizer)
-            is_asked = not (session.is_blind or session.uses_scaler or session.is_escalated)
-            if is_asked and (owner is None or not owner.is_gradient_sound()):
+            is_asked = not (session.uses_scaler or session.is_escalated)
+            if is_asked and (owner is None or not owner.is_gradient_still_sound()):
                 return False
             session.ticks += 1
             session.depth = 1
@@ -125,7 +126,7 @@ class Passing:
         except Exception as error:  # the boundary to the training, as in the session
             return self._end(error)
 
-    def step_ends(self, optimizer: torch.optim.Optimizer) -> bool:
+    def step_ends(self) -> bool:
         """Count the step; the last one that passes is left to the session."""
         session = self.session
         began = _now() if session.is_timed else 0.0
@@ -135,22 +136,50 @@ class Passing:
             owner = session.passing
             if owner is None or not owner.steps & 63:  # a fingerprint may be due
                 return False
-            session.ticks += 1
             session.depth = 0
+            if not session.uses_scaler:  # a scaled loss is not the loss
+                session.rows.add_passed(owner.number, owner.steps, session.passed_loss)
+            session.passed_loss = None
+            session.ticks += 1
             session.steps += 1
-            owner.steps += 1
             session.idle -= 1
+            owner.steps += 1
             budget = session.budget
             budget.passed += 1
-            if session.is_blind:
-                budget.blind += 1
-            else:
-                session.keep_passed(owner, owner.steps - 1)
-            session.is_blind = budget.is_blind(session.idle)
-            is_due = (budget.passed - budget.blind) % TIMED_EVERY == 1
-            session.is_timed = is_due and not session.is_blind
+            session.is_timed = (budget.passed - budget.blind) % TIMED_EVERY == 1
+            if budget.blocks > 1 and budget.is_blind(session.idle):
+                session.is_blind, session.is_timed = True, False
             if began:
-                session.budget.passes(TIMED_EVERY * (_now() - began))
+                budget.passes(TIMED_EVERY * (_now() - began))
+            return True
+        except Exception as error:  # the boundary to the training, as in the session
+            return self._end(error)
+
+    def blind_step_ends(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Count a step of which nothing was asked: neither its loss nor its beginning was told."""
+        session = self.session
+        try:
+            if get_ident() != session.thread:
+                return False
+            owner = session.passing
+            if owner is None or owner.optimizer() is not optimizer:
+                session.passing = owner = session.known.owner_of(optimizer)
+            if owner is None or not owner.steps:
+                session.budget.blind += 1
+                session.wake()  # its first step, or one inside the step of another optimizer
+                return True
+            if not owner.steps & 63 or session.evaluations.is_open:
+                return False
+            session.ticks += 1
+            session.steps += 1
+            session.idle -= 1
+            session.now.is_applied = True
+            owner.steps += 1
+            budget = session.budget
+            budget.passed += 1
+            budget.blind += 1
+            if not (session.idle + 1) % BLOCK:
+                session.is_blind = budget.is_blind(session.idle)
             return True
         except Exception as error:  # the boundary to the training, as in the session
             return self._end(error)

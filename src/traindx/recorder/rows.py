@@ -83,7 +83,7 @@ class Rows:
     """Steps that wait for their numbers, in order."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[list[Any], Losses | None]] = deque()
+        self._waiting: deque[tuple[Any, Losses | None]] = deque()
         self._drained = perf_counter()
 
     def add(
@@ -108,7 +108,7 @@ class Rows:
     def add_passed(self, owner: int, step: int, loss: float | None) -> None:
         """Take in a step of which only the loss is known, if that."""
         if loss is not None:
-            self._waiting.append(([owner, step, None, loss, *UNSEEN], None))
+            self._waiting.append(((owner, step, None, loss), None))
 
     def drain(self, writer: Writer, *, at_once: bool = False) -> bool:
         """Write the steps whose numbers have arrived; tell whether all losses were finite."""
@@ -124,7 +124,7 @@ class Rows:
             row, losses = self._waiting[0]
             if losses is None:
                 self._waiting.popleft()
-                writer.step(tuple(row))
+                writer.step((*row, *UNSEEN))
                 continue
             norm = row[5]
             if not losses.are_here() or (isinstance(norm, Later) and not norm.is_here()):

@@ -178,7 +178,7 @@ class Session:
             self.now.is_applied = True
             if self.is_escalated or _is_sound(loss):
                 return False
-            self._wake()
+            self.wake()
         self.in_backward = True
         if self.writer is None or self.thread is None:
             self._begin(loss)
@@ -380,8 +380,12 @@ class Session:
 
     def _pass(self, owner: Owner | None) -> None:
         """Count a step that nobody looks at."""
+        self._end_evaluation(by_backward=True)
+        self.now.is_applied = True
         if owner is not None:
-            self.keep_passed(owner, owner.steps)
+            if not self.uses_scaler:  # a scaled loss is not the loss
+                self.rows.add_passed(owner.number, owner.steps, self.passed_loss)
+            self.passed_loss = None
             if self.writer is not None:
                 self.rows.drain(self.writer)
                 telling.tell_fingerprint(self, owner, self.writer)
@@ -391,26 +395,25 @@ class Session:
         self.budget.blind += self.is_blind
         self.is_blind = self.budget.is_blind(self.idle)
         if not self.idle:
-            self._wake()
+            self.wake()
 
-    def keep_passed(self, owner: Owner, step: int) -> None:
-        """Keep the loss of a step that passes; a scaled one is not the loss."""
-        if not self.uses_scaler:
-            self.rows.add_passed(owner.number, step, self.passed_loss)
-        self.passed_loss = None
+    def passes_backward(self) -> int:
+        """Return how many there were; a blind step is taken to have as many as the others."""
+        heard = self.steps - self.budget.blind
+        return round(self.backwards * self.steps / heard) if heard else self.backwards
 
     def _may_pass(self, optimizer: torch.optim.Optimizer) -> bool:
         """Tell whether a step may go unseen: not the one whose gradients are no numbers."""
         owner = self.known.owner_of(optimizer) if self._is_on_guard() else None
         if owner is None or owner.is_gradient_sound():
             return True
-        self._wake()
+        self.wake()
         return False
 
     def _is_on_guard(self) -> bool:
         return not self.uses_scaler and not self.is_escalated
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         """See the steps again."""
         self.idle = 0
         self.is_blind = False

@@ -130,7 +130,7 @@ def tell_counts(session: Session, *, is_end: bool = False, why_off: str = "") ->
     record: dict[str, Any] = {
         "time_s": time.time(),
         "steps": session.steps,
-        "backwards": session.backwards,
+        "backwards": session.passes_backward(),
         "forwards": session.forwards,
         "samples": session.budget.looks,
         "scaled": session.scalings,
