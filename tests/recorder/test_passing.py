@@ -266,7 +266,7 @@ def test_steps_and_passes_are_counted_through_blind_ones(
     assert [o.steps for o in blind_session.known.owners.values() if o.steps] == [STEPS, STEPS]
 
 
-def step(model: Training, optimizer: torch.optim.Optimizer) -> None:
+def step(model: Training, optimizer: torch.optim.Optimizer, *others: object) -> None:
     optimizer.zero_grad()
     model(torch.ones(4, 4)).square().mean().backward()
     optimizer.step()
@@ -292,7 +292,7 @@ def test_another_optimizer_ends_blindness(blind_session: Session, *, is_new: boo
     model = Training("nothing")
     optimizer, second = (torch.optim.SGD(model.parameters(), lr=0.01) for _ in range(2))
     while not blind_session.is_blind:
-        step(model, optimizer)
+        step(model, optimizer, second)  # the names of a frame without assertions are read
     if is_new:
         second = torch.optim.SGD(model.parameters(), lr=0.01)
     step(model, second)

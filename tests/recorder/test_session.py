@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
+import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.data import DataLoader, TensorDataset
 
 from traindx import recorder
@@ -419,3 +423,130 @@ def test_where_new_tensors_go_is_the_users_business(record: Callable[..., Record
     assert records["sample"][-1]["repeated"] == 0
     assert [r["seen_in"] for r in records["nonfinite"]] == ["loss"]
     assert records["nonfinite"][0]["why"].startswith("div by 0")
+
+
+def test_what_a_program_asked_of_its_names_is_left_alone(record: Callable[..., Records]) -> None:
+    kept: list[dict[str, Any]] = []
+
+    def train() -> None:
+        rate, width = 0.1, 8
+        settings = locals()
+        kept.append(settings)
+        model = make_net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+        model(torch.ones(2, width)).sum().backward()
+        optimizer.step()
+
+    records = record(train)
+    assert [set(settings) for settings in kept] == [{"rate", "width", "kept"}]
+    assert records["model"] and records["optimizer"]
+
+
+class Batch(NamedTuple):
+    items: torch.Tensor
+    labels: torch.Tensor
+
+
+class Trap:
+    def __getattr__(self, name: str) -> Any:
+        raise KeyError(name)
+
+
+STRANGE = {
+    "a field of that name": lambda: Batch(torch.ones(2, 8), torch.zeros(2).long()),
+    "an object that refuses": lambda: [torch.ones(2, 8), Trap()],
+    "examples of several lengths": lambda: [
+        torch.ones(2, 8),
+        torch.nested.nested_tensor([torch.ones(2, 8), torch.ones(3, 8)]),
+        torch.zeros(2).long(),
+    ],
+    "complex labels": lambda: [torch.ones(2, 8), torch.ones(2, dtype=torch.complex64)],
+}
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("name", STRANGE)
+def test_strange_batches_are_recorded_as_far_as_they_go(
+    record: Callable[..., Records], name: str
+) -> None:
+    def train() -> None:
+        model = make_net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for batch in DataLoader([STRANGE[name]() for _ in range(3)], batch_size=None):
+            optimizer.zero_grad()
+            model(batch[0]).sum().backward()
+            optimizer.step()
+
+    records = record(train)
+    assert records["counts"][-1]["why_off"] == ""
+    assert records["sample"][-1]["batch"][0]["shape"] == [2, 8]
+
+
+class Shuffling(torch.utils.data.Sampler[list[int]]):
+    """A sampler that does work where it is asked for its length, and notes that it was."""
+
+    asked = 0
+
+    def __len__(self) -> int:
+        self.asked += 1
+        return 2
+
+    def __iter__(self) -> Iterator[list[int]]:
+        yield from ([0, 1], [2, 3])
+
+
+def test_code_of_the_user_is_not_run_to_count_batches(record: Callable[..., Records]) -> None:
+    sampler = Shuffling()
+
+    def train() -> None:
+        model = make_net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        data = TensorDataset(torch.ones(4, 8))
+        for (x,) in DataLoader(data, batch_sampler=sampler):
+            model(x).sum().backward()
+            optimizer.step()
+
+    records = record(train)
+    assert [r["batches"] for r in records["loader"]] == [None]
+    assert [r["batches"] for r in records["epoch"]] == [2]
+    assert sampler.asked == 0
+
+
+def test_models_are_not_kept_alive(record: Callable[..., Records]) -> None:
+    references: list[weakref.ref[nn.Module]] = []
+
+    def train() -> None:
+        for _ in range(3):
+            model = make_net(nn.BatchNorm1d(4))
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for _ in range(4):
+                model(torch.ones(2, 8)).sum().backward()
+                optimizer.step()
+            references.extend(weakref.ref(part) for part in model.modules())
+        del model, optimizer
+        gc.collect()
+        assert [r() for r in references if r() is not None] == []
+
+    record(train)
+    assert len(references) > 6
+
+
+def test_a_model_that_is_traced_has_nothing_of_ours(record: Callable[..., Records]) -> None:
+    traced: list[Any] = []
+
+    def train() -> None:
+        model = make_net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        model(torch.ones(2, 8)).sum().backward()
+        optimizer.step()
+        model.eval()
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            traced.append(torch.jit.trace(model, torch.ones(2, 8)))
+            traced.append(torch.fx.symbolic_trace(nn.Sequential(model)))
+            traced.append(make_fx(model)(torch.ones(2, 8)))
+
+    assert record(train)["counts"][-1]["why_off"] == ""
+    calls = [n.target for n in traced[1].graph.nodes if n.op.startswith("call_")]
+    assert "items" not in calls
+    assert "std" not in str(traced[2].code)

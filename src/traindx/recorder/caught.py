@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from . import places
-from .summaries import summarise
+from .summaries import shape_of, summarise
 
 MESSAGE_CHARACTERS = 4000
 MAX_PLACES = 50
@@ -176,14 +176,6 @@ def _outside(tensor: Any, name: str) -> dict[str, Any]:
         pass
     told.update(low=nan, high=nan, mean=nan, std=nan, nonfinite=0)
     return told
-
-
-def shape_of(tensor: Any) -> list[int]:
-    """Return the shape of a tensor, or an empty one where it has none (nested tensors)."""
-    try:
-        return [int(size) for size in tensor.shape]
-    except Exception:
-        return []
 
 
 # ---------------------------------------------------------------------------------------- modules

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 MAX_FRAMES = 60
 MAX_ITEMS = 64
@@ -31,6 +32,7 @@ _SENSITIVE = (
     nn.modules.instancenorm._InstanceNorm,
 )
 _HOLDS_LOCALS = sys.version_info < (3, 13)
+_ASKING = frozenset({"locals", "vars"})
 
 
 class Found:
@@ -40,12 +42,14 @@ class Found:
         self.modules: dict[int, nn.Module] = {}
         self.named: set[int] = set()  # modules that a name of the program leads to
         self.optimizers: dict[int, torch.optim.Optimizer] = {}
+        self.is_partial = False  # there are names that were not read
 
     def consider(self, value: Any) -> bool:
         """Keep a module or an optimizer; tell whether it was one."""
         kind = type(value)  # never isinstance: a lazy proxy would be made to import things
         if issubclass(kind, nn.Module):
-            self.modules[id(value)] = value
+            if "_parameters" in value.__dict__:  # or else it is being made
+                self.modules[id(value)] = value
             return True
         if issubclass(kind, torch.optim.Optimizer):
             inner = value.__dict__.get("optimizer")  # Accelerate's wrapper holds the real one
@@ -82,6 +86,8 @@ def discover(frame: FrameType | None, wanted: Iterable[int], given: Iterable[Any
     found.named = set(found.modules)
     if not found.optimizers or not set(wanted) <= _owned(found):
         _search_memory(found)
+    if found.is_partial:
+        found.named = set(found.modules)
     return found
 
 
@@ -90,19 +96,22 @@ def _owned(found: Found) -> set[int]:
 
 
 def _look_into(frame: FrameType, found: Found) -> None:
+    is_own = not frame.f_code.co_flags & inspect.CO_OPTIMIZED
+    if _HOLDS_LOCALS and not is_own and not _ASKING.isdisjoint(frame.f_code.co_names):
+        found.is_partial = True  # the dictionary that the program has asked for is the frame's own
+        return
     values = frame.f_locals
     try:
         for value in list(values.values())[:1000]:
             if not found.consider(value):
                 _look_inside(value, found, depth=2)
     finally:
-        is_copy = bool(frame.f_code.co_flags & inspect.CO_OPTIMIZED)
-        if _HOLDS_LOCALS and is_copy and values is not frame.f_globals:
+        if _HOLDS_LOCALS and not is_own and values is not frame.f_globals:
             values.clear()  # a copy that the frame would keep, and with it every tensor in it
 
 
 def _look_inside(value: Any, found: Found, depth: int) -> None:
-    if isinstance(value, (str, bytes, int, float, torch.Tensor, type)) or depth == 0:
+    if issubclass(type(value), (str, bytes, int, float, torch.Tensor, type)) or depth == 0:
         return
     items: list[Any] = []
     if type(value) in (list, tuple):
@@ -110,12 +119,20 @@ def _look_inside(value: Any, found: Found, depth: int) -> None:
     elif type(value) is dict:
         items = [v for _, v in zip(range(MAX_ITEMS), value.values())]
     else:
-        own = getattr(type(value), "__dict__", None) and getattr(value, "__dict__", None)
+        own = _attributes(value)
         if type(own) is dict and type(value).__module__ not in ("builtins", "types"):
             items = [v for _, v in zip(range(MAX_ITEMS), own.values())]
     for item in items:
         if not found.consider(item):
             _look_inside(item, found, depth - 1)
+
+
+def _attributes(value: Any) -> Any:
+    """Return what an object holds, without asking the object, which may be a trap."""
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except Exception:  # it has none, or none yet
+        return None
 
 
 def _search_memory(found: Found) -> None:
@@ -129,6 +146,8 @@ def parameters(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
     """Return the parameters of a model by the names that its author knows."""
     named = []
     for name, parameter in module.named_parameters():
+        if is_lazy(parameter):
+            continue  # no shape, no values: not known before its first call
         named.append((plain(name), parameter))
         if len(named) >= MAX_PARAMETERS:
             break
@@ -230,6 +249,7 @@ def describe_optimizer(
 
 def _setting(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
+        value = value.detach()
         return float(value) if value.device.type == "cpu" and value.numel() == 1 else None
     if isinstance(value, (tuple, list)):
         return [_setting(v) for v in value[:8]]

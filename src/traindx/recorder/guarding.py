@@ -29,6 +29,7 @@ def untouched(objects: Iterable[Any], rng_state: Any) -> Iterator[None]:
         stack.callback(_leave)
         stack.enter_context(_same_random_state(rng_state))
         kept = list(objects)
+        stack.enter_context(_same_generators(kept))
         stack.enter_context(_same_attributes(kept))
         stack.enter_context(_same_gradients(kept))
         stack.enter_context(_silence())
@@ -59,6 +60,35 @@ def _same_random_state(rng_state: Any) -> Iterator[None]:
         if numpy is not None:
             numpy.set_state(numpy_state)
         random.setstate(python)
+
+
+@contextlib.contextmanager
+def _same_generators(objects: Iterable[Any]) -> Iterator[None]:
+    """Set generators of the user's own back to where they were, those of numpy's by their state."""
+    found = {id(value): value for thing in objects for value in _in_reach(thing)}
+    torches = [(g, g.get_state()) for g in found.values() if type(g) is torch.Generator]
+    numpy = getattr(sys.modules.get("numpy"), "random", None)
+    kinds = () if numpy is None else (numpy.Generator,)
+    numpys = [
+        (g.bit_generator, g.bit_generator.state) for g in found.values() if isinstance(g, kinds)
+    ]
+    plains = [(g, g.getstate()) for g in found.values() if type(g) is random.Random]
+    try:
+        yield
+    finally:
+        for torch_generator, torch_state in torches:
+            torch_generator.set_state(torch_state)
+        for bits, bits_state in numpys:
+            bits.state = bits_state
+        for plain, plain_state in plains:
+            plain.setstate(plain_state)
+
+
+def _in_reach(thing: Any) -> list[Any]:
+    """Return what an object and the file that it was written in hold."""
+    written = getattr(sys.modules.get(type(thing).__module__), "__dict__", {})
+    is_users = not type(thing).__module__.startswith("torch.")
+    return [*vars(thing).values(), *(written.values() if is_users else ())]
 
 
 @contextlib.contextmanager

@@ -28,6 +28,8 @@ from .passing import Passing
 if TYPE_CHECKING:
     from .session import Session
 
+MAX_CHAIN = 50  # errors, each the cause of the next
+
 
 class Hooks:
     """Everything that was installed, so that it can be taken away again."""
@@ -35,6 +37,7 @@ class Hooks:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._undo: list[Callable[[], Any]] = []
+        self._listening: list[Callable[[], Any]] = []
 
     def install(self) -> None:
         """Begin to listen."""
@@ -47,8 +50,9 @@ class Hooks:
         self._replace(DataLoader, "__iter__", _iter(session))
         self._replace(torch.nn.Module, "load_state_dict", _load(session))
         self._replace(torch.amp.GradScaler, "scale", _scale(session))
-        for owner in (torch.nn.utils.clip_grad, torch.nn.utils):
-            self._replace(owner, "clip_grad_norm_", _clip(session))
+        self._replace(torch.nn.utils.clip_grad, "clip_grad_norm_", _clip(session))
+        clip = torch.nn.utils.clip_grad.clip_grad_norm_  # one function under two names
+        self._replace(torch.nn.utils, "clip_grad_norm_", lambda _: clip)
         self._replace(sys, "excepthook", _excepthook(session))
         self._replace(threading, "excepthook", _thread_excepthook(session))
         os.register_at_fork(after_in_child=session.forked)
@@ -57,7 +61,7 @@ class Hooks:
 
     def on_model(self, model: torch.nn.Module) -> None:
         """Listen to the calls of a model, or of its parts where it is never called as a whole."""
-        parts = [m for m in model.children() if next(m.parameters(), None) is not None]
+        parts = [m for m in model.children() if _has_parameters(m)]
         is_called_inside = hasattr(model, "training_step")  # Lightning
         for module in parts if is_called_inside and parts else [model]:
             if getattr(module, "_compiled_call_impl", None) is None:
@@ -74,10 +78,16 @@ class Hooks:
                 return
             session.forward_begins(module, name, args, kwargs)
 
-        self._undo.append(listen(module, called))
+        self._listening.append(listen(module, called))
+
+    def leave_models(self) -> None:
+        """Stop listening to the models that are known."""
+        while self._listening:
+            self._listening.pop()()
 
     def remove(self) -> None:
         """Stop listening, and leave everything as it was found."""
+        self.leave_models()
         while self._undo:
             self._undo.pop()()
 
@@ -93,6 +103,10 @@ class Hooks:
                 setattr(owner, name, original)
 
         self._undo.append(restore)
+
+
+def _has_parameters(module: torch.nn.Module) -> bool:
+    return next(torch.nn.Module.parameters(module), None) is not None
 
 
 def _step_begins(session: Session) -> Callable[..., None]:
@@ -202,7 +216,8 @@ def _scale(session: Session) -> Callable[[Any], Any]:
         @functools.wraps(original)
         def scale(scaler: Any, outputs: Any) -> Any:
             scaled = original(scaler, outputs)
-            session.loss_scaled(scaler, outputs, scaled)
+            if not is_compiling():
+                session.loss_scaled(scaler, outputs, scaled)
             return scaled
 
         return scale
@@ -215,7 +230,7 @@ def _clip(session: Session) -> Callable[[Any], Any]:
         @functools.wraps(original)
         def clip_grad_norm_(parameters: Any, max_norm: Any, *args: Any, **kwargs: Any) -> Any:
             norm = original(parameters, max_norm, *args, **kwargs)
-            if not session.idle:
+            if not is_compiling() and not session.idle:
                 session.gradients_clipped(norm, max_norm)
             return norm
 
@@ -228,14 +243,23 @@ def _excepthook(session: Session) -> Callable[[Any], Any]:
     def wrap(original: Any) -> Any:
         def excepthook(kind: Any, error: Any, traceback: Any) -> None:
             session.exception_ends(kind, error, traceback, "")
-            shown = _without_ours(traceback)
-            if shown is not traceback and error is not None:
-                error.__traceback__ = shown
-            original(kind, error, shown)
+            _clear(error)
+            original(kind, error, _without_ours(traceback))
 
         return excepthook
 
     return wrap
+
+
+def _clear(error: BaseException | None) -> None:
+    """Take our frames out of an error, and out of those that led to it."""
+    for _ in range(MAX_CHAIN):
+        if error is None:
+            return
+        shown = _without_ours(error.__traceback__)
+        if shown is not error.__traceback__:
+            error.__traceback__ = shown
+        error = error.__cause__ or error.__context__
 
 
 def _without_ours(traceback: Any) -> Any:
@@ -258,7 +282,9 @@ def _thread_excepthook(session: Session) -> Callable[[Any], Any]:
         def excepthook(args: Any) -> None:
             name = getattr(args.thread, "name", "") or "a thread"
             session.exception_ends(args.exc_type, args.exc_value, args.exc_traceback, name)
-            original(args)
+            _clear(args.exc_value)
+            shown = (args.exc_type, args.exc_value, _without_ours(args.exc_traceback), args.thread)
+            original(threading.ExceptHookArgs(shown))
 
         return excepthook
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from . import discovery, graph, places, sampling
 from .summaries import local_part, spaced
@@ -73,7 +74,12 @@ class Trained:
     def __init__(self, number: int, module: nn.Module) -> None:
         self.number = number
         self.module = weakref.ref(module)
-        self.parts = discovery.sensitive(module)
+        self._parts = [(name, weakref.ref(part)) for name, part in discovery.sensitive(module)]
+
+    def parts(self) -> list[tuple[str, nn.Module]]:
+        """Return the parts that are still there."""
+        found = ((name, reference()) for name, reference in self._parts)
+        return [(name, part) for name, part in found if part is not None]
 
 
 class Knowledge:
@@ -163,14 +169,14 @@ class Knowledge:
         for model in self.models:
             module = model.module()
             if module is not None and any(id(p) in held for p in module.parameters()):
-                return sampling.modes(module, model.parts)
+                return sampling.modes(module, model.parts())
         return {}
 
     def parts_of(self, module: nn.Module) -> tuple[int, list[tuple[str, nn.Module]]]:
         """Return a model's number, and its parts that depend on the mode."""
         for model in self.models:
             if model.module() is module:
-                return model.number, model.parts
+                return model.number, model.parts()
         return 0, discovery.sensitive(module)
 
     def has_moved(self) -> bool | None:
@@ -196,7 +202,8 @@ def _nobody() -> None:
 
 
 def _held(optimizer: torch.optim.Optimizer) -> list[nn.Parameter]:
-    return [p for group in optimizer.param_groups for p in group["params"]]
+    held = (p for group in optimizer.param_groups for p in group["params"])
+    return [p for p in held if not is_lazy(p)]
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:

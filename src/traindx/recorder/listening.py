@@ -6,6 +6,7 @@ compiled by TorchScript. Ours is seen by the call of the module alone.
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -20,9 +21,8 @@ _TABLES = ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs")
 def listen(module: nn.Module, hook: Hook) -> Callable[[], None]:
     """Call a function before every call of a module; return what puts an end to it."""
     held = vars(module)
-    if any(
-        held.get(name, True) for name in _TABLES
-    ):  # handles of others point to these very tables
+    if any(held.get(name, True) for name in _TABLES):
+        # the handles of others point to these very tables
         remove: Callable[[], None] = module.register_forward_pre_hook(
             _Lone(hook), with_kwargs=True
         ).remove
@@ -34,9 +34,13 @@ def listen(module: nn.Module, hook: Hook) -> Callable[[], None]:
     for table in tables.values():
         table.ours = handle.id
 
+    reference = weakref.ref(module)  # what ends it must not keep the model
+
     def end() -> None:
         handle.remove()
-        if not any(tables.values()) and all(held[name] is tables[name] for name in _TABLES):
+        heard = reference()
+        held = {} if heard is None else vars(heard)
+        if not any(tables.values()) and all(held.get(n) is tables[n] for n in _TABLES):
             held.update(before)
 
     return end
@@ -52,7 +56,7 @@ class _Table(OrderedDict[int, Any]):
         return self._others().values()
 
     def __reduce__(self) -> Any:
-        return OrderedDict, (list(self._others().items()),)
+        return OrderedDict(self._others()).__reduce__()
 
     def _others(self) -> dict[int, Any]:
         return {number: hook for number, hook in self.items() if number != self.ours}

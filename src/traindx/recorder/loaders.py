@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import cos
 from typing import Any
 
@@ -20,7 +20,7 @@ ROWS = 32
 COLUMNS = 4096
 MAX_EXAMPLES = 50_000
 
-Write = Callable[[str, "dict[str, Any]"], None]
+_KNOWN_MAKERS = frozenset({"torch", "accelerate", "transformers", "lightning", "pytorch_lightning"})
 
 
 class Loaders:
@@ -90,7 +90,7 @@ def _describe(loader: Any) -> dict[str, Any]:
     return {
         "dataset": type(getattr(loader, "dataset", None)).__name__,
         "size": _length(getattr(loader, "dataset", None)),
-        "batches": _length(loader),
+        "batches": _length(loader) if _is_plain(loader) else None,
         "batch_size": getattr(loader, "batch_size", None),
         "sampler": name,
         "is_shuffled": is_shuffled,
@@ -98,6 +98,18 @@ def _describe(loader: Any) -> dict[str, Any]:
         "drop_last": bool(getattr(loader, "drop_last", False)),
         "place": user_place(),
     }
+
+
+def _is_plain(loader: Any) -> bool:
+    """Tell whether the number of batches can be asked for, and no code of the user's is run.
+
+    Of an iterable data set, torch would remember the answer and warn when it was not right.
+    """
+    if isinstance(getattr(loader, "dataset", None), torch.utils.data.IterableDataset):
+        return False
+    samplers = (getattr(loader, name, None) for name in ("sampler", "batch_sampler"))
+    makers = {type(s).__module__.partition(".")[0] for s in (loader, *samplers) if s is not None}
+    return makers <= _KNOWN_MAKERS
 
 
 def _length(value: Any) -> int | None:
@@ -113,14 +125,21 @@ def tensors(batch: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, t
         yield name or "0", batch
     elif depth < MAX_DEPTH:
         items: Any = ()
-        if isinstance(batch, dict) or hasattr(batch, "items"):
-            items = list(batch.items())
-        elif isinstance(batch, (list, tuple)):
+        if isinstance(batch, (list, tuple)):
             items = list(enumerate(batch))
-        elif hasattr(batch, "__dict__") and type(batch).__module__ != "builtins":
-            items = list(vars(batch).items())
+        elif callable(getattr(type(batch), "items", None)):
+            items = list(batch.items())
+        elif type(batch).__module__ != "builtins":
+            items = list(_attributes(batch).items())
         for key, value in items[:64]:
             yield from tensors(value, f"{name}.{key}" if name else str(key), depth + 1)
+
+
+def _attributes(batch: Any) -> dict[Any, Any]:
+    try:
+        return dict(object.__getattribute__(batch, "__dict__"))
+    except Exception:  # it has none, or none that is one
+        return {}
 
 
 Known = dict[int, "dict[str, Any]"]  # by the identity of tensors that are held meanwhile
@@ -151,10 +170,10 @@ def batch_size(batch: Any) -> int | None:
     """Return the number of examples: the first dimension of the first tensor that has one."""
     first = batch[0] if type(batch) in (list, tuple) and batch else batch
     if type(first) is torch.Tensor and first.dim():
-        return int(first.shape[0])  # by far the most frequent, at every step
+        return int(first.size(0))  # by far the most frequent, at every step
     for _, tensor in tensors(batch):
         if tensor.dim():
-            return int(tensor.shape[0])
+            return int(tensor.size(0))
     return None
 
 
@@ -206,10 +225,15 @@ class Examples:
         return same, other
 
 
+def _is_whole(tensor: torch.Tensor) -> bool:
+    return not tensor.is_floating_point() and not tensor.is_complex()
+
+
 def _inputs_and_labels(batch: Any) -> tuple[list[float], list[int]] | None:
-    found = [t for _, (_, t) in zip(range(MAX_TENSORS), tensors(batch))]
+    given = (t for _, (_, t) in zip(range(MAX_TENSORS), tensors(batch)))
+    found = [t for t in given if not t.is_nested]
     inputs = next((t for t in found if t.is_floating_point() and t.dim() > 1), None)
-    labels = next((t for t in found if not t.is_floating_point() and t.dim() == 1), None)
+    labels = next((t for t in found if _is_whole(t) and t.dim() == 1), None)
     if inputs is None or labels is None or len(inputs) != len(labels):
         return None
     local = local_part(inputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import torch
@@ -14,12 +15,18 @@ MAX_FORWARDS = 8
 
 
 class Forward:
-    """A call of a model, kept until the step is over."""
+    """A call of a model, kept until the next step; the model itself may go before that."""
 
-    __slots__ = ("args", "kwargs", "module", "name")
+    __slots__ = ("_module", "args", "kwargs", "name")
 
     def __init__(self, name: str, module: nn.Module, args: Any, kwargs: Any) -> None:
-        self.name, self.module, self.args, self.kwargs = name, module, args, kwargs
+        self._module = weakref.ref(module)
+        self.name, self.args, self.kwargs = name, args, kwargs
+
+    @property
+    def module(self) -> Any:
+        """Return the model that was called."""
+        return self._module()
 
     def given(self) -> dict[str, Any]:
         """Return what it was called with, by name or number."""

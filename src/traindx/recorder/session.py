@@ -142,7 +142,7 @@ class Session:
     def forward_begins(self, module: nn.Module, name: str, args: Any, kwargs: Any) -> None:
         self.ticks += 1
         self.forwards += 1
-        if not self._is_mine():
+        if not self._is_mine() or surroundings.is_traced([*args, *kwargs.values()]):
             return
         has_grad = torch.is_grad_enabled()
         forward = Forward(name, module, args, kwargs)
@@ -461,6 +461,8 @@ class Session:
         """Begin anew in the child of a fork, which may be a worker or a rank of its own."""
         if not self.is_off:
             self.budget = Budget(self.budget.share)
+            if self.hooks is not None:
+                self.hooks.leave_models()
             self.reset()
 
 

@@ -14,7 +14,7 @@ def summarise(tensor: torch.Tensor, name: str = "", *, limit: int = LOOKED_AT) -
     """Return the shape, the type, and where the values can be read, their range."""
     said: dict[str, Any] = {
         "name": name,
-        "shape": [int(n) for n in tensor.shape],
+        "shape": shape_of(tensor),
         "dtype": str(tensor.dtype).replace("torch.", ""),
         "device": str(tensor.device),
     }
@@ -23,6 +23,14 @@ def summarise(tensor: torch.Tensor, name: str = "", *, limit: int = LOOKED_AT) -
     except Exception:  # sparse, nested, fake, quantised: the shape is what there is
         return said
     return said
+
+
+def shape_of(tensor: Any) -> list[int]:
+    """Return the shape of a tensor, or an empty one where it has none (nested tensors)."""
+    try:
+        return [int(size) for size in tensor.shape]
+    except Exception:  # of a subclass anything may be raised
+        return []
 
 
 def _numbers(tensor: torch.Tensor, limit: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import socket
@@ -49,13 +50,30 @@ def is_launcher() -> bool:
 
 def is_from_a_signal(error: BaseException) -> bool:
     """Tell whether a signal handler of the program raised, while we happened to be at work."""
-    handlers = {getattr(signal.getsignal(n), "__code__", None) for n in signal.valid_signals()}
+    handlers = {_code(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
     traceback = error.__traceback__
     while traceback is not None:
         if traceback.tb_frame.f_code in handlers:
             return True
         traceback = traceback.tb_next
     return False
+
+
+def _code(handler: Any) -> Any:
+    while isinstance(handler, functools.partial):
+        handler = handler.func
+    function = getattr(handler, "__func__", handler)
+    if not hasattr(function, "__code__"):
+        function = vars(type(function)).get("__call__")
+    return getattr(function, "__code__", None)
+
+
+def is_traced(given: list[Any]) -> bool:
+    """Tell whether a model is called to be written down: what we do would become a part of it."""
+    if torch._C._get_tracing_state() is not None or torch._C._len_torch_dispatch_stack():
+        return True
+    fx = sys.modules.get("torch.fx")
+    return fx is not None and any(issubclass(type(value), fx.Proxy) for value in given)
 
 
 def sources() -> list[str]:

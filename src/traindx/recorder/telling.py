@@ -146,5 +146,5 @@ def tell_counts(session: Session, *, is_end: bool = False, why_off: str = "") ->
 def _rate(optimizer: torch.optim.Optimizer) -> float | None:
     rate = optimizer.param_groups[0].get("lr") if optimizer.param_groups else None
     if isinstance(rate, torch.Tensor):
-        return float(rate) if rate.device.type == "cpu" else None
+        return float(rate.detach()) if rate.device.type == "cpu" else None
     return float(rate) if isinstance(rate, (int, float)) else None

@@ -27,7 +27,7 @@ class Writer:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _CLOSE_ON_EXEC, 0o644)
+        self._open()
         self._lines: list[str] = []
         self._rows: list[tuple[Any, ...]] = []
         self._thinned: dict[Any, Thinned] = {}  # by optimizer
@@ -35,6 +35,11 @@ class Writer:
         self._flushed = perf_counter()
         self._counts: dict[str, int] = {}
         self._lock = RLock()  # the watchdog writes too
+
+    def _open(self) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _CLOSE_ON_EXEC
+        self._file = os.open(self.path, flags, 0o644)
+        self._identity = _identity(self._file)
 
     def write(self, kind: str, record: dict[str, Any], *, at_once: bool = False) -> None:
         """Append a record; the rest of the block goes first, so that order is kept."""
@@ -79,6 +84,8 @@ class Writer:
             data = "".join(self._lines).encode()
             self._lines.clear()
             self._written += len(data)
+            if _identity(self._file) != self._identity:
+                self._open()  # somebody has closed it, and the number may stand for another file
             while data:
                 data = data[os.write(self._file, data) :]
         self._flushed = perf_counter()
@@ -91,7 +98,8 @@ class Writer:
                 self._close_block()
                 self._rows.append(rest)
         self.flush()
-        os.close(self._file)
+        if _identity(self._file) == self._identity:
+            os.close(self._file)
 
     def _close_block(self) -> None:
         if not self._rows:
@@ -148,6 +156,14 @@ class Thinned:
         if self._passed >= DETAILED:
             self._passed = 0
             self.stride *= 2
+
+
+def _identity(file: int) -> tuple[int, int] | None:
+    try:
+        found = os.fstat(file)
+    except OSError:  # it was closed
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _encode(record: dict[str, Any]) -> str:

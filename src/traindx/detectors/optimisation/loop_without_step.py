@@ -77,7 +77,17 @@ def _cleared_optimizer(loop: TrainingLoop) -> str | None:
     cleared = _own_optimizer(loop)
     if cleared is None or _is_handed_on(loop, cleared.target):
         return None
-    return cleared.target
+    return None if _has_another_name(loop.module, cleared.target) else cleared.target
+
+
+def _has_another_name(module: Module, optimizer: str) -> bool:
+    """Tell whether the step itself is given away, as to `torch.compile`, to be called later."""
+    for node in module.nodes(ast.Attribute):
+        if node.attr == "step" and key_of(node.value) == optimizer:
+            above = module.parents.get(node)
+            if not (isinstance(above, ast.Call) and above.func is node):
+                return True
+    return False
 
 
 def _idle_optimizer(project: Project, loop: TrainingLoop) -> str | None:
@@ -172,6 +182,13 @@ SILENT = {
     "a right loop": make_run(sources={"train.py": _LOOP.format(more="        optimizer.step()")}),
     "near miss: a scaler steps": make_run(
         sources={"train.py": _LOOP.format(more="        scaler.step(optimizer)")}
+    ),
+    "near miss: the step is compiled first": make_run(
+        sources={
+            "train.py": _LOOP.format(more="        update()").replace(
+                "\nfor epoch", "update = torch.compile(optimizer.step)\n\nfor epoch"
+            )
+        }
     ),
     "near miss: handed to a function out of sight": make_run(
         sources={"train.py": _LOOP.format(more="        utils.apply(optimizer, loss)")}
