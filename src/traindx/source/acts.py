@@ -16,7 +16,7 @@ from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 from traindx.evidence import Location
-from traindx.source.module import Function, Module, key_of
+from traindx.source.module import Function, Module, argument, key_of
 from traindx.source.project import Project
 from traindx.source.values import LOSS_FUNCTIONS, UNKNOWN, Kind, Value, value_of
 
@@ -374,10 +374,12 @@ def _step(node: ast.Call, value: Value) -> Do | None:
 def _mode(node: ast.Call, value: Value) -> Do | None:
     if value.kind not in (Kind.MODEL, Kind.UNKNOWN) or len(node.args) > 1:
         return None
-    off = bool(node.args) and isinstance(node.args[0], ast.Constant) and not node.args[0].value
-    if node.args and not isinstance(node.args[0], ast.Constant):
+    mode = argument(node, "mode", 0)
+    if mode is None:
+        return None if node.args or node.keywords else Do.TRAIN_MODE
+    if not isinstance(mode, ast.Constant):
         return None
-    return Do.EVAL_MODE if off else Do.TRAIN_MODE
+    return Do.TRAIN_MODE if mode.value else Do.EVAL_MODE
 
 
 _METHODS: dict[str, Callable[[ast.Call, Value], Do | None]] = {

@@ -21,6 +21,8 @@ SAME_SHAPE_LAYERS = frozenset(
 )  # fmt: skip
 SPLIT = "train_test_split"
 FLAT_MAKERS = frozenset({"randn", "rand", "zeros", "ones", "arange", "linspace", "empty"})
+RESHAPES = ("unsqueeze_", "resize_", "resize_as_")
+ORDERS = frozenset({"torch.randperm", "numpy.random.permutation"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +107,73 @@ def _of_forward(project: Project, module: Module, cls: ast.ClassDef, depth: int)
 
 def is_flat(project: Project, module: Module, at: ast.AST, node: ast.expr) -> ast.expr | None:
     """Return what shows that a tensor has one dimension only; None where that is not certain."""
-    key = key_of(node)
+    whole = _unsliced(project, module, at, node)
+    key = None if isinstance(whole, ast.Subscript) else key_of(whole)
     if key is not None and (loop := _loop_of(module, node, key)) is not None:
         return _flat_from_loader(project, module, at, loop, key)
-    made = resolve(project, module, at, node)
-    return made if made is not None and _is_flat_value(project, module, at, made) else None
+    return _flat_tensor(project, module, at, whole)
+
+
+def _flat_tensor(project: Project, module: Module, at: ast.AST, node: ast.expr) -> ast.expr | None:
+    """The call that made a tensor, where it has one dimension and keeps it on the way here."""
+    if is_grown(project, module, at, node):
+        return None
+    made = _made(project, module, at, node)
+    is_certain = isinstance(made, ast.Call) and _is_flat_value(project, module, at, made)
+    return made if is_certain else None
+
+
+def is_grown(project: Project, module: Module, at: ast.AST, node: ast.expr) -> bool:
+    """Tell whether a tensor gets another shape in place, under any of its names."""
+    for _ in range(DEEP):
+        key = key_of(node)
+        if key is None:
+            return False
+        if any(f"{key}.{m}(" in module.text for m in RESHAPES):
+            return True
+        found = [v for v in project.lookup(module, at, key) if v is not node]
+        if len(found) != 1:
+            return False
+        node = found[0]
+    return False
+
+
+def _made(project: Project, module: Module, at: ast.AST, node: ast.expr) -> ast.expr | None:
+    """What a name stands for, where it is bound once; parts are followed if they keep the rank."""
+    for _ in range(4):
+        node = _unsliced(project, module, at, node)
+        key = None if isinstance(node, (ast.Call, ast.Subscript)) else key_of(node)
+        if key is None:
+            return node
+        found = [v for v in project.lookup(module, at, key) if v is not node]
+        if not found and not isinstance(node, ast.Name):
+            return node
+        if len(found) != 1:
+            return None
+        node = found[0]
+    return node
+
+
+def _unsliced(project: Project, module: Module, at: ast.AST, node: ast.expr) -> ast.expr:
+    """The whole of which an expression takes rows: `y[a:b]`, `y[order]`, not `y[:, None]`."""
+    while isinstance(node, ast.Subscript) and _takes_rows(project, module, at, node.slice):
+        node = node.value
+    return node
+
+
+def _takes_rows(project: Project, module: Module, at: ast.AST, index: ast.expr) -> bool:
+    if isinstance(index, ast.Slice):
+        return True
+    known = project.lookup(module, at, index.id) if isinstance(index, ast.Name) else []
+    return bool(known) and all(_is_order(module, v) for v in known)
+
+
+def _is_order(module: Module, node: ast.expr) -> bool:
+    """`torch.randperm(n)` and a slice of it: indices in one dimension."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+        node = node.value
+    name = (module.qualified(node.func) or "") if isinstance(node, ast.Call) else ""
+    return name in ORDERS
 
 
 def _loop_of(module: Module, node: ast.AST, key: str) -> ast.For | None:
@@ -123,7 +187,8 @@ def _flat_from_loader(
     project: Project, module: Module, at: ast.AST, loop: ast.For, key: str
 ) -> ast.expr | None:
     """The column of a TensorDataset that a loop over its loader unpacks under a name."""
-    if any(_changes(n, key) for n in ast.walk(loop)):
+    grows = any(f"{key}.{m}(" in module.text for m in RESHAPES)
+    if grows or any(_changes(n, key) for n in ast.walk(loop)):
         return None
     names = _unpacked(loop)
     iterated = (
@@ -138,9 +203,7 @@ def _flat_from_loader(
         return None
     if (module.qualified(dataset.func) or "").rsplit(".", 1)[-1] != "TensorDataset":
         return None
-    made = resolve(project, module, known.scope, dataset.args[names.index(key)])
-    is_certain = made is not None and _is_flat_value(project, module, known.scope, made)
-    return made if is_certain else None
+    return _flat_tensor(project, module, known.scope, dataset.args[names.index(key)])
 
 
 def _unpacked(loop: ast.For) -> list[str]:
@@ -160,14 +223,21 @@ def _changes(node: ast.AST, key: str) -> bool:
     names = {key_of(n) for t in targets for n in ast.walk(t)}
     if key not in names:
         return False
-    methods = {n.attr for n in ast.walk(node.value) if isinstance(n, ast.Attribute)}
-    return not methods <= {"to", "cuda", "float", "device", "self", "double", "float32"}
+    return any(_may_reshape(n) for n in ast.walk(node.value))
+
+
+def _may_reshape(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id != "Variable"
+    if isinstance(node, ast.Attribute):
+        return node.attr not in {"to", "cuda", "float", "device", "self", "double", "float32"}
+    return isinstance(node, ast.Subscript)
 
 
 def _is_flat_value(project: Project, module: Module, at: ast.AST, node: ast.expr) -> bool:
     """`torch.randn(100)`, `torch.tensor(frame["y"].values)`: one dimension, for certain."""
     if not isinstance(node, ast.Call):
-        return _is_column(node)
+        return is_column(project, module, at, node)
     name = module.qualified(node.func) or ""
     last = name.rsplit(".", 1)[-1]
     if name.startswith("torch.") and last in FLAT_MAKERS:
@@ -184,7 +254,7 @@ def _is_flat_value(project: Project, module: Module, at: ast.AST, node: ast.expr
 
 
 def _is_flat_inside(project: Project, module: Module, at: ast.AST, node: ast.expr) -> bool:
-    inner = node if _is_column(node) else resolve(project, module, at, node)
+    inner = _made(project, module, at, node)
     if isinstance(inner, ast.Call) and (module.qualified(inner.func) or "").endswith(SPLIT):
         inner = _split_part(module, inner, key_of(node))
         return inner is not None and _is_flat_inside(project, module, at, inner)
@@ -201,8 +271,18 @@ def _split_part(module: Module, split: ast.Call, name: str | None) -> ast.expr |
     return split.args[names.index(name) // 2]
 
 
-def _is_column(node: ast.expr) -> bool:
-    """`frame["price"]` and `frame["price"].values`: a column by its name."""
+def is_column(project: Project, module: Module, at: ast.AST, node: ast.expr) -> bool:
+    """`frame["price"].values`, or `frame["price"]` of a table in sight: a column by its name.
+
+    An entry of a dictionary looks the same and has any shape.
+    """
     if isinstance(node, ast.Attribute) and node.attr == "values":
-        return _is_column(node.value)
-    return isinstance(node, ast.Subscript) and isinstance(literal(node.slice), str)
+        node = node.value
+    if not isinstance(node, ast.Subscript) or not isinstance(literal(node.slice), str):
+        return False
+    above = module.parents.get(node)
+    if isinstance(above, ast.Attribute) and above.attr in ("values", "to_numpy"):
+        return True
+    known = resolve(project, module, at, node.value)
+    name = (module.qualified(known.func) or "") if isinstance(known, ast.Call) else ""
+    return name.startswith("pandas.")

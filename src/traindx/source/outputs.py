@@ -26,6 +26,11 @@ ACTIVATIONS = {
 }  # fmt: skip
 DEEP = 12  # assignments and modules followed before giving up
 
+# which part of a tuple is meant, from the outside in: `net(x)[1]` is (1,); None is a part unknown
+Picks = tuple[int | None, ...]
+# the branches a node stands in: the `if` and whether it is its body or its `else`
+Branches = dict[ast.AST, str]
+
 
 @dataclass(frozen=True, slots=True)
 class Ending:
@@ -37,24 +42,51 @@ class Ending:
 
 
 def ending_of(
-    project: Project, module: Module, at: ast.AST, node: ast.expr, depth: int = DEEP
+    project: Project,
+    module: Module,
+    at: ast.AST,
+    node: ast.expr,
+    depth: int = DEEP,
+    picks: Picks = (),
 ) -> Ending | None:
-    """Say what an expression ends with; None where that cannot be followed."""
+    """Say what an expression, or the part of it that is picked, ends with.
+
+    None where that cannot be followed, and for a tuple of which no part is picked.
+    """
     if depth == 0:
         return None
-    if isinstance(node, ast.Tuple) and node.elts:
-        return ending_of(project, module, at, node.elts[0], depth - 1)
-    if isinstance(node, (ast.Subscript, ast.Starred)):
-        return ending_of(project, module, at, node.value, depth - 1)
+    if isinstance(node, (ast.Tuple, ast.List)):
+        part = _part(node, picks)
+        return None if part is None else ending_of(project, module, at, part, depth - 1, picks[1:])
+    if isinstance(node, ast.Subscript):
+        if isinstance(literal(node.slice), str):
+            return None  # of a dict, whose values are not followed
+        picks = (*_index(node.slice), *picks)
+        return ending_of(project, module, at, node.value, depth - 1, picks)
     if isinstance(node, (ast.Name, ast.Attribute)):
-        return _of_name(project, module, at, node, depth)
+        return _of_name(project, module, at, node, depth, picks)
     if isinstance(node, ast.Call):
-        return _of_call(project, module, at, node, depth)
+        return _of_call(project, module, at, node, depth, picks)
     return None
 
 
+def _part(node: ast.Tuple | ast.List, picks: Picks) -> ast.expr | None:
+    index = picks[0] if picks else None
+    if index is None or any(isinstance(e, ast.Starred) for e in node.elts):
+        return None
+    return node.elts[index] if -len(node.elts) <= index < len(node.elts) else None
+
+
+def _index(node: ast.expr) -> Picks:
+    """Return the part that a subscript picks; none where it cuts a tensor: `out[:, 0]`."""
+    if isinstance(node, (ast.Slice, ast.Tuple)):
+        return ()
+    index = literal(node)
+    return (index if isinstance(index, int) else None,)
+
+
 def _of_name(
-    project: Project, module: Module, at: ast.AST, node: ast.expr, depth: int
+    project: Project, module: Module, at: ast.AST, node: ast.expr, depth: int, picks: Picks
 ) -> Ending | None:
     key = key_of(node)
     if key is None:
@@ -62,14 +94,97 @@ def _of_name(
     line = getattr(node, "lineno", 0)
     earlier = [v for v in project.lookup(module, at, key) if v.lineno <= line and v is not node]
     before = [v for v in earlier if (v.end_lineno or v.lineno) < line] or earlier
+    if _is_looped_over(module, node, key, since=max((v.lineno for v in before), default=0)):
+        return None
     if not before:
-        return _of_callers(project, module, at, key, depth) if not earlier else None
-    latest = max(before, key=lambda v: v.lineno)
-    return ending_of(project, module, at, latest, depth - 1)
+        return _of_callers(project, module, at, key, depth, picks) if not earlier else None
+    return _agreed(
+        [
+            None
+            if value is None
+            else ending_of(
+                project, module, at, value, depth - 1, (*_unpacked(module, value, key), *picks)
+            )
+            for value in _last_values(module, at, node, before)
+        ]
+    )
+
+
+def _is_looped_over(module: Module, node: ast.AST, key: str, since: int) -> bool:
+    """Tell whether a loop gives a name its value, after the last assignment or around the use."""
+    within = module.function_of(node)
+    every: list[ast.For | ast.AsyncFor] = [*module.nodes(ast.For), *module.nodes(ast.AsyncFor)]
+    loops = [
+        n.target
+        for n in every
+        if since <= n.lineno < getattr(node, "lineno", 0) and module.function_of(n) is within
+    ]
+    loops += [
+        generator.target
+        for n in module.enclosing(node)
+        if isinstance(n, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp))
+        for generator in n.generators
+    ]
+    return any(key == key_of(n) for target in loops for n in ast.walk(target))
+
+
+def _last_values(
+    module: Module, at: ast.AST, use: ast.expr, values: Sequence[ast.expr]
+) -> list[ast.expr | None]:
+    """Return what a name may hold where it is used: the last value, and those it may replace.
+
+    None stands for what a caller gave, where no assignment is sure to replace that.
+    """
+    here = _branches(module, use)
+    found: list[ast.expr | None] = []
+    for value in sorted(values, key=lambda v: v.lineno, reverse=True):
+        there = _branches(module, value)
+        if any(here.get(test, side) != side for test, side in there.items()):
+            continue  # in the other branch of an `if` around both
+        found.append(value)
+        if there.keys() <= here.keys():
+            return found
+    return [*found, None] if _is_parameter(at, key_of(use)) or not found else found
+
+
+def _branches(module: Module, node: ast.AST) -> Branches:
+    found: Branches = {}
+    below = node
+    for above in module.enclosing(node):
+        if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            break
+        if isinstance(above, ast.If):
+            found[above] = "else" if below in above.orelse else "body"
+        elif isinstance(above, (ast.ExceptHandler, ast.match_case)):
+            found[above] = "body"
+        below = above
+    return found
+
+
+def _is_parameter(at: ast.AST, key: str | None) -> bool:
+    if not isinstance(at, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    return any(isinstance(n, ast.arg) and n.arg == key for n in ast.walk(at.args))
+
+
+def _unpacked(module: Module, value: ast.expr, key: str) -> Picks:
+    """Return which part of a value a name is given: `probs, logits = net(x)`."""
+    above = module.parents.get(value)
+    if not isinstance(above, ast.Assign) or above.value is not value:
+        return ()
+    for target in above.targets:
+        parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
+        if any(key == key_of(n) for part in parts for n in ast.walk(part)):
+            names = [
+                None if isinstance(p, (ast.Starred, ast.Subscript)) else key_of(p) for p in parts
+            ]
+            is_plain = key in names and not any(isinstance(p, ast.Starred) for p in parts)
+            return (names.index(key) if is_plain else None,)
+    return ()
 
 
 def _of_call(
-    project: Project, module: Module, at: ast.AST, call: ast.Call, depth: int
+    project: Project, module: Module, at: ast.AST, call: ast.Call, depth: int, picks: Picks
 ) -> Ending | None:
     name = module.qualified(call.func) or ""
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
@@ -78,10 +193,10 @@ def _of_call(
     if last in ACTIVATIONS and (is_torch or last.islower()) and not _is_own(project, module, name):
         return Ending(ACTIVATIONS[last], module, call)
     if method in KEEPS and isinstance(call.func, ast.Attribute):
-        return ending_of(project, module, at, call.func.value, depth - 1)
+        return ending_of(project, module, at, call.func.value, depth - 1, picks)
     if name in {"torch.squeeze", "torch.flatten", "torch.reshape", "torch.unsqueeze"} and call.args:
-        return ending_of(project, module, at, call.args[0], depth - 1)
-    return _of_module_call(project, module, at, call, depth)
+        return ending_of(project, module, at, call.args[0], depth - 1, picks)
+    return _of_module_call(project, module, at, call, depth, picks)
 
 
 def _is_own(project: Project, module: Module, name: str) -> bool:
@@ -89,25 +204,29 @@ def _is_own(project: Project, module: Module, name: str) -> bool:
 
 
 def _of_module_call(
-    project: Project, module: Module, at: ast.AST, call: ast.Call, depth: int
+    project: Project, module: Module, at: ast.AST, call: ast.Call, depth: int, picks: Picks
 ) -> Ending | None:
     """What a module ends with, where a value is the output of calling one."""
     callee = call.func
     if isinstance(callee, ast.Call):  # nn.Softmax(dim=1)(x)
-        return ending_of_module(project, module, at, callee, depth - 1)
+        return ending_of_module(project, module, at, callee, depth - 1, picks)
     if key_of(callee) in ("self", "self.forward"):  # as in the steps of a Lightning module
         cls = module.class_of(call)
         is_own = cls is not None and project.is_module(module, cls)
-        return ending_of_forward(project, module, cls, depth - 1) if cls and is_own else None
+        if cls is None or not is_own:
+            return None
+        return ending_of_forward(project, module, cls, depth - 1, picks)
     if isinstance(callee, ast.Attribute) and callee.attr == "forward":
         callee = callee.value
     if isinstance(callee, ast.Subscript):
         part = layer_at(project, module, at, callee)
-        return None if part is None else ending_of_module(project, module, at, part, depth - 1)
+        return (
+            None if part is None else ending_of_module(project, module, at, part, depth - 1, picks)
+        )
     value = value_of(project, module, at, callee)
     if value.kind is Kind.MODEL and value.call is not None:
         return ending_of_module(
-            project, _home(project, module, value.call), at, value.call, depth - 1
+            project, _home(project, module, value.call), at, value.call, depth - 1, picks
         )
     key = key_of(callee)
     if value.kind is not Kind.MODEL or key is None:
@@ -116,7 +235,7 @@ def _of_module_call(
     endings = [
         None
         if v.kind is not Kind.MODEL or v.call is None
-        else ending_of_module(project, _home(project, m, v.call), at, v.call, depth - 1)
+        else ending_of_module(project, _home(project, m, v.call), at, v.call, depth - 1, picks)
         for m, v in made
     ]
     return _agreed(endings)
@@ -135,11 +254,13 @@ def layer_at(project: Project, module: Module, at: ast.AST, node: ast.Subscript)
 
 
 def _of_callers(
-    project: Project, module: Module, at: ast.AST, key: str, depth: int
+    project: Project, module: Module, at: ast.AST, key: str, depth: int, picks: Picks
 ) -> Ending | None:
     """What a parameter ends with, where all callers agree."""
     handed = handed_over(project, module, at, key)
-    return _agreed([ending_of(project, m, scope, node, depth - 1) for m, scope, node in handed])
+    return _agreed(
+        [ending_of(project, m, scope, node, depth - 1, picks) for m, scope, node in handed]
+    )
 
 
 def _agreed(endings: Sequence[Ending | None]) -> Ending | None:
@@ -154,7 +275,12 @@ def _home(project: Project, module: Module, call: ast.Call) -> Module:
 
 
 def ending_of_module(
-    project: Project, module: Module, at: ast.AST, made: ast.Call, depth: int = DEEP
+    project: Project,
+    module: Module,
+    at: ast.AST,
+    made: ast.Call,
+    depth: int = DEEP,
+    picks: Picks = (),
 ) -> Ending | None:
     """Say what the output of a module ends with, from the call that makes the module."""
     if depth == 0:
@@ -164,25 +290,30 @@ def ending_of_module(
     if last == "Sequential" and made.args and not isinstance(made.args[-1], ast.Starred):
         tail = made.args[-1]
         if isinstance(tail, ast.Call):
-            return ending_of_module(project, module, at, tail, depth - 1)
+            return ending_of_module(project, module, at, tail, depth - 1, picks)
         return None
     if last in ACTIVATIONS and name.startswith(("torch.nn.", "nn.")):
         return Ending(ACTIVATIONS[last], module, made)
     found = project.find_class(module, name)
     if found is None or not project.is_module(*found):
         return None
-    return ending_of_forward(project, found[0], found[1], depth - 1)
+    return ending_of_forward(project, found[0], found[1], depth - 1, picks)
 
 
 def ending_of_forward(
-    project: Project, module: Module, cls: ast.ClassDef, depth: int = DEEP
+    project: Project, module: Module, cls: ast.ClassDef, depth: int = DEEP, picks: Picks = ()
 ) -> Ending | None:
-    """Say what a module class's `forward` returns, where all its returns agree."""
+    """Say what a module class's `forward` returns, where all its returns agree.
+
+    A return of a tuple is not the one taken where the output is used as it is.
+    """
     forward = module.functions.get(f"{module.dotted(cls)}.forward")
     if forward is None:
         return None
     returns = [n.value for n in _own_returns(forward) if n.value is not None]
-    endings = [ending_of(project, module, forward, value, depth - 1) for value in returns]
+    if not picks:
+        returns = [v for v in returns if not isinstance(v, ast.Tuple)]
+    endings = [ending_of(project, module, forward, value, depth - 1, picks) for value in returns]
     return _agreed(endings)
 
 

@@ -13,7 +13,7 @@ from traindx.source import project_of
 from traindx.source.module import Module, argument, key_of
 from traindx.source.project import Project
 from traindx.source.shapes.machine import Step
-from traindx.source.shapes.structure import is_test_file
+from traindx.source.shapes.structure import is_test_file, own_method, uses_reflection
 from traindx.source.shapes.tracing import Trace
 from traindx.source.shapes.uses import follow, loose_chains, model_classes
 from traindx.source.shapes.values import Layer, Tensor
@@ -33,6 +33,11 @@ STRAIGHT = frozenset(
 SCALED = ("Mult", "Div", "mul", "div")  # straight while only one side comes from a layer
 ENOUGH = 3  # layers: two make a factorised map, and that is often meant
 MEANT = re.compile(r"linear|lora|adapter|factor|low_?rank|probe|pca|affine", re.IGNORECASE)
+# of a whole chain; that its name has `linear` in it says nothing: `linear_relu_stack`
+CHAIN_MEANT = re.compile(
+    r"deep_?linear|linear_?(net|model|map|auto)|lora|adapter|factor|low_?rank|probe|pca|affine",
+    re.IGNORECASE,
+)
 
 
 @detector(needs=("source",), suggests=("missing-nonlinearity",))
@@ -41,9 +46,10 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A model whose forward pass can be followed to its end, with at least three linear or
-    convolutional layers and nothing on the way from the first to the last but sums, reshapes,
-    means, dropout and batch normalisation. Also a `Sequential` over a list that a loop fills with
-    linear layers, and that nothing nonlinear is ever put into.
+    convolutional layers one behind the other and nothing on the way from the first to the last but
+    sums, reshapes, means, dropout and batch normalisation. Also a `Sequential` over a list that a
+    loop fills with linear layers, that nothing nonlinear is ever put into, and that is called as a
+    whole.
 
     ## Why it matters
     However deep, it computes one linear map: it can learn no more than a single layer can.
@@ -54,7 +60,9 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Deep linear networks are studied, and low-rank maps are factorised; models with such names are
     left alone, and so are convolutions in groups, which factorise another one, and classes that
-    another class makes use of, for what bends may follow there.
+    another class makes use of, for what bends may follow there. Heads on one trunk that compresses
+    are not deep, and a chain whose layers are called one by one may bend between them: both are
+    left alone.
     """
     project = project_of(run)
     parts = _parts(project)
@@ -85,8 +93,7 @@ def _judge(trace: Trace) -> Iterator[Finding]:
     first, last = layers[0], layers[-1]
     says = f"{ast.unparse(first.node)} is the first of {len(layers)} layers"
     yield Finding(
-        claim=f"{len(layers)} layers in a row are one linear map: nothing between them is "
-        "nonlinear",
+        claim=f"{len(layers)} layers are one linear map: nothing between them is nonlinear",
         strength=Strength.STRONG,
         evidence=(
             first.module.cite(first.node, says),
@@ -100,20 +107,21 @@ def _judge(trace: Trace) -> Iterator[Finding]:
 
 def _filled_by_a_loop(module: Module, cls: ast.ClassDef) -> Iterator[Finding]:
     """A list of linear layers, grown in a loop and made into a chain, with nothing between them."""
-    chained = {
-        key_of(a.value)
+    chains = {
+        key: call
         for call, name in module.calls(cls)
         if name.endswith(".Sequential")
         for a in call.args
-        if isinstance(a, ast.Starred)
+        if isinstance(a, ast.Starred) and (key := key_of(a.value))
     }
-    for listed in sorted(k for k in chained if k):
+    for listed in sorted(chains):
         put = [c for c, n in module.calls(cls) if n == f"{listed}.append" and c.args]
         kinds = {_kind(module, c.args[0]) for c in put}
         looped = [c for c in put if any(isinstance(n, ast.For) for n in module.enclosing(c))]
         layers = [c for c in looped if _kind(module, c.args[0]) == "Linear"]
-        is_own = not _is_filled_otherwise(cls, listed)
-        if layers and is_own and kinds <= STRAIGHT and not MEANT.search(listed):
+        is_own = not _is_filled_otherwise(cls, listed) and _is_only_grown(module, cls, listed)
+        is_whole = is_own and _is_called_whole(module, cls, chains[listed])
+        if layers and is_whole and kinds <= STRAIGHT and not MEANT.search(listed):
             yield Finding(
                 claim=f"`{listed}` is a chain of linear layers with nothing nonlinear in it",
                 strength=Strength.STRONG,
@@ -122,6 +130,49 @@ def _filled_by_a_loop(module: Module, cls: ast.ClassDef) -> Iterator[Finding]:
                 is_symptom=True,
                 location=module.location(layers[0]),
             )
+
+
+def _is_only_grown(module: Module, cls: ast.ClassDef, listed: str) -> bool:
+    """Tell whether a list is read for nothing but to add to it and to make a chain of it."""
+    for node in ast.walk(cls):
+        is_read = isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+        if is_read and key_of(node) == listed:
+            above = module.parents.get(node)
+            is_grown = isinstance(above, ast.Attribute) and above.attr == "append"
+            if not is_grown and not isinstance(above, ast.Starred):
+                return False
+    return True
+
+
+def _is_called_whole(module: Module, cls: ast.ClassDef, chain: ast.Call) -> bool:
+    """Tell whether a chain is only ever called, and never taken apart layer by layer."""
+    forward = own_method(cls, "forward")
+    names = _names_of_chain(module, cls, chain)
+    if not names or forward is None or uses_reflection(forward):
+        return False
+    for node in ast.walk(cls):
+        is_read = isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+        if is_read and key_of(node) in names:
+            above = module.parents.get(node)
+            if not isinstance(above, ast.Call) or above.func is not node:
+                return False
+    return True
+
+
+def _names_of_chain(module: Module, cls: ast.ClassDef, chain: ast.Call) -> set[str]:
+    """Return the names a chain is kept under; through the method that returns it."""
+    above = module.parents.get(chain)
+    if isinstance(above, ast.Assign):
+        return {key for t in above.targets if (key := key_of(t))}
+    maker = module.function_of(chain) if isinstance(above, ast.Return) else None
+    return {
+        key
+        for node in ast.walk(cls)
+        if maker is not None and isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        and key_of(node.value.func) == f"self.{maker.name}"
+        for target in node.targets
+        if (key := key_of(target))
+    }  # fmt: skip
 
 
 def _kind(module: Module, node: ast.expr) -> str:
@@ -152,23 +203,33 @@ def _is_filled_otherwise(cls: ast.ClassDef, listed: str) -> bool:
 
 
 def _straight_layers(trace: Trace) -> list[Layer]:
-    """Return the layers of a model that is linear as a whole; none where anything may bend."""
+    """Return the longest row of layers in a model that is linear as a whole.
+
+    None where anything may bend. Layers side by side, as heads on one trunk, make no row; but a
+    trunk that widens its input for them was to bend, and then all of them are returned.
+    """
     if trace.gave_up is not None or trace.conflict is not None:
         return []
-    found: list[Layer] = []
-    behind: list[Tensor] = []  # what comes from a layer
+    rows: list[tuple[Tensor, list[Layer]]] = []  # what comes from layers, and from which in a row
     for step in trace.steps:
-        taken = [t for t in step.taken if any(t is b for b in behind)]
-        is_weighted = step.layer is not None and step.layer.kind in WEIGHTED
+        taken = [row for t in step.taken for made, row in rows if t is made]
+        layer = step.layer if step.layer is not None and step.layer.kind in WEIGHTED else None
         if taken and not _is_straight(step, len(taken)):
             return []
-        if is_weighted and found and not taken:
+        if layer is not None and rows and not taken:
             return []  # a branch of its own, or what came from a layer went where none can follow
-        if is_weighted and step.layer is not None:
-            found.append(step.layer)
-        if taken or is_weighted:
-            behind += step.made
-    return found
+        if taken or layer is not None:
+            row = [*max(taken, key=len, default=[]), *([] if layer is None else [layer])]
+            rows += [(made, row) for made in step.made]
+    longest = max((row for _, row in rows), key=len, default=[])
+    every = list({id(x.node): x for _, row in rows for x in row}.values())
+    return every if len(longest) == 2 and _widens(longest[0]) else longest
+
+
+def _widens(layer: Layer) -> bool:
+    """Tell whether a layer has more outputs than inputs: one with fewer may just compress."""
+    before, after = layer.number("in_features"), layer.number("out_features")
+    return isinstance(before, int) and isinstance(after, int) and after > before
 
 
 def _is_straight(step: Step, taken: int) -> bool:
@@ -176,10 +237,15 @@ def _is_straight(step: Step, taken: int) -> bool:
 
 
 def _is_meant(layer: Layer) -> bool:
-    above = layer.module.parents.get(layer.node)
-    targets = above.targets if isinstance(above, ast.Assign) else []
-    return argument(layer.node, "groups") is not None or any(
-        MEANT.search(ast.unparse(t).rpartition(".")[2]) for t in targets
+    if argument(layer.node, "groups") is not None:
+        return True
+    is_single = isinstance(layer.module.parents.get(layer.node), ast.Assign)
+    statement = layer.module.statement_of(layer.node)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    maker = layer.module.function_of(layer.node)
+    pattern = MEANT if is_single else CHAIN_MEANT
+    return (maker is not None and bool(CHAIN_MEANT.search(maker.name))) or any(
+        pattern.search(ast.unparse(t).rpartition(".")[2]) for t in targets
     )
 
 
@@ -237,23 +303,46 @@ class Perceptron(nn.Module):
         self.chain = nn.Sequential(*layers)
 
     def forward(self, x):
-        return self.chain(x)
+        {forward}
+"""
+_ONE_BY_ONE = """for layer in self.chain[:-1]:
+            x = layer(x).relu()
+        return self.chain[-1](x)"""
+_HEADS = """
+from torch import nn
+
+class TwoTasks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trunk = nn.Linear({wide}, 64)
+        self.mood = nn.Linear(64, 3)
+        self.topic = nn.Linear(64, 20)
+
+    def forward(self, x):
+        h = self.trunk(x)
+        return self.mood(h), self.topic(h)
 """
 
 
-def _grown(between: str) -> Run:
-    return make_run(sources={"model.py": _GROWN.format(between=between)})
+def _grown(between: str, forward: str = "return self.chain(x)") -> Run:
+    return make_run(sources={"model.py": _GROWN.format(between=between, forward=forward)})
 
 
 FIRES = {
     "grown in a loop": _grown("layers.append(nn.Dropout(rate))"),
     "with a skip connection": _net(),
     "scaled": _net(more="h = h * 0.5"),
+    "two heads on a trunk that widens": make_run(sources={"model.py": _HEADS.format(wide=4)}),
     "convolutions": make_run(sources={"m.py": _CNN.format(pool="")}),
 }
 
 SILENT = {
     "near miss: grown in a loop, with activations": _grown("layers.append(nn.ReLU())"),
+    "near miss: grown in a loop, called layer by layer": _grown("pass", _ONE_BY_ONE),
+    "near miss: two heads side by side": make_run(sources={"model.py": _HEADS.format(wide=768)}),
+    "near miss: a chain that is linear on purpose": make_run(
+        sources={"m.py": _CNN.format(pool="").replace("model =", "deep_linear =")}
+    ),
     "near miss: grown in a loop, with something out of sight": _grown("layers += make(after)"),
     "activations": _net("F.silu"),
     "near miss: normalised by layer": _net(more="h = F.layer_norm(h, (64,))"),

@@ -9,7 +9,9 @@ from traindx.evidence import Finding, Location, Strength, cite_source
 from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import Project, project_of
-from traindx.source.module import argument
+from traindx.source.arguments import handed_over
+from traindx.source.losses import losses_in
+from traindx.source.module import Module, argument, key_of, literal
 from traindx.source.patches import diff, replacing
 from traindx.source.shapes.datasets import class_count
 from traindx.source.shapes.structure import is_test_file
@@ -20,6 +22,12 @@ from traindx.source.shapes.values import Layer
 LOSSES = frozenset({"CrossEntropyLoss", "NLLLoss", "cross_entropy", "nll_loss"})
 # code that may give a dataset other labels than its own
 RELABELS = frozenset({"targets", "labels", "classes", "class_to_idx", "_labels"})
+# what labels go through on their way to the loss and stay the same
+MOVES = frozenset(
+    {"to", "cuda", "cpu", "long", "type", "view", "reshape", "squeeze", "flatten", "detach",
+     "contiguous", "type_as"}
+)  # fmt: skip
+DEEP = 6  # names and calls followed back from a loss
 
 
 @detector(needs=("source",), suggests=("output-size-mismatch",))
@@ -28,7 +36,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A dataset whose classes are known (MNIST and CIFAR10 have 10, CIFAR100 has 100), a loss that
-    takes one logit per class, and a model whose forward pass ends in another number.
+    takes one logit per class and the labels as the loop over the data gives them, and a model whose
+    forward pass ends in another number.
 
     ## Why it matters
     With too few outputs the first label beyond them fails, on a GPU with an assert in a place far
@@ -39,11 +48,13 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Labels that are regrouped, filtered or extended are not followed; code that touches them is left
-    alone.
+    alone, and so is a task that makes its own, such as telling by how much an image was turned.
     """
     project = project_of(run)
     known = class_count(project)
     if known is None or not _has_class_loss(project) or _relabels(project):
+        return
+    if not _learns_the_labels(project):
         return
     count, name, module, call = known
     models = [(m, t) for m, t in called_models(project) if not is_test_file(m)]
@@ -67,7 +78,88 @@ def _relabels(project: Project) -> bool:
                 return True
             if isinstance(node, ast.Call) and "Subset" in (module.qualified(node.func) or ""):
                 return True
+            if isinstance(node, ast.keyword) and node.arg == "collate_fn":
+                return True
+            if isinstance(node, ast.FunctionDef) and node.name == "__getitem__":
+                return True  # a dataset of one's own around the known one
     return False
+
+
+def _learns_the_labels(project: Project) -> bool:
+    """Tell whether every loss over classes takes the labels that a loop over the data gives."""
+    losses = [x for x in losses_in(project) if x.label in LOSSES or x.act.value.call is None]
+    return bool(losses) and all(
+        loss.target is not None and _is_label(project, loss.module, loss.scope, loss.target)
+        for loss in losses
+    )
+
+
+def _is_label(
+    project: Project, module: Module, at: ast.AST, node: ast.expr, depth: int = DEEP
+) -> bool:
+    """Tell whether a value is what a loop gives beside its samples, changed by moves at most."""
+    node = _unmoved(node)
+    if depth == 0:
+        return False
+    if isinstance(node, ast.Subscript):  # `batch[1]`
+        return literal(node.slice) in (1, -1, "label", "labels") and _is_looped(module, node)
+    if not isinstance(node, ast.Name):
+        return False
+    line = node.lineno
+    made = [v for v in project.lookup(module, at, node.id) if v.lineno < line and v is not node]
+    if _is_looped(module, node):
+        made = [v for v in made if not _is_itself(v, node.id) and _is_in_its_loop(module, v, node)]
+        return not made
+    if not made:
+        handed = handed_over(project, module, at, node.id)
+        return bool(handed) and all(_is_label(project, *h, depth - 1) for h in handed)
+    own = [v for v in made if not _is_itself(v, node.id)]
+    return bool(own) and all(
+        _is_unpacked_last(module, v, node.id) or _is_label(project, module, at, v, depth - 1)
+        for v in own
+    )
+
+
+def _unmoved(node: ast.expr) -> ast.expr:
+    while (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in MOVES
+    ):
+        node = node.func.value
+    return node
+
+
+def _is_itself(value: ast.expr, name: str) -> bool:
+    """Tell whether an assignment only moves a name: `y = y.to(device)`."""
+    inner = _unmoved(value)
+    return isinstance(inner, ast.Name) and inner.id == name
+
+
+def _loops_around(module: Module, node: ast.AST) -> list[ast.For]:
+    return [n for n in module.enclosing(node) if isinstance(n, ast.For)]
+
+
+def _is_looped(module: Module, node: ast.expr) -> bool:
+    """Tell whether a loop around a name gives its value."""
+    key = key_of(node)
+    targets = [n.target for n in _loops_around(module, node)]
+    return any(key_of(n) == key for target in targets for n in ast.walk(target))
+
+
+def _is_in_its_loop(module: Module, value: ast.expr, use: ast.expr) -> bool:
+    return bool(set(_loops_around(module, value)) & set(_loops_around(module, use)))
+
+
+def _is_unpacked_last(module: Module, value: ast.expr, name: str) -> bool:
+    """Tell whether a name is the last part of a batch: `x, y = batch`."""
+    above = module.parents.get(value)
+    targets = above.targets if isinstance(above, ast.Assign) and above.value is value else []
+    lasts = {key_of(t.elts[-1]) for t in targets if isinstance(t, (ast.Tuple, ast.List)) if t.elts}
+    given = _unmoved(value)
+    is_drawn = isinstance(given, ast.Call) and key_of(given.func) == "next"
+    is_batch = isinstance(given, ast.Name) and _is_looped(module, given)
+    return name in lasts and (is_drawn or is_batch)
 
 
 def _outputs(trace: Trace) -> tuple[int, Layer] | None:
@@ -131,20 +223,32 @@ loader = torch.utils.data.DataLoader(data, batch_size=32)
 model = Net()
 criterion = nn.CrossEntropyLoss()
 for x, y in loader:
-    loss = criterion(model(x), y)
+    {before}
+    loss = criterion(model(x), {target})
     loss.backward()
 """
 
 
-def _train(classes: str, default: int = 100, more: str = "") -> Run:
-    text = _TRAIN.format(classes=classes, default=default, more=more)
+def _train(
+    classes: str, default: int = 100, more: str = "", target: str = "y", before: str = "pass"
+) -> Run:
+    text = _TRAIN.format(classes=classes, default=default, more=more, target=target, before=before)
     return make_run(sources={"train.py": text})
 
 
-FIRES = {"ten outputs for a hundred classes": _train("10"), "by default": _train("classes", 10)}
+_TURNED = "x, turns = turn_by_quarters(x)"
+
+FIRES = {
+    "labels that are moved": _train("10", before="x, y = x.cuda(), y.cuda()"),
+    "ten outputs for a hundred classes": _train("10"),
+    "by default": _train("classes", 10),
+}
 
 SILENT = {
     "as many as classes": _train("100"),
     "near miss: a parameter of the right value": _train("classes", 100),
+    "near miss: labels of one's own": _train("4", target="turns", before=_TURNED),
+    "near miss: labels made of the labels": _train("2", target="(y > 50).long()"),
+    "near miss: labels made of the labels, by name": _train("20", before="y = y // 5"),
     "near miss: labels are regrouped": _train("20", more=", target_transform=coarse"),
 }

@@ -20,9 +20,10 @@ from traindx.source.shapes.values import Layer
 # layers that are linear on purpose say so in their names
 MEANT = re.compile(
     r"lora|adapter|proj|down|up_|bottleneck|factor|low_?rank|head|embed|query|value|key|logvar"
-    r"|\bmu\b|latent|linear_probe|logit|tied",
+    r"|\bmu\b|latent|linear_probe|logit|tied|deep_?linear|linear_?(net|model|map|auto)",
     re.IGNORECASE,
 )
+MEANT_BY_MAKER = re.compile(r"lora|adapter|factor|low_?rank|deep_?linear|linear_?(net|model|map)")
 CHAIN = 2  # pairs in a row: three linear layers that are one
 
 
@@ -97,6 +98,9 @@ def _is_wide(first: Layer, second: Layer) -> bool:
 def _is_meant(first: Layer, second: Layer) -> bool:
     for layer in (first, second):
         around = [layer.node, *layer.module.enclosing(layer.node)]
+        maker = layer.module.function_of(layer.node)
+        if maker is not None and MEANT_BY_MAKER.search(maker.name):
+            return True
         for node in around[:3]:
             targets = node.targets if isinstance(node, ast.Assign) else []
             if any(MEANT.search(ast.unparse(t)) for t in targets):
@@ -169,8 +173,9 @@ model = nn.Sequential(nn.Linear(512, 8), nn.Linear(8, 512))
 """
 
 
-def _net(first: str, width: int = 256) -> Run:
-    return make_run(sources={"model.py": _NET.format(first=first, width=width)})
+def _net(first: str, width: int = 256, name: str = "Net") -> Run:
+    text = _NET.format(first=first, width=width).replace("class Net", f"class {name}")
+    return make_run(sources={"model.py": text})
 
 
 FIRES = {
@@ -180,6 +185,7 @@ FIRES = {
 
 SILENT = {
     "an activation between": _net("torch.relu"),
+    "near miss: a deep linear network, as it is studied": _net("", name="DeepLinearNetwork"),
     "near miss: a module as activation": make_run(
         sources={"model.py": _CHAIN.format(more="nn.GELU(),")}
     ),

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
 
 from traindx.evidence import Finding, Location, Strength, cite_source
 from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import Project, project_of
-from traindx.source.module import Module, key_of
+from traindx.source.module import Module, argument, key_of, literal
 from traindx.source.patches import diff, replacing
 from traindx.source.shapes.structure import (
     CONTAINERS,
     Attribute,
     attributes,
     has_weights,
+    is_self_contained,
     is_test_file,
     layer_name,
     own_method,
     prefix_of,
 )
 from traindx.source.shapes.uses import model_classes
+
+# the position of the switch that gives a normalisation its weights, and whether it is on by default
+AFFINE = {
+    "LayerNorm": ("elementwise_affine", 2, True), "RMSNorm": ("elementwise_affine", 2, True),
+    "GroupNorm": ("affine", 3, True), "BatchNorm1d": ("affine", 3, True),
+    "BatchNorm2d": ("affine", 3, True), "BatchNorm3d": ("affine", 3, True),
+    "SyncBatchNorm": ("affine", 3, True), "InstanceNorm1d": ("affine", 3, False),
+    "InstanceNorm2d": ("affine", 3, False), "InstanceNorm3d": ("affine", 3, False),
+}  # fmt: skip
 
 
 @detector(needs=("source",), suggests=("unregistered-submodules",))
@@ -41,7 +52,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Layers that are registered elsewhere too (`nn.Sequential(*self.layers)`, `add_module`), or kept
-    out of sight on purpose, such as a frozen teacher in a list, are fine.
+    out of sight on purpose, such as a teacher alone in a list, or frozen, or called without
+    gradients, are fine. Layers without weights, as `nn.InstanceNorm2d` by default, are left alone.
     """
     project = project_of(run)
     for module, cls in model_classes(project):
@@ -63,11 +75,103 @@ def _plain_holders(project: Project, module: Module, cls: ast.ClassDef) -> Itera
         if not is_plain or len(same) > 1:
             continue
         members = [*_members(attribute.value), *_added(cls, attribute.name)]
-        kept = [m for m in members if has_weights(project, module, m)]
+        kept = [m for m in members if _is_trainable(project, module, m)]
+        is_alone = len(members) == 1 and _is_boxed_model(module, attribute.value)
         if kept and len(kept) * 2 > len(members) and _is_used(cls, attribute) and not (
             _is_registered(module, cls, attribute.name)
+            or _is_hidden(module, cls, attribute.name, is_alone=is_alone)
         ):  # fmt: skip
             yield attribute
+
+
+def _is_trainable(project: Project, module: Module, node: ast.AST) -> bool:
+    """Tell whether a call makes weights that training should change."""
+    return has_weights(project, module, node) and _holds_weights(project, module, node, set())
+
+
+def _holds_weights(
+    project: Project, module: Module, node: ast.AST, seen: set[ast.ClassDef]
+) -> bool:
+    """Tell whether anything in a call, or in the class that it makes one of, has weights."""
+    for call in (n for n in ast.walk(node) if isinstance(n, ast.Call)):
+        name = layer_name(module, call)
+        if name is not None:
+            is_on = has_weights(project, module, call) and _is_switched_on(call, name)
+            if name not in CONTAINERS and is_on:
+                return True
+            continue
+        found = project.find_class(module, module.qualified(call.func) or "")
+        if found is None and _is_made_out_of_sight(module, call):
+            return True
+        if found is None or found[1] in seen or not project.is_module(*found):
+            continue
+        seen.add(found[1])
+        is_foreign = not is_self_contained(project, *found)
+        if is_foreign or _holds_weights(project, *found, seen):
+            return True
+    bases = node.bases if isinstance(node, ast.ClassDef) else []
+    parents = [project.find_class(module, module.qualified(b) or "") for b in bases]
+    return any(
+        p is not None and p[1] not in seen and _holds_weights(project, *p, seen | {p[1]})
+        for p in parents
+    )
+
+
+def _is_made_out_of_sight(module: Module, call: ast.Call) -> bool:
+    """Tell whether an attribute may be a model: `self.body = torchvision.models.resnet18()`."""
+    above = module.parents.get(call)
+    name = module.qualified(call.func) or ""
+    is_plain = name.startswith(("torch.", "numpy.", "math.")) or hasattr(builtins, name)
+    targets = above.targets if isinstance(above, ast.Assign) else []
+    return not is_plain and any((key_of(t) or "").startswith("self.") for t in targets)
+
+
+def _is_switched_on(call: ast.Call, name: str) -> bool:
+    if name == "Parameter":
+        return literal(argument(call, "requires_grad", 1)) is not False
+    if name not in AFFINE:
+        return True
+    switch, position, default = AFFINE[name]
+    given = argument(call, switch, position)
+    return default if given is None else literal(given) is not False
+
+
+def _is_hidden(module: Module, cls: ast.ClassDef, name: str, *, is_alone: bool) -> bool:
+    """Tell whether layers are kept out of `parameters()` on purpose: a teacher, or frozen ones."""
+    key = f"self.{name}"
+    init = own_method(cls, "__init__")
+    made = set() if init is None else set(ast.walk(init))
+    uses = [
+        n
+        for n in ast.walk(cls)
+        if isinstance(n, ast.Attribute) and key_of(n) == key and n not in made
+    ]
+    above = [module.parents.get(n) for n in uses]
+    is_box = all(isinstance(a, ast.Subscript) and literal(a.slice) == 0 for a in above)
+    if (is_alone and is_box) or all(_is_without_gradients(module, n) for n in uses):
+        return True
+    loops = [n for n in ast.walk(cls) if isinstance(n, ast.For) and key in ast.unparse(n.iter)]
+    return any("requires_grad" in (text := ast.unparse(n)) or ".eval(" in text for n in loops)
+
+
+def _is_boxed_model(module: Module, value: ast.expr) -> bool:
+    """Tell whether a list holds one model of the user's own: a known way to hide it from torch."""
+    members = _members(value) if isinstance(value, (ast.List, ast.Tuple)) else []
+    return bool(members) and layer_name(module, members[0]) is None
+
+
+def _is_without_gradients(module: Module, node: ast.AST) -> bool:
+    for above in module.enclosing(node):
+        if isinstance(above, ast.Attribute) and above.attr == "detach":
+            return True
+        heads: list[ast.expr] = []
+        if isinstance(above, ast.With):
+            heads = [item.context_expr for item in above.items]
+        elif isinstance(above, ast.FunctionDef):
+            heads = above.decorator_list
+        if any("no_grad" in (text := ast.unparse(h)) or "inference_mode" in text for h in heads):
+            return True
+    return False
 
 
 def _members(value: ast.expr) -> list[ast.expr]:
@@ -156,7 +260,7 @@ def _made_in_forward(project: Project, module: Module, cls: ast.ClassDef) -> Ite
             continue
         parent = module.parents.get(node)
         is_kept = isinstance(parent, ast.Assign) and _is_kept(forward, parent)
-        if has_weights(project, module, node) and not is_kept:
+        if _is_trainable(project, module, node) and not is_kept:
             name = ast.unparse(node)
             yield Finding(
                 claim=f"The forward pass of {cls.name} makes a new {name} at each call",
@@ -169,9 +273,12 @@ def _made_in_forward(project: Project, module: Module, cls: ast.ClassDef) -> Ite
 
 
 def _is_kept(forward: ast.AST | None, made: ast.Assign) -> bool:
-    """Tell whether a layer becomes an attribute, at once or by its local name."""
+    """Tell whether a layer becomes an attribute, or is given weights from elsewhere."""
     names = {t.id for t in made.targets if isinstance(t, ast.Name)}
     if len(names) < len(made.targets):
+        return True
+    given = {f"{name}.{what}" for name in names for what in ("weight", "load_state_dict")}
+    if any(key_of(n) in given for n in ast.walk(forward or made)):
         return True
     for attribute in attributes(forward) if forward is not None else ():
         if isinstance(attribute.value, ast.Name) and attribute.value.id in names:
@@ -195,6 +302,43 @@ class Net(nn.Module):
 """
 
 
+_TEACHER = """
+import torch
+from torch import nn
+
+class Swish(nn.Module):
+    def forward(self, x):
+        return x * torch.sigmoid(x)
+
+class Teacher(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.fc(x)
+
+class Student(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(8, 8)
+        self.teachers = [{teachers}]
+
+    def forward(self, x):
+        {guide}
+        return ((Swish()(self.fc(x)) - goal) ** 2).mean()
+"""
+
+
+def _taught(teachers: str, guide: str) -> Run:
+    text = _TEACHER.format(teachers=teachers, guide=guide)
+    return make_run(sources={"model.py": text})
+
+
+_TWO = "nn.Linear(8, 8), nn.Linear(8, 8)"
+_BARE_NORM = "nn.LayerNorm(8, elementwise_affine=False)(nn.InstanceNorm1d(8)(x))"
+
+
 def _net(layers: str, more: str = "pass", out: str = "x") -> Run:
     return make_run(sources={"model.py": _NET.format(layers=layers, more=more, out=out)})
 
@@ -203,6 +347,8 @@ FIRES = {
     "a list": _net("[nn.Linear(8, 8), nn.Linear(8, 8)]"),
     "a list that a comprehension makes": _net("[nn.Linear(8, 8) for _ in range(3)]"),
     "a list that is filled": _net("[]", "self.layers.append(nn.Linear(8, 8))"),
+    "a layer alone in a list": _taught("nn.Linear(8, 8)", "goal = self.teachers[0](x)"),
+    "a list that gradients go through": _taught(_TWO, "goal = sum(t(x) for t in self.teachers)"),
     "a layer made in forward": _net("nn.ModuleList()", out="nn.Linear(8, 2)(x)"),
 }
 
@@ -212,5 +358,13 @@ SILENT = {
         "[nn.Linear(8, 8)]", "self.net = nn.Sequential(*self.layers)"
     ),
     "near miss: activations have no weights": _net("[nn.ReLU(), nn.Tanh()]", out="nn.ReLU()(x)"),
+    "near miss: a teacher alone in a list": _taught("Teacher()", "goal = self.teachers[0](x)"),
+    "near miss: its output is cut off": _taught(
+        "nn.Linear(8, 8)", "goal = self.teachers[0](x).detach()"
+    ),
+    "near miss: teachers without gradients": _taught(
+        _TWO, "with torch.no_grad():\n            goal = sum(t(x) for t in self.teachers)"
+    ),
+    "near miss: normalisations without weights": _net("nn.ModuleList()", out=_BARE_NORM),
     "a list of numbers": _net("[1, 2, 3]"),
 }

@@ -12,9 +12,15 @@ from traindx.source import project_of
 from traindx.source.acts import Act, Do
 from traindx.source.loops import training_loops
 from traindx.source.models import layers_of
-from traindx.source.module import key_of
+from traindx.source.module import Module, key_of
 from traindx.source.patches import diff, inserting_after
 from traindx.source.project import Project
+
+DEEP = 2  # levels of classes and functions that a model is made of
+READS = frozenset(
+    {"print", "len", "type", "isinstance", "id", "str", "repr", "size", "dim", "mean", "norm",
+     "sum", "abs", "item", "std", "max", "min", "numel"}
+)  # fmt: skip
 
 
 @detector(needs=("source",), suggests=("graph-retained-across-steps",))
@@ -33,7 +39,8 @@ def check(run: Run) -> Iterator[Finding]:
     Detach after every step: `hidden = hidden.detach()`, for an LSTM both of its parts.
 
     ## When it is wrong
-    A state that the model detaches itself, or that is started anew for every batch, is left alone.
+    A state that the model or a part of it detaches itself, that is handed to a function which may
+    detach it, or that is started anew for every batch, is left alone.
     """
     project = project_of(run)
     for loop in training_loops(project):
@@ -44,6 +51,8 @@ def check(run: Run) -> Iterator[Finding]:
                 continue
             state = _state(forward)
             if _is_renewed(inner, forward, state) or _model_detaches(project, forward):
+                continue
+            if _is_handed_on(project, inner, forward, state):
                 continue
             yield Finding(
                 claim=f"`{state}` carries the graph of every earlier batch into the next one",
@@ -100,8 +109,44 @@ def _model_detaches(project: Project, forward: Act) -> bool:
     found = project.find_class(forward.module, forward.value.made_by)
     if found is None:
         return forward.value.call is None or not forward.value.is_certain
-    text = ast.unparse(found[1])
-    return "detach" in text or ".data" in text or "no_grad" in text
+    return _detaches(project, *found, DEEP)
+
+
+def _detaches(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
+    """Tell whether a class or function cuts a graph, or one that it builds on does."""
+    text = ast.unparse(node)
+    if "detach" in text or ".data" in text or "no_grad" in text:
+        return True
+    loaded = [n for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute))]
+    names = {name for n in loaded if (name := module.qualified(n))} if depth else set()
+    found: list[tuple[Module, ast.AST] | None] = []
+    for name in names:
+        found += [project.find_class(module, name), project.find_function(module, name)]
+    used = [f for f in found if f is not None and f[1] is not node]
+    return any(_detaches(project, home, part, depth - 1) for home, part in used)
+
+
+def _is_handed_on(project: Project, inner: ast.AST, forward: Act, state: str) -> bool:
+    """Tell whether the loop gives the state to something that may detach it in place."""
+    for call, name in forward.module.calls(inner):
+        if call is forward.node:
+            continue
+        func = call.func
+        if isinstance(func, ast.Attribute) and key_of(func.value) == state:
+            if func.attr not in READS:
+                return True
+            continue
+        given = {key_of(a) for a in (*call.args, *(k.value for k in call.keywords))}
+        if state in given and _may_detach(project, forward.module, name):
+            return True
+    return False
+
+
+def _may_detach(project: Project, module: Module, name: str) -> bool:
+    if name in READS or name.startswith(("torch.", "numpy.")):
+        return False
+    found = project.find_function(module, name)
+    return found is None or _detaches(project, *found, DEEP)
 
 
 def _patch(project: Project, forward: Act, backward: Act, state: str) -> str | None:
@@ -122,11 +167,20 @@ _PROGRAM = """
 import torch
 from torch import nn
 
+def forget(state):
+    for part in state:
+        part.{forget}
+
+class Memory(nn.Module):
+    def forward(self, state):
+        return state.{memory}
+
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.rnn = nn.{cell}(8, 16, batch_first=True)
         self.fc = nn.Linear(16, 4)
+        {own}
 
     def forward(self, x, hidden):
         out, hidden = self.rnn(x, hidden)
@@ -146,16 +200,28 @@ for x, y in loader:
 """
 
 
-def _program(before: str = "pass", after: str = "pass", cell: str = "GRU") -> Run:
-    text = _PROGRAM.format(before=before, after=after, cell=cell)
+def _program(before: str = "pass", after: str = "pass", **parts: str) -> Run:
+    filled = {"cell": "GRU", "forget": "size()", "memory": "clone()", "own": "pass", **parts}
+    text = _PROGRAM.format(before=before, after=after, **filled)
     return make_run(sources={"train.py": text})
 
 
-FIRES = {"a GRU": _program(), "an LSTM": _program(cell="LSTM")}
+FIRES = {
+    "a GRU": _program(),
+    "an LSTM": _program(cell="LSTM"),
+    "printed": _program(after="print(hidden.mean()); forget(hidden)"),
+}
 
 SILENT = {
     "detached": _program(after="hidden = hidden.detach()"),
     "near miss: started anew": _program(before="hidden = None"),
     "near miss: detached in place": _program(after="hidden.detach_()"),
     "near miss: detached by a function": _program(before="hidden = repackage(hidden)"),
+    "near miss: detached in place by a function": _program(
+        after="forget(hidden)", forget="detach_()"
+    ),
+    "near miss: given to a function out of sight": _program(after="reset(hidden)"),
+    "near miss: detached by a part of the model": _program(
+        own="self.memory = Memory()", memory="detach()"
+    ),
 }

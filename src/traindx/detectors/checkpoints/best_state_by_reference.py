@@ -14,7 +14,10 @@ from traindx.source.acts import Do
 from traindx.source.loops import TrainingLoop, training_loops
 from traindx.source.module import Module, key_of
 from traindx.source.patches import diff, replacing
+from traindx.source.project import Project
+from traindx.source.values import Kind, value_of
 
+OF_NUMBERS = (Kind.SCHEDULER, Kind.SCALER)
 BEST = re.compile(r"best", re.IGNORECASE)
 
 
@@ -35,13 +38,15 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Where the loop ends as soon as the state was kept there is nothing to overwrite it; such loops
-    are left alone, and so are those that make a model in every turn (a search, folds) and a state
-    that is written to a file within the loop.
+    are left alone, and so are those that make or take a model in every turn (a search, folds), a
+    state that is written to a file within the loop, what a sharded model gathers (FSDP), and the
+    state of a scheduler or scaler, which is made of numbers.
     """
-    for loop in training_loops(project_of(run)):
+    project = project_of(run)
+    for loop in training_loops(project):
         if not loop.does(Do.STEP, Do.SCALER_STEP, Do.BACKWARD):
             continue
-        for node, name in _kept(loop.module, loop):
+        for node, name in _kept(project, loop):
             if not _is_used_behind(loop, name) or _is_left(loop.module, node):
                 continue
             yield Finding(
@@ -58,8 +63,9 @@ def check(run: Run) -> Iterator[Finding]:
             break
 
 
-def _kept(module: Module, loop: TrainingLoop) -> Iterator[tuple[ast.Assign, str]]:
+def _kept(project: Project, loop: TrainingLoop) -> Iterator[tuple[ast.Assign, str]]:
     """The states, or models, that are kept under a condition in the loop, by their names."""
+    module = loop.module
     models = {a.target for a in loop.does(Do.FORWARD)}
     for node in ast.walk(loop.node):
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
@@ -70,18 +76,60 @@ def _kept(module: Module, loop: TrainingLoop) -> Iterator[tuple[ast.Assign, str]
         name = key_of(node.targets[0]) or ""
         # up to the loop: the guard of a main program is no condition on the score
         around = [n for n in module.enclosing(node) if isinstance(n, ast.If) and _is_in(n, loop)]
-        kept = key_of(func.value) if isinstance(func, ast.Attribute) else key_of(call)
-        is_model = is_state or key_of(call) in models
-        if is_model and around and BEST.search(name) and not _is_made_anew(module, node, kept):
+        owner = func.value if isinstance(func, ast.Attribute) else call
+        kept = key_of(owner)
+        if kept is None or not (is_state or kept in models) or not around:
+            continue
+        is_copied = is_state and _is_a_copy(project, module, node, owner)
+        if BEST.search(name) and not is_copied and not _is_made_anew(loop, node, kept):
             yield node, name
 
 
-def _is_made_anew(module: Module, node: ast.Assign, model: str | None) -> bool:
+def _is_a_copy(project: Project, module: Module, node: ast.Assign, owner: ast.expr) -> bool:
+    """Tell whether the state shares nothing with what trains on, or is copied in the next line."""
+    if "state_dict_type" in module.text:  # FSDP gathers the shards into new tensors
+        return True
+    at: ast.AST = module.function_of(node) or module.tree
+    if value_of(project, module, at, owner).kind in OF_NUMBERS:
+        return True
+    name = key_of(node.targets[0])
+    above = module.parents.get(node)
+    later = (n for n in getattr(above, "body", []) if n.lineno > node.lineno)
+    return any(isinstance(n, ast.Assign) and key_of(n.targets[0]) == name for n in later)
+
+
+def _is_made_anew(loop: TrainingLoop, node: ast.Assign, model: str) -> bool:
     """Tell whether each turn of the loop around has a model of its own, as in a search or folds."""
+    module = loop.module
     loops = (n for n in module.enclosing(node) if isinstance(n, (ast.For, ast.While)))
     inner = next(loops, None)
-    bound = (n for n in ast.walk(inner) if isinstance(n, ast.Assign)) if inner is not None else ()
-    return any(key_of(p) == model for n in bound for t in n.targets for p in ast.walk(t))
+    if inner is None:
+        return False
+    trains = any(inner in a.loops for a in loop.does(Do.STEP, Do.SCALER_STEP, Do.BACKWARD))
+    if isinstance(inner, ast.For) and trains and model in _bound(inner.target):
+        return True
+    called = {key_of(c.func) or "" for c in ast.walk(inner) if isinstance(c, ast.Call)}
+    methods = [
+        f
+        for name, f in module.functions.items()
+        if model.startswith("self.") and f"self.{name.rsplit('.', 1)[-1]}" in called
+    ]
+    return any(model in _assigned(place) for place in (inner, *methods))
+
+
+def _assigned(place: ast.AST) -> set[str]:
+    nodes = list(ast.walk(place))
+    targets = [t for n in nodes if isinstance(n, ast.Assign) for t in n.targets]
+    targets += [n.target for n in nodes if isinstance(n, (ast.AnnAssign, ast.NamedExpr))]
+    return {name for t in targets for name in _bound(t)}
+
+
+def _bound(target: ast.expr) -> set[str]:
+    """Return the names that a target binds, one or a tuple of them."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return {name for part in target.elts for name in _bound(part)}
+    key = key_of(target)
+    return set() if key is None else {key}
 
 
 def _is_in(node: ast.AST, loop: TrainingLoop) -> bool:
@@ -176,8 +224,22 @@ for rate in (0.1, 0.01):
 torch.save(best_state, "best.pt")
 """
 
+_CANDIDATES = _SEARCH.replace("for rate in (0.1, 0.01):", "for rate, model in rated.items():")
+_GATHERED = """with FSDP.state_dict_type(model, StateDictType.FULL_STATE_DICT):
+                best_state = model.state_dict()"""
+
 SILENT = {
     "near miss: a model for every turn": make_run(sources={"search.py": _SEARCH}),
+    "near miss: every turn takes another model": make_run(
+        sources={"search.py": _CANDIDATES.replace("    model = Net()\n", "")}
+    ),
+    "near miss: gathered from shards": _loop(_GATHERED),
+    "near miss: copied in the next line": _loop(
+        "best_state = model.state_dict()\n            best_state = copy.deepcopy(best_state)"
+    ),
+    "near miss: a scheduler's state is numbers": _loop(
+        "best_state = scheduler.state_dict()", "scheduler.load_state_dict(best_state)"
+    ),
     "a copy": _loop("best_state = copy.deepcopy(model.state_dict())"),
     "near miss: copied tensor by tensor": _loop(
         "best_state = {k: v.clone() for k, v in model.state_dict().items()}"

@@ -14,6 +14,8 @@ from traindx.source.module import Module, key_of, literal
 from traindx.source.patches import diff, inserting_after
 from traindx.source.project import Project
 
+TOLD = ("print", "len", "type", "isinstance")  # calls that take nothing from what they are given
+
 
 @detector(needs=("source",), suggests=("resume-without-optimizer-state",))
 def check(run: Run) -> Iterator[Finding]:
@@ -32,7 +34,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Fine-tuning from a checkpoint starts a new optimizer on purpose; it does not read the epoch, and
-    is left alone. So are weights that come back after training, to be tested.
+    is left alone. So are weights that come back after training, to be tested, and a checkpoint that
+    is handed on, or read by keys that are not written there: more may be restored from it.
     """
     project = project_of(run)
     training = {x.module for x in training_loops(project)}
@@ -47,6 +50,8 @@ def check(run: Run) -> Iterator[Finding]:
         resumed = next((c for c in loads if _is_resume(project, module, c)), None)
         if resumed is None or any(name in ast.unparse(c) for c in loads):
             continue
+        if _may_be_read_otherwise(module, resumed, key):
+            continue
         yield Finding(
             claim=f"Resuming restores the model and the epoch and not `{name}`",
             strength=Strength.STRONG,
@@ -59,6 +64,33 @@ def check(run: Run) -> Iterator[Finding]:
             location=module.location(resumed),
             patch=_patch(module, resumed, name, key),
         )
+
+
+def _may_be_read_otherwise(module: Module, resumed: ast.Call, key: str) -> bool:
+    """Tell whether the checkpoint is used in any way but to take other entries by their keys."""
+    checkpoint = key_of(resumed.args[0])
+    scope = module.function_of(resumed) or module.tree
+    held = (n for n in ast.walk(scope) if isinstance(n, (ast.Name, ast.Attribute)))
+    uses = (n for n in held if key_of(n) == checkpoint and isinstance(n.ctx, ast.Load))
+    return any(not _leaves_out(module, n, key) for n in uses)
+
+
+def _leaves_out(module: Module, use: ast.expr, key: str) -> bool:
+    """Tell whether a use of the checkpoint cannot reach the optimizer's entry."""
+    above = module.parents.get(use)
+    if isinstance(above, ast.Subscript) and above.value is use:
+        read = literal(above.slice)
+    elif isinstance(above, ast.Attribute):
+        call = module.parents.get(above)
+        is_read = isinstance(call, ast.Call) and above.attr in ("get", "pop") and bool(call.args)
+        read = literal(call.args[0]) if is_read and isinstance(call, ast.Call) else None
+        if above.attr == "keys":
+            return True
+    else:
+        return isinstance(above, (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.If, ast.IfExp)) or (
+            isinstance(above, ast.Call) and key_of(above.func) in TOLD
+        )
+    return isinstance(read, str) and read != key and "optim" not in read.lower()
 
 
 def _saved_optimizer(module: Module) -> tuple[str, str, ast.AST] | None:
@@ -191,6 +223,13 @@ FIRES = {
 
 SILENT = {
     "restored": _program(f'optimizer.load_state_dict(checkpoint["optimizer"])\n    {_EPOCH}'),
+    "near miss: all by a loop over names": _program(
+        f"for n, x in parts.items():\n        x.load_state_dict(checkpoint[n])\n    {_EPOCH}"
+    ),
+    "near miss: handed on": _program(f"restore(optimizer, checkpoint)\n    {_EPOCH}"),
+    "near miss: handed on by its entry": _program(
+        f'restore(steps, checkpoint["optimizer"])\n    {_EPOCH}'
+    ),
     "near miss: a new run from old weights": _program("pass"),
     "near miss: a function that brings the best weights back": _by_function(
         "best", 'model, at = best("best.pt", model)\nprint(at)'

@@ -10,8 +10,9 @@ from traindx.evidence import Finding, Location, Strength
 from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
+from traindx.source.loaders import phase_of
 from traindx.source.loops import training_loops
-from traindx.source.module import Function, Module
+from traindx.source.module import Function, Module, key_of
 from traindx.source.project import Project
 
 SEEDERS = {"torch": "torch.manual_seed", "numpy": "numpy.random.seed", "random": "random.seed"}
@@ -22,6 +23,10 @@ SEEDS_TORCH = re.compile(
     r"|torch\.Generator|set_rng_state|TrainingArguments|\bimport_module\b"
 )
 TRAINS = re.compile(r"\.backward\(|Trainer\(|\.fit\(")
+# a seed that comes from torch's own, or that is meant to differ from run to run
+DRAWN_SEED = re.compile(r"initial_seed|get_worker_info|worker|torch\.|time\b|urandom|SeedSequence")
+# a part that is seeded for itself: what it draws says nothing about the weights
+PARTS = re.compile(r"Dataset|Env$|Environment|Sampler|Loader|Transform|Simulator")
 DRAWS = frozenset(
     {"rand", "randn", "randint", "shuffle", "permutation", "choice", "choices", "sample",
      "uniform", "normal", "random", "randrange"}
@@ -47,7 +52,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     The seed may be set by another file; hence only a weak remark on what NumPy or Python draw.
-    Frameworks that seed torch themselves, and generators of its own, are left alone.
+    Frameworks that seed torch themselves, and generators of its own, are left alone. So is what
+    seeds the workers of a loader from torch's own seed, or a dataset or environment for itself.
     """
     project = project_of(run)
     yield from _torch_forgotten(project)
@@ -74,13 +80,10 @@ def _torch_forgotten(project: Project) -> Iterator[Finding]:
         return
     training = {x.module for x in training_loops(project)}
     for module in project.training_modules:
-        seeds = {n: c for c, n in module.calls() if n in (SEEDERS["random"], SEEDERS["numpy"])}
-        if len(seeds) < 2 or "torch" not in {r for m in training for r in m.roots}:
+        if "torch" not in {r for m in training for r in m.roots}:
             continue
-        python, numpy = seeds[SEEDERS["random"]], seeds[SEEDERS["numpy"]]
-        is_one = module.function_of(python) is module.function_of(numpy)
-        if is_one and [ast.dump(a) for a in python.args] == [ast.dump(a) for a in numpy.args]:
-            given = ast.unparse(numpy.args[0]) if numpy.args else ""
+        for python, numpy in _seeded_together(project, module):
+            given = ast.unparse(numpy.args[0])
             yield Finding(
                 claim="Python and NumPy are seeded, and torch is not: weights and order differ "
                 "from run to run",
@@ -95,6 +98,44 @@ def _torch_forgotten(project: Project) -> Iterator[Finding]:
                 location=module.location(numpy),
             )
             return
+
+
+def _seeded_together(project: Project, module: Module) -> Iterator[tuple[ast.Call, ast.Call]]:
+    """Yield where one function seeds Python and NumPy with one value, for the run to repeat."""
+    calls = [(c, n) for c, n in module.calls() if c.args]
+    for python in (c for c, n in calls if n == SEEDERS["random"]):
+        for numpy in (c for c, n in calls if n == SEEDERS["numpy"]):
+            is_one = module.function_of(python) is module.function_of(numpy)
+            is_same = ast.dump(python.args[0]) == ast.dump(numpy.args[0])
+            if is_one and is_same and not _is_for_a_part(project, module, numpy):
+                yield python, numpy
+
+
+def _is_for_a_part(project: Project, module: Module, seed: ast.Call) -> bool:
+    """Tell whether a worker, a dataset or an evaluation is seeded, and not the whole run."""
+    function, cls = module.function_of(seed), module.class_of(seed)
+    if cls is not None and PARTS.search(" ".join([cls.name, *map(ast.unparse, cls.bases)])):
+        return True
+    if function is not None and (
+        phase_of(function.name) in ("val", "test") or _starts_workers(project, function.name)
+    ):
+        return True
+    at: ast.AST = function or module.tree
+    given = seed.args[0]
+    names = {n.id for n in ast.walk(given) if isinstance(n, ast.Name)}
+    made = [v for name in names for v in project.lookup(module, at, name)]
+    return any(DRAWN_SEED.search(ast.unparse(v)) for v in (given, *made))
+
+
+def _starts_workers(project: Project, function: str) -> bool:
+    given = (
+        k.value
+        for m in project.modules
+        for call, _ in m.calls()
+        for k in call.keywords
+        if k.arg == "worker_init_fn"
+    )
+    return any((key_of(n) or "").endswith(function) for v in given for n in ast.walk(v))
 
 
 def _never_called(project: Project) -> Iterator[Finding]:
@@ -168,6 +209,25 @@ def _training(*seeds: str) -> Run:
 
 _BOTH = ("random.seed(SEED)", "np.random.seed(SEED)")
 
+_WORKERS = (
+    "def seed_worker(number):",
+    "    seed = {seed}",
+    "    random.seed(seed)",
+    "    np.random.seed(seed)",
+    "loader = DataLoader(data, worker_init_fn={init})",
+)
+_DATASET = (
+    "class Noise(torch.utils.data.Dataset):",
+    "    def __init__(self, seed):",
+    "        random.seed(seed)",
+    "        np.random.seed(seed)",
+)
+
+
+def _workers(seed: str, init: str) -> Run:
+    return _training(*(line.format(seed=seed, init=init) for line in _WORKERS))
+
+
 _SCRIPT = """
 import torch
 from transformers import Trainer, set_seed
@@ -195,6 +255,12 @@ SILENT = {
     "near miss: a library that offers it": make_run(
         sources={"seeds.py": "import torch\ndef set_seed(n):\n    torch.manual_seed(n)\n"}
     ),
+    "near miss: workers are seeded from torch's seed": _workers(
+        "torch.initial_seed() % 2**32", "None"
+    ),
+    "near miss: workers are seeded by their number": _workers("7 + number", "seed_worker"),
+    "near miss: a dataset is seeded for itself": _training(*_DATASET),
+    "near miss: seeds that differ from run to run": _training("random.seed()", "np.random.seed()"),
     "all are seeded": _training(*_BOTH, "torch.manual_seed(SEED)"),
     "near miss: NumPy alone, which makes the data": _training("np.random.seed(0)"),
     "near miss: a framework's own": _training(*_BOTH, "pl.seed_everything(SEED)"),

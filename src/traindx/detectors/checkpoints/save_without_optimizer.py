@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx.evidence import Finding, Strength
@@ -11,7 +12,10 @@ from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.loops import training_loops
 from traindx.source.module import Module
+from traindx.source.project import Project
+from traindx.source.values import Kind, value_of
 
+SAVES_ALL = re.compile(r"\.save_(?:state|checkpoint)\(|opt\w*\.state_dict\(|optim\w*_state_dict\(")
 RESUMES = ("start_epoch", "args.resume", "resume_from", "initial_epoch")
 
 
@@ -31,7 +35,8 @@ def check(run: Run) -> Iterator[Finding]:
     Save a dictionary: model, optimizer, scheduler, scaler, epoch, random states.
 
     ## When it is wrong
-    Optimizer state may be saved elsewhere, or not matter with plain SGD; hence only a remark.
+    Optimizer state may be saved elsewhere, or not matter with plain SGD; hence only a remark. Where
+    it goes to a file of its own, or a framework saves it, nothing is said.
     """
     project = project_of(run)
     training = {x.module for x in training_loops(project)}
@@ -40,7 +45,9 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         saves = [c for c, n in module.calls() if n == "torch.save" and c.args]
         loads = any(n == "torch.load" for _, n in module.calls())
-        if not saves or not loads or not all(_is_weights(module, c.args[0]) for c in saves):
+        if not saves or not loads or SAVES_ALL.search(module.text):
+            continue
+        if not all(_is_weights(project, module, c.args[0]) for c in saves):
             continue
         yield Finding(
             claim="The script resumes, and its checkpoints hold the weights only",
@@ -51,10 +58,17 @@ def check(run: Run) -> Iterator[Finding]:
         )
 
 
-def _is_weights(module: Module, node: ast.expr) -> bool:
+def _is_weights(project: Project, module: Module, node: ast.expr) -> bool:
+    """Tell whether a saved value is the state of a model; a part may be one, an optimizer not."""
     func = node.func if isinstance(node, ast.Call) else None
-    is_state = isinstance(func, ast.Attribute) and func.attr == "state_dict"
-    return is_state and "optim" not in ast.unparse(node).lower()
+    if not isinstance(func, ast.Attribute) or func.attr != "state_dict":
+        return False
+    owner = func.value
+    if isinstance(owner, ast.Call) and owner.args:  # unwrap(model), getattr(model, "module", model)
+        owner = owner.args[0]
+    at: ast.AST = module.function_of(node) or module.tree
+    is_model = value_of(project, module, at, owner).kind is Kind.MODEL
+    return is_model and "optim" not in ast.unparse(node).lower()
 
 
 _PROGRAM = """
@@ -79,6 +93,13 @@ FIRES = {"weights only": _program("model.state_dict()")}
 
 SILENT = {
     "all of it": _program('{"model": model.state_dict(), "optimizer": optimizer.state_dict()}'),
+    "near miss: the optimizer goes to its own file": _program(
+        'model.state_dict(), "last.pt")\n    torch.save(opt.state_dict()'
+    ),
+    "near miss: a framework saves all of it": _program(
+        'model.state_dict(), "last.pt")\n    accelerator.save_state("all"'
+    ),
+    "near miss: something that may hold all of it": _program("agent.state_dict()"),
     "near miss: nothing resumes": make_run(
         sources={
             "train.py": "import torch\nfor x, y in loader:\n    loss = criterion(model(x), y)\n"

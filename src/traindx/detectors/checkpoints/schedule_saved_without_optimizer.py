@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx.evidence import Finding, Strength
@@ -13,6 +14,9 @@ from traindx.source.module import Module, literal
 from traindx.source.project import Project
 from traindx.source.values import Kind, value_of
 
+OPTIMIZER = re.compile(r"(?<![a-z])opt(?!ion)", re.IGNORECASE)
+# what collects the state of a sharded optimizer, or of model and optimizer at once
+GATHERS = re.compile(r"optim\w*_state_dict$|\bget_state_dict$|checkpoint(?:\.\w+)*\.save$")
 TO_GO_ON = (Kind.SCHEDULER, Kind.SCALER)
 
 
@@ -34,7 +38,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     If the framework saves the optimizer in a way of its own (`accelerator.save_state`), nothing is
-    missing; programs that call such are left alone.
+    missing; programs that call such are left alone. So are those that put an optimizer into a file
+    in any other way: whole, or by a function that gathers its state (`FSDP.optim_state_dict`).
     """
     project = project_of(run)
     if any(_saves_otherwise(m) for m in project.modules):
@@ -45,7 +50,7 @@ def check(run: Run) -> Iterator[Finding]:
             if not isinstance(state, ast.Dict):
                 continue
             kinds = {_kind(project, module, v) for v in state.values}
-            if Kind.MODEL not in kinds or not kinds & set(TO_GO_ON):
+            if Kind.MODEL not in kinds or not kinds & set(TO_GO_ON) or _may_hold_more(state):
                 continue
             if _has_momentum(project) and not _saves_optimizer(project):
                 yield _finding(module, call)
@@ -76,17 +81,29 @@ def _kind(project: Project, module: Module, node: ast.AST | None) -> Kind:
     return value_of(project, module, at, func.value).kind
 
 
+def _may_hold_more(state: ast.Dict) -> bool:
+    """Tell whether the dictionary speaks of an optimizer, or takes in another one."""
+    is_open = any(key is None for key in state.keys)
+    return is_open or OPTIMIZER.search(ast.unparse(state)) is not None
+
+
 def _saves_optimizer(project: Project) -> bool:
     """Any state of something that is, or may be, an optimizer counts."""
     for module in project.modules:
-        for call, _ in module.calls():
+        for call, name in module.calls():
             func = call.func
+            if GATHERS.search(name) or (name == "torch.save" and OPTIMIZER.search(_first(call))):
+                return True
             if not isinstance(func, ast.Attribute) or func.attr != "state_dict":
                 continue
             kind = _kind(project, module, call)
             if kind in (Kind.OPTIMIZER, Kind.UNKNOWN) or "opt" in ast.unparse(func.value).lower():
                 return True
     return False
+
+
+def _first(call: ast.Call) -> str:
+    return ast.unparse(call.args[0]) if call.args else ""
 
 
 def _has_momentum(project: Project) -> bool:
@@ -131,6 +148,11 @@ FIRES = {"model and schedule": _program(_BOTH)}
 
 SILENT = {
     "all of it": _program(_BOTH[:-1] + ', "optimizer": optimizer.state_dict()}'),
+    "near miss: gathered from shards": _program(
+        _BOTH[:-1] + ', "optimizer": FSDP.optim_state_dict(model, optimizer)}'
+    ),
+    "near miss: the optimizer as a whole": _program(_BOTH[:-1] + ', "steps": optimizer}'),
+    "near miss: more is taken in": _program(_BOTH[:-1] + ", **rest}"),
     "near miss: weights to use, not to go on from": _program(
         '{"model": model.state_dict(), "epoch": epoch}'
     ),

@@ -9,16 +9,20 @@ from traindx.evidence import Finding, Strength
 from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
+from traindx.source.loops import training_loops
 from traindx.source.losses import losses_in
 from traindx.source.module import Module, argument, key_of, literal
 from traindx.source.phases import is_without_gradients
 from traindx.source.project import Project
+from traindx.source.values import Kind, value_of
 
 PERMUTED = ("randperm", "permutation", "permuted")
 DRAWN = ("rand", "rand_like", "bernoulli", "randint", "randint_like", "random", "choice")
 LABELS = frozenset({"y", "ys", "label", "labels", "target", "targets", "lbl", "lbls", "gt"})
 SEEDED = 3  # lines: with one seed before each, two permutations are the same
-ON_PURPOSE = ("noise", "noisy", "corrupt", "flip", "poison", "permut", "null", "smooth", "mix")
+ON_PURPOSE = ("noise", "noisy", "corrupt", "flip", "poison", "permut", "null", "smooth", "mix",
+              "marginal", "negativ", "contrast", "mismatch", "chance", "baseline")  # fmt: skip
+JOINS = frozenset({"cat", "concat", "concatenate", "stack", "hstack", "vstack", "column_stack"})
 
 
 @detector(needs=("source",), suggests=("misaligned-labels", "label-noise"))
@@ -41,7 +45,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Mixing examples permutes inputs too and is left alone; so is code that says by a name that it
-    disturbs labels on purpose.
+    disturbs labels on purpose, and `y` that is no label but an input: joined with others, or given
+    to a model, as for the pairs that an estimate of mutual information contrasts.
     """
     project = project_of(run)
     seen: set[int] = set()
@@ -66,13 +71,46 @@ def _in_losses(project: Project) -> Iterator[tuple[Module, ast.expr, ast.stmt]]:
 
 def _in_bindings(project: Project) -> Iterator[tuple[Module, ast.expr, ast.stmt]]:
     """Where labels are bound to something made of themselves."""
+    if training_loops(project) and all(x.target is None for x in losses_in(project)):
+        return  # what is named like a label is none: no loss takes it
     for module in project.training_modules:
         for node in module.nodes(ast.Assign):
             target = node.targets[0]
             name = key_of(target)
             is_single = len(node.targets) == 1 and name is not None
-            if is_single and _is_label(name or "") and _mentions(node.value, name or ""):
+            if not is_single or not _is_label(name or "") or not _mentions(node.value, name or ""):
+                continue
+            if not _is_input(project, module, node, name or ""):
                 yield module, node.value, node
+
+
+def _is_input(project: Project, module: Module, node: ast.Assign, name: str) -> bool:
+    """Tell whether what was bound goes into a model afterwards, and into no loss."""
+    function = module.function_of(node)
+    scope = function or module.tree
+    later = [n for n in ast.walk(scope) if getattr(n, "lineno", 0) > node.lineno]
+    targets = [x.target for x in losses_in(project) if x.scope is scope and x.target is not None]
+    if any(_mentions(t, name) for t in targets):
+        return False
+    calls = [n for n in later if isinstance(n, ast.Call)]
+    is_joined = any(_joins(module, c, name) or _feeds(project, module, c, name) for c in calls)
+    returned = [n.value for n in later if isinstance(n, ast.Return) and n.value is not None]
+    is_alone = function is not None and any(key_of(r) == name for r in returned)
+    return is_joined or is_alone
+
+
+def _joins(module: Module, call: ast.Call, name: str) -> bool:
+    """`torch.cat([x, y])`; labels that are joined with labels stay labels."""
+    if (key_of(call.func) or "").rsplit(".", 1)[-1] not in JOINS or not call.args:
+        return False
+    names = {n.id for n in ast.walk(call.args[0]) if isinstance(n, ast.Name)} - set(module.aliases)
+    return name in names and not all(map(_is_label, names))
+
+
+def _feeds(project: Project, module: Module, call: ast.Call, name: str) -> bool:
+    at = module.function_of(call) or module.tree
+    is_given = any(key_of(a) == name for a in call.args)
+    return is_given and value_of(project, module, at, call.func).kind is Kind.MODEL
 
 
 def _cause(project: Project, module: Module, value: ast.expr) -> str:
@@ -207,6 +245,22 @@ def _program(before: str = "pass", data: str = "data", labels: str = "labels") -
     return make_run(sources={"train.py": text})
 
 
+_PAIRS = """
+import torch
+from torch import nn
+
+critic = nn.Bilinear(4, 4, 1)
+optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
+
+def pair(x, y):
+    y = y[torch.randperm(len(y))]
+    return {pair}
+
+for x, y in loader:
+    optimizer.zero_grad()
+    (score(pair(x, y)).exp().mean().log() - score((x, y)).mean()).backward()
+    optimizer.step()
+"""
 _ORDER = "order = torch.randperm(len(data))"
 
 FIRES = {
@@ -227,6 +281,15 @@ SILENT = {
     "near miss: both in one order": _program(_ORDER, "data[order]", "labels[order]"),
     "near miss: one seed before each": _program(
         "torch.manual_seed(0); labels = labels[torch.randperm(len(labels))]"
+    ),
+    "near miss: pairs, for no loss with a target": make_run(
+        sources={"train.py": _PAIRS.format(pair="(x, y)")}
+    ),
+    "near miss: pairs, joined": make_run(
+        sources={"train.py": _PAIRS.format(pair="torch.cat([x, y], dim=1)")}
+    ),
+    "near miss: pairs, scored by a model": make_run(
+        sources={"train.py": _PAIRS.format(pair="critic(x, y)")}
     ),
     "near miss: a selection": _program("keep = labels > 0", "data[keep]", "labels[keep]"),
     "near miss: a mask that is not random": _program(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx.evidence import Finding, Strength
@@ -11,9 +12,15 @@ from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.losses import LossCall, losses_in, wants
 from traindx.source.module import Module, argument, key_of, literal
+from traindx.source.project import Project
 
 IGNORED = -100  # what cross-entropy leaves out by default
+CHOOSERS = frozenset(
+    {"pack_padded_sequence", "pack_sequence", "masked_select", "nonzero", "index_select", "gather"}
+)
 TARGETS = ("label", "target", "tgt", "trg", "tag")
+# pads are looked for among the targets, or become the index that is left out
+MARKS = re.compile(rf"(?:{'|'.join(TARGETS)})\w*(?: ?!=|\.ne\().{{0,20}}pad|-100\b", re.IGNORECASE)
 
 
 @detector(needs=("source",), suggests=("padding-in-loss",))
@@ -33,7 +40,8 @@ def check(run: Run) -> Iterator[Finding]:
     `ignore_index=pad_id`, or pad targets with −100.
 
     ## When it is wrong
-    A padding class may be wanted, as an end of sequence is; hence only a remark.
+    A padding class may be wanted, as an end of sequence is; hence only a remark. Targets that are
+    packed, cut to their lengths or chosen by what is no pad are left alone.
     """
     project = project_of(run)
     for loss in losses_in(project):
@@ -44,8 +52,10 @@ def check(run: Run) -> Iterator[Finding]:
         if argument(loss.call, "ignore_index") is not None or "mask" in module.text:
             continue
         padded = _padded_targets(module) or (_filled_up(module) if _is_flattened(loss) else None)
+        if padded is None or _leaves_pads_out(project, loss):
+            continue
         is_mean = literal(argument(made, "reduction")) in (None, "mean", "sum")
-        if padded is None or not is_mean or argument(made, "weight") is not None:
+        if not is_mean or argument(made, "weight") is not None:
             continue
         yield Finding(
             claim="Padded positions of the targets count in the loss",
@@ -57,6 +67,36 @@ def check(run: Run) -> Iterator[Finding]:
             suggests={"padding-in-loss": Strength.MODERATE},
             location=module.location(made if made in module.parents else loss.call),
         )
+
+
+def _leaves_pads_out(project: Project, loss: LossCall) -> bool:
+    """Tell whether pads are dropped, or marked as ignored, on the way to the loss."""
+    module = loss.module
+    if MARKS.search(module.text):
+        return True
+    at: ast.AST = module.function_of(loss.call) or module.tree
+    waiting = [] if loss.target is None else [loss.target]
+    seen: set[str] = set()
+    while waiting:
+        node = waiting.pop()
+        if any(_chooses(module, n) for n in ast.walk(node)):
+            return True
+        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} - seen
+        seen |= names
+        waiting += [v for name in names for v in project.lookup(module, at, name)]
+    return False
+
+
+def _chooses(module: Module, node: ast.AST) -> bool:
+    """`pack_padded_sequence(…)`, `targets[targets != 0]`, `targets[i, :length]`."""
+    if isinstance(node, ast.Call):
+        name = (module.qualified(node.func) or "").rsplit(".", 1)[-1]
+        return name in CHOOSERS or getattr(node.func, "attr", "") in CHOOSERS
+    if not isinstance(node, ast.Subscript):
+        return False
+    ends = [s.upper for s in ast.walk(node.slice) if isinstance(s, ast.Slice) and s.upper]
+    is_cut = any(literal(end) is None for end in ends)
+    return is_cut or any(isinstance(n, ast.Compare) for n in ast.walk(node.slice))
 
 
 def _is_flattened(loss: LossCall) -> bool:
@@ -102,13 +142,14 @@ def collate(batch):
 
 criterion = nn.CrossEntropyLoss({options})
 for inputs, targets in loader:
-    loss = criterion(model(inputs).flatten(0, 1), targets.flatten())
+    loss = criterion(model(inputs).flatten(0, 1), {given})
     loss.backward()
 """
 
 
-def _program(options: str = "", padding: str = "") -> Run:
-    return make_run(sources={"train.py": _PROGRAM.format(options=options, padding=padding)})
+def _program(options: str = "", padding: str = "", given: str = "targets.flatten()") -> Run:
+    text = _PROGRAM.format(options=options, padding=padding, given=given)
+    return make_run(sources={"train.py": text})
 
 
 _BY_HAND = """
@@ -141,5 +182,11 @@ FIRES = {
 SILENT = {
     "near miss: padded input of one class per text": _by_hand("F.cross_entropy(scores, label)"),
     "ignored": _program("ignore_index=0"),
+    "near miss: packed": _program(given="pack_padded_sequence(targets, lengths).data"),
+    "near miss: what is no pad": _program(given="targets[targets != 0]"),
+    "near miss: cut to its length": _program(given="targets[0, :lengths[0]]"),
+    "near miss: pads become what is ignored": _program(
+        given="torch.where(targets == 0, -100, targets).flatten()"
+    ),
     "near miss: padded with what is ignored": _program(padding=", padding_value=-100"),
 }

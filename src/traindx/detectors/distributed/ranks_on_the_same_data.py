@@ -13,7 +13,10 @@ from traindx.source import project_of
 from traindx.source.loaders import Loader, loaders_in
 from traindx.source.loops import training_loops
 from traindx.source.module import Module, key_of
+from traindx.source.project import Project
 
+ADDS = ("append", "extend", "insert")
+RANK = re.compile(r"rank|world|num_replicas|shard", re.IGNORECASE)
 WRAPPERS = ("DistributedDataParallel", "FullyShardedDataParallel")
 SAMPLER = "DistributedSampler"
 SHARDS = re.compile(
@@ -41,7 +44,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Datasets that divide themselves by rank are right without it; a file that speaks of shards or
-    streams, or whose dataset is made from the rank, is left alone.
+    streams, or whose dataset is made from the rank, by whatever steps, is left alone. So is one
+    that seeds every rank for itself, or in which the loop takes its part of the batches.
     """
     project = project_of(run)
     for loader in loaders_in(project):
@@ -52,7 +56,9 @@ def check(run: Run) -> Iterator[Finding]:
         if SAMPLER in module.text and idle is None:
             continue
         wrapped = _wrapped(module)
-        if wrapped is None or _knows_rank(loader) or not _is_trained_from(run, loader):
+        if wrapped is None or _knows_rank(project, loader) or _seeds_by_rank(module):
+            continue
+        if not _is_trained_from(run, loader):
             continue
         yield Finding(
             claim=f"Every rank reads all of `{_text(loader.dataset)}`: no distributed sampler",
@@ -99,16 +105,68 @@ def _is_handed_on(module: Module, node: ast.AST, name: str) -> bool:
     return not (isinstance(around, ast.Attribute) and around.attr == "set_epoch")
 
 
-def _knows_rank(loader: Loader) -> bool:
-    """Tell whether the function that makes the loader may divide the data by rank."""
-    text = "" if loader.dataset is None else ast.unparse(loader.dataset)
-    names = [v for v in ast.walk(loader.scope) if isinstance(v, ast.Assign)]
-    made = " ".join(ast.unparse(n.value) for n in names if key_of(n.targets[0]) == text)
-    return "rank" in f"{text} {made}" or "world_size" in f"{text} {made}"
+def _knows_rank(project: Project, loader: Loader) -> bool:
+    """Tell whether the rank has a part in what the dataset is made from, through all its names."""
+    module, waiting = loader.module, [] if loader.dataset is None else [loader.dataset]
+    seen: set[str] = set()
+    while waiting:
+        node = waiting.pop()
+        if RANK.search(ast.unparse(node)):
+            return True
+        if any(_divides_itself(project, module, c) for c in ast.walk(node)):
+            return True
+        names = {key for n in ast.walk(node) if (key := _name(n)) is not None} - seen
+        seen |= names
+        waiting += [v for name in names for v in project.lookup(module, loader.scope, name)]
+        waiting += [v for name in names for v in _put_into(loader.scope, name)]
+    return False
+
+
+def _name(node: ast.AST) -> str | None:
+    return key_of(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
+
+
+def _put_into(scope: ast.AST, name: str) -> Iterator[ast.expr]:
+    """Yield what a list is given on its way: `files.append(…)`, `files += …`."""
+    for node in ast.walk(scope):
+        if isinstance(node, ast.AugAssign) and key_of(node.target) == name:
+            yield node.value
+        elif isinstance(node, ast.Call) and key_of(node.func) in [f"{name}.{m}" for m in ADDS]:
+            yield from node.args
+
+
+def _divides_itself(project: Project, module: Module, node: ast.AST) -> bool:
+    """Tell whether a call makes a dataset of the project's own that asks for the rank."""
+    name = module.qualified(node.func) if isinstance(node, ast.Call) else None
+    found = project.find_class(module, name) if name else None
+    made = project.find_function(module, name) if name and found is None else None
+    home = found or made
+    return home is not None and RANK.search(ast.unparse(home[1])) is not None
+
+
+def _seeds_by_rank(module: Module) -> bool:
+    """Tell whether each rank shuffles for itself: `torch.manual_seed(seed + rank)`."""
+    return any(
+        "seed" in name.rsplit(".", 1)[-1] and RANK.search(" ".join(map(ast.unparse, call.args)))
+        for call, name in module.calls()
+    )
+
+
+def _takes_its_part(loop: ast.AST) -> bool:
+    """`if i % world_size != rank: continue`, or `batch[rank::world_size]`, in the loop itself."""
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Compare) and "%" in ast.unparse(node):
+            if RANK.search(ast.unparse(node)):
+                return True
+        elif isinstance(node, ast.Subscript) and RANK.search(ast.unparse(node.slice)):
+            return True
+    return False
 
 
 def _is_trained_from(run: Run, loader: Loader) -> bool:
     for loop in training_loops(project_of(run)):
+        if loop.module is loader.module and _takes_its_part(loop.node):
+            continue
         for node in ast.walk(loop.node) if loop.module is loader.module else ():
             held = {key_of(n) for n in ast.walk(node.iter)} if isinstance(node, ast.For) else set()
             if loader.name and loader.name in held:
@@ -144,6 +202,13 @@ sampler.set_epoch(0)
 """
 
 
+_ASKED = """
+parser.add_argument("--local_rank")
+args = parser.parse_args()
+data = Rows(args.data)
+"""
+
+
 def _program(
     options: str, dataset: str = "data", model: str = "DDP(Net())", sampler: str = ""
 ) -> Run:
@@ -153,6 +218,7 @@ def _program(
 
 FIRES = {
     "shuffled on every rank": _program("shuffle=True"),
+    "a rank among the settings": _program("shuffle=True", sampler=_ASKED),
     "a sampler that no loader gets": _program("shuffle=True", sampler=_MADE),
 }
 
@@ -162,5 +228,16 @@ SILENT = {
         "shuffle=True", sampler=_MADE + "shared.append(sampler)"
     ),
     "near miss: divided by rank": _program("shuffle=True", "data[rank::world_size]"),
+    "near miss: its files are divided by rank": _program(
+        "shuffle=True", sampler="files = sorted(found)[rank::world]\ndata = Rows(files)"
+    ),
+    "near miss: a dataset that divides itself": _program(
+        "shuffle=True",
+        "Part(rows)",
+        sampler="class Part(list):\n    def __len__(self):\n        return 9 // get_world_size()",
+    ),
+    "near miss: each rank shuffles for itself": _program(
+        "shuffle=True", sampler="torch.manual_seed(7 + rank)"
+    ),
     "near miss: a single process": _program("shuffle=True", model="Net()"),
 }

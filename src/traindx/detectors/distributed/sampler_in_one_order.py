@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx.evidence import Finding, Strength
@@ -13,7 +14,11 @@ from traindx.source.loaders import phase_of
 from traindx.source.loops import TrainingLoop, training_loops
 from traindx.source.module import Module, argument, key_of, literal
 from traindx.source.patches import diff, inserting_before
+from traindx.source.project import Project
 
+HANDED = re.compile(r"sampler|loader|_dl\b", re.IGNORECASE)
+TELL_NOTHING = frozenset({"print", "len", "info", "enumerate"})
+SAMPLER = "DistributedSampler"
 DRIVEN = frozenset({"accelerate", "lightning", "pytorch_lightning", "lightning_fabric", "ignite"})
 
 
@@ -22,8 +27,8 @@ def check(run: Run) -> Iterator[Finding]:
     """A DistributedSampler is used over epochs and is never told which epoch it is.
 
     ## What it detects
-    A `DistributedSampler` that shuffles, in a file with a training loop over epochs, in which
-    nothing calls `set_epoch`.
+    A `DistributedSampler` that shuffles, in a file with a training loop over epochs, where neither
+    that file nor one that it imports calls `set_epoch`.
 
     ## Why it matters
     The sampler seeds its shuffle with the epoch. Without it every epoch has the same order and
@@ -33,15 +38,18 @@ def check(run: Run) -> Iterator[Finding]:
     `sampler.set_epoch(epoch)` at the top of every epoch.
 
     ## When it is wrong
-    Frameworks call it themselves; files that use one are left alone.
+    Frameworks call it themselves; files that use one are left alone. So is a sampler that is made
+    anew with a seed for every epoch, or that is handed on with the epoch to code out of sight.
     """
     project = project_of(run)
     for module in project.training_modules:
-        if "set_epoch" in module.text or module.roots & DRIVEN:
+        if module.roots & DRIVEN or any("set_epoch" in m.text for m in _reached(project, module)):
             continue
-        made = _shuffling_sampler(module)
+        made = _shuffling_sampler(project, module)
         loop = next((x for x in training_loops(project) if _is_epochs(x, module)), None)
         if made is None or loop is None or not isinstance(loop.node, ast.For):
+            continue
+        if _is_told_otherwise(project, module, loop.node):
             continue
         yield Finding(
             claim="The distributed sampler is never told the epoch: the order never changes",
@@ -57,15 +65,67 @@ def check(run: Run) -> Iterator[Finding]:
         )
 
 
-def _shuffling_sampler(module: Module) -> ast.AST | None:
+def _reached(project: Project, module: Module) -> set[Module]:
+    """Return a file with those that it imports, and those that they import."""
+    found: set[Module] = set()
+    waiting = [module]
+    while waiting:
+        here = waiting.pop()
+        if here not in found:
+            found.add(here)
+            parts = {part for name in here.aliases.values() for part in name.split(".")}
+            waiting += [m for name, m in project.by_name.items() if name in parts]
+    return found
+
+
+def _shuffling_sampler(project: Project, module: Module) -> ast.AST | None:
     for call, name in module.calls():
-        if not name.endswith("DistributedSampler") or literal(argument(call, "shuffle")) is False:
+        is_torch = name.rsplit(".", 1)[-1] == SAMPLER and project.find_class(module, name) is None
+        if not is_torch or literal(argument(call, "shuffle", 3)) is False:
             continue
-        above = module.parents.get(call)
-        held = key_of(above.targets[0]) if isinstance(above, ast.Assign) else ""
-        if phase_of(held or "") not in ("val", "test"):
+        if not _is_held_out(module, call) and not _is_seeded_anew(module, call):
             return call
     return _chosen_sampler(module)
+
+
+def _is_held_out(module: Module, call: ast.Call) -> bool:
+    """Tell whether a sampler is for validation, by its name, its data's or its function's."""
+    statement, function = module.statement_of(call), module.function_of(call)
+    names = [key_of(t) or "" for t in getattr(statement, "targets", [])]
+    names += [] if function is None else [function.name]
+    names += [key_of(a) or "" for a in call.args[:1]]
+    return any(phase_of(name) in ("val", "test") for name in names)
+
+
+def _is_seeded_anew(module: Module, call: ast.Call) -> bool:
+    """`DistributedSampler(data, seed=epoch)`, made in every epoch."""
+    seed = argument(call, "seed", 4)
+    if seed is None or literal(seed) is not None:
+        return False
+    in_loop = any(isinstance(n, (ast.For, ast.While)) for n in module.enclosing(call))
+    return in_loop or "epoch" in ast.unparse(seed).lower()
+
+
+def _is_told_otherwise(project: Project, module: Module, loop: ast.For) -> bool:
+    """`sampler.epoch = epoch`, or the sampler or loader goes with the epoch out of sight."""
+    written = [t for n in module.nodes(ast.Assign) for t in n.targets]
+    written += [n.target for n in module.nodes(ast.AugAssign)]
+    if any(_is_state_of_sampler(t) for t in written):
+        return True
+    counted = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    seen = {name for m in _reached(project, module) for name in m.functions}
+    known = {name.rsplit(".", 1)[-1] for name in seen} | TELL_NOTHING
+    for call, name in module.calls(loop):
+        given = {key_of(a) or "" for a in (*call.args, *(k.value for k in call.keywords))}
+        is_unseen = name.rsplit(".", 1)[-1] not in known
+        if is_unseen and given & counted and HANDED.search(" ".join(given)):
+            return True
+    return False
+
+
+def _is_state_of_sampler(target: ast.expr) -> bool:
+    is_state = isinstance(target, ast.Attribute) and target.attr in ("epoch", "seed")
+    return is_state and "sampler" in ast.unparse(target).lower()
 
 
 def _chosen_sampler(module: Module) -> ast.AST | None:
@@ -74,7 +134,7 @@ def _chosen_sampler(module: Module) -> ast.AST | None:
         names = [module.qualified(n) or "" for n in (node.body, node.orelse)]
         above = module.parents.get(node)
         held = key_of(above.targets[0]) if isinstance(above, ast.Assign) else ""
-        if any(n.endswith("DistributedSampler") for n in names) and held:
+        if any(n.rsplit(".", 1)[-1] == SAMPLER for n in names) and held:
             return None if phase_of(held) in ("val", "test") else node
     return None
 
@@ -123,10 +183,29 @@ _CHOSEN = _PROGRAM.replace(
 
 FIRES = {
     "never set": _program(),
+    "made anew in one order": _program("sampler = DistributedSampler(data)"),
     "chosen by a condition": make_run(sources={"train.py": _CHOSEN.format(top="model.train()")}),
 }
 
+_ELSEWHERE = {
+    "train.py": "from engine import before_epoch\n"
+    + _PROGRAM.format(top="before_epoch(train_loader, epoch)", options=""),
+    "engine.py": "def before_epoch(loader, epoch):\n    loader.sampler.set_epoch(epoch)\n",
+}
+_ANEW = """sampler = DistributedSampler(data, seed=epoch)
+    train_loader = DataLoader(data, batch_size=32, sampler=sampler)"""
+
 SILENT = {
+    "near miss: set in another file": make_run(sources=_ELSEWHERE),
+    "near miss: made anew for every epoch": make_run(
+        sources={
+            "train.py": _PROGRAM.replace("sampler = DistributedSampler(data{options})", "").format(
+                top=_ANEW
+            )
+        }
+    ),
+    "near miss: set by its attribute": _program("sampler.epoch = epoch"),
+    "near miss: handed on with the epoch": _program("hooks.start(train_loader, epoch)"),
     "set": _program("sampler.set_epoch(epoch)"),
     "near miss: no shuffling": _program(options=", shuffle=False"),
     "near miss: set through the loader": _program("train_loader.sampler.set_epoch(epoch)"),

@@ -22,6 +22,8 @@ ON_PURPOSE = re.compile(
     r"|perturb|sampl|always",
     re.IGNORECASE,
 )
+MODE = re.compile(r"train|eval|infer|determin|is_test|\bmode\b", re.IGNORECASE)
+LEAVES = (ast.Return, ast.Raise, ast.Continue)
 
 
 @detector(needs=("source",), suggests=("validation-in-train-mode",))
@@ -42,7 +44,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Monte-Carlo dropout and noise that belongs to the method are left alone where the name of the
-    class or of the method says so, and so is what stands under a condition on the mode.
+    class or of the method says so, and so is what stands under a condition on the mode, what comes
+    after a return for the other mode, and a rate that is made from the mode.
     """
     project = project_of(run)
     for module in project.training_modules:
@@ -51,7 +54,7 @@ def check(run: Run) -> Iterator[Finding]:
             if cls is None or not project.is_module(module, cls) or _is_on_purpose(module, call):
                 continue
             fault = _fault(project, module, call, name)
-            if fault is None:
+            if fault is None or _knows_mode(project, module, cls, call):
                 continue
             says, patch = fault
             yield Finding(
@@ -113,13 +116,80 @@ def _of_attention(
 
 
 def _is_on_purpose(module: Module, call: ast.Call) -> bool:
-    """Tell whether the names around a call, or a condition on the mode, say that it is meant."""
-    for above in module.enclosing(call):
-        if isinstance(above, (ast.FunctionDef, ast.ClassDef)) and ON_PURPOSE.search(above.name):
-            return True
-        if isinstance(above, (ast.If, ast.IfExp)) and "train" in ast.unparse(above.test):
+    """Tell whether the names around a call say that it is meant, or for training only."""
+    around = [n for n in module.enclosing(call) if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
+    is_for_training = any(isinstance(n, ast.FunctionDef) and "train" in n.name for n in around)
+    return is_for_training or any(ON_PURPOSE.search(n.name) for n in around)
+
+
+def _knows_mode(project: Project, module: Module, cls: ast.ClassDef, call: ast.Call) -> bool:
+    """Tell whether the mode decides about a call: around it, before it, or in its rate."""
+    own = {n.name for n in cls.body if isinstance(n, ast.FunctionDef)}
+    if own & {"train", "eval"}:
+        return True  # a class that sets its mode itself may set its rate with it
+    return (
+        _is_under_mode(project, module, call)
+        or _is_left_before(project, module, call)
+        or _is_rate_of_mode(project, module, call, own)
+        or _is_called_under_mode(project, module, cls, call)
+    )
+
+
+def _asks_for_mode(project: Project, module: Module, at: ast.AST, node: ast.expr) -> bool:
+    """Tell whether a value speaks of the mode, or a name in it was made from one that does."""
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} - {"self"}
+    made = [v for name in names for v in project.lookup(module, at, name)]
+    return any(MODE.search(ast.unparse(v)) for v in (node, *made))
+
+
+def _is_under_mode(project: Project, module: Module, node: ast.AST) -> bool:
+    tests = []
+    for above in module.enclosing(node):
+        if isinstance(above, (ast.If, ast.IfExp, ast.While)):
+            tests.append(above.test)
+        elif isinstance(above, ast.BoolOp):
+            tests.append(above)
+    return any(_asks_for_mode(project, module, node, test) for test in tests)
+
+
+def _is_left_before(project: Project, module: Module, call: ast.Call) -> bool:
+    """Tell whether one of the modes left the function before: `if not self.training: return x`."""
+    function = module.function_of(call)
+    earlier = (
+        n
+        for n in (ast.walk(function) if function is not None else ())
+        if isinstance(n, ast.If) and n.lineno < call.lineno
+    )
+    return any(
+        isinstance(branch[-1], LEAVES) and _asks_for_mode(project, module, call, n.test)
+        for n in earlier
+        for branch in (n.body, n.orelse)
+        if branch
+    )
+
+
+def _is_rate_of_mode(project: Project, module: Module, call: ast.Call, methods: set[str]) -> bool:
+    """Tell whether a rate follows the mode, or is computed where that cannot be seen."""
+    made = call.func if isinstance(call.func, ast.Call) else call
+    given = [*made.args, *(k.value for k in made.keywords if k.arg != "training")]
+    rates = (n for n in given if n not in call.args[:1])
+    for rate in rates:
+        is_own = isinstance(rate, ast.Attribute) and rate.attr in methods
+        if is_own or isinstance(rate, ast.Call) or _asks_for_mode(project, module, call, rate):
             return True
     return False
+
+
+def _is_called_under_mode(
+    project: Project, module: Module, cls: ast.ClassDef, call: ast.Call
+) -> bool:
+    """Tell whether the method around a call is itself called under a condition on the mode."""
+    function = module.function_of(call)
+    name = f"self.{function.name}" if function is not None else ""
+    calls = (n for n in ast.walk(cls) if isinstance(n, ast.Call) and key_of(n.func) == name)
+    return any(
+        _is_under_mode(project, module, n) or _is_left_before(project, module, n) for n in calls
+    )
 
 
 _NET = """
@@ -159,6 +229,22 @@ SILENT = {
     "told the mode": _net("x = F.dropout(x, 0.3, self.training)"),
     "a layer of the model": _net("x = self.drop(x)"),
     "near miss: under a condition on the mode": _net("x = F.dropout(x) if self.training else x"),
+    "near miss: the other mode has left": _net(
+        "if not self.training: return self.head(x)\n        x = F.dropout(x, 0.3)"
+    ),
+    "near miss: the other mode has left, by a name": _net(
+        "on = self.training\n        if not on: return self.head(x)\n        x = F.dropout(x, 0.3)"
+    ),
+    "near miss: a rate that follows the mode": _net(
+        "x = F.dropout(x, p=self.dropout if self.training else 0.0)"
+    ),
+    "near miss: such a rate under a name": _net(
+        "rate = self.dropout * self.training\n        x = F.dropout(x, rate)"
+    ),
+    "near miss: a method that is called in training only": _net(
+        "x = self.thin(x) if self.training else x\n        return self.head(x)\n\n"
+        "    def thin(self, x):\n        x = F.dropout(x, 0.3)"
+    ),
     "near miss: Monte-Carlo dropout": _net("x = F.dropout(x, 0.3)", name="MCDropoutNet"),
     "near miss: a rate of zero": _net("x = F.dropout(x, 0.0)"),
     "near miss: attention that follows the mode": _net(

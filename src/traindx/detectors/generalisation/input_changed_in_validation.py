@@ -30,6 +30,7 @@ class _Pair:
     name: str
     training: tuple[ast.Call, ...]
     held_out: ast.Call
+    beside: tuple[ast.Call, ...] = ()  # of the same model, on the same held-out batches
 
 
 @detector(needs=("source",), suggests=("preprocessing-mismatch", "augmentation-in-validation"))
@@ -50,7 +51,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Tests of robustness disturb inputs on purpose; functions that are named so are left alone. So
-    are inputs that pass through functions of their own, and numbers that are computed.
+    are inputs that pass through functions of their own, numbers that are computed, and a second
+    view of a batch that the model is also given as in training.
     """
     project = project_of(run)
     for pair in (*_steps(project), *(p for e in entries(project) for p in _loops(project, e))):
@@ -67,8 +69,9 @@ def _steps(project: Project) -> Iterator[_Pair]:
             learns = list(_own_calls(methods["training_step"]))
             for name, call in _own_calls(held):
                 same = tuple(c for n, c in learns if n == name)
+                beside = tuple(c for n, c in _own_calls(held) if n == name and c is not call)
                 if same:
-                    yield _Pair(module, name, same, call)
+                    yield _Pair(module, name, same, call, beside)
 
 
 def _own_calls(method: ast.AST) -> Iterator[tuple[str, ast.Call]]:
@@ -88,8 +91,11 @@ def _loops(project: Project, entry: Entry) -> Iterator[_Pair]:
             continue
         same = [a for a in learning if is_same_model(a, act) and a.module is act.module]
         calls = tuple(a.node for a in same if isinstance(a.node, ast.Call))
+        others = (a for a in runs if a.loops == act.loops and a.module is act.module)
+        again = (a.node for a in others if a is not act and is_same_model(a, act))
         if calls and isinstance(act.node, ast.Call):
-            yield _Pair(act.module, act.target, calls, act.node)
+            beside = tuple(n for n in again if isinstance(n, ast.Call))
+            yield _Pair(act.module, act.target, calls, act.node, beside)
 
 
 def _learns(entry: Entry, act: Act) -> bool:
@@ -117,6 +123,9 @@ def _compare(pair: _Pair) -> Iterator[Finding]:
     held = changes_of(module, pair.held_out)
     if any(word in name for word in ON_PURPOSE) or not all(c.is_known for c in (*trained, held)):
         return
+    again = (c for c in pair.beside if _sources(module, c) & _sources(module, pair.held_out))
+    if any(_is_as(changes_of(module, c), trained) for c in again):
+        return
     if held.noise and not any(c.noise for c in trained):
         says = f"`{held.noise[0]}` on the input in validation, not in training"
         yield _finding(pair, "Validation adds noise", says, "augmentation-in-validation")
@@ -124,6 +133,24 @@ def _compare(pair: _Pair) -> Iterator[Finding]:
         says = f"validation: {_words(held)}; training: {_words(trained[0])}"
         claim = "Validation scales or shifts the input in another way than training"
         yield _finding(pair, claim, says, "preprocessing-mismatch")
+
+
+def _sources(module: Module, call: ast.Call) -> set[str]:
+    """The names that a model's input is made from, one assignment back."""
+    given = {n.id for a in call.args[:1] for n in ast.walk(a) if isinstance(n, ast.Name)}
+    scope: ast.AST = module.function_of(call) or module.tree
+    assigned = (n for n in ast.walk(scope) if isinstance(n, ast.Assign))
+    made = [n.value for n in assigned if any(key_of(t) in given for t in n.targets)]
+    names = {n.id for v in made for n in ast.walk(v) if isinstance(n, ast.Name)}
+    return (given | names) - set(module.aliases)
+
+
+def _is_as(changes: Changes, trained: list[Changes]) -> bool:
+    """Tell whether an input is as in training: what stands beside it is a second view of it."""
+    alike = (
+        c for c in trained if c.fixed == changes.fixed and bool(c.noise) >= bool(changes.noise)
+    )
+    return not changes.is_known or any(alike)
 
 
 def _words(changes: Changes) -> str:
@@ -213,6 +240,7 @@ def _called(given: str) -> Run:
 
 FIRES = {
     "noise in a function that is handed held-out data": _called("val_loader"),
+    "noise on one of two inputs": _program("data + torch.randn_like(data)) + model(other"),
     "shifted": _program("data - 0.5"),
     "scaled in training only": _program("data", before="data = data / 255.0"),
     "noise": _program("data + 0.1 * torch.randn_like(data)"),
@@ -226,6 +254,10 @@ SILENT = {
         "data.float().div(255)", before="data = data / 255.0"
     ),
     "near miss: noise in training only": _program("data", "data + torch.randn_like(data)"),
+    "near miss: a second view of the same batch": _program("data) + model(data * -1.0"),
+    "near miss: how much noise does to the output": _lightning(
+        "\n        shaken = x + torch.randn_like(x)\n        z = self(shaken)"
+    ),
     "near miss: noise in both": _lightning(" + torch.randn_like(x)", " + torch.rand_like(x)"),
     "near miss: a mixture of two": _program("data", "lam * data + (1 - lam) * data[index]"),
     "near miss: for one batch only": _program("data", before="if epoch == 2: data = data * 1000.0"),

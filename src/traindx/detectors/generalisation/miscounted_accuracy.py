@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 
 from traindx.evidence import Finding, Strength
@@ -15,6 +16,11 @@ from traindx.source.loaders import loaders_in
 from traindx.source.module import Module, argument, key_of, literal
 from traindx.source.phases import LOADER, entries
 from traindx.source.project import Project
+
+TURNS = ("T", "t", "mT", "transpose", "permute", "swapaxes")
+ZEROES = ("zero_", "fill_", "reset", "clear")
+# what a count of examples grows by
+SIZES = re.compile(r"^(?:len|size|shape|numel|bs|n)$|batch_?size|num_", re.IGNORECASE)
 
 
 @detector(needs=("source",), suggests=("metric-bug",))
@@ -38,27 +44,42 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Outputs without a batch dimension are rightly taken over dimension 0; only outputs of a model
     within a loop over batches are looked at. Batches of one example are examples: where a loader
-    gives such, counts are left alone.
+    gives such, counts are left alone. So are scores of several rows, where a single unit is no
+    single class; matrices of similarities, where both dimensions are the batch; counts of steps;
+    and counts that are divided once more, by the size of a batch or the number of epochs.
     """
     project = project_of(run)
     outputs, is_of_one = _outputs(project), _may_be_of_one(project)
     for module in project.training_modules:
         for call, _ in module.calls():
-            taken = _argmax(module, call)
-            if taken is None:
-                continue
-            given, dim = taken
-            scope = module.function_of(call) or module.tree
-            if dim == 0 and (scope, key_of(given)) in outputs and _is_compared(module, call):
-                yield _finding(module, call, "The argmax runs over the batch, not over classes")
-            elif dim in (1, -1):
-                output = output_of(project, module, scope, given)
-                if output is not None and output.units == 1:
-                    yield _finding(module, call, "An argmax over a single output is always 0")
+            claim = _wrong_dimension(project, module, call, outputs)
+            if claim:
+                yield _finding(module, call, claim)
         yield from _never_reset(module)
         yield from _by_index(module)
         if not is_of_one:
             yield from _per_batch(module)
+
+
+def _wrong_dimension(
+    project: Project, module: Module, call: ast.Call, outputs: set[ast.AST]
+) -> str:
+    """Say what is wrong with the dimension of an argmax; empty where nothing is."""
+    taken = _argmax(module, call)
+    if taken is None:
+        return ""
+    given, dim = taken
+    scope = module.function_of(call) or module.tree
+    if dim == 0:
+        made = _last_bound(project, scope, given)
+        is_wrong = made in outputs and not _is_of_pairs(module, scope, given)
+        if is_wrong and _is_compared(module, call):
+            return "The argmax runs over the batch, not over classes"
+    elif dim == -1 or (dim == 1 and not _may_have_rows(module, scope, given)):
+        output = output_of(project, module, scope, given)
+        if output is not None and output.units == 1:
+            return "An argmax over a single output is always 0"
+    return ""
 
 
 def _finding(module: Module, node: ast.AST, claim: str) -> Finding:
@@ -72,9 +93,9 @@ def _finding(module: Module, node: ast.AST, claim: str) -> Finding:
     )
 
 
-def _outputs(project: Project) -> set[tuple[ast.AST, str]]:
-    """The names, by scope, that hold the output of a model within a loop over a loader."""
-    found: set[tuple[ast.AST, str]] = set()
+def _outputs(project: Project) -> set[ast.AST]:
+    """The calls of a model within a loop over a loader whose output gets a name."""
+    found: set[ast.AST] = set()
     for entry in entries(project):
         for act in entry.acts:
             statement = act.statement
@@ -83,10 +104,48 @@ def _outputs(project: Project) -> set[tuple[ast.AST, str]]:
             loop = act.loops[-1]
             over = ast.unparse(loop.iter).lower() if isinstance(loop, ast.For) else ""
             if "load" in over and isinstance(statement, ast.Assign) and statement.value is act.node:
-                name = key_of(statement.targets[0])
-                if name:
-                    found.add((act.function or act.module.tree, name))
+                found |= {act.node} if key_of(statement.targets[0]) else set()
     return found
+
+
+def _last_bound(project: Project, scope: ast.AST, given: ast.expr) -> ast.expr | None:
+    """What a name was last bound to before it is used, in the order of the lines."""
+    bound = project.bindings(scope).get(key_of(given) or "", [])
+    before = (v for v in bound if _position(v) < _position(given))
+    return max(before, key=_position, default=None)
+
+
+def _position(node: ast.expr) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _is_of_pairs(module: Module, scope: ast.AST, given: ast.expr) -> bool:
+    """Tell whether an output is a matrix of similarities: it is also read the other way."""
+    name = key_of(given)
+    turned = (n for n in ast.walk(scope) if isinstance(n, ast.Attribute) and n.attr in TURNS)
+    if any(key_of(n.value) == name for n in turned):
+        return True
+    others = (_argmax(module, call) for call, _ in module.calls(scope))
+    return any(o is not None and key_of(o[0]) == name and o[1] in (1, -1) for o in others)
+
+
+def _may_have_rows(module: Module, scope: ast.AST, given: ast.expr) -> bool:
+    """Tell whether a unit per row is known or likely: scores of the members of a set.
+
+    Within a model's `forward` inputs may have any number of dimensions; elsewhere a cross entropy
+    over one unit, or its last dimension being dropped, says that there is another before it.
+    """
+    if getattr(scope, "name", "") == "forward":
+        return True
+    name = key_of(given)
+    for call, called in module.calls(scope):
+        last = called.rsplit(".", 1)[-1]
+        owner = call.func.value if isinstance(call.func, ast.Attribute) else call
+        is_dropped = last == "squeeze" and key_of(owner) == name and bool(call.args)
+        is_ranked = "cross_entropy" in last and any(key_of(a) == name for a in call.args[:1])
+        if is_dropped or is_ranked:
+            return True
+    return False
 
 
 def _argmax(module: Module, call: ast.Call) -> tuple[ast.expr, object] | None:
@@ -125,17 +184,48 @@ def _never_reset(module: Module) -> Iterator[Finding]:
             for loop in inner
             for n in ast.walk(loop)
             if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
+            if not _is_progress(n.value)
         }
-        bound = {k for n in ast.walk(outer) if isinstance(n, ast.Assign) for t in n.targets
-                 for p in ast.walk(t) if (k := key_of(p))}  # fmt: skip
+        kept = grown - _reset(outer)
         for node in (n for s in outer.body if s not in inner for n in ast.walk(s)):
             if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
                 continue
-            name = next(iter(_factors(node.left) & (grown - bound)), None)
-            if name is not None and _is_one_epoch(node.right):
+            name = next(iter(_factors(node.left) & kept), None)
+            if name is not None and _is_one_epoch(node.right) and not _is_divided(module, node):
                 claim = f"`{name}` grows over all epochs and is divided by the length of one"
                 yield _finding(module, node, claim)
                 break
+
+
+def _is_progress(value: ast.expr) -> bool:
+    """Tell whether a count grows by steps or examples seen: by epoch it says how far it is."""
+    called = value.func if isinstance(value, ast.Call) else value
+    last = (key_of(called) or "").rsplit(".", 1)[-1]
+    return literal(value) is not None or bool(SIZES.search(last))
+
+
+def _reset(loop: ast.For) -> set[str]:
+    """The names that start anew in a loop: bound, or set to zero in place."""
+    assigned = (n for n in ast.walk(loop) if isinstance(n, ast.Assign))
+    bound = {k for n in assigned for t in n.targets for p in ast.walk(t) if (k := key_of(p))}
+    methods = (n for n in ast.walk(loop) if isinstance(n, ast.Attribute))
+    return bound | {k for n in methods if n.attr in ZEROES and (k := key_of(n.value))}
+
+
+def _is_divided(module: Module, node: ast.expr) -> bool:
+    """Tell whether a quotient is divided once more: at once, or under the name it gets."""
+    above = module.parents.get(node)
+    while isinstance(above, ast.BinOp):
+        if isinstance(above.op, ast.Div) and node in ast.walk(above.left):
+            return True
+        above = module.parents.get(above)
+    targets = above.targets if isinstance(above, ast.Assign) else []
+    names = {k for t in targets if (k := key_of(t))}
+    scope: ast.AST = module.function_of(node) or module.tree
+    return any(
+        isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div) and key_of(n.left) in names
+        for n in ast.walk(scope)
+    )
 
 
 def _by_index(module: Module) -> Iterator[Finding]:
@@ -165,7 +255,7 @@ def _by_index(module: Module) -> Iterator[Finding]:
 def _per_batch(module: Module) -> Iterator[Finding]:
     """Counts of examples, grown in a loop over a loader, that are divided by its batches."""
     for node in module.nodes(ast.BinOp):
-        if not isinstance(node.op, ast.Div):
+        if not isinstance(node.op, ast.Div) or _is_divided(module, node):
             continue
         scope: ast.AST = module.function_of(node) or module.tree
         loops = [n for n in ast.walk(scope) if isinstance(n, ast.For) and _is_over_batches(n)]
@@ -292,11 +382,29 @@ def mean_loss(model, loader, loss_fn):
     return total / (count + 1)
 """
 
+_BAG = """
+import torch
+from torch import nn
+
+class Ranker(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.score = nn.Linear(64, 1)
+
+    def forward(self, bag):
+        scores = self.score(bag)
+        return scores.argmax(dim={dim})
+"""
+
 FIRES = {
+    "one unit, whatever the rows": make_run(sources={"model.py": _BAG.format(dim=-1)}),
     "counted by the index": make_run(sources={"train.py": _INDEXED.format(step="i")}),
     "over the batch": _program("output.argmax(dim=0)"),
     "over one logit": _program("torch.argmax(output, dim=1)", units=1),
     "never reset": _program(top="pass", before="correct = 0"),
+    "never reset, a weighted mean": _program(
+        top="pass", before="correct = 0", count="(pred == target).float().mean() * data.size(0)"
+    ),
     "divided by the number of batches": _program(over="val_loader"),
     "divided by a count of batches": make_run(sources={"train.py": _COUNTED}),
 }
@@ -304,6 +412,27 @@ FIRES = {
 SILENT = {
     "near miss: counted by one": make_run(sources={"train.py": _INDEXED.format(step="1")}),
     "over classes": _program(),
+    "near miss: the best of a set": make_run(sources={"model.py": _BAG.format(dim=1)}),
+    "near miss: both ways over similarities": _program(
+        "output.argmax(dim=0)", count="(pred == target).sum() + (output.argmax(1) == target).sum()"
+    ),
+    "near miss: similarities that are turned": _program(
+        "output.argmax(dim=0)\n        back = output.T.argmax(dim=0)"
+    ),
+    "near miss: one example of the batch under its name": _program(
+        "0\n        output = output[0]\n        pred = output.argmax(0)"
+    ),
+    "near miss: steps by the epoch": _program(
+        top="pass", before="correct = 0", over="val_loader", count="1"
+    ),
+    "near miss: examples by the epoch": _program(
+        top="pass", before="correct = 0", count="data.size(0)"
+    ),
+    "near miss: divided by the epochs too": _program(
+        top="pass", before="correct = 0", over="val_loader.dataset) / (epoch + 1"
+    ),
+    "near miss: divided by the size of a batch too": _program(over="val_loader) / (BATCH"),
+    "near miss: set to zero in place": _program(top="correct.zero_()", before="correct = zeros(1)"),
     "near miss: one sample": _program("output[0].argmax(0)"),
     "near miss: a mean of means": _program(
         over="val_loader", count="(pred == target).float().mean().item()"

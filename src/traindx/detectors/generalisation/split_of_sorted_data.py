@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx.evidence import Finding, Strength
@@ -14,6 +15,16 @@ from traindx.source.project import Project
 
 SORTS = ("argsort", "sort", "sorted", "sort_values")
 LABELS = frozenset({"y", "label", "labels", "target", "targets", "class", "classes", "category"})
+# what the parts of a split are called, one to learn from and one to be judged by
+PARTS = re.compile(
+    r"(?:^|_)[xy]?(?:(?:train|valid|test|eval|held|hold)[a-z]*|trn?|va|val|dev|tst|te)(?:_|$)"
+)
+# parts that are meant to have classes of their own
+ON_PURPOSE = re.compile(
+    r"client|federat|non_?iid|shard|worker|node|task|incremental|continual|unseen|novel|zero_?shot"
+    r"|few_?shot|open_?set|ood|outlier|anomal",
+    re.IGNORECASE,
+)
 
 
 @detector(needs=("source",), suggests=("distribution-shift",))
@@ -22,7 +33,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A name that is bound to itself in the order of an `argsort` of the labels, and that is then cut
-    into `[:n]` and `[n:]` without being shuffled in between.
+    into `[:n]` and `[n:]` without being shuffled in between, where the second part is named for
+    training, validation or testing, or made in a function that splits.
 
     ## Why it matters
     One part holds other classes than the other. What is learnt from the first says nothing about
@@ -32,14 +44,15 @@ def check(run: Run) -> Iterator[Finding]:
     Shuffle before the split, or split within each class: `train_test_split(…, stratify=labels)`.
 
     ## When it is wrong
-    A study of classes that were never seen splits by class on purpose.
+    A study of classes that were never seen splits by class on purpose, and so does one of clients
+    or tasks that differ; where names say so, or name no such parts, the rule is silent.
     """
     project = project_of(run)
     for module in project.training_modules:
         for scope in (module.tree, *module.functions.values()):
             for name, node in _sorted_names(project, module, scope):
                 cut = _cut(scope, name, node)
-                if cut is not None:
+                if cut is not None and _is_held_out(module, cut):
                     yield _finding(module, name, node, cut)
                     break
 
@@ -105,6 +118,18 @@ def _cut(scope: ast.AST, name: str, after: ast.Assign) -> ast.Subscript | None:
     return next(tails, None)
 
 
+def _is_held_out(module: Module, cut: ast.Subscript) -> bool:
+    """Tell whether a cut parts what is learnt from what is judged by, and not by design."""
+    statement, function = module.statement_of(cut), module.function_of(cut)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    names = [n for t in targets for p in ast.walk(t) if (n := key_of(p))]
+    around = function.name if function is not None else ""
+    if any(ON_PURPOSE.search(n) for n in (*names, around)):
+        return False
+    is_named = any(PARTS.search(re.sub(r"([A-Z])", r"_\1", n).lower()) for n in names)
+    return is_named or "split" in around.lower()
+
+
 def _slice(node: ast.Subscript) -> ast.Slice:
     return node.slice if isinstance(node.slice, ast.Slice) else ast.Slice()
 
@@ -148,10 +173,22 @@ def _program(order: str, then: str = "", start: str = "1000") -> Run:
 
 FIRES = {
     "a method": _program("labels.argsort()"),
+    "both at once": _program(
+        "labels.argsort()", "x_train, x_test = images[:1000], images[1000:]", start="0"
+    ),
     "a function": _program("torch.argsort(labels)"),
 }
 
 SILENT = {
+    "near miss: clients that differ": _program(
+        "labels.argsort()", "clients = [images[:1000], images[1000:]]", start="0"
+    ),
+    "near miss: classes that were never seen": _program(
+        "labels.argsort()", "test_unseen = images[1000:]", start="0"
+    ),
+    "near miss: tasks one after the other": _program(
+        "labels.argsort()", "first, second = images[:1000], images[1000:]", start="0"
+    ),
     "shuffled": _program("torch.randperm(len(labels))"),
     "near miss: by time": _program("times.argsort()"),
     "near miss: shuffled afterwards": _program(

@@ -23,6 +23,8 @@ ARRAYS = frozenset(
     {"values", "to_numpy", "tensor", "as_tensor", "from_numpy", "array", "asarray", "FloatTensor"}
 )
 TAKES_OUT = ("drop", "pop")
+PICKS = (ast.Slice, ast.List, ast.Name, ast.Attribute)
+TAKES_COLUMNS = frozenset({"delete", "drop", "index_select", "hsplit", "narrow", "take"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +55,14 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Forecasts use earlier values of what they predict: shifted columns and windows are other values,
-    and left alone.
+    and left alone. So are features from which columns are taken after the split.
     """
     project = project_of(run)
     for module in project.training_modules:
         for pair in _pairs(module):
             found = _whole_table(project, module, pair) or _joined(project, module, pair)
+            if found is not None and _is_cut_later(module, pair):
+                continue
             found = found or _overwritten(module, pair)
             if found is not None:
                 node, says = found
@@ -147,6 +151,27 @@ def _is_taken_out(scope: ast.AST, table: str) -> bool:
     return is_deleted or any(key_of(f.value) == table for f in owners)
 
 
+def _is_cut_later(module: Module, pair: _Pair) -> bool:
+    """Tell whether columns are picked or left out after features and targets were set side by side.
+
+    That may be in a loop over batches, under any name; the targets have no columns to pick.
+    """
+    taken = (n for n in module.nodes(ast.Subscript) if n.lineno > pair.call.lineno)
+    if any(isinstance(n.ctx, ast.Load) and _is_of_columns(n.slice) for n in taken):
+        return True
+    later = (name for call, name in module.calls() if call.lineno > pair.call.lineno)
+    return any(name.rsplit(".", 1)[-1] in TAKES_COLUMNS for name in later)
+
+
+def _is_of_columns(index: ast.expr) -> bool:
+    """Tell whether an index picks several columns: `[:, :-1]`, `[:, columns]`, `[["a", "b"]]`."""
+    if not isinstance(index, ast.Tuple):
+        return isinstance(index, ast.List)
+    first, last = index.elts[0], index.elts[-1]
+    is_all_rows = ast.unparse(first) in (":", "...")
+    return is_all_rows and isinstance(last, PICKS) and ast.unparse(last) != ":"
+
+
 def _joined(project: Project, module: Module, pair: _Pair) -> tuple[ast.AST, str] | None:
     """The features are a join, along their columns, of which the targets are a part."""
     target, features = _bare(pair.targets), _bare(pair.features)
@@ -225,6 +250,16 @@ SILENT = {
     "dropped": _program(_APART),
     "near miss: taken out of the table": _program(
         'y = table.pop("price").values\nX = table.values'
+    ),
+    "near miss: the last column is left out after the split": _program(
+        'y = table["price"].values\nX = table.values', "X_train = X_train[:, :-1]"
+    ),
+    "near miss: deleted after the split": _program(
+        'y = table["price"].values\nX = table.values', "X_train = np.delete(X_train, 3, axis=1)"
+    ),
+    "near miss: left out in the loop": _program(
+        'y = table["price"].values\nX = table.values',
+        "for x, y in batches:\n    model(x[:, columns])",
     ),
     "near miss: deleted": _program('y = table["price"]\ndel table["price"]\nX = table.values'),
     "near miss: earlier values": _program('y = table["price"].shift(-1)\nX = table.values'),

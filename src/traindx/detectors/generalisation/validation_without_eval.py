@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx.evidence import Evidence, Finding, Strength
@@ -10,7 +11,9 @@ from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.acts import Act, Do
+from traindx.source.loaders import resolve
 from traindx.source.models import changes_with_mode, layers_of
+from traindx.source.module import Module, key_of
 from traindx.source.patches import diff, inserting_after, inserting_before
 from traindx.source.phases import (
     LEARNS,
@@ -19,6 +22,13 @@ from traindx.source.phases import (
     is_same_model,
     mode_before,
 )
+from traindx.source.project import Project
+from traindx.source.values import value_of
+
+LEVELS = 4  # names that are followed from a loop or container to the models in it
+SETS_MODE = re.compile(r"(?:^|_)(?:eval|evaluating|mode|modes)(?:_|$)|eval_?mode", re.IGNORECASE)
+COPIES = re.compile(r"deepcopy|clone|AveragedModel|\bEMA|state_dict")
+OF_GRADIENTS = ("inference_mode", "set_grad_mode")
 
 
 @detector(needs=("source",), suggests=("validation-in-train-mode",))
@@ -38,8 +48,8 @@ def check(run: Run) -> Iterator[Finding]:
     Call `model.eval()` before the loop and `model.train()` before training goes on.
 
     ## When it is wrong
-    Dropout that stays on to sample predictions is meant so; a loop that sets `train()` itself is
-    left alone.
+    Dropout that stays on to sample predictions is meant so. A loop that sets `train()` itself is
+    left alone, and so is one after an `eval()` of what may hold the model: a container, a context.
     """
     project = project_of(run)
     for evaluation in evaluations(project):
@@ -49,7 +59,7 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         layers = changes_with_mode(layers_of(project, forward.module, made))
         mode = mode_before(evaluation.entry, forward)
-        if not layers or (mode is not None and mode.do is Do.EVAL_MODE):
+        if not layers or _may_be_in_eval(project, evaluation, mode):
             continue
         over = "loop" if isinstance(evaluation.block, ast.For) else "pass"
         yield Finding(
@@ -82,6 +92,90 @@ def _decides_itself(evaluation: Evaluation) -> bool:
         if isinstance(node, ast.Attribute) and node.attr in ("train", "eval"):
             return True
     return False
+
+
+def _may_be_in_eval(project: Project, evaluation: Evaluation, mode: Act | None) -> bool:
+    """Tell whether the model is in evaluation mode, by itself or with what holds it since."""
+    if mode is not None and mode.do is Do.EVAL_MODE:
+        return True
+    if _is_set_out_of_sight(project, evaluation):
+        return True
+    acts, forward = evaluation.entry.acts, evaluation.forward
+    first = 0 if mode is None else acts.index(mode) + 1
+    since = acts[first : acts.index(forward)]
+    return any(a.do is Do.EVAL_MODE and _may_hold(project, a, forward) for a in since)
+
+
+def _may_hold(project: Project, act: Act, forward: Act) -> bool:
+    """Tell whether what an act is done to holds a model: by its parts, or out of sight."""
+    if act.target and forward.target.startswith(f"{act.target}."):
+        return True
+    if act.target in (f"{forward.target}.module", f"{forward.target}._orig_mod"):
+        return True
+    if act.subject is None:
+        return False
+    several = _looped_over(act)
+    if any(not _is_listed(project, act, x) for x in several):
+        return True  # some models, which ones is out of sight
+    return _reaches(project, act, [act.subject, *several], forward.value.call)
+
+
+def _looped_over(act: Act) -> list[ast.expr]:
+    """What the loops go over that give a name to what an act is done to."""
+    names = {key_of(n) for n in ast.walk(act.subject)} if act.subject is not None else set()
+    found = []
+    for above in act.module.enclosing(act.node):
+        loops = [above] if isinstance(above, ast.For) else getattr(above, "generators", [])
+        found += [x.iter for x in loops if names & {key_of(n) for n in ast.walk(x.target)} - {None}]
+    return found
+
+
+def _is_listed(project: Project, act: Act, node: ast.expr) -> bool:
+    """Tell whether every member of what a loop goes over is written down."""
+    made = resolve(project, act.module, act.node, node)
+    given = made.args[0] if isinstance(made, ast.Call) and len(made.args) == 1 else made
+    is_written = isinstance(given, (ast.Tuple, ast.List, ast.Set))
+    return is_written and not any(isinstance(n, ast.Starred) for n in ast.walk(given or node))
+
+
+def _reaches(project: Project, act: Act, pending: list[ast.expr], made: ast.Call | None) -> bool:
+    """Tell whether a model is among what some expressions are made from."""
+    at = act.function or act.module.tree
+    seen: set[str] = set()
+    for _ in range(LEVELS):
+        names = [n for node in pending for n in _names(act.module, node)]
+        if any(value_of(project, act.module, at, n).call is made for n in names):
+            return True
+        fresh = {k for n in names if (k := key_of(n))} - seen
+        seen |= fresh
+        bound = [v for key in fresh for v in project.lookup(act.module, act.node, key)]
+        pending = [v for v in bound if not COPIES.search(ast.unparse(v))]
+    return False
+
+
+def _names(module: Module, node: ast.expr) -> list[ast.expr]:
+    """The names that an expression takes its value from, without those of what it calls."""
+    called = {n.func for n in ast.walk(node) if isinstance(n, ast.Call)}
+    names = (n for n in ast.walk(node) if isinstance(n, ast.Name) and n not in called)
+    own = (n for n in ast.walk(node) if isinstance(n, ast.Attribute) and key_of(n.value) == "self")
+    plain = (n for n in names if n.id != "self" and n.id not in module.aliases)
+    return [*plain, *own]
+
+
+def _is_set_out_of_sight(project: Project, evaluation: Evaluation) -> bool:
+    """Tell whether a context, a decorator or a foreign function speaks of the mode."""
+    module, block = evaluation.module, evaluation.block
+    function = module.function_of(block)
+    names = list(evaluation.forward.contexts)
+    for decorator in function.decorator_list if function is not None else ():
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        names.append(module.qualified(called) or "")
+    for call, name in module.calls(function or module.tree):
+        if call.lineno < block.lineno and not project.find_function(module, name):
+            given = {key_of(n) for a in call.args for n in ast.walk(a)}
+            names += [name] if evaluation.forward.target in given else []
+    lasts = (n.rsplit(".", 1)[-1] for n in names)
+    return any(SETS_MODE.search(n) for n in lasts if n not in OF_GRADIENTS)
 
 
 def _patch(evaluation: Evaluation) -> str | None:
@@ -165,8 +259,30 @@ def _program(validation: str = "pass", layer: str = "Dropout(0.5)") -> Run:
     return make_run(sources={"train.py": _PROGRAM.format(validation=validation, layer=layer)})
 
 
+_OWN_CONTEXT = """
+from contextlib import contextmanager
+
+@contextmanager
+def evaluating(net):
+    net.eval()
+    yield
+    net.train()
+"""
+
+
+def _context() -> Run:
+    text = _PROGRAM.format(validation="pass", layer="Dropout(0.5)")
+    text = text.replace("with torch.no_grad():", "with torch.no_grad(), evaluating(model):")
+    return make_run(sources={"train.py": _OWN_CONTEXT + text})
+
+
 FIRES = {
     "dropout stays on": _program(),
+    "only another model is put into evaluation mode": _program(
+        "teacher = load(settings); teacher.eval()"
+    ),
+    "only a copy of it is": _program("ema = copy.deepcopy(model); ema.eval()"),
+    "only others of a loop are": _program("for m in (nn.Linear(2, 2), teacher()): m.eval()"),
     "batch norm stays on": _program(layer="BatchNorm1d(2)"),
     "all validation data at once": _at_once(),
 }
@@ -174,6 +290,15 @@ FIRES = {
 SILENT = {
     "eval before the loop": _program("model.eval()"),
     "near miss: train(False)": _program("model.train(False)"),
+    "near miss: train(mode=False)": _program("model.train(mode=False)"),
+    "near miss: a loop over several models": _program("for m in (model, head): m.eval()"),
+    "near miss: such a loop in one line": _program("[m.eval() for m in everything]"),
+    "near miss: a container": _program("nn.ModuleList([model, head]).eval()"),
+    "near miss: a container under a name": _program(
+        "parts = nn.ModuleDict({'net': model})\n    parts.eval()"
+    ),
+    "near miss: a function out of sight": _program("set_mode([model], 'eval')"),
+    "near miss: a context of its own": _context(),
     "eval before all data at once": _at_once("model.eval()"),
     "near miss: targets without gradients": _at_once(scores="soft = model(train_x)"),
     "near miss: a pass of nobody knows what": _at_once(scores="z = model(x)"),

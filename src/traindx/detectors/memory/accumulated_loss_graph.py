@@ -35,17 +35,20 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     A sum that backward is called on later has to keep its graph; totals that feed a loss are left
-    alone, and so are those kept under `no_grad`.
+    alone, and so are those kept under `no_grad`, those of a loss that is detached in place before,
+    and queues of a fixed length.
     """
     for loop in training_loops(project_of(run)):
         for backward in loop.does(Do.BACKWARD):
             name, inner = _loss_name(backward), backward.loops[-1]
-            if not name or not _is_own_loop(loop, backward) or _is_cut(inner, name):
+            if not name or not _is_own_loop(loop, backward) or _is_cut(backward, name):
                 continue
             for node, kept, use in _kept(inner, name):
                 if _feeds_backward(loop, backward, kept) or _is_made_within(inner, kept):
                     continue
-                if _is_without_graph(backward.module, node):
+                if _is_without_graph(backward.module, node) or _is_short(backward.module, kept):
+                    continue
+                if _is_detached(inner, name, node, kept):
                     continue
                 yield _finding(backward.module, node, kept, use)
             break
@@ -104,14 +107,39 @@ def _use(value: ast.expr, name: str) -> ast.expr | None:
     return None
 
 
-def _is_cut(inner: ast.AST, name: str) -> bool:
-    """Tell whether the loop rebinds the name to a plain value, as `loss = loss.item()` does."""
-    for node in ast.walk(inner):
+def _is_cut(backward: Act, name: str) -> bool:
+    """Tell whether the loop rebinds the name to a plain value, as `loss = loss.item()` does.
+
+    What a call makes of the loss after `backward`, as `loss = reduce(loss)`, may be such too.
+    """
+    for node in ast.walk(backward.loops[-1]):
         if isinstance(node, ast.Assign) and any(key_of(t) == name for t in node.targets):
             attributes = (n.attr for n in ast.walk(node.value) if isinstance(n, ast.Attribute))
             if CUTS & set(attributes):
                 return True
+            given = node.value.args if isinstance(node.value, ast.Call) else []
+            if node.lineno > backward.line and any(key_of(a) == name for a in given):
+                return True
     return False
+
+
+def _is_detached(inner: ast.AST, name: str, node: ast.stmt, kept: str) -> bool:
+    """Tell whether the loss is detached in place before it is kept, or what it is kept in."""
+    for call in (n for n in ast.walk(inner) if isinstance(n, ast.Call)):
+        func = call.func
+        if isinstance(func, ast.Attribute) and func.attr == "detach_":
+            # a list holds the very tensor; a sum holds the graph that the tensor had then
+            is_before = call.lineno <= node.lineno or isinstance(node, ast.Expr)
+            if key_of(func.value) == kept or (key_of(func.value) == name and is_before):
+                return True
+    return False
+
+
+def _is_short(module: Module, kept: str) -> bool:
+    """Tell whether it is a queue that forgets: `deque(maxlen=100)`."""
+    bound = (n for n in module.nodes(ast.Assign) if any(key_of(t) == kept for t in n.targets))
+    made = (n.value for n in bound if isinstance(n.value, ast.Call))
+    return any(k.arg == "maxlen" for call in made for k in call.keywords)
 
 
 def _feeds_backward(loop: TrainingLoop, backward: Act, kept: str) -> bool:
@@ -195,6 +223,7 @@ _SCALED = _LOOP.replace("loss.backward()", "scaler.scale(loss).backward()")
 _DIVIDED = _LOOP.replace("loss.backward()", "(loss / 4).backward()")
 
 FIRES = {
+    "detached only after": _loop("total += loss\n        loss.detach_()"),
     "a part of an accumulation": make_run(
         sources={"train.py": _DIVIDED.format(kept="losses.append(loss)")}
     ),
@@ -208,6 +237,13 @@ SILENT = {
     "the number is kept": _loop("total += loss.item()"),
     "near miss: a part of an accumulation as a number": make_run(
         sources={"train.py": _DIVIDED.format(kept="total += loss.item() / 4")}
+    ),
+    "near miss: detached in place": _loop("loss.detach_()\n        total += loss"),
+    "near miss: reduced over the ranks": _loop("loss = mean_of_ranks(loss); total += loss"),
+    "near miss: a queue of a fixed length": make_run(
+        sources={
+            "train.py": _LOOP.format(kept="losses.append(loss)").replace("[]", "deque(maxlen=9)")
+        }
     ),
     "near miss: detached": _loop("losses.append(loss.detach())"),
     "near miss: a sum over heads that is trained": make_run(sources={"train.py": _SUM}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx.evidence import Finding, Strength
@@ -17,6 +18,15 @@ from traindx.source.project import Project
 
 SWITCHES = frozenset({"set_grad_enabled", "set_grad_mode", "requires_grad_", "no_grad"})
 USES_GRADIENTS = frozenset({"requires_grad", "grad", "autograd", "requires_grad_", "enable_grad"})
+
+# contexts and decorators that are known to leave gradients as they are
+KEEPS_GRADIENTS = re.compile(
+    r"autocast|enable_grad|profile|record_function|tqdm|progress|timer|(?:^|\.)(?:open|suppress"
+    r"|nullcontext|staticmethod|classmethod|compile|join|Progress|catch_warnings|redirect_stdout"
+    r"|main|command|option|record|cache|lru_cache|wraps|property|device|stream|no_sync)$"
+    r"|amp\.|SummaryWriter|logging|wandb|mlflow",
+    re.IGNORECASE,
+)
 
 
 @detector(needs=("source",), suggests=("evaluation-with-grad",))
@@ -36,7 +46,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Evaluation that needs gradients (attacks, saliency, test-time training) mentions them in the
-    loop and is left alone, as is a function whose callers are out of sight.
+    loop and is left alone, as is a function whose callers are out of sight, and a loop within a
+    context, or under a decorator, that is not known to leave gradients on.
     """
     project = project_of(run)
     for evaluation in evaluations(project):
@@ -76,6 +87,17 @@ def _is_discarded(forward: Act) -> bool:
     return is_bare or any(isinstance(t, ast.Name) and t.id == "_" for t in targets)
 
 
+def _is_under_unknown(evaluation: Evaluation) -> bool:
+    """Tell whether a context or decorator around the pass may switch gradients off."""
+    module = evaluation.module
+    if any(not KEEPS_GRADIENTS.search(c) for c in evaluation.forward.contexts):
+        return True
+    function = module.function_of(evaluation.block)
+    decorators = function.decorator_list if function is not None else []
+    called = (d.func if isinstance(d, ast.Call) else d for d in decorators)
+    return any(not KEEPS_GRADIENTS.search(module.qualified(d) or "") for d in called)
+
+
 def _uses_gradients(module: Module, loop: ast.For) -> bool:
     scope = module.function_of(loop) or loop
     nodes = ast.walk(scope if isinstance(scope, ast.For) else loop)
@@ -90,7 +112,7 @@ def _is_switched_off(project: Project, evaluation: Evaluation) -> bool:
             last = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
             if last in SWITCHES and isinstance(module.parents.get(call), ast.Expr):
                 return True
-    return _is_decorated_forward(project, evaluation)
+    return _is_under_unknown(evaluation) or _is_decorated_forward(project, evaluation)
 
 
 def _is_decorated_forward(project: Project, evaluation: Evaluation) -> bool:
@@ -170,12 +192,29 @@ def main():
 main()
 """
 
+_IN_CONTEXT = _INLINE.replace(
+    "for data, target in val_loader:\n            output",
+    "with {context}:\n            for data, target in val_loader:\n                output",
+)
+
+
+def _in_context(context: str, before: str = "") -> Run:
+    text = _IN_CONTEXT.format(context=context)
+    return make_run(sources={"train.py": text.replace("def main", f"{before}\ndef main")})
+
+
 FIRES = {
     "a validation function": _program(),
+    "in a context that leaves gradients on": _in_context("torch.autocast('cuda')"),
     "a loop in the epoch": make_run(sources={"train.py": _INLINE}),
 }
 
 SILENT = {
+    "near miss: a context under a name": _in_context("off()", "off = torch.no_grad"),
+    "near miss: a context that is made before": _in_context("context", "context = torch.no_grad()"),
+    "near miss: one context or another": _in_context("torch.no_grad() if fast else attack()"),
+    "near miss: a context of one's own": _in_context("evaluating(model)"),
+    "near miss: a decorator of one's own": _program("@frozen"),
     "near miss: a pass that only renews batch statistics": _program(forward="_ = model(data)"),
     "decorated": _program("@torch.no_grad()"),
     "inference mode": _program("@torch.inference_mode()"),

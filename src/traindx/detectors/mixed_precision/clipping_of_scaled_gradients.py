@@ -11,7 +11,9 @@ from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.acts import Act, Do
 from traindx.source.loops import TrainingLoop, training_loops
+from traindx.source.module import argument, key_of, literal
 from traindx.source.patches import diff, inserting_before
+from traindx.source.project import Project
 
 
 @detector(needs=("source",), suggests=("clip-without-unscale",))
@@ -31,11 +33,14 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     A limit that is multiplied by the scale is right without unscaling; such a loop asks the scaler
-    for its scale and is left alone.
+    for its scale and is left alone. So is a `scale` or a scaler that is not torch's, or is off.
     """
-    for loop in training_loops(project_of(run)):
+    project = project_of(run)
+    for loop in training_loops(project):
         clip, step = _scaled_clip(loop), loop.first(Do.SCALER_STEP)
         if clip is None or step is None or not isinstance(step.node, ast.Call):
+            continue
+        if not _is_at_work(project, step):
             continue
         given = step.node.args[0] if step.node.args else None
         optimizer = step.module.source(given) if given is not None else "optimizer"
@@ -71,7 +76,7 @@ def _scaled_clip(loop: TrainingLoop) -> Act | None:
     is_scaled = False
     for act in loop.acts:
         if act.do is Do.BACKWARD:
-            is_scaled = _is_scaled(act)
+            is_scaled = _is_scaled(loop, act)
         elif act.do is Do.UNSCALE or _asks_scale(loop):
             return None
         elif act.do is Do.CLIP and is_scaled and act.target.startswith("torch."):
@@ -79,10 +84,24 @@ def _scaled_clip(loop: TrainingLoop) -> Act | None:
     return None
 
 
-def _is_scaled(backward: Act) -> bool:
+def _is_scaled(loop: TrainingLoop, backward: Act) -> bool:
+    """Tell whether the loss is scaled by what steps, and not by a weight with such a method."""
     subject = backward.subject
     func = subject.func if isinstance(subject, ast.Call) else None
-    return isinstance(func, ast.Attribute) and func.attr == "scale"
+    if not isinstance(func, ast.Attribute) or func.attr != "scale":
+        return False
+    steps = loop.does(Do.SCALER_STEP)
+    return any(a.target == key_of(func.value) or a.function is not backward.function for a in steps)
+
+
+def _is_at_work(project: Project, step: Act) -> bool:
+    """Tell whether a scaler is torch's, or out of sight, and is not switched off."""
+    call = step.value.call
+    if call is not None:
+        return literal(argument(call, "enabled")) is not False
+    at: ast.AST = step.function or step.module.tree
+    made = project.lookup(step.module, at, step.target)
+    return not made or any("GradScaler" in ast.unparse(v) for v in made)
 
 
 def _steps_later(loop: TrainingLoop, clip: Act) -> bool:
@@ -111,8 +130,9 @@ for data, target in loader:
 _CLIP = "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)"
 
 
-def _loop(clip: str) -> Run:
-    return make_run(sources={"train.py": _LOOP.format(clip=clip)})
+def _loop(clip: str, made: str = 'torch.amp.GradScaler("cuda")') -> Run:
+    text = _LOOP.format(clip=clip).replace('torch.amp.GradScaler("cuda")', made)
+    return make_run(sources={"train.py": text})
 
 
 FIRES = {"no unscale_": _loop(_CLIP)}
@@ -120,6 +140,13 @@ FIRES = {"no unscale_": _loop(_CLIP)}
 SILENT = {
     "unscaled first": _loop(f"scaler.unscale_(optimizer)\n    {_CLIP}"),
     "no clipping": _loop("pass"),
+    "near miss: a scaler of its own kind": _loop(_CLIP, "TermScaler(1000)"),
+    "near miss: switched off": _loop(_CLIP, "torch.amp.GradScaler(enabled=False)"),
+    "near miss: a weight scales the loss": make_run(
+        sources={
+            "train.py": _LOOP.format(clip=_CLIP).replace("scaler.scale(loss)", "ramp.scale(loss)")
+        }
+    ),
     "near miss: the limit is scaled": _loop(
         "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0 * scaler.get_scale())"
     ),

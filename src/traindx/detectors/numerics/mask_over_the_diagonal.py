@@ -19,6 +19,9 @@ FAR = -1e3  # a score that low is as good as −inf
 KEEPS = frozenset({"bool", "to", "type", "cuda", "cpu", "clone", "detach", "unsqueeze", "float"})
 MASKS = frozenset({"attn_mask", "src_mask", "tgt_mask", "mask"})
 TAKES_BLOCKED = re.compile(r"\bnn\.(?:modules\.\w+\.)?(?:MultiheadAttention|Transformer\w*)$")
+# what puts a column or row beside a mask, or another value in its place
+SHIFTS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "pad", "where", "roll"})
+OTHER_DIAGONAL = frozenset({"triu", "tril", "fill_diagonal", "diagonal", "roll"})
 FILLS = frozenset({"masked_fill", "masked_fill_"})
 
 
@@ -40,7 +43,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     A mask in which True means allowed is right with its diagonal; one that is inverted, transposed
-    or compared with 0 on its way is left alone, as is one whose use cannot be seen.
+    or compared with 0 on its way is left alone, as is one whose use cannot be seen, that is changed
+    after it was made (`fill_diagonal_`) or that gets another column.
     """
     project = project_of(run)
     for module in project.modules:
@@ -51,7 +55,7 @@ def check(run: Run) -> Iterator[Finding]:
             if square is None or not _has_diagonal(call, name):
                 continue
             use = call if _is_minus_infinity(square) else _blocking_use(project, module, call)
-            if use is not None and not _is_turned(module, call):
+            if use is not None and not _is_turned(module, call) and not _is_mended(module, call):
                 yield _finding(module, call, use)
 
 
@@ -137,6 +141,66 @@ def _is_turned(module: Module, call: ast.Call) -> bool:
             return True
         node = above
     return False
+
+
+def _is_mended(module: Module, call: ast.Call) -> bool:
+    """Tell whether the mask may get another diagonal, or another column, after it was made."""
+    if any(_shifts(module, n) for n in module.enclosing(call)):
+        return True
+    statement = module.statement_of(call)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    key = key_of(targets[0]) if len(targets) == 1 else None
+    if key is None:
+        return False
+    scope = module.class_of(call) if key.startswith("self.") else module.function_of(call)
+    held = (n for n in ast.walk(scope or module.tree) if isinstance(n, (ast.Name, ast.Attribute)))
+    return any(_is_changed(module, n) for n in held if key_of(n) == key)
+
+
+def _is_changed(module: Module, held: ast.expr) -> bool:
+    """Tell whether a place where a mask is used writes to it, or takes it at another diagonal."""
+    node: ast.AST = held
+    for above in module.enclosing(held):
+        if isinstance(above, ast.stmt):
+            return isinstance(above, ast.AugAssign) and above.target is node
+        if isinstance(above, ast.Subscript) and above.value is node:
+            if not isinstance(above.ctx, ast.Load) or _cuts_the_front(above.slice):
+                return True
+        elif isinstance(above, ast.Attribute):
+            if _is_open_again(module, above):
+                return True
+        elif isinstance(above, ast.BinOp) and "eye(" in ast.unparse(above):
+            return True
+        elif isinstance(above, ast.Call) and above.func is not node:
+            return _shifts(module, above) or _fills_in_place(module, above, node)
+        node = above
+    return False
+
+
+def _is_open_again(module: Module, method: ast.Attribute) -> bool:
+    """Tell whether a method of a mask may open its diagonal; to fill −inf in opens nothing."""
+    if method.attr in FILLS:
+        call = module.parents.get(method)
+        value = argument(call, "value", 1) if isinstance(call, ast.Call) else None
+        return literal(value) in (0, False)
+    return method.attr.endswith("_") or method.attr in OTHER_DIAGONAL
+
+
+def _fills_in_place(module: Module, call: ast.Call, mask: ast.AST) -> bool:
+    """`torch.diagonal(mask).zero_()`, `np.fill_diagonal(mask, 0)`."""
+    name = (module.qualified(call.func) or "").rsplit(".", 1)[-1]
+    return "diagonal" in name and mask in call.args
+
+
+def _cuts_the_front(index: ast.expr) -> bool:
+    """`mask[1:]` and `mask[:, 1:]` move the diagonal; `mask[:n, :n]` does not."""
+    slices = (n for n in ast.walk(index) if isinstance(n, ast.Slice))
+    return any(s.lower is not None and literal(s.lower) != 0 for s in slices)
+
+
+def _shifts(module: Module, node: ast.AST) -> bool:
+    name = module.qualified(node.func) or "" if isinstance(node, ast.Call) else ""
+    return name.rsplit(".", 1)[-1] in SHIFTS
 
 
 def _is_other_method(above: ast.AST, node: ast.AST) -> bool:
@@ -250,11 +314,24 @@ FIRES = {
     "a diagonal of 0": _layer("torch.ones(n, n).triu(diagonal=0).bool()"),
     "added to the scores": _layer("torch.triu(torch.full((n, n), float('-inf')))"),
     "filled in": _scores(_OPEN),
+    "made of −inf in place": _scores(
+        "torch.triu(torch.ones(n, n)); mask.masked_fill_(mask == 1, float('-inf'))", "mask", "-1e9"
+    ),
     "filled in as a number": _scores("torch.triu(torch.ones(n, n))", "mask == 1", "-1e9"),
 }
 
+_CLEARED = _OPEN + "\n        causal.fill_diagonal_(False)"
+_ADDED = "torch.triu(torch.full((n, n), float('-inf')))"
+
 SILENT = {
     "above the diagonal": _layer(_SHIFTED),
+    "near miss: the diagonal is cleared afterwards": _layer(_CLEARED),
+    "near miss: −inf, and the diagonal is set afterwards": _layer(
+        _ADDED + "\n        causal[range(n), range(n)] = 0.0"
+    ),
+    "near miss: −inf, and the diagonal is filled": _layer(_ADDED, "causal.masked_fill(own, 0.0)"),
+    "near miss: −inf, and a diagonal further up": _layer(_ADDED, "causal.triu(1)"),
+    "near miss: −inf, with a column that all may see": _layer(f"F.pad({_ADDED}, (1, 0))"),
     "near miss: −inf above the diagonal": _layer("torch.full((n, n), float('-inf')).triu(1)"),
     "near miss: what is allowed, transposed": _layer(f"{_OPEN}.transpose(0, 1)"),
     "near miss: inverted": _layer(_OPEN, "~causal"),

@@ -17,7 +17,9 @@ from traindx.source.phases import is_without_gradients
 from traindx.source.project import Project
 
 LOADER = re.compile(r"load(?:er)?s?\w*$|(?:^|_)dl$|batches$", re.IGNORECASE)
-GATHERS = ("append", "extend", "add", "update", "cat")
+GATHERS = (
+    "append", "appendleft", "extend", "insert", "add", "update", "cat", "push", "put", "store",
+)  # fmt: skip
 DEEP = 4  # assignments between the output of the model and the loss
 
 
@@ -38,8 +40,8 @@ def check(run: Run) -> Iterator[Finding]:
     Move the loss, `backward` and the step into the loop over batches.
 
     ## When it is wrong
-    Outputs or losses that are collected or summed up over the batches are learnt from together;
-    these, and loops over time steps, are left alone.
+    Outputs or losses that are collected, summed up or carried on over the batches are learnt from
+    together; these, and loops over time steps, are left alone.
     """
     project = project_of(run)
     for loop in training_loops(project):
@@ -89,13 +91,29 @@ def _last_of(batches: ast.For) -> set[str]:
 
 
 def _gathers(batches: ast.For) -> bool:
-    """Tell whether anything is summed up or collected over the batches."""
+    """Tell whether anything is summed up or collected over the batches, or only one is wanted."""
+    if _carries(batches):
+        return True
     for node in (n for s in batches.body for n in ast.walk(s)):
-        if isinstance(node, ast.AugAssign):
+        if isinstance(node, (ast.AugAssign, ast.Break)):
             return True
         func = node.func if isinstance(node, ast.Call) else None
         if isinstance(func, ast.Attribute) and func.attr in GATHERS:
             return True
+    return False
+
+
+def _carries(batches: ast.For) -> bool:
+    """Tell whether a name goes from batch to batch: `loss = loss + …`, `outputs[i] = …`."""
+    fresh = {n.id for n in ast.walk(batches.target) if isinstance(n, ast.Name)}
+    bound = (n for s in batches.body for n in ast.walk(s) if isinstance(n, ast.Assign))
+    for node in sorted(bound, key=lambda n: n.lineno):
+        parts = [p for t in node.targets for p in (t.elts if isinstance(t, ast.Tuple) else [t])]
+        read = {key_of(n) for n in ast.walk(node.value)}
+        keys = {k for p in parts if (k := key_of(p))}
+        if keys & read - fresh or any(isinstance(p, ast.Subscript) for p in parts):
+            return True
+        fresh |= keys
     return False
 
 
@@ -143,6 +161,12 @@ _STEPS = _EPOCHS.replace("for x, y in train_loader:", "for x in sequence.unbind(
 
 SILENT = {
     "near miss: outputs are collected": _epochs("outputs.append(output)", "torch.cat(outputs)"),
+    "near miss: a sum over the batches": _epochs(
+        "total = total + criterion(output, y)", "total + output"
+    ),
+    "near miss: a state that is carried on": _epochs("state = mix(output, state)", "state"),
+    "near miss: outputs are kept by their place": _epochs("kept[i] = output", "kept"),
+    "near miss: one batch is enough": _epochs("break"),
     "near miss: time steps": make_run(
         sources={"train.py": _STEPS.format(inside="pass", behind="output")}
     ),

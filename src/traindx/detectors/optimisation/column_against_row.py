@@ -10,13 +10,15 @@ from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.acts import Act, Do
-from traindx.source.columns import is_flat, output_of
+from traindx.source.columns import is_column, is_flat, is_grown, output_of
 from traindx.source.loops import training_loops
 from traindx.source.losses import LossCall, losses_in, wants
-from traindx.source.module import Module, key_of
+from traindx.source.module import Module, key_of, literal
 from traindx.source.patches import diff, replacing
 from traindx.source.project import Project
 from traindx.source.ranks import Dims, Ranks
+
+DEEP = 4  # assignments followed
 
 
 @detector(needs=("source",), suggests=("target-shape-broadcast",))
@@ -69,7 +71,32 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _row(project: Project, module: Module, at: ast.AST, node: ast.expr) -> ast.expr | None:
     """The node itself where it has one dimension, of more than one number, by its making."""
+    if _is_open(project, module, at, node):
+        return None
     return node if _is_row(Ranks(project, module, at).of(node)) else None
+
+
+def _is_open(project: Project, module: Module, at: ast.AST, node: ast.expr) -> bool:
+    """Tell whether a shape may be another than its making says."""
+    return is_grown(project, module, at, node) or _is_entry(project, module, at, node)
+
+
+def _is_entry(project: Project, module: Module, at: ast.AST, node: ast.expr) -> bool:
+    """Tell whether a value is taken by name from what may be a dictionary, of any shape."""
+    made, seen = [node], {node}
+    for _ in range(DEEP):
+        parts = [n for m in made for n in ast.walk(m)]
+        named = [n for n in parts if isinstance(n, ast.Subscript) and _is_text(n.slice)]
+        if any(not is_column(project, module, at, n) for n in named):
+            return True
+        names = {n.id for n in parts if isinstance(n, ast.Name)}
+        made = [v for n in names for v in project.lookup(module, at, n) if v not in seen]
+        seen.update(made)
+    return False
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(literal(node), str)
 
 
 def _is_row(shape: Dims | None) -> bool:
@@ -93,7 +120,8 @@ def _by_hand(project: Project) -> Iterator[Finding]:
                 _is_row(left) and _is_column(right)
             )
             is_wrong = is_wrong and left is not None and right is not None and left[0] == right[0]
-            if not is_wrong or node in seen:
+            is_open = any(_is_open(project, module, at, n) for n in (node.left, node.right))
+            if not is_wrong or is_open or node in seen:
                 continue
             seen.add(node)
             yield Finding(
@@ -193,10 +221,12 @@ FIRES = {
     "by hand": _hand("2 * x[:, 0] + torch.randn(n)"),
     "a column of a table": _program(_COLUMN),
     "made flat": _program("torch.randn(100)"),
+    "rows of a flat target": _program(_COLUMN, "target = y[:len(output)]"),
 }
 
 SILENT = {
     "near miss: by hand, of one shape": _hand("2 * x[:, 0:1]"),
+    "near miss: by hand, grown in place": _hand("x[:, 0].clone()\ny.unsqueeze_(1)"),
     "near miss: by hand, flattened": _hand("x[:, 0]", "((output.view(-1) - y) ** 2).mean()"),
     "near miss: pairs on purpose": _hand("x[:, 0]", "(output.t() - output).abs().mean()"),
     "near miss: thresholds for every row": _hand(
@@ -204,6 +234,13 @@ SILENT = {
     ),
     "near miss: one number for all": _hand("torch.tensor([2.0])"),
     "near miss: the target gets a dimension": _program(_COLUMN, "target = target.unsqueeze(1)"),
+    "near miss: indexed to a column": _program(_COLUMN, "target = target[:, None]"),
+    "near miss: a column before it is loaded": _program(f"{_COLUMN}[:, None]"),
+    "near miss: an entry of a dictionary, of any shape": _program(
+        _COLUMN, 'target = data["label"].float()'
+    ),
+    "near miss: an array by its name in a file": _program('torch.tensor(arrays["price"])'),
+    "near miss: the target grows in place": _program("torch.randn(100)", "target.unsqueeze_(1)"),
     "near miss: the output loses one": _program(_COLUMN, "output = output.squeeze(1)"),
     "near miss: the shape of the target is out of sight": _program("load_targets()"),
     "a column on purpose": _program("torch.randn(100, 1)"),

@@ -36,8 +36,8 @@ def check(run: Run) -> Iterator[Finding]:
     Call `backward` on the loss itself; use `.item()` only for what is printed.
 
     ## When it is wrong
-    Only the last assignment before `backward` in the same function is looked at; a detached part of
-    a larger sum is fine and is left alone.
+    Only the last assignment before `backward` in the same function is looked at, and only where it
+    is sure to run; a detached part of a larger sum is fine and is left alone.
     """
     project = project_of(run)
     for loop in training_loops(project):
@@ -110,7 +110,47 @@ def _cut(project: Project, backward: Act) -> tuple[ast.AST, str] | None:
         return None
     latest = max(made, key=lambda v: v.lineno)
     how = _cutting(backward.module, latest)
-    return None if how is None else (latest, how)
+    is_it = how is not None and _reaches(backward, latest, key)
+    return (latest, how) if how is not None and is_it else None
+
+
+def _reaches(backward: Act, value: ast.expr, key: str) -> bool:
+    """Tell whether a value under a name is surely what `backward` finds there.
+
+    It may stand in another branch, be added to on the way, or be hidden by the name of a loop.
+    """
+    module = backward.module
+    if not set(_branches(module, value)) <= set(_branches(module, backward.node)):
+        return False
+    around = [n for n in module.enclosing(backward.node) if isinstance(n, ast.For)]
+    if any(isinstance(n, ast.Name) and n.id == key for a in around for n in ast.walk(a.target)):
+        return False
+    scope: ast.AST = backward.function or module.tree
+    later = (n for n in ast.walk(scope) if value.lineno < getattr(n, "lineno", 0) <= backward.line)
+    return not any(_adds_to(n, key) for n in later)
+
+
+def _branches(module: Module, node: ast.AST) -> Iterator[str]:
+    """Yield the conditions that a node stands under, alike for the same branch of the same test."""
+    below = node
+    for above in module.enclosing(node):
+        if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            return
+        if isinstance(above, ast.If) and below is not above.test:
+            yield f"{below in above.body} {ast.dump(above.test)}"
+        if isinstance(above, ast.ExceptHandler):
+            yield f"except {above.lineno}"
+        below = above
+
+
+def _adds_to(node: ast.AST, key: str) -> bool:
+    """`loss += …`, `loss.add_(…)`."""
+    if isinstance(node, ast.AugAssign):
+        return key_of(node.target) == key
+    func = node.func if isinstance(node, ast.Call) else None
+    is_in_place = isinstance(func, ast.Attribute) and func.attr.endswith("_")
+    is_in_place = is_in_place and getattr(func, "attr", "") != "requires_grad_"
+    return is_in_place and isinstance(func, ast.Attribute) and key_of(func.value) == key
 
 
 def _cutting(module: Module, node: ast.expr) -> str | None:
@@ -158,10 +198,33 @@ FIRES = {
     ),
     "detach before backward": _loop("loss.detach().requires_grad_().backward()"),
     "data": _loop("value = loss.data", "value.backward()"),
+    "in the branch that learns": _loop(
+        "if learns:", "    value = loss.detach()", "if learns:", "    value.backward()"
+    ),
 }
 
 SILENT = {
     "a right loop": _loop("loss.backward()", "print(loss.item())"),
     "near miss: a detached part of the sum": _loop("loss = loss + aux.detach()", "loss.backward()"),
+    "near miss: detached in the branch that does not learn": _loop(
+        'if phase == "val":',
+        "    loss = loss.detach()",
+        'if phase == "train":',
+        "    loss.backward()",
+    ),
+    "near miss: the other branch of the same test": _loop(
+        "if learns:",
+        "    loss = criterion(model(data), target)",
+        "else:",
+        "    loss = criterion(model(data), target).detach()",
+        "if learns:",
+        "    loss.backward()",
+    ),
+    "near miss: a start that is added to": _loop(
+        "total = torch.tensor(offset)", "total += loss", "total.backward()"
+    ),
+    "near miss: the name of a loop": _loop(
+        "value = loss.item()", "for value in losses:", "    value.backward()"
+    ),
     "near miss: the printed value is detached": _loop("loss.backward()", "running = loss.detach()"),
 }

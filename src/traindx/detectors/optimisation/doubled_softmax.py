@@ -33,7 +33,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Log-softmax before cross-entropy is redundant and harmless, and is left alone. Soft targets that
-    pass through a softmax are the second argument, which is not looked at.
+    pass through a softmax are the second argument, which is not looked at. Of several outputs, only
+    the one that the loss takes counts; a softmax on a condition is left alone.
     """
     project = project_of(run)
     seen: set[ast.AST] = set()
@@ -126,7 +127,38 @@ def _lightning(returned: str) -> Run:
     return make_run(sources={"model.py": _LIGHTNING.format(returned=returned)})
 
 
+_TWO_OUTPUTS = """
+import torch.nn.functional as F
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(784, 10)
+
+    def forward(self, x, as_probabilities=False):
+        logits = self.fc(x)
+        {returned}
+
+model = Net()
+for data, target in loader:
+    {taken} = model(data)
+    F.cross_entropy({given}, target).backward()
+"""
+_BOTH = "return F.softmax(logits, dim=1), logits"
+_ON_DEMAND = """if as_probabilities:
+            logits = F.softmax(logits, dim=1)
+        return logits"""
+
+
+def _two(taken: str, given: str, returned: str = _BOTH) -> Run:
+    text = _TWO_OUTPUTS.format(taken=taken, given=given, returned=returned)
+    return make_run(sources={"train.py": text})
+
+
 FIRES = {
+    "the first of two outputs": _two("probs, logits", "probs"),
+    "the first of two outputs, by its index": _two("out", "out[0]"),
     "through the forward of a Lightning module": _lightning("F.softmax(self.fc(x), dim=1)"),
     "softmax in forward": _program("F.softmax(x, dim=1)"),
     "sigmoid before BCE with logits": _program("torch.sigmoid(x)", "nn.BCEWithLogitsLoss()"),
@@ -141,6 +173,9 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: the second of two outputs": _two("probs, logits", "logits"),
+    "near miss: the last of two outputs, by its index": _two("out", "out[-1]"),
+    "near miss: softmax only on demand": _two("out", "out", _ON_DEMAND),
     "near miss: the layer below the sigmoid": make_run(
         sources={
             "train.py": """

@@ -9,7 +9,7 @@ from traindx.evidence import Finding, Strength, cite_source
 from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
-from traindx.source.acts import Act, Do
+from traindx.source.acts import CLIPS, Act, Do
 from traindx.source.loops import TrainingLoop, training_loops
 from traindx.source.module import Module, argument, key_of, literal
 from traindx.source.patches import diff, inserting_after, removing
@@ -38,10 +38,13 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     With several optimizers the cleared one may not be the stepped one; only the same name counts.
+    Gradients that are written by hand in between (`p.grad = …`), or may be, are left alone.
     A number of batches that is 1 in the end does no harm; where it is out of sight, this is a hint.
     """
     for loop in training_loops(project_of(run)):
         for cleared, step in _cleared_then_stepped(loop):
+            if _is_given_gradients(project_of(run), loop, cleared, step):
+                continue
             yield Finding(
                 claim=f"Gradients are wiped by {cleared.target}.zero_grad() before the step",
                 strength=Strength.STRONG,
@@ -59,6 +62,61 @@ def check(run: Run) -> Iterator[Finding]:
             yield from _thrown_away(project_of(run), loop)
 
 
+def _is_given_gradients(project: Project, loop: TrainingLoop, cleared: Act, step: Act) -> bool:
+    """Tell whether gradients may be set by hand between the two, or computed in the step."""
+    if step.do is Do.STEP and isinstance(step.node, ast.Call) and _arguments(step.node):
+        return True  # a closure
+    if cleared.function is not step.function or cleared.module is not step.module:
+        scopes = [a.function or a.module.tree for a in (cleared, step)]
+        return any(_sets_gradients(n) for s in scopes for n in ast.walk(s))
+    models = {a.target for a in loop.does(Do.FORWARD)} | {step.target}
+    scope = cleared.function or cleared.module.tree
+    between = [n for n in ast.walk(scope) if cleared.line < getattr(n, "lineno", 0) < step.line]
+    return any(
+        _sets_gradients(n) or _may_set_gradients(project, cleared.module, n, models)
+        for n in between
+    )
+
+
+def _arguments(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(k.value for k in call.keywords)]
+
+
+def _sets_gradients(node: ast.AST) -> bool:
+    """`p.grad = g`, `p.grad += g`, `p.grad.copy_(g)`, `setattr(p, "grad", g)`."""
+    if isinstance(node, ast.Assign):
+        is_none = isinstance(node.value, ast.Constant) and node.value.value is None
+        return not is_none and any(_is_gradient(t) for t in node.targets)
+    if isinstance(node, ast.AugAssign):
+        return _is_gradient(node.target)
+    func = node.func if isinstance(node, ast.Call) else None
+    if isinstance(func, ast.Attribute) and func.attr.endswith("_"):
+        return func.attr != "zero_" and any(_is_gradient(n) for n in ast.walk(func.value))
+    is_named = isinstance(node, ast.Call) and "grad" in {literal(a) for a in node.args[1:2]}
+    return is_named and isinstance(func, ast.Name) and func.id == "setattr"
+
+
+def _is_gradient(node: ast.AST) -> bool:
+    whole = node.value if isinstance(node, ast.Subscript) else node
+    return isinstance(whole, ast.Attribute) and whole.attr == "grad"
+
+
+def _may_set_gradients(project: Project, module: Module, node: ast.AST, models: set[str]) -> bool:
+    """Tell whether a call out of sight, or of the user's own, may write gradients."""
+    name = (module.qualified(node.func) or "") if isinstance(node, ast.Call) else ""
+    last = name.rsplit(".", 1)[-1]
+    if not isinstance(node, ast.Call) or last in CLIPS or last == "zero_grad":
+        return False
+    own = project.find_function(module, name)
+    if own is not None and any(_sets_gradients(n) for n in ast.walk(own[1])):
+        return True
+    if name.startswith("torch.") and "autograd" not in name:
+        return False
+    keys = {key_of(n) for a in _arguments(node) for n in ast.walk(a)}
+    is_given = bool(keys & models) and last not in ("print", "zip", "len", "list")
+    return "grad" in last.lower() or is_given
+
+
 def _thrown_away(project: Project, loop: TrainingLoop) -> Iterator[Finding]:
     """A step every n batches, and gradients that are cleared at every one."""
     steps, backwards = loop.does(*STEPS), loop.does(Do.BACKWARD)
@@ -72,6 +130,8 @@ def _thrown_away(project: Project, loop: TrainingLoop) -> Iterator[Finding]:
     number = _number(project, period)
     if number == 1 or not plain or not {a.target for a in plain} <= names:
         return
+    if any(_sets_gradients(n) for n in ast.walk(backwards[0].loops[-1])):
+        return  # kept by hand
     cause, often = "gradients-cleared-before-step", ast.unparse(period)
     yield Finding(
         claim=f"The step waits for {often} batches, and gradients are cleared at every one",
@@ -184,6 +244,12 @@ _WAITS = ("if (i + 1) % every == 0:", "    optimizer.step()")
 
 FIRES = {
     "between": _loop("loss.backward()", "optimizer.zero_grad()", "optimizer.step()"),
+    "between, and clipped": _loop(
+        "loss.backward()",
+        "optimizer.zero_grad()",
+        "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
+        "optimizer.step()",
+    ),
     "accumulated in vain": _waiting(4, "optimizer.zero_grad()", "loss.backward()", *_WAITS),
 }
 
@@ -198,6 +264,29 @@ SILENT = {
     ),
     "near miss: another optimizer is cleared": _loop(
         "loss.backward()", "other.zero_grad()", "optimizer.step()"
+    ),
+    "near miss: gradients are set by hand": _loop(
+        "loss.backward()",
+        "gradients = [p.grad.clone() for p in fast.parameters()]",
+        "optimizer.zero_grad()",
+        "for p, g in zip(model.parameters(), gradients):",
+        "    p.grad = g",
+        "optimizer.step()",
+    ),
+    "near miss: gradients are set out of sight": _loop(
+        "loss.backward()", "optimizer.zero_grad()", "share(model)", "optimizer.step()"
+    ),
+    "near miss: computed in the step": _loop(
+        "loss.backward()", "optimizer.zero_grad()", "optimizer.step(closure)"
+    ),
+    "near miss: summed by hand over the batches": _waiting(
+        4,
+        "optimizer.zero_grad()",
+        "loss.backward()",
+        "sums = [s + p.grad for s, p in zip(sums, model.parameters())]",
+        "for p, s in zip(model.parameters(), sums):",
+        "    p.grad = s.clone()",
+        *_WAITS,
     ),
     "near miss: two backwards": _loop(
         "loss.backward()",

@@ -24,6 +24,12 @@ MISTYPED = frozenset(
 RIGHT = "requires_grad"
 LIKE = 0.85  # letters that are doubled, swapped or left out; `retains_grad` is 0.80
 _FREEZES = re.compile(r"requires_grad(?:_\(|\s*=)\s*False|\bfreeze", re.IGNORECASE)
+_OFF = re.compile(r"requires_grad(?:_\(|\s*=)\s*False")
+LOOKS_ONLY = frozenset(
+    {"print", "summary", "len", "parameters", "named_parameters", "children", "named_children",
+     "modules", "named_modules", "to", "cuda", "cpu", "train", "eval", "state_dict", "numel",
+     "load_state_dict", "info", "append", "startswith", "requires_grad_"}
+)  # fmt: skip
 _TRAINS = re.compile(r"backward\(|\bfit\(|\btrain\w*\(|\.step\(|run\(")
 MODULES = frozenset({"children", "modules", "named_children", "named_modules"})
 
@@ -35,7 +41,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## What it detects
     An assignment to `require_grad`, `requires_grads` or their kin, `requires_grad = False` on a
     module instead of on its parameters, and a freeze that a later loop over all parameters of the
-    same model takes back before anything is trained.
+    same model takes back before anything is trained or the model runs.
 
     ## Why it matters
     Python makes a new attribute and says nothing. What was meant to be frozen trains on (and what
@@ -50,7 +56,7 @@ def check(run: Run) -> Iterator[Finding]:
     """
     project = project_of(run)
     for module in project.training_modules:
-        yield from _taken_back(module)
+        yield from _taken_back(project, module)
         own = {n.target.id for n in module.nodes(ast.AnnAssign) if isinstance(n.target, ast.Name)}
         for node in module.nodes(ast.Assign):
             target = node.targets[0]
@@ -70,7 +76,7 @@ def check(run: Run) -> Iterator[Finding]:
                                replacing(node, new))  # fmt: skip
 
 
-def _taken_back(module: Module) -> Iterator[Finding]:
+def _taken_back(project: Project, module: Module) -> Iterator[Finding]:
     """Yield the loops that turn every parameter on after some had been turned off for good."""
     loops = [(n, *s) for n in module.nodes(ast.For) if (s := _switched(n)) is not None]
     for on, model, value, is_all in loops:
@@ -81,8 +87,7 @@ def _taken_back(module: Module) -> Iterator[Finding]:
             is_before = off.lineno < on.lineno and module.function_of(off) is scope
             if frozen or other != model or not is_before:
                 continue
-            between = "\n".join(module.lines[off.end_lineno or off.lineno : on.lineno - 1])
-            if _TRAINS.search(between):
+            if _is_of_use(project, module, (off, on), model) or _is_frozen_after(module, on):
                 continue
             yield Finding(
                 claim=f"The freeze has no effect: all parameters of `{model}` are turned on again",
@@ -96,6 +101,42 @@ def _taken_back(module: Module) -> Iterator[Finding]:
                 location=module.location(on),
             )
             return
+
+
+def _is_of_use(
+    project: Project, module: Module, loops: tuple[ast.For, ast.For], model: str
+) -> bool:
+    """Tell whether anything trains, runs the model or leaves between the freeze and its end."""
+    first, last = loops[0].end_lineno or loops[0].lineno, loops[1].lineno
+    if _TRAINS.search("\n".join(module.lines[first : last - 1])):
+        return True
+    scope: ast.AST = module.function_of(loops[1]) or module.tree
+    between = [n for n in ast.walk(scope) if first < getattr(n, "lineno", 0) < last]
+    if any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.Return)) for n in between):
+        return True
+    calls = (n for n in between if isinstance(n, ast.Call))
+    return any(_may_run(project, module, scope, c, model) for c in calls)
+
+
+def _may_run(project: Project, module: Module, scope: ast.AST, call: ast.Call, model: str) -> bool:
+    """Tell whether a call is of the model, is given it, or is of an object made from it."""
+    name = module.qualified(call.func) or ""
+    if name.startswith(("torch.optim.", "torch.nn.")) or name.rsplit(".", 1)[-1] in LOOKS_ONLY:
+        return False
+    given = [*call.args, *(k.value for k in call.keywords)]
+    if key_of(call.func) == model or any(key_of(g) == model for g in given):
+        return True
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    key = key_of(owner)
+    made = [] if key is None else project.lookup(module, scope, key)
+    return key == model or any(key_of(n) == model for v in made for n in ast.walk(v))
+
+
+def _is_frozen_after(module: Module, on: ast.For) -> bool:
+    """Tell whether turning all on only clears the way for another freeze."""
+    scope: ast.AST = module.function_of(on) or module.tree
+    end = int(getattr(scope, "end_lineno", 0) or len(module.lines))
+    return bool(_OFF.search("\n".join(module.lines[on.end_lineno or on.lineno : end])))
 
 
 def _switched(loop: ast.For) -> tuple[str, bool, bool] | None:
@@ -205,6 +246,7 @@ def _back(on: str = "p.requires_grad = True", between: str = "") -> Run:
 
 FIRES = {
     "taken back": _back(),
+    "taken back after a look": _back(between="print(model)\nmodel.cuda()"),
     "mistyped": _program(_EACH.format(attribute="require_grad")),
     "letters astray": _program(_EACH.format(attribute="requeires_grad")),
     "plural": _program(_EACH.format(attribute="requires_grads")),
@@ -219,6 +261,19 @@ FIRES = {
 
 SILENT = {
     "near miss: a freeze that stays": _back(on="pass"),
+    "near miss: frozen while it runs": _back(between="x_adv = perturb(model, x, y)"),
+    "near miss: frozen while a part of another object": _back(
+        between="attack = Attack(model)\nx_adv = attack(x, y)"
+    ),
+    "near miss: frozen for the body of a with": _program(
+        "def frozen(model):\n"
+        "    for p in model.parameters():\n        p.requires_grad = False\n"
+        "    yield\n"
+        "    for p in model.parameters():\n        p.requires_grad = True"
+    ),
+    "near miss: frozen anew": _program(
+        f"{_BACK.format(on='p.requires_grad = True', between='')}\nmodel[1].requires_grad_(False)"
+    ),
     "near miss: unfrozen after a first stage": _back(between="train(model, epochs=3)"),
     "on the parameters": _program(_EACH.format(attribute="requires_grad")),
     "near miss: mistyped, but nothing was ever off": _program(

@@ -106,7 +106,33 @@ def _distilled(scores: str) -> Run:
     return make_run(sources={"distil.py": _DISTILLED.format(scores=scores)})
 
 
+_AUTOENCODER = """
+import torch.nn.functional as F
+from torch import nn
+
+class Autoencoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encode = nn.Linear(784, 20)
+        self.decode = nn.Sequential(nn.Linear(20, 784), nn.Sigmoid())
+
+    def forward(self, x):
+        code = self.encode(x)
+        return code, self.decode(code)
+
+model = Autoencoder()
+for data in loader:
+    code, copy = model(data)
+    F.binary_cross_entropy({given}, data).backward()
+"""
+
+
+def _autoencoder(given: str) -> Run:
+    return make_run(sources={"train.py": _AUTOENCODER.format(given=given)})
+
+
 FIRES = {
+    "the output that has no sigmoid": _autoencoder("code"),
     "softmax into a KL divergence": _distilled("scores.softmax(1)"),
     "logits into BCELoss": _program("self.body(x)", "BCELoss"),
     "logits into NLLLoss": _program("self.body(x)", "NLLLoss"),
@@ -114,6 +140,7 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: the output that has a sigmoid": _autoencoder("copy"),
     "near miss: log-softmax into a KL divergence": _distilled("F.log_softmax(scores, dim=1)"),
     "near miss: the logarithm of a softmax": _distilled("F.softmax(scores, dim=1).log()"),
     "near miss: sigmoid before BCELoss": _program("torch.sigmoid(self.body(x))", "BCELoss"),

@@ -12,10 +12,16 @@ from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.acts import Act, Do
 from traindx.source.loops import TrainingLoop, training_loops
+from traindx.source.module import key_of
 from traindx.source.patches import diff, inserting_before
 from traindx.source.values import Kind
 
 CLEARS = re.compile(r"zero_grad|grad\s*=\s*None|grad\.zero_|clear_grad|set_to_none")
+# functions out of sight whose names say that they clear: `reset_gradients(model)`
+CLEARING = re.compile(
+    r"^(zero|clear|reset|clean|drop)(_all)?(_?grad(s|ient|ients)?)?$|grads?_to_(zero|none)$"
+)
+LIMITING = frozenset({"clamp_", "clip_", "div_", "nan_to_num_"})  # these leave old gradients in
 SOUND = re.compile(r"isfinite|isnan|isinf")  # a step that broken gradients are kept from
 
 
@@ -37,7 +43,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Accumulation on purpose clears the gradients after every few batches; an optimizer that is made
-    anew for every batch starts clean. Both are left alone, as is a step with a closure.
+    anew for every batch starts clean. Both are left alone, as is a step with a closure, and a loop
+    that writes gradients by hand in any other way than to limit them.
     """
     project = project_of(run)
     is_cleared = any(CLEARS.search(m.text) for m in project.training_modules)
@@ -48,6 +55,8 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         inner = step.loops
         if backward.loops != inner or _clears_in(loop, inner) or _is_out_of_sight(loop, step):
+            continue
+        if any(_may_clear(node) for text in _texts(loop, inner[-1]) for node in ast.walk(text)):
             continue
         cleared = loop.first(Do.ZERO_GRAD)
         how = "only outside the loop over batches" if cleared else "nowhere in the loop"
@@ -88,6 +97,35 @@ def _is_of_torch(act: Act) -> bool:
 
 def _clears_in(loop: TrainingLoop, inner: tuple[ast.AST, ...]) -> bool:
     return any(len(a.loops) >= len(inner) for a in loop.does(Do.ZERO_GRAD))
+
+
+def _texts(loop: TrainingLoop, inner: ast.AST) -> list[ast.AST]:
+    """The loop over batches and the project's own functions that it runs."""
+    called = {a.function for a in loop.acts if a.function is not loop.function and inner in a.loops}
+    is_inside = {f: inner in set(ast.walk(f)) for f in called if f is not None}
+    return [inner, *(f for f, is_around in is_inside.items() if not is_around)]
+
+
+def _may_clear(node: ast.AST) -> bool:
+    """Tell whether code writes gradients by hand, or calls what by its name clears them."""
+    if isinstance(node, ast.Attribute) and node.attr == "grad":
+        return isinstance(node.ctx, (ast.Store, ast.Del))
+    if isinstance(node, ast.AugAssign):
+        return "attr='grad'" in ast.dump(node.target)
+    if not isinstance(node, ast.Call):
+        return False
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else key_of(node.func) or ""
+    if called.endswith("_") and called not in LIMITING and isinstance(node.func, ast.Attribute):
+        return called.startswith("_foreach_") or _is_gradient(node.func.value)
+    is_set = called == "setattr" and "'grad'" in ast.unparse(node)
+    return is_set or bool(node.args and CLEARING.search(called))
+
+
+def _is_gradient(node: ast.expr) -> bool:
+    """Tell whether a tensor is a gradient: `p.grad`, `p.grad.data`."""
+    while isinstance(node, ast.Attribute) and node.attr != "grad":
+        node = node.value
+    return isinstance(node, ast.Attribute)
 
 
 def _is_out_of_sight(loop: TrainingLoop, step: Act) -> bool:
@@ -170,6 +208,9 @@ def _handed(more: str = "") -> Run:
 FIRES = {
     "never cleared": _loop(_STEP),
     "handed in, stepped on finite gradients": _handed(),
+    "limited by hand, never cleared": _loop(
+        "        for p in model.parameters():\n            p.grad.clamp_(-1, 1)\n" + _STEP
+    ),
     "cleared once per epoch": _loop(_STEP, "    optimizer.zero_grad()"),
 }
 
@@ -178,6 +219,13 @@ SILENT = {
     "near miss: an optimizer of the project's own": _handed(_OWN),
     "cleared after the step": _loop(_STEP + "\n        optimizer.zero_grad(set_to_none=True)"),
     "cleared through the model": _loop(_STEP + "\n        model.zero_grad()"),
+    "near miss: cleared all at once": _loop(
+        _STEP + "\n        torch._foreach_zero_([p.grad for p in model.parameters()])"
+    ),
+    "near miss: cleared by a multiplication": _loop(
+        _STEP + "\n        for p in model.parameters():\n            p.grad.mul_(0)"
+    ),
+    "near miss: cleared by a function out of sight": _loop(_STEP + "\n        reset_grads(model)"),
     "near miss: accumulation on purpose": _loop(_ACCUMULATED),
     "near miss: cleared by hand": _loop(
         _STEP + "\n        for p in model.parameters():\n            p.grad = None"

@@ -12,7 +12,7 @@ from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.acts import Act, Do, acts_of
-from traindx.source.loops import training_loops
+from traindx.source.loops import TrainingLoop, training_loops
 from traindx.source.losses import WANTS
 from traindx.source.module import Module, key_of, literal
 from traindx.source.patches import diff, replacing
@@ -21,7 +21,7 @@ from traindx.source.project import Project
 # people climb a loss on purpose: against an input, another network, or to make a model forget
 ON_PURPOSE = re.compile(
     r"maximize\s*=|adversar|attack|ascent|unlearn|forget_(?:set|loss)|gradient.?revers|revers\w*.?grad"
-    r"|perturb|poison|domain.?confus|\bgrl\b",
+    r"|perturb|poison|domain.?confus|\bgrl\b|min.?max\b|discriminator",
     re.IGNORECASE,
 )
 DEEP = 8
@@ -46,8 +46,9 @@ def check(run: Run) -> Iterator[Finding]:
     Take the minus away, or give `maximize=True` if climbing is meant.
 
     ## When it is wrong
-    Attacks, gradient reversal and unlearning climb on purpose; programs that speak of them, sums of
-    several terms, and loops with several optimizers are left alone.
+    Attacks, gradient reversal, unlearning and generators that play against a critic climb on
+    purpose; programs that speak of them, sums of several terms, and loops with several optimizers
+    are left alone.
     """
     project = project_of(run)
     for way in (*_loops(project), *_steps(project)):
@@ -66,6 +67,7 @@ class _Way:
     end: ast.AST
     value: ast.expr | None
     losses: frozenset[ast.AST]
+    trained: frozenset[str] = frozenset()  # the models whose parameters the optimizer was given
 
 
 def _loops(project: Project) -> Iterator[_Way]:
@@ -76,7 +78,16 @@ def _loops(project: Project) -> Iterator[_Way]:
         losses = frozenset(a.node for a in loop.does(Do.LOSS) if _label(a) in WANTS)
         for backward in loop.does(Do.BACKWARD):
             scope = backward.function or backward.module.tree
-            yield _Way(backward.module, scope, backward.node, backward.subject, losses)
+            yield _Way(
+                backward.module, scope, backward.node, backward.subject, losses, _trained(loop)
+            )
+
+
+def _trained(loop: TrainingLoop) -> frozenset[str]:
+    made = [a.value.call for a in loop.does(Do.STEP) if a.value.call is not None]
+    inside = [n for call in made for n in ast.walk(call) if isinstance(n, ast.Attribute)]
+    owners = (key_of(n.value) for n in inside if n.attr in ("parameters", "named_parameters"))
+    return frozenset(key.split(".")[0] for key in owners if key)
 
 
 def _steps(project: Project) -> Iterator[_Way]:
@@ -127,7 +138,8 @@ def _minus(way: _Way) -> tuple[ast.expr, ast.expr] | None:
     found: list[tuple[ast.expr, ast.expr]] = []
     for _ in range(DEEP):
         if node in way.losses:
-            return found[0] if len(found) == 1 else None
+            is_clear = len(found) == 1 and not _is_against_another(way, node)
+            return found[0] if is_clear else None
         if node is None:
             return None
         negated = _negated(way.module, node)
@@ -143,6 +155,41 @@ def _minus(way: _Way) -> tuple[ast.expr, ast.expr] | None:
         else:
             node = _bound(way, node)
     return None
+
+
+def _is_against_another(way: _Way, loss: ast.AST | None) -> bool:
+    """Tell whether a model that is not trained here judges the output of the one that is."""
+    given = loss.args[0] if isinstance(loss, ast.Call) and loss.args else None
+    judged = _settled(way, given)
+    if not isinstance(judged, ast.Call) or not way.trained:
+        return False
+    judge = key_of(judged.func) or ""
+    is_function = judge in way.module.functions or _is_of_torch(way.module, judged.func)
+    if not judge or is_function or judge.split(".")[0] in {"self", *way.trained}:
+        return False
+    made = [_settled(way, a) for a in judged.args]
+    calls = [n for m in made if m is not None for n in ast.walk(m) if isinstance(n, ast.Call)]
+    return any((key_of(n.func) or "").split(".")[0] in way.trained for n in calls)
+
+
+def _is_of_torch(module: Module, node: ast.expr) -> bool:
+    return (module.qualified(node) or "").startswith("torch.")
+
+
+def _settled(way: _Way, node: ast.expr | None) -> ast.expr | None:
+    """The call behind a name, and behind methods that reshape: `critic(fake).squeeze(1)`."""
+    for _ in range(DEEP):
+        if isinstance(node, ast.Name):
+            node = _bound(way, node)
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, (ast.Call, ast.Subscript))
+        ):
+            node = node.func.value
+        else:
+            break
+    return node
 
 
 def _negated(module: Module, node: ast.expr) -> ast.expr | None:
@@ -229,12 +276,16 @@ FIRES = {
     "a step of Lightning": _step("-F.cross_entropy(self(x), y)"),
     "a step that returns a dictionary": _step("F.mse_loss(self(x), y) * -1", "{'loss': loss}"),
     "a minus before the loss": _loop("-criterion(model(data), target)"),
+    "a minus, and a wrapped output": _loop("-criterion(torch.squeeze(model(data)), target)"),
     "a minus before backward": _loop("criterion(model(data), target)", "(-loss / 4).backward()"),
 }
 
 SILENT = {
     "near miss: a step of Lightning": _step("F.cross_entropy(self(x), y)"),
     "near miss: a policy's loss": _step("-(F.cross_entropy(self(x), y) * reward(x)).mean()"),
+    "near miss: a generator against its critic": _loop(
+        "-criterion(judge(model(data)).squeeze(1), zeros)"
+    ),
     "right": _loop("criterion(model(data), target)"),
     "near miss: climbing is asked for": _loop(
         "-criterion(model(data), target)", option=", maximize=True"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from traindx.evidence import Finding, Strength
 from traindx.model import Run, make_run
 from traindx.registry import detector
 from traindx.source import project_of
-from traindx.source.columns import output_of
+from traindx.source.columns import Output, output_of
 from traindx.source.loaders import loaders_in, resolve
 from traindx.source.losses import LossCall, losses_in, wants
 from traindx.source.module import key_of
@@ -19,6 +20,14 @@ CLASSIFICATION = frozenset(
     {"MNIST", "FashionMNIST", "KMNIST", "QMNIST", "CIFAR10", "CIFAR100", "ImageFolder", "SVHN",
      "STL10", "ImageNet", "Food101", "DatasetFolder"}
 )  # fmt: skip
+
+
+# what makes one row of a sample, or takes nothing else
+ONE_ROW = re.compile(
+    r"flatten|view\(|reshape|squeeze|pool|conv|BatchNorm1d|LSTM|GRU|\[:, |\.mean\(|\.sum\(",
+    re.IGNORECASE,
+)
+TABLES = re.compile(r"\bpandas\b|sklearn\.datasets|\bTensorDataset\b")  # data of one row per sample
 
 
 @detector(needs=("source",), suggests=("wrong-loss-for-task",))
@@ -37,8 +46,10 @@ def check(run: Run) -> Iterator[Finding]:
     One output: BCEWithLogitsLoss. Several classes: one unit per class and CrossEntropyLoss.
 
     ## When it is wrong
-    Scores of several candidates, one unit each, are reshaped before the loss; an output whose shape
-    changes on the way is left alone. So are labels that pass through one-hot encoding.
+    Scores of several candidates, one unit each, are softmaxed over the candidates; an output whose
+    shape changes on the way is left alone, and so is a model that may be applied to each of several
+    rows of a sample, where nothing in the code tells that there is one. So are labels that pass
+    through one-hot encoding.
     """
     project = project_of(run)
     for loss in losses_in(project):
@@ -48,6 +59,8 @@ def check(run: Run) -> Iterator[Finding]:
         if output is None:
             continue
         if wants(loss) == "logits" and output.units == 1:
+            if not _is_one_row(project, loss, output):
+                continue
             why = f"{loss.label} over a single output is always 0"
         elif wants(loss) == "same-shape" and output.units > 1 and _are_classes(project, loss):
             why = f"{loss.label} between {output.units} outputs and class labels"
@@ -64,6 +77,20 @@ def check(run: Run) -> Iterator[Finding]:
             is_symptom=True,
             location=loss.module.location(loss.call),
         )
+
+
+def _is_one_row(project: Project, loss: LossCall, output: Output) -> bool:
+    """Tell whether a model gives one score per sample, and not one for each of its candidates.
+
+    Linear layers take rows of any number: (B, K, features) becomes (B, K, 1), K candidates.
+    """
+    module = output.module
+    around = module.class_of(output.layer) or module.statement_of(output.layer) or output.layer
+    if ONE_ROW.search(ast.unparse(around)):
+        return True
+    if loss.target is not None and ".float()" in ast.unparse(loss.target):
+        return True
+    return any(TABLES.search(m.text) for m in project.modules)
 
 
 def _are_classes(project: Project, loss: LossCall) -> bool:
@@ -132,13 +159,31 @@ def _program(
     return make_run(sources={"train.py": text})
 
 
+_SCORER = """
+import torch
+from torch import nn
+{imports}
+
+scorer = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 1))
+for rows, chosen in loader:
+    loss = nn.functional.cross_entropy(scorer(rows), chosen)
+    loss.backward()
+"""
+
+
+def _scorer(imports: str = "from my_data import loader") -> Run:
+    return make_run(sources={"train.py": _SCORER.format(imports=imports)})
+
+
 FIRES = {
+    "cross-entropy over one unit, for a table": _scorer("import pandas as pd"),
     "cross-entropy over one unit": _program(1, "CrossEntropyLoss"),
     "squared error on class labels": _program(10, "MSELoss"),
 }
 
 SILENT = {
     "ten classes": _program(10, "CrossEntropyLoss"),
+    "near miss: a score for each candidate": _scorer(),
     "near miss: candidates side by side": _program(
         1, "CrossEntropyLoss", "self.head(x).view(-1, 4)"
     ),

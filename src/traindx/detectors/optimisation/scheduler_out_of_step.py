@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Iterator
 
 from traindx.evidence import Finding, Strength, cite_source
@@ -12,8 +13,10 @@ from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.acts import Act, Do
 from traindx.source.errors import names_in
+from traindx.source.loaders import resolve
 from traindx.source.loops import TrainingLoop, training_loops
 from traindx.source.module import argument, key_of, literal
+from traindx.source.project import Project
 
 STEPS = (Do.STEP, Do.SCALER_STEP)
 PER_BATCH = {"OneCycleLR", "CyclicLR"}
@@ -23,6 +26,15 @@ NEUTRAL = frozenset({"int", "round", "float", "max", "min", "list", "math", "mat
 STRIDES = ("StepLR", "MultiStepLR")  # of which an equal number may be chance
 GAMMAS = {"StepLR": 2, "ExponentialLR": 1}  # by the position of the factor
 COUNTS = ("range", "trange")
+DATA = re.compile(
+    r"load|\bdl|_dl\b|batch|iter|data|train|sampl|queue|stream|generator|image|img|input|label"
+    r"|\bds\b|(?:^|[_ ,(])[xy]\b"
+)
+COUNTED = re.compile(r"batch|len\(\w*load|iters?_per|steps?_per")
+STEP_WORDS = re.compile(r"range\(.*(?:iter|step|batch)")
+OTHER_LOOPS = re.compile(r"epoch|fold|seed|phase|trial|zip\(.*(?:opt|sched)|models|nets\b|clients")
+BATCHES = re.compile(r"len\(|batch|iters|per_epoch")
+MANY_EPOCHS = 1000  # a larger number counts batches
 FEW_BATCHES = 300  # fewer than one epoch of most data; no schedule is meant to end there
 
 
@@ -34,8 +46,9 @@ def check(run: Run) -> Iterator[Finding]:
     A scheduler whose length or stride was given in epochs (`T_max=epochs`, `step_size=epochs // 2`,
     `milestones=[0.5 * epochs]`) and that is stepped in the loop over batches; one that falls so
     steeply (StepLR every 7 steps by 0.1, ExponentialLR by 0.9) that stepped for every batch it is
-    over within a few hundred batches; one that counts batches by nature (OneCycleLR, CyclicLR) and
-    is stepped once per epoch; and one that is stepped for every batch and for every epoch as well.
+    over within a few hundred batches; one that was given a number of batches (OneCycleLR, CyclicLR)
+    and is stepped once per epoch; and one that is stepped for every batch and for every epoch as
+    well.
 
     ## Why it matters
     Counted in the wrong unit the rate falls to its end within the first epochs, or never moves.
@@ -45,11 +58,13 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     A variable called `epochs` that really counts steps misleads this; so does a schedule that is
-    stepped out of sight.
+    stepped out of sight. Loops over epochs without batches in them, and a step that is told where
+    it is, `step(epoch + i / n)`, are left alone.
     """
-    for loop in training_loops(project_of(run)):
+    project = project_of(run)
+    for loop in training_loops(project):
         for act in loop.does(Do.SCHEDULER_STEP):
-            fault = _fault(loop, act)
+            fault = _fault(project, loop, act)
             if fault is None:
                 continue
             made, why = fault
@@ -66,27 +81,58 @@ def check(run: Run) -> Iterator[Finding]:
             break
 
 
-def _fault(loop: TrainingLoop, act: Act) -> tuple[ast.Call, str] | None:
+def _fault(project: Project, loop: TrainingLoop, act: Act) -> tuple[ast.Call, str] | None:
     made = act.value.call
-    step = loop.first(*STEPS)
-    if made is None or step is None or not act.value.is_certain:
-        return None
+    step = None if made is None else _step_of(loop, made)
+    if made is None or step is None or not act.value.is_certain or not _is_bare(act.node):
+        return None  # `step(epoch + i / n)` says itself where it is
     if act.guards and [ast.dump(g) for g in act.guards] != [ast.dump(g) for g in step.guards]:
         return None
     kind = act.value.made_by.rsplit(".", 1)[-1]
     per_batch = len(act.loops) >= len(step.loops)
-    has_batches = len(step.loops) > 1
+    is_for_batches = per_batch and len(step.loops) > 1 and _is_for_batches(act.loops)
     length = _length(kind, made)
-    if per_batch and has_batches and length is not None and _counts_epochs(loop, kind, length):
+    if is_for_batches and length is not None and _counts_epochs(loop, kind, length):
         return made, f"{kind} counts {ast.unparse(length)} epochs and is stepped for every batch"
     steps = _steps_to_nothing(kind, made)
-    if per_batch and has_batches and steps < FEW_BATCHES and _is_over_batches(act.loops[-1]):
+    if is_for_batches and steps < FEW_BATCHES:
         return made, f"stepped for every batch, {kind} falls a millionfold in {steps:.0f} batches"
-    if kind in PER_BATCH and not per_batch:
+    is_for_epochs = not per_batch and _is_for_batches(step.loops)
+    if kind in PER_BATCH and is_for_epochs and _counts_batches(project, loop, kind, made):
         return made, f"{kind} counts batches and is stepped once per epoch"
     if _is_stepped_twice(loop, act):
         return made, f"{kind} is stepped for every batch and once more for every epoch"
     return None
+
+
+def _step_of(loop: TrainingLoop, made: ast.Call) -> Act | None:
+    """The step of the optimizer whose rate a schedule sets; of any, where there is only one."""
+    given = argument(made, "optimizer", 0)
+    key = None if given is None else key_of(given)
+    steps = loop.does(*STEPS)
+    own = [s for s in steps if s.target == key]
+    if own:
+        return own[0]
+    return steps[0] if len({s.target for s in steps}) == 1 else None
+
+
+def _counts_batches(project: Project, loop: TrainingLoop, kind: str, made: ast.Call) -> bool:
+    """Tell whether a schedule that could count either is given a number of batches."""
+    length = argument(made, "step_size_up", 3)
+    if kind == "OneCycleLR":
+        length = argument(made, "total_steps", 2) or argument(made, "steps_per_epoch", 4)
+    if length is None:
+        return kind == "CyclicLR"  # 2000 by default
+    at: ast.AST = loop.function or loop.module.tree
+    length = resolve(project, loop.module, at, length)
+    bound = resolve(project, loop.module, at, _bound(loop.node))
+    if length is None or (bound is not None and ast.dump(bound) == ast.dump(length)):
+        return False
+    number = literal(length)
+    if isinstance(number, int):
+        epochs = literal(bound)
+        return number > (2 * epochs if isinstance(epochs, int) else MANY_EPOCHS)
+    return bool(BATCHES.search(ast.unparse(length)))
 
 
 def _steps_to_nothing(kind: str, made: ast.Call) -> float:
@@ -101,13 +147,28 @@ def _steps_to_nothing(kind: str, made: ast.Call) -> float:
     return stride * math.log(1e-6) / math.log(gamma)  # type: ignore[operator,arg-type]
 
 
+def _is_for_batches(loops: tuple[ast.AST, ...]) -> bool:
+    """Tell whether the inner loop goes over data, or counts the steps of an epoch."""
+    heads = [_head(node) for node in loops]
+    return _is_over_batches(loops[-1]) or (
+        len(heads) > 1 and "epoch" in heads[-2] and bool(STEP_WORDS.search(heads[-1]))
+    )
+
+
+def _head(node: ast.AST) -> str:
+    if not isinstance(node, ast.For):
+        return ""
+    return f"{ast.unparse(node.target)} {ast.unparse(node.iter)}".lower()
+
+
 def _is_over_batches(node: ast.AST) -> bool:
-    """Tell whether a loop goes over data: no count of epochs, folds or the like."""
+    """Tell whether a loop goes over data by its words: no epochs, folds, models or the like."""
     if not isinstance(node, ast.For):
         return False
-    head = f"{ast.unparse(node.target)} {ast.unparse(node.iter)}".lower()
+    head = _head(node)
     is_count = isinstance(node.iter, ast.Call) and key_of(node.iter.func) in COUNTS
-    return "epoch" not in head and (not is_count or "batch" in head)
+    is_data = bool(COUNTED.search(head) if is_count else DATA.search(head))
+    return is_data and not OTHER_LOOPS.search(head)
 
 
 def _is_stepped_twice(loop: TrainingLoop, act: Act) -> bool:
@@ -115,7 +176,10 @@ def _is_stepped_twice(loop: TrainingLoop, act: Act) -> bool:
     plain = [
         a
         for a in loop.does(Do.SCHEDULER_STEP)
-        if a.value.call is act.value.call and not a.guards and _is_bare(a.node)
+        if a.value.call is act.value.call
+        and a.target == act.target
+        and not a.guards
+        and _is_bare(a.node)
     ]
     inner = max(plain, key=lambda a: len(a.loops), default=None)
     is_nested = {len(a.loops) for a in plain} == {1, 2} and len(plain) == 2
@@ -200,9 +264,37 @@ FIRES = {
         "StepLR(optimizer, step_size=args.epochs // 2, gamma=0.1)", inner="scheduler.step()"
     ),
     "one cycle, per epoch": _loop(_ONE_CYCLE, outer="scheduler.step()"),
+    "long cycles by default, per epoch": _loop(
+        "CyclicLR(optimizer, 1e-4, 0.05)", outer="scheduler.step()"
+    ),
 }
 
 SILENT = {
+    "near miss: epochs of the full batch, in a loop over runs": make_run(
+        sources={
+            "train.py": _LOOP.format(
+                scheduler="CosineAnnealingLR(optimizer, T_max=epochs)",
+                inner="        scheduler.step()",
+                outer="",
+            )
+            .replace("epoch in range(epochs)", "run in range(10)")
+            .replace("data, target in loader", "epoch in range(epochs)")
+        }
+    ),
+    "near miss: fractions of an epoch": _loop(_COSINE, inner="scheduler.step(epoch + i / n)"),
+    "near miss: one cycle in epochs": _loop(
+        "OneCycleLR(optimizer, 0.1, total_steps=epochs)", outer="scheduler.step()"
+    ),
+    "near miss: short cycles in epochs": _loop(
+        "CyclicLR(optimizer, 1e-4, 0.05, step_size_up=10)", outer="scheduler.step()"
+    ),
+    "near miss: a model after the other": make_run(
+        sources={
+            "train.py": _LOOP.format(
+                scheduler=_COSINE, inner="        scheduler.step()", outer=""
+            ).replace("data, target in loader", "model in models")
+        }
+    ),
     "near miss: steep, and once per epoch": _loop(
         "StepLR(optimizer, step_size=7, gamma=0.1)", outer="scheduler.step()"
     ),

@@ -11,9 +11,12 @@ from traindx.registry import detector
 from traindx.source import project_of
 from traindx.source.acts import Act, Do
 from traindx.source.loops import TrainingLoop, training_loops
-from traindx.source.module import Module
+from traindx.source.module import Module, key_of, literal
+from traindx.source.phases import is_without_gradients
 from traindx.source.project import Project
 from traindx.source.values import Kind, value_of
+
+DEEP = 3  # assignments between a loop and the model that it runs
 
 
 @detector(needs=("source",), suggests=("parameters-not-in-optimizer",))
@@ -21,9 +24,10 @@ def check(run: Run) -> Iterator[Finding]:
     """The model is replaced or extended after its optimizer was made, or is not in it at all.
 
     ## What it detects
-    After `optimizer = SGD(model.parameters(), …)`: a new model under the same name, or a new layer
-    assigned to the model; an optimizer over a model that the loop never runs; and, as a remark, an
-    optimizer over one part of a model of which nothing is frozen.
+    After `optimizer = SGD(model.parameters(), …)`, and before its last step: a new model under the
+    same name, or a new layer assigned to the model, that no other optimizer takes up; an optimizer
+    over a model that the loop never runs; and, as a remark, an optimizer over one part of a model
+    of which nothing is frozen.
 
     ## Why it matters
     The optimizer keeps the tensors that it was given. New ones are never updated: the loss stays
@@ -34,7 +38,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Moving a model to a device keeps its parameters and is fine. Training only a head while the
-    rest stays as it is may be meant; that is only remarked.
+    rest stays as it is may be meant; that is only remarked. A model that is changed once training
+    is over is left alone, and so is one that runs inside an object made from it.
     """
     project = project_of(run)
     seen: set[ast.AST] = set()
@@ -74,7 +79,9 @@ def _changed_later(
             continue
         target, value = later.targets[0], later.value
         what = _change(project, module, owner.id, target, value)
-        if what:
+        if what and _is_stepped_after(module, statement, later, step):
+            if _is_covered(module, later, owner.id):
+                return
             yield _finding(
                 f"{what} after the optimizer was made; its parameters are not in it",
                 (module, later, "the model changes here"),
@@ -100,6 +107,56 @@ def _is_remade(module: Module, statement: ast.stmt, later: ast.stmt) -> bool:
     return any(
         ast.unparse(t) in names and n.lineno > later.lineno for n in others for t in n.targets
     )
+
+
+def _after(module: Module, later: ast.stmt) -> Iterator[ast.AST]:
+    """Yield the nodes of the same scope that come behind a statement."""
+    scope: ast.AST = module.function_of(later) or module.tree
+    end = later.end_lineno or later.lineno
+    return (n for n in ast.walk(scope) if int(getattr(n, "lineno", 0)) > end)
+
+
+def _is_stepped_after(module: Module, statement: ast.stmt, later: ast.stmt, step: Act) -> bool:
+    """Tell whether the optimizer is stepped, or handed on, once the model has changed.
+
+    Training may be over by then: a fresh model takes the best weights to be tested.
+    """
+    names = {key_of(t) for t in getattr(statement, "targets", [])}
+    is_elsewhere = step.function is not module.function_of(later)
+    if is_elsewhere and any((n or "").startswith("self.") for n in names):
+        return True  # made in one method, stepped in another
+    trains = "" if step.function is None or not is_elsewhere else step.function.name
+    for call in (n for n in _after(module, later) if isinstance(n, ast.Call)):
+        func = call.func
+        if isinstance(func, ast.Attribute) and func.attr == "step" and key_of(func.value) in names:
+            return True
+        given = [*call.args, *(k.value for k in call.keywords)]
+        if any(key_of(g) in names for g in given) and not _is_schedule(module, call):
+            return True
+        own = module.functions.get(key_of(func) or "")
+        if trains and own is not None and trains in {own.name, *_names(own)}:
+            return True
+    return False
+
+
+def _is_schedule(module: Module, call: ast.Call) -> bool:
+    return "lr_scheduler" in (module.qualified(call.func) or "")
+
+
+def _is_covered(module: Module, later: ast.stmt, model: str) -> bool:
+    """Tell whether another optimizer takes the model up, or this one is given new parameters."""
+    for node in _after(module, later):
+        if isinstance(node, ast.Subscript) and literal(node.slice) == "params":
+            return True
+        name = (module.qualified(node.func) or "") if isinstance(node, ast.Call) else ""
+        is_optimizer = name.startswith("torch.optim.") and "lr_scheduler" not in name
+        if is_optimizer and model in _names(node):
+            return True
+    return False
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def _change(project: Project, module: Module, model: str, target: ast.expr, value: ast.expr) -> str:
@@ -132,7 +189,7 @@ def _of_another_model(
     owner = _owner(made)
     if _is_made_afterwards(module, loop, made):
         return
-    forwards = [a for a in loop.does(Do.FORWARD) if a.value.call is not None]
+    forwards = [a for a in loop.does(Do.FORWARD) if not is_without_gradients(a)]
     optimizers = {a.value.call for a in loop.does(Do.STEP)}
     if not isinstance(owner, ast.Name) or not forwards or len(optimizers) > 1:
         return
@@ -141,21 +198,35 @@ def _of_another_model(
     if held.call is None or not held.is_certain or held.call in run or len(run) != 1:
         return
     other = forwards[0]
-    if not other.value.is_certain or other.value.kind is not Kind.MODEL:
+    if other.value.call is None or not other.value.is_certain or other.value.kind is not Kind.MODEL:
         return
-    mentions = {n.id for n in ast.walk(loop.node) if isinstance(n, ast.Name)}
-    other_call = other.value.call
-    shares = (
-        {n.id for n in ast.walk(other_call) if isinstance(n, ast.Name)} if other_call else set()
-    )
-    held_names = {n.id for n in ast.walk(held.call) if isinstance(n, ast.Name)}
-    if owner.id in mentions | shares or other.target in held_names:
+    used = _used(project, loop) | _names(other.value.call)
+    if owner.id in used or other.target in _names(held.call):
         return
     yield _finding(
         f"The loop trains `{other.target}` and the optimizer holds `{owner.id}`",
         (module, made, f"the optimizer holds the parameters of {owner.id}"),
         (other.module, other.node, f"the loop runs {other.target}"),
     )
+
+
+def _used(project: Project, loop: TrainingLoop) -> set[str]:
+    """The names in a loop, and those in what made its objects: a loss may hold the model."""
+    at: ast.AST = loop.function or loop.module.tree
+    found, new = set[str](), _names(loop.node)
+    for _ in range(DEEP):
+        found |= new
+        values = (v for n in new for v in project.lookup(loop.module, at, n))
+        made = {x for v in values if not _is_training_tool(loop.module, v) for x in _names(v)}
+        bodies = (f for n in new if (f := loop.module.functions.get(n)) is not None)
+        new = (made | {x for f in bodies for x in _names(f)}) - found
+    return found | new
+
+
+def _is_training_tool(module: Module, node: ast.expr) -> bool:
+    """Tell whether a value is an optimizer or schedule: made from a model, it does not run it."""
+    name = (module.qualified(node.func) or "") if isinstance(node, ast.Call) else ""
+    return name.startswith("torch.optim.")
 
 
 def _is_made_afterwards(module: Module, loop: TrainingLoop, made: ast.Call) -> bool:
@@ -245,7 +316,39 @@ student = nn.Linear(4, 2)
 optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
 """
 
+_LATER = _PROGRAM.format(model="Net()", before="", held="model.parameters()", after="")
+_SECOND = "model.head = nn.Linear(4, 2)\ntuner = torch.optim.Adam(model.parameters())\n"
+_INSIDE = """
+import torch
+from torch import nn
+net, teacher = nn.Linear(4, 2), nn.Linear(4, 2)
+criterion = Distance(net)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in loader:
+    {reference}
+    loss = criterion(x, wanted)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
 SILENT = {
+    "near miss: a fresh model for the test": make_run(
+        sources={"train.py": _LATER + "model = nn.Linear(4, 2)\nmodel.load_state_dict(best)\n"}
+    ),
+    "near miss: a new head for the next optimizer": make_run(
+        sources={"train.py": _LATER + _SECOND + "fit(model, tuner, optimizer)\n"}
+    ),
+    "near miss: the loss runs the model": make_run(
+        sources={"train.py": _INSIDE.format(reference="wanted = teacher(x).detach()")}
+    ),
+    "near miss: a teacher without gradients": make_run(
+        sources={
+            "train.py": _INSIDE.format(
+                reference="with torch.no_grad():\n        wanted = teacher(x)"
+            ).replace("Distance(net)", "make_loss()")
+        }
+    ),
     "near miss: the name is used again for a second model": make_run(
         sources={"train.py": _TEACHER_FIRST}
     ),

@@ -17,6 +17,7 @@ from traindx.source.project import Project
 from traindx.source.values import Kind
 
 STEPS = (Do.STEP, Do.SCALER_STEP)
+SHOWS = frozenset({"print", "range", "tqdm", "len", "str"})
 
 
 @detector(needs=("source",), suggests=("gradient-accumulation-unscaled",))
@@ -25,7 +26,7 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A loop that calls `backward` for every batch and steps and clears only every n batches, where
-    the loss is one of torch's own, averaged over the batch, and nothing divides it by n.
+    the loss is one of torch's own, averaged over the batch, and reaches `backward` unchanged.
 
     ## Why it matters
     The gradients of n batches add up, so the step is n times that of one large batch: with SGD the
@@ -94,18 +95,47 @@ def _is_summed(project: Project, loop: TrainingLoop, backward: Act, step: Act) -
         return False
     if any(c.endswith("accumulate") for c in backward.contexts) or _touches_gradients(loop):
         return False
+    if _is_weighted(backward) or _is_reckoned_with(loop, _count(step)):
+        return False
     name = _plain_name(backward)
     losses = [a for a in loop.does(Do.LOSS) if name in _targets(a)]
-    if not name or len(losses) != 1 or _is_divided(backward, name):
+    if not name or len(losses) != 1 or _is_divided(backward, losses[0], name):
         return False
-    return _is_mean(losses[0]) and not _is_rate_scaled(step)
+    return _is_mean(losses[0]) and not _is_rate_scaled(project, step)
+
+
+def _is_weighted(backward: Act) -> bool:
+    """`loss.backward(gradient=…)`: the gradient starts from another number than 1."""
+    call = backward.node
+    plain = ("retain_graph", "create_graph", "inputs")
+    return isinstance(call, ast.Call) and (
+        any(a is not backward.subject for a in call.args)
+        or any(k.arg not in plain for k in call.keywords)
+    )
+
+
+def _is_reckoned_with(loop: TrainingLoop, count: ast.expr) -> bool:
+    """Tell whether the number of batches divides something, or is handed on to what may."""
+    key = key_of(count)
+    for node in ast.walk(loop.node) if key is not None else ():
+        parts: list[ast.expr] = []
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.Mult)):
+            parts = [node.left, node.right]
+        elif isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Div, ast.Mult)):
+            parts = [node.value]
+        elif isinstance(node, ast.Call) and key_of(node.func) not in SHOWS:
+            parts = [*node.args, *(k.value for k in node.keywords)]
+        if any(key_of(p) == key for p in parts):
+            return True
+    return False
 
 
 def _plain_name(backward: Act) -> str:
     """The loss under its own name, also inside `scaler.scale(loss)`."""
     subject = backward.subject
     if isinstance(subject, ast.Call) and len(subject.args) == 1:
-        subject = subject.args[0]
+        is_scaled = isinstance(subject.func, ast.Attribute) and subject.func.attr == "scale"
+        subject = subject.args[0] if is_scaled else None
     return subject.id if isinstance(subject, ast.Name) else ""
 
 
@@ -116,15 +146,24 @@ def _targets(act: Act) -> list[str]:
     return [key_of(t) or "" for t in statement.targets]
 
 
-def _is_divided(backward: Act, name: str) -> bool:
-    scope: ast.AST = backward.function or backward.loops[0]
-    for node in ast.walk(scope):
-        if isinstance(node, ast.AugAssign) and key_of(node.target) == name:
-            return True
-        is_bound = isinstance(node, ast.Assign) and name in [key_of(t) for t in node.targets]
-        if is_bound and any(isinstance(n, ast.BinOp) for n in ast.walk(node)):
-            return True
-    return False
+def _is_divided(backward: Act, loss: Act, name: str) -> bool:
+    """Tell whether the loss is changed, by whatever means, between its making and `backward`."""
+    around = backward.module.enclosing(backward.node)
+    loops = [n for n in around if n in backward.loops]
+    scope: ast.AST = loops[0] if loops else backward.function or backward.loops[0]
+    return any(_changes(n, loss, name) for n in ast.walk(scope))
+
+
+def _changes(node: ast.AST, loss: Act, name: str) -> bool:
+    if isinstance(node, ast.AugAssign):
+        return key_of(node.target) == name
+    if isinstance(node, ast.Assign):
+        is_other = node.value is not loss.node and not isinstance(node.value, ast.Constant)
+        return is_other and name in [key_of(t) for t in node.targets]
+    func = node.func if isinstance(node, ast.Call) else None
+    if not isinstance(func, ast.Attribute) or key_of(func.value) != name:
+        return False
+    return func.attr.endswith("_") or func.attr == "register_hook"
 
 
 def _is_mean(loss: Act) -> bool:
@@ -136,10 +175,13 @@ def _is_mean(loss: Act) -> bool:
     return is_torch and made is not None and reduction in (None, "mean")
 
 
-def _is_rate_scaled(step: Act) -> bool:
+def _is_rate_scaled(project: Project, step: Act) -> bool:
     made = step.value.call
     rate = None if made is None else argument(made, "lr", 1)
-    return isinstance(rate, ast.BinOp)
+    key = rate.id if isinstance(rate, ast.Name) else None
+    at: ast.AST = step.function or step.module.tree
+    known = [] if key is None else project.lookup(step.module, at, key)
+    return any(isinstance(r, ast.BinOp) for r in (rate, *known))
 
 
 def _touches_gradients(loop: TrainingLoop) -> bool:
@@ -184,5 +226,18 @@ FIRES = {"never divided": _loop(), "with Adam, a remark": _loop(optimizer="AdamW
 SILENT = {
     "divided": _loop("loss = loss / accumulation_steps"),
     "near miss: divided in place": _loop("loss /= accumulation_steps"),
+    "near miss: divided by a method": _loop("loss = loss.div(4)"),
+    "near miss: divided by a method in place": _loop("loss.div_(4)"),
+    "near miss: divided by a function": _loop("loss = torch.div(loss, accumulation_steps)"),
+    "near miss: the gradient starts from a fraction": make_run(
+        sources={
+            "train.py": _LOOP.format(divide="pass", reduction="", optimizer="SGD").replace(
+                "backward()", "backward(gradient=torch.tensor(0.25))"
+            )
+        }
+    ),
+    "near miss: the gradients are divided out of sight": _loop(
+        "average(model, accumulation_steps)"
+    ),
     "near miss: summed on purpose": _loop(reduction='reduction="sum"'),
 }

@@ -12,9 +12,15 @@ from traindx.source import project_of
 from traindx.source.devices import Made, made_on_cpu, with_device
 from traindx.source.inputs import holds, values_from_inputs
 from traindx.source.module import Function, Module, key_of
+from traindx.source.project import Project
 
 USES_DEVICE = (".cuda(", ".to(device", ".to(self.device", '"cuda"', "'cuda'")
-GLOBAL = ("set_default_device", "set_default_tensor_type", "torch.device(")
+GLOBAL = ("set_default_device", "set_default_tensor_type")
+# contexts that leave the default device as it is
+NEUTRAL = (
+    "no_grad", "inference_mode", "enable_grad", "set_grad_enabled", "autocast", "record_function",
+    "detect_anomaly", "sdpa_kernel",
+)  # fmt: skip
 MOVES = ("to", "cuda", "type_as", "cpu")
 
 
@@ -35,18 +41,22 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     A single number on the CPU mixes with tensors anywhere, and so does an index; both are left
-    alone.
+    alone. So is what is made inside `with torch.device(…)`, or while another context is open that
+    may set the device.
     """
     project = project_of(run)
+    if _is_set_globally(project):
+        return
     for module in project.training_modules:
-        if not any(w in module.text for w in USES_DEVICE) or _is_set_globally(module):
+        if not any(w in module.text for w in USES_DEVICE):
             continue
         for cls in module.nodes(ast.ClassDef):
             forward = module.functions.get(f"{module.dotted(cls)}.forward")
             if forward is None or not project.is_module(module, cls):
                 continue
             for made in made_on_cpu(module, forward):
-                if _mixes(module, forward, made):
+                is_placed = _is_under_device(module, forward, made.call)
+                if not is_placed and _mixes(module, forward, made):
                     yield _finding(module, forward, made)
 
 
@@ -63,8 +73,22 @@ def _finding(module: Module, forward: Function, made: Made) -> Finding:
     )
 
 
-def _is_set_globally(module: Module) -> bool:
-    return any(w in module.text for w in GLOBAL[:2])
+def _is_set_globally(project: Project) -> bool:
+    """Tell whether any file sets the device that tensors are made on."""
+    return any(w in m.text for m in project.modules for w in GLOBAL)
+
+
+def _is_under_device(module: Module, forward: Function, call: ast.Call) -> bool:
+    """Tell whether a `with` around the call, or a decorator, may say where tensors are made."""
+    around = (n for n in module.enclosing(call) if isinstance(n, (ast.With, ast.AsyncWith)))
+    contexts = [i.context_expr for block in around for i in block.items]
+    names = [_called(module, c) for c in contexts]
+    decorators = [_called(module, d) for d in forward.decorator_list]
+    return not all(n.endswith(NEUTRAL) for n in names) or "torch.device" in decorators
+
+
+def _called(module: Module, node: ast.expr) -> str:
+    return module.qualified(node.func if isinstance(node, ast.Call) else node) or ""
 
 
 def _mixes(module: Module, forward: Function, made: Made) -> bool:
@@ -125,11 +149,26 @@ def _module(*body: str) -> Run:
 
 FIRES = {
     "noise is added": _module("x = x + torch.randn(x.size(0), 4)"),
+    "noise is added under no_grad": _module(
+        "with torch.no_grad():", "    x = x + torch.randn(x.size(0), 4)"
+    ),
     "zeros are appended": _module("pad = torch.zeros(x.size(0), 2)", "x = torch.cat([x, pad], 1)"),
 }
 
 SILENT = {
     "made where the input is": _module("x = x + torch.randn(4, device=x.device)"),
+    "near miss: made under a device": _module(
+        "with torch.device(x.device):", "    noise = torch.randn(4)", "x = x + noise"
+    ),
+    "near miss: the default device is set elsewhere": make_run(
+        sources={
+            "net.py": _MODULE.format(body="x = x + torch.randn(4)"),
+            "train.py": "import torch\ntorch.set_default_device('cuda')\n",
+        }
+    ),
+    "near miss: made in a context out of sight": _module(
+        "with on(x):", "    noise = torch.randn(4)", "x = x + noise"
+    ),
     "near miss: made like the input": _module("x = x + torch.randn_like(x)"),
     "near miss: an index, shifted": _module("n = len(x)", "x = x[torch.arange(n) + n]"),
     "near miss: a number": _module("mask = (torch.rand(4) + self.keep).floor()"),
