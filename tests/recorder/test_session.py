@@ -19,6 +19,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.data import DataLoader, TensorDataset
 
 from traindx import recorder
+from traindx.recorder import discovery
 from traindx.recorder.session import Session
 
 Records = dict[str, list[dict[str, Any]]]
@@ -550,3 +551,27 @@ def test_a_model_that_is_traced_has_nothing_of_ours(record: Callable[..., Record
     calls = [n.target for n in traced[1].graph.nodes if n.op.startswith("call_")]
     assert "items" not in calls
     assert "std" not in str(traced[2].code)
+
+
+def test_an_optimizer_for_every_parameter_is_not_searched_for_at_every_step(
+    record: Callable[..., Records], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searches: list[int] = []
+    search = discovery.discover
+
+    def counted(*args: Any) -> Any:
+        searches.append(1)
+        return search(*args)
+
+    monkeypatch.setattr(discovery, "discover", counted)
+
+    def train() -> None:
+        model = nn.Sequential(*(nn.Linear(4, 4) for _ in range(20)))
+        optimizers = [torch.optim.SGD([p], lr=0.1) for p in model.parameters()]
+        for _ in range(10):
+            model(torch.ones(2, 4)).sum().backward()
+            for optimizer in optimizers:
+                optimizer.step()
+
+    assert record(train)["counts"][-1]["why_off"] == ""
+    assert len(searches) < 10

@@ -91,6 +91,11 @@ class Knowledge:
         self.names: dict[int, str] = {}
         self._watched: list[tuple[weakref.ref[nn.Parameter], torch.Tensor]] = []
 
+    @property
+    def is_full(self) -> bool:
+        """Tell whether no more optimizers are followed: a new one at every step, say."""
+        return len(self.owners) >= MAX_OWNERS
+
     def owner_of(self, optimizer: torch.optim.Optimizer) -> Owner | None:
         """Return what is known of an optimizer."""
         owner = self.owners.get(id(optimizer))
@@ -106,8 +111,8 @@ class Knowledge:
         numbers: dict[int, int] = {}
         for optimizer in found.optimizers.values():
             owner = self.owner_of(optimizer)
-            if owner is None and len(self.owners) >= MAX_OWNERS:
-                return  # a new one at every step: not worth a search each time
+            if owner is None and self.is_full:
+                return
             if owner is None:
                 owner = self.owners[id(optimizer)] = Owner(len(self.owners), optimizer)
             for p in _held(optimizer):

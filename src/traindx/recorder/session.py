@@ -229,7 +229,7 @@ class Session:
         if self.writer is None or self.thread is None:
             self._begin(None)  # gradients that came another way than by backward
         owner = self.known.owner_of(optimizer)
-        if owner is None:
+        if owner is None and not self.known.is_full:
             self.discover(None)
             owner = self.known.owner_of(optimizer)
         if owner is None:
