@@ -503,3 +503,41 @@ def test_a_number_that_came_from_outside(tmp_path):
     told, _ = ride(tmp_path, WEIGHT_THAT_IS_NO_NUMBER)
     why = "a number that mul is given is nan, one that was computed outside of torch"
     check(told, "loss = weight", WEIGHT_THAT_IS_NO_NUMBER, seen_in="loss", op="mul", why=why)
+
+
+OWN_GENERATORS = """
+import random
+import numpy
+
+mine = numpy.random.default_rng(0)
+plain = random.Random(0)
+
+class Noisy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+        self.own = torch.Generator().manual_seed(0)
+
+    def forward(self, x):
+        noise = torch.rand(x.shape, generator=self.own) + mine.random() + plain.random()
+        return self.layer(x + 0.01 * noise)
+
+model = Noisy()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step, (x, y) in enumerate(loader):
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x), y) / (0.0 if step == 2 else 1.0)
+    before = model.own.get_state(), mine.bit_generator.state, plain.getstate()
+    loss.backward()
+    after = model.own.get_state(), mine.bit_generator.state, plain.getstate()
+    if step == 2:
+        break
+    optimizer.step()
+"""
+
+
+def test_a_replay_draws_from_nobodys_generator(tmp_path):
+    _, names = ride(tmp_path, OWN_GENERATORS)
+    (torches, numpys, plains), after = names["before"], names["after"]
+    assert torches.equal(after[0])
+    assert (numpys, plains) == after[1:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import pickle
 import signal
 import warnings
 import weakref
@@ -426,12 +427,15 @@ def test_where_new_tensors_go_is_the_users_business(record: Callable[..., Record
     assert records["nonfinite"][0]["why"].startswith("div by 0")
 
 
-def test_what_a_program_asked_of_its_names_is_left_alone(record: Callable[..., Records]) -> None:
+@pytest.mark.parametrize("ask", ["locals()", "vars()"])
+def test_what_a_program_asked_of_its_names_is_left_alone(
+    record: Callable[..., Records], ask: str
+) -> None:
     kept: list[dict[str, Any]] = []
 
     def train() -> None:
         rate, width = 0.1, 8
-        settings = locals()
+        settings = locals() if ask == "locals()" else vars()
         kept.append(settings)
         model = make_net()
         optimizer = torch.optim.SGD(model.parameters(), lr=rate)
@@ -439,7 +443,7 @@ def test_what_a_program_asked_of_its_names_is_left_alone(record: Callable[..., R
         optimizer.step()
 
     records = record(train)
-    assert [set(settings) for settings in kept] == [{"rate", "width", "kept"}]
+    assert [set(settings) for settings in kept] == [{"rate", "width", "kept", "ask"}]
     assert records["model"] and records["optimizer"]
 
 
@@ -575,3 +579,25 @@ def test_an_optimizer_for_every_parameter_is_not_searched_for_at_every_step(
 
     assert record(train)["counts"][-1]["why_off"] == ""
     assert len(searches) < 10
+
+
+def test_the_attributes_of_an_argument_are_not_the_names_of_a_function() -> None:
+    def of_arguments(options: object) -> object:
+        return vars(options)
+
+    def of_nothing() -> object:
+        return vars()
+
+    def neither() -> int:
+        return 1
+
+    found = [discovery._asks_for_locals(f.__code__) for f in (of_arguments, of_nothing, neither)]
+    assert found == [False, True, False]
+
+
+def test_a_clipping_function_stays_one_under_its_two_names(record: Callable[..., Records]) -> None:
+    def train() -> None:
+        assert torch.nn.utils.clip_grad_norm_ is torch.nn.utils.clip_grad.clip_grad_norm_
+        pickle.dumps(torch.nn.utils.clip_grad_norm_)
+
+    record(train)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,18 @@ def test_numbers_that_are_none_are_written_as_python_reads_them(tmp_path: Path) 
     writer.close()
     loss = lines(path)[0]["loss"]
     assert isinstance(loss, list) and str(loss) == "[nan, inf]"
+
+
+def test_a_file_that_took_the_place_of_ours_is_left_alone(tmp_path: Path) -> None:
+    writer = Writer(str(tmp_path / "ours.jsonl"))
+    writer.write("counts", {"steps": 1}, at_once=True)
+    os.close(writer._file)
+    with (tmp_path / "theirs.txt").open("w") as theirs:
+        assert theirs.fileno() == writer._file
+        writer.write("counts", {"steps": 2}, at_once=True)
+        theirs.write("mine")
+        theirs.flush()
+        writer.close()
+    assert (tmp_path / "theirs.txt").read_text() == "mine"
+    lines = (tmp_path / "ours.jsonl").read_text().splitlines()
+    assert [json.loads(line)["steps"] for line in lines] == [1, 2]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dis
 import gc
 import inspect
 import sys
 from collections.abc import Iterable, Iterator
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
@@ -32,7 +33,7 @@ _SENSITIVE = (
     nn.modules.instancenorm._InstanceNorm,
 )
 _HOLDS_LOCALS = sys.version_info < (3, 13)
-_ASKING = frozenset({"locals", "vars"})
+_BETWEEN = frozenset({"CACHE", "PRECALL", "PUSH_NULL"})
 
 
 class Found:
@@ -86,9 +87,16 @@ def discover(frame: FrameType | None, wanted: Iterable[int], given: Iterable[Any
     found.named = set(found.modules)
     if not found.optimizers or not set(wanted) <= _owned(found):
         _search_memory(found)
-    if found.is_partial:
-        found.named = set(found.modules)
+    if found.is_partial:  # what is trained has a name there; what else is in memory may have none
+        trained = set(wanted) | {id(p) for o in found.optimizers.values() for p in _held(o)}
+        found.named |= {
+            i for i, m in found.modules.items() if any(id(p) in trained for p in m.parameters())
+        }
     return found
+
+
+def _held(optimizer: torch.optim.Optimizer) -> Iterator[nn.Parameter]:
+    return (p for group in optimizer.param_groups for p in group["params"])
 
 
 def _owned(found: Found) -> set[int]:
@@ -97,7 +105,7 @@ def _owned(found: Found) -> set[int]:
 
 def _look_into(frame: FrameType, found: Found) -> None:
     is_own = not frame.f_code.co_flags & inspect.CO_OPTIMIZED
-    if _HOLDS_LOCALS and not is_own and not _ASKING.isdisjoint(frame.f_code.co_names):
+    if _HOLDS_LOCALS and not is_own and _asks_for_locals(frame.f_code):
         found.is_partial = True  # the dictionary that the program has asked for is the frame's own
         return
     values = frame.f_locals
@@ -108,6 +116,17 @@ def _look_into(frame: FrameType, found: Found) -> None:
     finally:
         if _HOLDS_LOCALS and not is_own and values is not frame.f_globals:
             values.clear()  # a copy that the frame would keep, and with it every tensor in it
+
+
+def _asks_for_locals(code: CodeType) -> bool:
+    """Tell whether a function calls `locals()`, or `vars()` of nothing, as it does of arguments."""
+    if "locals" in code.co_names:
+        return True
+    if "vars" not in code.co_names:
+        return False
+    steps = [s for s in dis.get_instructions(code) if s.opname not in _BETWEEN]
+    calls = [steps[i + 1] for i, step in enumerate(steps[:-1]) if step.argval == "vars"]
+    return any(call.opname.startswith("CALL") and not call.arg for call in calls)
 
 
 def _look_inside(value: Any, found: Found, depth: int) -> None:

@@ -9,6 +9,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterable, Iterator
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -70,7 +71,9 @@ def _same_generators(objects: Iterable[Any]) -> Iterator[None]:
     numpy = getattr(sys.modules.get("numpy"), "random", None)
     kinds = () if numpy is None else (numpy.Generator,)
     numpys = [
-        (g.bit_generator, g.bit_generator.state) for g in found.values() if isinstance(g, kinds)
+        (g.bit_generator, g.bit_generator.state)
+        for g in found.values()
+        if issubclass(type(g), kinds)
     ]
     plains = [(g, g.getstate()) for g in found.values() if type(g) is random.Random]
     try:
@@ -85,10 +88,11 @@ def _same_generators(objects: Iterable[Any]) -> Iterator[None]:
 
 
 def _in_reach(thing: Any) -> list[Any]:
-    """Return what an object and the file that it was written in hold."""
-    written = getattr(sys.modules.get(type(thing).__module__), "__dict__", {})
+    """Return what an object holds, and the names that the methods of its class can see."""
+    methods = (m for m in vars(type(thing)).values() if isinstance(m, FunctionType))
     is_users = not type(thing).__module__.startswith("torch.")
-    return [*vars(thing).values(), *(written.values() if is_users else ())]
+    seen = next((m.__globals__ for m in methods), {}) if is_users else {}
+    return [*vars(thing).values(), *seen.values()]
 
 
 @contextlib.contextmanager

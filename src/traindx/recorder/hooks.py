@@ -50,9 +50,9 @@ class Hooks:
         self._replace(DataLoader, "__iter__", _iter(session))
         self._replace(torch.nn.Module, "load_state_dict", _load(session))
         self._replace(torch.amp.GradScaler, "scale", _scale(session))
-        self._replace(torch.nn.utils.clip_grad, "clip_grad_norm_", _clip(session))
-        clip = torch.nn.utils.clip_grad.clip_grad_norm_  # one function under two names
-        self._replace(torch.nn.utils, "clip_grad_norm_", lambda _: clip)
+        clip = functools.lru_cache(None)(_clip(session))  # one function under two names stays one
+        for owner in (torch.nn.utils.clip_grad, torch.nn.utils):
+            self._replace(owner, "clip_grad_norm_", clip)
         self._replace(sys, "excepthook", _excepthook(session))
         self._replace(threading, "excepthook", _thread_excepthook(session))
         os.register_at_fork(after_in_child=session.forked)
