@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from traindx.readers.console.reader import read
+from traindx.readers.formats.console.reader import read
 
 MEGABYTES = 500
 REPEATS = 3  # the best one counts: the first may wait for the disk

@@ -18,15 +18,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from traindx.artifacts import open_paths
-from traindx.diagnosis import diagnose
-from traindx.evidence import Diagnosis, Verdict
+from traindx.diagnosis.engine import diagnose
 from traindx.experiments.changes import AS_IT_IS, Limits
-from traindx.experiments.verification import Verification, verify
-from traindx.experiments.workshop import Workshop
+from traindx.experiments.sandbox.workshop import Workshop
+from traindx.experiments.verification.request import VerifyRequest
+from traindx.experiments.verification.verification import Verification, verify
+from traindx.model.findings import Diagnosis, Verdict
+from traindx.readers.opening import open_paths
 
 TESTS = Path(__file__).parent.parent / "tests"
-PROGRAMS = (TESTS / "experiments" / "programs", TESTS / "ride" / "programs")
+PROGRAMS = (TESTS / "experiments" / "programs", TESTS / "capture" / "launcher" / "programs")
 MAX_TIME_S = 900.0
 
 
@@ -91,9 +92,8 @@ def carry_out(case: Case, *, seeds: int | None = None) -> Verification:
             first = workshop.rerun(AS_IT_IS, 0, Limits(MAX_TIME_S))
             run = open_paths([os.fspath(first.folder)])
             causes = () if case.is_seed else (*case.right, *case.wrong)
-            return verify(
-                run, diagnose(run), workshop, causes=causes, max_time_s=MAX_TIME_S, seeds=seeds
-            )
+            request = VerifyRequest(causes, max_time_s=MAX_TIME_S, seeds=seeds)
+            return verify(run, diagnose(run), workshop, request)
 
 
 def marks(case: Case, diagnosis: Diagnosis) -> dict[str, str]:

@@ -2,9 +2,9 @@
 
     python -m bench.passing_cost [--program mlp] [--blocks 60] [--blind | --free] [--warm-up 8]
 
-Blocks of steps in one process take turns: hooks in place and every step let pass, hooks taken
-away. The difference is what a step really costs; `timed` is the part that the recorder's own clock
-sees, and their ratio is `HIDDEN` in `traindx.recorder.budget`. With `--blind` nothing is asked of
+Blocks of steps in one process take turns: hooks in place and every step let pass, hooks taken away.
+The difference is what a step really costs; `timed` is the part that the recorder's own clock sees,
+and their ratio is `HIDDEN` in `traindx.capture.recorder.budget`. With `--blind` nothing is asked of
 the steps that pass; what they cost over what the others cost is `BLIND` there. With `--free` the
 recorder itself decides what to do at which step, so the last column is what it costs in all.
 """
@@ -23,9 +23,9 @@ import torch
 
 from bench.overhead_programs import cnn, gpt, mlp
 from bench.overhead_programs.job import Job
-from traindx import recorder
-from traindx.recorder.budget import HIDDEN
-from traindx.recorder.session import Session
+from traindx.capture import recorder
+from traindx.capture.recorder.budget import HIDDEN
+from traindx.capture.recorder.session import Session
 
 PROGRAMS = {"mlp": mlp, "cnn": cnn, "gpt": gpt}
 BLOCK = {"mlp": 40, "cnn": 10, "gpt": 4}  # steps

@@ -2,9 +2,9 @@
 
     python -m bench.programs [--keep FOLDER] [--only TEXT] [--plain]
 
-The programs and what is wrong with them stand in `tests/ride/programs`. Each one runs as it would
-under `traindx run`; what it left is judged twice, as a whole and by the records alone. `--plain`
-runs each program without the recorder as well and compares what it prints.
+The programs and what is wrong with them stand in `tests/capture/launcher/programs`. Each one runs
+as it would under `traindx run`; what it left is judged twice, as a whole and by the records alone.
+`--plain` runs each program without the recorder as well and compares what it prints.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from typing import Any
 
 from traindx import Diagnosis, diagnose, open_run
 
-PROGRAMS = Path(__file__).parent.parent / "tests" / "ride" / "programs"
+PROGRAMS = Path(__file__).parent.parent / "tests" / "capture" / "launcher" / "programs"
 RIDE = """
 import sys
-from traindx.ride.riding import Trip, ride
-from traindx.ride.voice import Voice
+from traindx.capture.launcher.supervisor import Trip, ride
+from traindx.capture.launcher.voice import Voice
 sys.exit(ride(Trip(tuple(sys.argv[2:]), sys.argv[1]), Voice(is_quiet=True)).end.shell_code)
 """
 TIMEOUT_S = 600

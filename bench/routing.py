@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from traindx import api
-from traindx.routing import Route
+from traindx.specialists.routing import Route
 
 QUESTIONS = Path(__file__).parent / "questions"
 HALVES = ("develop", "report")

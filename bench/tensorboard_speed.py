@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from traindx.model import Run
-from traindx.readers.tensorboard.reader import read
+from traindx.model.run import Run
+from traindx.readers.formats.tensorboard.reader import read
 
 TAGS = ("train/loss", "val/loss", "train/accuracy", "val/accuracy", "lr", "grad_norm",
         "train/loss/box", "train/loss/class", "throughput", "memory/allocated")  # fmt: skip

@@ -16,12 +16,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from traindx import catalogue, diagnose, open_run
+from traindx import diagnose, open_run
 from traindx.causes import Cause, families
+from traindx.model.needs import need_of
 from traindx.registry import Detector
+from traindx.report import catalogue, reference
 from traindx.report.terminal import print_report
-from traindx.skills import reference
-from traindx.specialists import playbooks
+from traindx.specialists.playbooks import playbooks
+from traindx.specialists.plugin.plugin_files import checklist_page
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
@@ -51,7 +53,7 @@ def pages() -> dict[str, str]:
         "reach.md": reach_page(),
         "failure-modes.md": _joined([NOTE, reference.modes_page()]),
         "fix-templates.md": _joined([NOTE, reference.fixes_page()]),
-        "checklist.md": _joined([NOTE, reference.checklist_page(playbooks())]),
+        "checklist.md": _joined([NOTE, checklist_page(playbooks())]),
         "../README.md": readme(),
     }
 
@@ -186,9 +188,9 @@ def _unreached() -> str:
 def _by_need() -> str:
     reached: dict[str, set[str]] = {}
     for detector in built_in():
-        for part in "|".join(detector.needs).split("|"):
-            reached.setdefault(part, set()).update(detector.suggests)
-    rows = [f"| `{n}` | {catalogue.listed(sorted(reached[n]))} |" for n in sorted(reached)]
+        for need in detector.needs:
+            reached.setdefault(need_of(need).what, set()).update(detector.suggests)
+    rows = [f"| {n} | {catalogue.listed(sorted(reached[n]))} |" for n in sorted(reached)]
     return "\n".join(["| need | helps to find |", "|---|---|", *rows])
 
 

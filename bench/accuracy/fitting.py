@@ -3,7 +3,8 @@
 python -m bench.accuracy.fitting [--sets "log,recording + source"]
 
 Prints the weights that make the stated confidences likeliest, beside those in force. They are
-taken over into `traindx.diagnosis` by hand, so that a change of belief is a change one can review.
+taken over into `traindx.diagnosis.weights` by hand, so that a change of belief is a change one
+can review.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from math import log
 from bench.accuracy import calibration
 from bench.accuracy.incidents import Incident, incidents
 from bench.accuracy.judging import KEPT
-from traindx.diagnosis import WEIGHTS, Weights, confidences
-from traindx.evidence import Finding, Strength
+from traindx.diagnosis.weights import WEIGHTS, Weights, confidences
+from traindx.model.findings import Finding, Strength
 
 HALF = "develop"
 ROUNDS = 4000

@@ -5,11 +5,10 @@ from __future__ import annotations
 TYPE_CHECKING = False  # means what typing's own means, without the cost of importing it
 
 if TYPE_CHECKING:
-    from traindx.api import diagnose, explain, open_run, route, verify
+    from traindx.api import diagnose, explain, open_run, route, run, verify, watch
     from traindx.errors import TraindxError
-    from traindx.evidence import Diagnosis, Evidence, Experiment, Finding, Hypothesis
-    from traindx.model import Run, Series
-    from traindx.watching import watch
+    from traindx.model.findings import Diagnosis, Evidence, Experiment, Finding, Hypothesis
+    from traindx.model.run import Run, Series
 
 __version__ = "0.1.0"
 
@@ -27,6 +26,7 @@ __all__ = [
     "explain",
     "open_run",
     "route",
+    "run",
     "verify",
     "watch",
 ]
@@ -36,16 +36,17 @@ _HOME = {
     "explain": "traindx.api",
     "open_run": "traindx.api",
     "route": "traindx.api",
+    "run": "traindx.api",
     "verify": "traindx.api",
     "TraindxError": "traindx.errors",
-    "Diagnosis": "traindx.evidence",
-    "Evidence": "traindx.evidence",
-    "Experiment": "traindx.evidence",
-    "Finding": "traindx.evidence",
-    "Hypothesis": "traindx.evidence",
-    "Run": "traindx.model",
-    "Series": "traindx.model",
-    "watch": "traindx.watching",
+    "Diagnosis": "traindx.model.findings",
+    "Evidence": "traindx.model.findings",
+    "Experiment": "traindx.model.findings",
+    "Finding": "traindx.model.findings",
+    "Hypothesis": "traindx.model.findings",
+    "Run": "traindx.model.run",
+    "Series": "traindx.model.run",
+    "watch": "traindx.api",
 }
 
 

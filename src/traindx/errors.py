@@ -4,6 +4,7 @@ TraindxError
 ├── UsageError            the call makes no sense as given
 │   └── UnknownName       no detector, cause or specialist of that name
 ├── UnreadableArtifact    an input that yields nothing at all
+├── NotStarted            a command that could not be started at all
 ├── CannotRerun           a command that cannot be run again on a copy
 │   └── PatchFailed       a diff that does not fit the source
 └── MissingExtra          a format or output whose library is not installed
@@ -34,6 +35,15 @@ class UnreadableArtifact(TraindxError):
         self.place = place
         self.why = why
         self.try_this = try_this
+
+
+class NotStarted(TraindxError):
+    """A command that could not be started, and the exit code that shells have for it."""
+
+    def __init__(self, exit_code: int, why: str) -> None:
+        super().__init__(why)
+        self.exit_code = exit_code
+        self.why = why
 
 
 class CannotRerun(TraindxError):

@@ -1,26 +1,100 @@
-"""Curves and recordings for the examples of detectors: what real runs look like, seeded."""
+"""Runs, curves and recordings for the examples of detectors: what real runs look like, seeded."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from traindx.model import Floats, Run, make_run
-from traindx.recording import (
+from traindx.model.recording import (
     Counts,
     Ending,
     Model,
-    Module,
     Optimizer,
     Parameter,
     Process,
     Recording,
     Sample,
+    Submodule,
 )
+from traindx.model.run import (
+    Architecture,
+    Artifact,
+    Config,
+    Event,
+    Failure,
+    Floats,
+    Frame,
+    Origin,
+    Run,
+    Series,
+    Setting,
+    Source,
+)
+
+
+def make_run(
+    series: Mapping[str, ArrayLike] | None = None,
+    *,
+    steps: ArrayLike | None = None,
+    epochs: ArrayLike | None = None,
+    config: Mapping[str, Any] | None = None,
+    events: Iterable[Event] = (),
+    failures: Iterable[Failure] = (),
+    sources: Mapping[str, str] | None = None,
+    architecture: Architecture | None = None,
+    axis: str = "step",
+) -> Run:
+    """Build a run from plain values."""
+    made = {}
+    for name, given in (series or {}).items():
+        values = np.asarray(given, dtype=np.float64)
+        own_steps = np.arange(len(values), dtype=np.float64)
+        if steps is not None and len(np.asarray(steps)) == len(values):
+            own_steps = np.asarray(steps, dtype=np.float64)
+        own_epochs = np.empty(0)
+        if epochs is not None and len(np.asarray(epochs)) == len(values):
+            own_epochs = np.asarray(epochs, dtype=np.float64)
+        places = np.arange(1, len(values) + 1, dtype=np.int64)
+        origin = Origin("example.log", name)
+        made[name] = Series(name, values, own_steps, origin, axis, own_epochs, places)
+    settings = tuple(Setting(k, v, "example.yaml", k) for k, v in (config or {}).items())
+    return Run(
+        name="example",
+        series=made,
+        events=tuple(events),
+        failures=tuple(failures),
+        sources=tuple(Source(p, t) for p, t in (sources or {}).items()),
+        config=Config(settings),
+        architecture=architecture,
+        artifacts=(Artifact("example.log", "example"),),
+    )
+
+
+def make_failed_run(
+    error: str,
+    code: str = "",
+    *,
+    sources: Mapping[str, str] | None = None,
+    line: int = 0,
+    rank: int | None = None,
+) -> Run:
+    """Build a run that ended with ``Type: message``.
+
+    `code` is the line that raised; with sources, its place is looked up there.
+    """
+    name, _, message = error.partition(": ")
+    file, at = "train.py", line or 31
+    for path, text in (sources or {}).items():
+        for number, written in enumerate(text.split("\n"), 1):
+            if code and written.strip().startswith(code):
+                file, at = path, line or number
+    frames = (Frame(file, at, "<module>", code),) if code else ()
+    failure = Failure(name, message, "train.log", "line 90", frames, rank)
+    return make_run(failures=[failure], sources=sources)
 
 
 def decay(
@@ -81,7 +155,7 @@ def watched(
         )
         for i in range(count)
     )
-    parts = tuple(Module(n, t) for n, t in (modules or {}).items())
+    parts = tuple(Submodule(n, t) for n, t in (modules or {}).items())
     owned = sum(p.optimizer is not None for p in parameters)
     steps = 10 * count
     return Process(

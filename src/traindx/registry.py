@@ -16,8 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from traindx.evidence import Failed, Finding
-from traindx.model import Run
+from traindx.model.findings import Failed, Finding
+from traindx.model.run import Run
 
 Check = Callable[[Run], Iterable[Finding]]
 Sniff = Callable[[Path, bytes], float]
@@ -93,16 +93,17 @@ def detectors() -> Discovered:
 @cache
 def readers() -> Discovered:
     """Find every reader: the built-in ones, then those of plugins."""
-    return _discover("traindx.readers", "traindx_reader")
+    return _discover("traindx.readers", "traindx_reader", home="traindx.readers.formats")
 
 
-def _discover(package: str, mark: str) -> Discovered:
+def _discover(group: str, mark: str, *, home: str | None = None) -> Discovered:
+    """Find what the modules below `home` declare, then what plugins do in an entry-point group."""
     items: dict[str, Any] = {}
     failed: list[Failed] = []
-    for module in _modules(importlib.import_module(package)):
+    for module in _modules(importlib.import_module(home or group)):
         for item in _marked(module, mark):
             items[item.name] = item
-    for plugin in entry_points(group=package):
+    for plugin in entry_points(group=group):
         try:
             for item in _plugin_items(plugin, mark):
                 items.setdefault(item.name, item)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from traindx import api
-from traindx.evidence import Diagnosis
+from traindx.model.findings import Diagnosis
 
 
 @dataclass(frozen=True, slots=True)

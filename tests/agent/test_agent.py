@@ -15,7 +15,7 @@ import pytest
 from scripted_server import Refusal, Request, Script, Step, calls, says, serving, text_of
 
 from traindx.cli.main import main
-from traindx.diagnosis import WEIGHTS
+from traindx.diagnosis.weights import WEIGHTS
 
 pytest.importorskip("claude_agent_sdk")
 

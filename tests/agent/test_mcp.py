@@ -24,8 +24,8 @@ from mcp.shared.exceptions import MCPError
 
 from traindx.agent.workers import GRACE_S, Workers
 from traindx.errors import TraindxError
-from traindx.skills.method import WHEN
-from traindx.specialists import NAMES
+from traindx.specialists.playbooks import NAMES
+from traindx.specialists.plugin.method import WHEN
 
 LOG = "".join(f"step {i} loss {2.0 / (i + 1):.4f}\n" for i in range(50))
 ERAS = ("legacy", "auto")
@@ -35,7 +35,7 @@ PATIENCE_S = 60.0
 PLUGIN = """
 import os, sys, time
 from pathlib import Path
-from traindx.model import Run
+from traindx.model.run import Run
 from traindx.registry import reader
 
 def sniff(path, head):

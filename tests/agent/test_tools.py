@@ -11,10 +11,10 @@ import pytest
 
 from traindx.agent import tools
 from traindx.agent.bounds import FULL_CHARS, SUMMARY_CHARS, fit
-from traindx.agent.roots import Roots
+from traindx.agent.granted_folders import Roots
 from traindx.errors import MissingExtra, TraindxError, UnknownName
 from traindx.report import figures
-from traindx.skills.method import AS_COMMAND, WHEN
+from traindx.specialists.plugin.method import AS_COMMAND, WHEN
 
 INCIDENTS = Path(__file__).parents[1] / "incidents"
 BROKEN = INCIDENTS / "lr-too-high-nan" / "artifacts"

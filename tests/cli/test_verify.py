@@ -16,11 +16,12 @@ import pytest
 
 from traindx import api
 from traindx.cli.main import main
-from traindx.diagnosis import judge
+from traindx.diagnosis.engine import judge
 from traindx.errors import CannotRerun
-from traindx.evidence import Diagnosis, Experiment, Trial, Verdict
 from traindx.examples import decay
-from traindx.model import Run
+from traindx.experiments.verification.verification import Verification
+from traindx.model.findings import Diagnosis, Experiment, Trial, Verdict
+from traindx.model.run import Run
 
 STEPS = tuple(map(float, range(60)))
 
@@ -47,12 +48,12 @@ class Fake:
         run: Run | None = None,
         diagnosis: Diagnosis | None = None,
         *,
-        wishes: api.Wishes,
+        request: api.VerifyRequest,
         tell: object,
         warn: object,
-    ) -> api.Verified:
-        self.asked = {"command": tuple(command), "wishes": wishes}
-        warn("the network")  # type: ignore[operator]
+    ) -> Verification:
+        self.asked = {"command": tuple(command), "request": request}
+        warn("side effect not ruled out: the network")  # type: ignore[operator]
         if self.error is not None:
             raise self.error
         assert run is not None
@@ -63,7 +64,7 @@ class Fake:
         )
         made = Experiment("lr-too-high", "half the lr", Verdict.CONFIRMED, "it learns", trials)
         judged = judge(diagnosis, [made], run)
-        return api.Verified(run, judged, ("bad-batch: no time",), self.is_interrupted)
+        return Verification(run, judged, ("bad-batch: no time",), self.is_interrupted)
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
     return made
 
 
-def test_verify_reads_any_artifact_and_passes_the_wishes_on(
+def test_verify_reads_any_artifact_and_passes_the_request_on(
     broken: Path, fake: Fake, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bounds = ["--cause", "lr-too-high", "--max-steps", "50", "--seeds", "2", "--max-time", "60"]
@@ -84,7 +85,7 @@ def test_verify_reads_any_artifact_and_passes_the_wishes_on(
     data = json.loads(out)
     assert code == 0
     assert fake.asked["command"] == ("python", "t.py", "--seeds", "9")
-    assert fake.asked["wishes"] == api.Wishes(("lr-too-high",), (), 60.0, 50, 2)
+    assert fake.asked["request"] == api.VerifyRequest(("lr-too-high",), (), 60.0, 50, 2)
     assert data["root_causes"][0]["confirmed"] is True
     assert data["experiments"][0]["verdict"] == "confirmed"
     assert err.index("side effect not ruled out: the network") < err.index("not tested: bad-batch")

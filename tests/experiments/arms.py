@@ -7,12 +7,20 @@ from pathlib import Path
 
 import numpy as np
 
-from traindx.evidence import Diagnosis, Evidence, Finding, Hypothesis, Remedy, Status, Strength
 from traindx.experiments.changes import AS_IT_IS, Change, Limits, Rerun
-from traindx.experiments.learning import course
-from traindx.experiments.observing import Crash, Observation
-from traindx.model import Floats, Origin, Run, Series
-from traindx.recording import Counts, Ending, Process, Recording
+from traindx.experiments.verification.learning_curve import course
+from traindx.experiments.verification.observed_rerun import Observation, RerunCrash
+from traindx.model.findings import (
+    Diagnosis,
+    Evidence,
+    Finding,
+    Hypothesis,
+    Remedy,
+    Status,
+    Strength,
+)
+from traindx.model.recording import Counts, Ending, Process, Recording
+from traindx.model.run import Floats, Origin, Run, Series
 
 LOG = "rank0-1.jsonl"
 
@@ -73,7 +81,7 @@ def observation(
     *findings: Finding,
     change: Change = AS_IT_IS,
     seed: int = 0,
-    crash: Crash | None = None,
+    crash: RerunCrash | None = None,
     stopped: str = "",
     applied: dict[str, int] | None = None,
     hypotheses: Sequence[Hypothesis] = (),

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from traindx.experiments.changes import AS_IT_IS, Change, Limits, Rerun
-from traindx.experiments.workshop import Workshop
+from traindx.experiments.sandbox.workshop import Workshop
 
 STEPS = """
 import torch

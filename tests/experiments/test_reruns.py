@@ -12,9 +12,10 @@ import pytest
 from bench.experiments import CASES, Case, carry_out, marks
 from tests.experiments.arms import diagnosis, finding, hypothesis, make_run
 
-from traindx.evidence import Verdict
-from traindx.experiments.verification import verify
-from traindx.experiments.workshop import Workshop
+from traindx.experiments.sandbox.workshop import Workshop
+from traindx.experiments.verification.request import VerifyRequest
+from traindx.experiments.verification.verification import verify
+from traindx.model.findings import Verdict
 
 PROGRAMS = Path(__file__).parent / "programs"
 QUICK = ("seed_shape", "seed_in_place", "nan_in_data", "stale_optimizer", "two_reasons", "healthy")
@@ -49,7 +50,7 @@ def test_a_program_that_cannot_be_rerun_is_recognised(
     rate = hypothesis("lr-too-high", finding("non-finite-loss", "lr-too-high"))
     max_time_s = 8.0 if program == "sets_up" else 600.0
     with Workshop([sys.executable, "train.py"], tmp_path, environ) as workshop:
-        found = verify(broken, diagnosis(rate), workshop, max_time_s=max_time_s)
+        found = verify(broken, diagnosis(rate), workshop, VerifyRequest(max_time_s=max_time_s))
     (experiment,) = found.diagnosis.experiments
     assert experiment.verdict is Verdict.UNDECIDED
     assert says in experiment.reason

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["traindx.readers", "traindx.failures"]):
+with atheris.instrument_imports(include=["traindx.readers", "traindx.tracebacks"]):
     from traindx.registry import readers
 
     FOUND = readers().items  # imported here, so that their branches are counted

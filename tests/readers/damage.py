@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from traindx.errors import TraindxError
-from traindx.model import Run
+from traindx.model.run import Run
 
 Read = Callable[[Path], Run]
 

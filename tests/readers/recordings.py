@@ -11,23 +11,23 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from traindx.readers.recording.process_file import _KINDS
-from traindx.recording import (
+from traindx.model.recording import (
     Caught,
     Counts,
     Epoch,
     Loader,
     LossInput,
     Model,
-    Module,
     NonFinite,
     Optimizer,
     Parameter,
     Place,
     Sample,
     Stall,
+    Submodule,
     Summary,
 )
+from traindx.readers.formats.recording.process_file import _KINDS
 
 KINDS = {
     Caught: "caught", Counts: "counts", Epoch: "epoch", Loader: "loader", Model: "model",
@@ -66,7 +66,7 @@ def model(**changes: Any) -> Model:
         "parameters": tuple(
             Parameter(n, s, "float32", True, 0) for n, s in zip(NAMES, ((2, 10), (2,)), strict=True)
         ),
-        "modules": (Module("", "Net"), Module("fc", "Linear")),
+        "modules": (Submodule("", "Net"), Submodule("fc", "Linear")),
     }
     return Model(line=0, **{**given, **changes})
 

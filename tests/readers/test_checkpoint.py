@@ -21,10 +21,16 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from traindx.assembly import merge_runs
-from traindx.model import Architecture, Run, Tensor
-from traindx.readers.checkpoint import opcodes, safetensors_file, shards, storage, torch_file
-from traindx.readers.checkpoint.danger import is_dangerous, judge
+from traindx.model.merging import merge_runs
+from traindx.model.run import Architecture, Run, Tensor
+from traindx.readers.formats.checkpoint import (
+    opcodes,
+    safetensors_file,
+    shards,
+    storage,
+    torch_file,
+)
+from traindx.readers.formats.checkpoint.danger import is_dangerous, judge
 from traindx.registry import detectors, readers
 
 LEGACY = {"_use_new_zipfile_serialization": False}
@@ -241,7 +247,7 @@ def test_every_type_of_number_is_read(tmp_path: Path, dtype: torch.dtype, how: A
 def test_all_eight_bit_floats_are_decoded() -> None:
     raw = torch.arange(256, dtype=torch.uint8)
     for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
-        place = storage.Place("a", str(dtype).removeprefix("torch."), (256,), 0)
+        place = storage.StoredTensor("a", str(dtype).removeprefix("torch."), (256,), 0)
         ours = storage._numbers(bytes(range(256)), place).astype(np.float32)
         np.testing.assert_array_equal(ours, raw.view(dtype).float().numpy())
 
@@ -278,7 +284,7 @@ def test_a_large_tensor_is_sampled_alike_every_time(
     monkeypatch.setattr(storage, "BLOCK", 64)
     values = torch.randn(100, 100)
     file = io.BytesIO(values.numpy().tobytes())
-    place = storage.Place("a", "float32", (100, 100), 0)
+    place = storage.StoredTensor("a", "float32", (100, 100), 0)
     found = storage.measure(file, place, 1000)
     assert found["sampled"] == 1.0
     assert found["count"] == 960
@@ -497,7 +503,7 @@ def test_entries_that_make_no_sense(tmp_path: Path, entry: Any) -> None:
 
 
 def test_a_zip_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("traindx.readers.checkpoint.archive.MAX_PICKLE", 1 << 20)
+    monkeypatch.setattr("traindx.readers.formats.checkpoint.archive.MAX_PICKLE", 1 << 20)
     path = tmp_path / "a.pt"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("archive/data.pkl", b"\x80\x02" + b"N0" * (64 << 19))

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from traindx import patience
 from traindx.errors import UnreadableArtifact
-from traindx.model import Run
-from traindx.readers.console.blocks import Blocks
-from traindx.readers.console.parts import scan_log
-from traindx.readers.console.plan import Plan
-from traindx.readers.console.reader import read, sniff
-from traindx.readers.console.scan import Scan
-from traindx.readers.console.tracks import Sheet, Told
+from traindx.model.run import Run
+from traindx.readers import deadline
+from traindx.readers.formats.console.blocks import Blocks
+from traindx.readers.formats.console.log_scan import LogScan
+from traindx.readers.formats.console.parts import scan_log
+from traindx.readers.formats.console.plan import LinePlan
+from traindx.readers.formats.console.reader import read, sniff
+from traindx.readers.formats.console.tracks import SeriesKey, Sheet
 
 
 def read_text(tmp_path: Path, text: str | bytes) -> Run:
@@ -750,7 +750,7 @@ def test_thinning_keeps_what_matters() -> None:
     rows[:, 5:] = rng.normal(size=(50_000, 2))
     rows[12_345, 5] = 99.0
     rows[40_000:40_010, 6] = np.nan
-    sheet = Sheet((Told(None, "", "a", None), Told(None, "", "b", None)), Plan())
+    sheet = Sheet((SeriesKey(None, "", "a", None), SeriesKey(None, "", "b", None)), LinePlan())
     for start in range(0, 50_000, 1_000):
         sheet.add(rows[start : start + 1_000], 2_000)
     kept = sheet.rows()
@@ -785,8 +785,8 @@ def test_reading_at_once_and_line_by_line_agree(
 ) -> None:
     path = tmp_path / "mixed.log"
     path.write_text("\n".join(lines * 3), encoding="utf-8", newline="")
-    at_once = Scan(Blocks(path), many=1)
-    one_by_one = Scan(Blocks(path, size=size), many=10**9)
+    at_once = LogScan(Blocks(path), many=1)
+    one_by_one = LogScan(Blocks(path, size=size), many=10**9)
     at_once.run()
     one_by_one.run()
     ours = {told: sheet.rows() for told, sheet in at_once.ledger.sheets.items()}
@@ -813,12 +813,12 @@ def test_nothing_makes_it_crash(tmp_path: Path, data: bytes) -> None:
 def test_reading_stops_when_the_time_is_up(tmp_path: Path) -> None:
     path = tmp_path / "long.log"
     path.write_text("".join(f"step {i} loss: 0.{i}\n" for i in range(1000)))
-    with patience.until(0.0):
-        scan = Scan(Blocks(path, size=1000))
+    with deadline.until(0.0):
+        scan = LogScan(Blocks(path, size=1000))
         scan.run()
     assert scan.is_cut_short
     assert 0 < scan.blocks.lines < 100
-    with patience.until(0.0):
+    with deadline.until(0.0):
         assert read(path).artifacts[0].warnings == ()  # a small log is one block
 
 
@@ -827,7 +827,7 @@ def test_a_log_read_in_parts_is_the_same(tmp_path: Path) -> None:
     lines = [line for text, _ in FORMATS.values() for line in text.replace("\r", "\n").split("\n")]
     lines += [line for some in EVENTS.values() for line in some]
     path.write_text("\n".join(lines * 3), encoding="utf-8")
-    whole, parted = Scan(Blocks(path)), Scan(Blocks(path))
+    whole, parted = LogScan(Blocks(path)), LogScan(Blocks(path))
     whole.run()
     scan_log(parted, min_part=path.stat().st_size // 2)
     assert parted.blocks.end is not None

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from traindx.model import Run, Series
-from traindx.readers.console.reader import read
+from traindx.model.run import Run, Series
+from traindx.readers.formats.console.reader import read
 
 
 def _read(tmp_path: Path, text: str) -> Run:

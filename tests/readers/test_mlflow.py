@@ -17,7 +17,7 @@ from tests.readers.damage import few, mutated, survive
 
 from traindx import open_run
 from traindx.errors import UnreadableArtifact
-from traindx.readers.mlflow import database, run_folder
+from traindx.readers.formats.mlflow import database, run_folder
 
 META = """artifact_uri: file:///x/mlruns/0/{id}/artifacts
 end_time: 1794782064887

@@ -14,8 +14,8 @@ from tests.readers.damage import few, mutated, survive
 
 from traindx import open_run
 from traindx.errors import UnreadableArtifact
-from traindx.readers.notebook.html_tables import read_tables
-from traindx.readers.notebook.reader import read, sniff
+from traindx.readers.formats.notebook.html_tables import read_tables
+from traindx.readers.formats.notebook.reader import read, sniff
 
 FASTAI = (
     '<style>p {}</style>\n<table border="1" class="dataframe">\n  <thead>\n    <tr>'

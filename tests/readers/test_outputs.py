@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.readers.damage import few, survive
 
 from traindx import diagnose, open_run
-from traindx.model import Run
-from traindx.readers.console.reader import read
+from traindx.model.run import Run
+from traindx.readers.formats.console.reader import read
+from traindx.readers.formats.structured.reader import read as read_json
 from traindx.readers.outputs.log import read_outputs
 from traindx.readers.outputs.matrices import read_counts, read_matrix
-from traindx.readers.structured import read as read_json
 
 
 def logged(folder: Path, text: str) -> Run:

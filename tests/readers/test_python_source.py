@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from traindx.errors import UnreadableArtifact
-from traindx.readers.python_source import MAX_BYTES, read, sniff
+from traindx.readers.formats.python_source import MAX_BYTES, read, sniff
 
 CODE = "import torch\n\n\ndef main():\n    loss.backward()\n"
 

@@ -24,10 +24,10 @@ from tests.readers.recordings import (
 )
 
 from traindx.errors import UnreadableArtifact
-from traindx.model import Run
-from traindx.readers.recording import process_file, reader
-from traindx.readers.recording.process_file import Ends, read_process
-from traindx.recording import Counts, Epoch, NonFinite, Place, Process, Stall, Summary
+from traindx.model.recording import Counts, Epoch, NonFinite, Place, Process, Stall, Summary
+from traindx.model.run import Run
+from traindx.readers.formats.recording import process_file, reader
+from traindx.readers.formats.recording.process_file import Ends, read_process
 
 
 def read(tmp_path: Path, *records: Any, **header: Any) -> Run:

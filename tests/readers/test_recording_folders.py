@@ -23,10 +23,10 @@ from tests.readers.recordings import (
 
 import traindx
 from traindx import open_run
-from traindx.artifacts import find_runs
-from traindx.fleet import scan
-from traindx.model import Run
-from traindx.recording import Counts
+from traindx.fleet.local import scan
+from traindx.model.recording import Counts
+from traindx.model.run import Run
+from traindx.readers.folders import find_runs
 
 ROOT = Path(traindx.__file__).parent
 TRAINING = "import torch\n\nmodel = torch.nn.Linear(10, 2)\n"
@@ -262,7 +262,7 @@ def test_what_the_recorder_writes_is_read(tmp_path: Path) -> None:
         **os.environ,
         "OMP_NUM_THREADS": "1",
         "TRAINDX_RECORDING": str(tmp_path / "rec"),
-        "PYTHONPATH": str(ROOT / "recorder" / "injected"),
+        "PYTHONPATH": str(ROOT / "capture" / "recorder" / "injected"),
     }
     done = subprocess.run(
         [sys.executable, str(script)], env=environment, capture_output=True, check=False

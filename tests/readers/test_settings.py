@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traindx.errors import UnreadableArtifact
-from traindx.model import Run
-from traindx.readers.settings import read, sniff
+from traindx.model.run import Run
+from traindx.readers.formats.settings import read, sniff
 
 
 def write(folder: Path, text: str | bytes, name: str) -> Path:

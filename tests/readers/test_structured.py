@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traindx.errors import UnreadableArtifact
-from traindx.model import Run
-from traindx.readers.structured import read, sniff
+from traindx.model.run import Run
+from traindx.readers.formats.structured.reader import read, sniff
 
 
 def write(folder: Path, data: Any, name: str = "metrics.json") -> Path:
@@ -216,7 +216,7 @@ def test_a_huge_integer(tmp_path: Path) -> None:
 
 
 def test_a_gigantic_document_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("traindx.readers.structured.MAX_BYTES", 100_000)
+    monkeypatch.setattr("traindx.readers.formats.structured.reader.MAX_BYTES", 100_000)
     records = [{"step": i, "loss": 1.0} for i in range(20_000)]
     run = read(write(tmp_path, json.dumps(records)))
     assert 1000 < len(run.series["loss/train"]) < 20_000

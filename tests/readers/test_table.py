@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traindx.errors import UnreadableArtifact
-from traindx.model import Run
-from traindx.readers.layout import number
-from traindx.readers.table import read, sniff
+from traindx.model.run import Run
+from traindx.readers.formats.table.reader import read, sniff
+from traindx.readers.formats.table.table_layout import number
 
 
 def write(folder: Path, text: str | bytes, name: str = "metrics.csv") -> Path:

@@ -22,12 +22,12 @@ from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from traindx.errors import UnreadableArtifact
-from traindx.model import Run
-from traindx.readers.tensorboard import reader as module
-from traindx.readers.tensorboard import tracks
-from traindx.readers.tensorboard.checksum import masked, masked_each
-from traindx.readers.tensorboard.framing import MAX_RECORD, Records
-from traindx.readers.tensorboard.reader import layer_name, read, sniff
+from traindx.model.run import Run
+from traindx.readers.formats.tensorboard import reader as module
+from traindx.readers.formats.tensorboard import tag_tracks
+from traindx.readers.formats.tensorboard.checksum import masked, masked_each
+from traindx.readers.formats.tensorboard.reader import layer_name, read, sniff
+from traindx.readers.formats.tensorboard.tfrecords import MAX_RECORD, TFRecords
 from traindx.registry import readers
 
 
@@ -349,7 +349,7 @@ def test_fast_and_slow_agree_on_anything(
 def test_blocks_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "events", [scalar("loss", float(i), i) for i in range(500)])
     whole = read(path)
-    monkeypatch.setattr("traindx.readers.tensorboard.framing.BLOCK", 97)
+    monkeypatch.setattr("traindx.readers.formats.tensorboard.tfrecords.BLOCK", 97)
     assert same(read(path), whole)
 
 
@@ -529,8 +529,8 @@ def test_images_are_stepped_over(tmp_path: Path) -> None:
 
 
 def test_thinning_keeps_what_matters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracks, "MAX_POINTS", 400)
-    monkeypatch.setattr("traindx.readers.tensorboard.framing.BLOCK", 5000)
+    monkeypatch.setattr(tag_tracks, "MAX_POINTS", 400)
+    monkeypatch.setattr("traindx.readers.formats.tensorboard.tfrecords.BLOCK", 5000)
     values = np.sin(np.arange(5000) / 50.0)
     values[1234], values[2345], values[3456] = 99.0, -99.0, math.nan
     run = read(write(tmp_path / "events", [scalar("loss", v, i) for i, v in enumerate(values)]))
@@ -543,14 +543,14 @@ def test_thinning_keeps_what_matters(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_too_many_tags_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracks, "MAX_TAGS", 10)
+    monkeypatch.setattr(tag_tracks, "MAX_TAGS", 10)
     run = read(write(tmp_path / "events", [scalar(f"x{i}", 1.0, i) for i in range(50)]))
     assert len(run.series) == 10
     assert "more than 10 tags" in run.artifacts[0].warnings[0]
 
 
 def test_the_total_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracks, "MAX_TOTAL", 1000)
+    monkeypatch.setattr(tag_tracks, "MAX_TOTAL", 1000)
     events = [scalar(f"x{i % 5}", math.sin(i), i) for i in range(5000)]
     run = read(write(tmp_path / "events", events))
     assert sum(len(s) for s in run.series.values()) <= 1000
@@ -569,7 +569,7 @@ def test_checksums_of_many_are_those_of_each(messages: list[bytes]) -> None:
 
 def test_checksums_are_those_of_the_writer(tmp_path: Path) -> None:
     path = write(tmp_path / "events", [scalar("loss", 1.0, i) for i in range(50)])
-    (block,) = Records(path)
+    (block,) = TFRecords(path)
     for start, length in zip(block.starts.tolist(), block.lengths.tolist(), strict=True):
         end = start + length
         stored = int.from_bytes(block.data[end : end + 4], "little")

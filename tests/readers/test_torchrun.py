@@ -15,7 +15,7 @@ from tests.readers.damage import few, mutated, survive
 
 from traindx import open_run
 from traindx.errors import UnreadableArtifact
-from traindx.readers.torchrun import rank_of, read
+from traindx.readers.formats.torchrun import rank_of, read
 
 SCRIPT = """
 import os, time

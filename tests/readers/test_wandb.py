@@ -20,8 +20,8 @@ from tests.readers.damage import few, mutated, survive
 
 from traindx import open_run
 from traindx.errors import UnreadableArtifact
-from traindx.readers.wandb.framing import BLOCK, HEADER, Framing
-from traindx.readers.wandb.reader import read, sniff
+from traindx.readers.formats.wandb.leveldb import BLOCK, HEADER, Framing
+from traindx.readers.formats.wandb.reader import read, sniff
 
 SCRIPT = """
 import traceback, wandb

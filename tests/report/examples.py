@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traindx.evidence import (
+from traindx.model.findings import (
     Diagnosis,
     Evidence,
     Failed,
@@ -19,7 +19,7 @@ from traindx.evidence import (
     cite,
     cite_setting,
 )
-from traindx.model import (
+from traindx.model.run import (
     Artifact,
     Config,
     Event,

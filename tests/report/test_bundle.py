@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from traindx.errors import MissingExtra
-from traindx.model import Artifact, Source, make_run
+from traindx.examples import make_run
+from traindx.model.run import Artifact, Source
 from traindx.report import figures
 from traindx.report.bundle import combined_patch, write_bundle
 from traindx.report.excerpts import excerpts_of, read_excerpt

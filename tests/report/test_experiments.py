@@ -13,9 +13,9 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from traindx.diagnosis import judge
-from traindx.evidence import Diagnosis, Experiment, Trial, Verdict
-from traindx.model import Run
+from traindx.diagnosis.engine import judge
+from traindx.model.findings import Diagnosis, Experiment, Trial, Verdict
+from traindx.model.run import Run
 from traindx.report import html, markdown, render
 from traindx.report.bundle import write_bundle
 from traindx.report.terminal import print_report

@@ -10,8 +10,16 @@ import pytest
 from markdown_it import MarkdownIt
 
 from traindx.errors import UnknownName
-from traindx.evidence import Diagnosis, Evidence, Finding, Location, Severity, Skipped, Strength
-from traindx.model import make_run
+from traindx.examples import make_run
+from traindx.model.findings import (
+    Diagnosis,
+    Evidence,
+    Finding,
+    Location,
+    Severity,
+    Skipped,
+    Strength,
+)
 from traindx.report import FORMATS, markdown, render, sarif
 from traindx.report import json as json_report
 from traindx.report.words import Gap, gaps
@@ -56,9 +64,9 @@ def test_checks_are_grouped_by_what_most_of_them_miss() -> None:
         ]
     )
     assert found == [
-        Gap("loss", ("a", "b, with lr"), "log the loss"),
+        Gap("the training loss", ("a", "b, with the learning rate"), "log the loss"),
         Gap("", ("d",), "not reached within --max-time"),
-        Gap("lr or config", ("c",), "log the rate"),
+        Gap("the learning rate or the config", ("c",), "log the rate"),
         Gap("", (), "gone.log: not there"),
     ]
 

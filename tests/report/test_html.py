@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from traindx.evidence import Diagnosis, Evidence, Finding, Status, Strength
-from traindx.model import Artifact, Run, Setting, make_run
+from traindx.examples import make_run
+from traindx.model.findings import Diagnosis, Evidence, Finding, Status, Strength
+from traindx.model.run import Artifact, Run, Setting
 from traindx.report import html
 from traindx.report.excerpts import excerpts_of
 from traindx.report.targets import line_of

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from traindx.evidence import (
+from traindx.model.findings import (
     Diagnosis,
     Evidence,
     Failed,
@@ -26,7 +26,7 @@ from traindx.evidence import (
     Status,
     Strength,
 )
-from traindx.model import (
+from traindx.model.run import (
     Architecture,
     Artifact,
     Config,

@@ -28,8 +28,8 @@ from tests.readers.recordings import (
 
 from traindx import open_run
 from traindx.cli.main import main
-from traindx.readers.recording.incidents import kept_batches
-from traindx.recording import Activation, Counts, Loader, NonFinite, Stall, Summary
+from traindx.model.recording import Activation, Counts, Loader, NonFinite, Stall, Summary
+from traindx.readers.formats.recording.kept_step import kept_batches
 from traindx.report.inspection import print_inspection, to_dict
 
 KEPT = "incidents/exception-123-step9"

@@ -18,8 +18,9 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from traindx.evidence import Diagnosis, Evidence
-from traindx.model import Run, make_run
+from traindx.examples import make_run
+from traindx.model.findings import Diagnosis, Evidence
+from traindx.model.run import Run
 from traindx.report.inspection import print_inspection, to_dict
 from traindx.report.terminal import print_report
 
@@ -127,7 +128,7 @@ def test_a_healthy_report_is_short_and_says_what_was_not_checked() -> None:
     text = printed(*healthy())
     assert len(text.splitlines()) < 30
     assert text.startswith("✓ No problem found")
-    assert "needs grad_norm" in text
+    assert "needs the gradient norm" in text
 
 
 def test_inspection_gives_figures_as_json() -> None:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from traindx import report
 from traindx.agent.belief import Ruling
+from traindx.agent.citations import Checked
 from traindx.agent.schema import Cited
 from traindx.agent.specialist import Consultation
-from traindx.agent.verification import Checked
-from traindx.evidence import Diagnosis
-from traindx.model import Run
+from traindx.model.findings import Diagnosis
+from traindx.model.run import Run
 from traindx.report import markdown
 from traindx.report.json import strict
 from traindx.report.words import clean, counted

@@ -19,11 +19,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from traindx.agent.schema import Answer, Opinion
-from traindx.agent.verification import Checked, Verifier
+from traindx.agent.citations import Checked, Verifier
+from traindx.agent.schema import Opinion, SpecialistAnswer
 from traindx.causes import all_causes, cause_named
-from traindx.diagnosis import WEIGHTS, fold
-from traindx.evidence import (
+from traindx.diagnosis.hypotheses import fold
+from traindx.diagnosis.weights import WEIGHTS
+from traindx.model.findings import (
     LISTED_FROM,
     SHOWN_FROM,
     Diagnosis,
@@ -33,7 +34,7 @@ from traindx.evidence import (
     Status,
     Strength,
 )
-from traindx.model import Run
+from traindx.model.run import Run
 from traindx.report.words import clean
 
 SPECIALIST = "specialist"  # stands where the name of a detector stands
@@ -64,7 +65,7 @@ class Ruling:
         return tuple(c for c in (*self.evidence, *self.against) if c.is_struck)
 
 
-def rule_on(answer: Answer, verifier: Verifier) -> tuple[Ruling, ...]:
+def rule_on(answer: SpecialistAnswer, verifier: Verifier) -> tuple[Ruling, ...]:
     """Check everything an answer cites and say how far each of its causes counts."""
     rulings: dict[str, Ruling] = {}
     for opinion in answer.opinions:

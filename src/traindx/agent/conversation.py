@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from traindx.agent.reading import Tool, answered
+from traindx.agent.artifact_access import Tool, answered
 from traindx.report.words import clean
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ SCHEME = "traindx:/"
 
 def add_to(server: Any) -> None:
     """Add every resource; a page is made when it is read."""
-    from traindx.specialists import NAMES
+    from traindx.specialists.playbooks import NAMES
 
     for name in NAMES:
         _add_playbook(server, name)
@@ -34,7 +34,7 @@ def _add_playbook(server: Any, name: str) -> None:
 
 
 def _add_indexes(server: Any) -> None:
-    from traindx.skills import reference
+    from traindx.report import reference
 
     pages = {
         "failure-modes": ("Every cause by family: how bad, what finds it.", reference.modes_page),
@@ -75,15 +75,16 @@ def _found(page: Callable[[str], str], name: str) -> str:
 
 def playbook_page(name: str) -> str:
     """Return the playbook of a specialist."""
-    from traindx.specialists import playbook_named
+    from traindx.specialists.playbooks import playbook_named
 
     return playbook_named(name).body
 
 
 def cause_page(name: str) -> str:
     """Return what a cause is."""
-    from traindx.catalogue import explain_cause, suggest_names
+    from traindx.api import suggest_names
     from traindx.causes import all_causes
+    from traindx.report.catalogue import explain_cause
 
     found = all_causes().get(name)
     if found is None:
@@ -93,7 +94,8 @@ def cause_page(name: str) -> str:
 
 def detector_page(name: str) -> str:
     """Return what a detector is."""
-    from traindx.catalogue import all_detectors, explain_detector, suggest_names
+    from traindx.api import suggest_names
+    from traindx.report.catalogue import all_detectors, explain_detector
 
     for detector in all_detectors():
         if detector.name == name:

@@ -7,7 +7,7 @@ import re
 import tokenize
 from functools import cached_property
 
-from traindx.model import Run, Setting
+from traindx.model.run import Run, Setting
 
 PLAIN_VALUE = 40  # characters; a setting or a literal that is longer is prose
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from traindx.model import Run, Series
+from traindx.model.run import Run, Series
 from traindx.readers.text import LineBlocks, is_text
 
 LARGEST_BYTES = 32 << 20  # of a log, half of it from its beginning and half from its end

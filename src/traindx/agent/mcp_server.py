@@ -15,7 +15,7 @@ from pydantic import Field
 
 from traindx.agent import documents
 from traindx.agent.bounds import MAX_TIME_S
-from traindx.agent.roots import Roots
+from traindx.agent.granted_folders import Roots
 from traindx.agent.sdk import (
     VERSION,
     CallToolResult,
@@ -27,7 +27,7 @@ from traindx.agent.sdk import (
 )
 from traindx.agent.workers import Workers
 from traindx.errors import TraindxError
-from traindx.skills.method import INSTRUCTIONS, WHEN
+from traindx.specialists.plugin.method import INSTRUCTIONS, WHEN
 
 Told = Annotated[CallToolResult, dict[str, Any]]
 Paths = Annotated[

@@ -10,11 +10,17 @@ from typing import Any
 import numpy as np
 
 from traindx.errors import UnknownName, UnreadableArtifact
-from traindx.evidence import Diagnosis
-from traindx.model import Run, Series
-from traindx.names import kind_of
-from traindx.report.curves import broken_stretches, first_onset, headline_curves, thin, wants_log
+from traindx.model.findings import Diagnosis
+from traindx.model.metric_names import kind_of
+from traindx.model.run import Run, Series
 from traindx.report.digest import digest
+from traindx.report.drawn_curves import (
+    broken_stretches,
+    first_onset,
+    headline_curves,
+    thin,
+    wants_log,
+)
 
 MAX_POINTS = 1000  # of one metric
 TOTAL_POINTS = 3000

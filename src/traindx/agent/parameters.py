@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from traindx.catalogue import all_detectors
 from traindx.errors import UnreadableArtifact
-from traindx.evidence import Diagnosis, Finding
-from traindx.model import Architecture, Run, Tensor
-from traindx.recording import Process, Sample
+from traindx.model.findings import Diagnosis, Finding
+from traindx.model.recording import Process, Sample
+from traindx.model.run import Architecture, Run, Tensor
+from traindx.report.catalogue import all_detectors
 from traindx.report.digest import blocks
 
 LARGEST = 8

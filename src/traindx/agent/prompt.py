@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from traindx.agent.quoting import Quoter
-from traindx.agent.reading import Reading
+from traindx.agent.artifact_access import ArtifactAccess
+from traindx.agent.quotes import Quoter
 from traindx.agent.schema import SCHEMA
 from traindx.causes import all_causes
-from traindx.evidence import Diagnosis, Evidence, Finding
-from traindx.model import Run
+from traindx.model.findings import Diagnosis, Evidence, Finding
+from traindx.model.run import Run
 from traindx.report.words import clean
 
 MOST_FINDINGS = 60
@@ -50,7 +50,7 @@ def system_prompt(quoter: Quoter) -> str:
     return SYSTEM.replace("{mark}", quoter.mark).replace("{schema}", schema)
 
 
-def opening(reading: Reading, engine: Diagnosis, symptoms: Sequence[str]) -> str:
+def opening(reading: ArtifactAccess, engine: Diagnosis, symptoms: Sequence[str]) -> str:
     """Return the first message: what is known, and where to look further."""
     quoter = reading.quoter
     parts = ["Diagnose this training run.", "What there is to look at:", reading.index()]

@@ -140,7 +140,7 @@ class Opinion:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SpecialistAnswer:
     """The whole answer."""
 
     summary: str
@@ -148,7 +148,7 @@ class Answer:
     questions: tuple[str, ...] = ()
 
 
-def parse_answer(text: str) -> Answer:
+def parse_answer(text: str) -> SpecialistAnswer:
     """Return the answer in a text, or say with `MalformedAnswer` what is wrong with it."""
     data = _json_in(text)
     check = _Check()
@@ -195,9 +195,9 @@ class _Check:
     def __init__(self) -> None:
         self.problems: list[str] = []
 
-    def answer(self, data: Any) -> Answer:
+    def answer(self, data: Any) -> SpecialistAnswer:
         data = self._fields(data, "the answer", {"summary", "root_causes"}, {"questions"})
-        return Answer(
+        return SpecialistAnswer(
             self._text(data.get("summary", ""), "summary"),
             self._list(data.get("root_causes", []), "root_causes", self._opinion, MOST_CAUSES),
             self._list(data.get("questions", []), "questions", self._text, MOST_EVIDENCE),

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from traindx.agent import conversation, prompt
+from traindx.agent.artifact_access import ArtifactAccess
 from traindx.agent.belief import Ruling, disagreements, merge, rule_on
+from traindx.agent.citations import Verifier
 from traindx.agent.conversation import Conversation, Reply, Spent
 from traindx.agent.lookup import Lookup
-from traindx.agent.quoting import Quoter
-from traindx.agent.reading import Reading
-from traindx.agent.schema import Answer, MalformedAnswer, parse_answer
-from traindx.agent.verification import Verifier
+from traindx.agent.quotes import Quoter
+from traindx.agent.schema import MalformedAnswer, SpecialistAnswer, parse_answer
 from traindx.errors import MissingExtra
-from traindx.evidence import Diagnosis
-from traindx.model import Run
+from traindx.model.findings import Diagnosis
+from traindx.model.run import Run
 
 if TYPE_CHECKING:
     pass
@@ -38,7 +38,7 @@ class Consultation:
 
     diagnosis: Diagnosis
     engine: Diagnosis
-    answer: Answer | None = None
+    answer: SpecialistAnswer | None = None
     rulings: tuple[Ruling, ...] = ()
     disagreements: tuple[str, ...] = ()
     note: str = ""
@@ -65,7 +65,7 @@ def consult(
     if why_not:
         return Consultation(engine, engine, note=why_not)
     lookup = Lookup(run, texts or {})
-    reading = Reading(lookup, Quoter())
+    reading = ArtifactAccess(lookup, Quoter())
     talk = Conversation(
         prompt.system_prompt(reading.quoter), reading.tools(), max_turns, model, tell
     )
@@ -97,7 +97,9 @@ def _unavailable(max_time_s: float) -> str:
     return ""
 
 
-def _held(talk: Conversation, opening: str, max_time_s: float) -> tuple[Answer | None, str]:
+def _held(
+    talk: Conversation, opening: str, max_time_s: float
+) -> tuple[SpecialistAnswer | None, str]:
     """Hold the conversation and return its answer, or why there is none."""
     import anyio
 
@@ -108,7 +110,9 @@ def _held(talk: Conversation, opening: str, max_time_s: float) -> tuple[Answer |
         return None, f"the specialist failed: {type(error).__name__}: {str(error)[:300]}"
 
 
-async def _within(talk: Conversation, opening: str, max_time_s: float) -> tuple[Answer | None, str]:
+async def _within(
+    talk: Conversation, opening: str, max_time_s: float
+) -> tuple[SpecialistAnswer | None, str]:
     import anyio
     import claude_agent_sdk
 
@@ -125,7 +129,9 @@ async def _within(talk: Conversation, opening: str, max_time_s: float) -> tuple[
     return None, f"the specialist had not answered after {max_time_s:.0f} s"
 
 
-async def _concluded(talk: Conversation, client: object, first: Reply) -> tuple[Answer | None, str]:
+async def _concluded(
+    talk: Conversation, client: object, first: Reply
+) -> tuple[SpecialistAnswer | None, str]:
     """Return the answer; a malformed one gets one more turn, and so does one that is overdue."""
     from claude_agent_sdk import ClaudeSDKClient
 

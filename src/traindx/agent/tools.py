@@ -7,7 +7,6 @@ the caller did wrong is a `TraindxError` whose message says what to try.
 from __future__ import annotations
 
 import io
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +21,12 @@ from traindx.agent.bounds import (
     fit,
     summarise_diagnosis,
 )
-from traindx.agent.roots import Roots, confined
-from traindx.artifacts.package import read_package
+from traindx.agent.granted_folders import Roots, confined
 from traindx.errors import MissingExtra, UnknownName, UsageError
-from traindx.evidence import Diagnosis
-from traindx.model import Run
+from traindx.model.findings import Diagnosis
+from traindx.model.run import Run
+from traindx.readers.deadline import Deadline
+from traindx.readers.package import read_package
 from traindx.registry import detectors, readers
 from traindx.report.json import strict
 
@@ -38,7 +38,7 @@ CHART_WIDTH = 90
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ToolAnswer:
     """What a tool returns: JSON values, and a picture where one was drawn."""
 
     data: dict[str, Any]
@@ -52,12 +52,11 @@ def diagnose(
     context: str | None = None,
     detail: Detail = "summary",
     max_time_s: float = MAX_TIME_S,
-) -> Answer:
+) -> ToolAnswer:
     """Say why a run went wrong, on what evidence, and what to change."""
-    started = time.monotonic()
-    deadline = started + max_time_s
-    run = open_granted(roots, paths, context=context, symptoms=symptoms, deadline=deadline)
-    return _told(api.diagnose(run, max_time_s=deadline - time.monotonic()), detail)
+    limit = Deadline.after(max_time_s)
+    run = open_granted(roots, paths, context=context, symptoms=symptoms, max_time_s=max_time_s)
+    return _told(api.diagnose(run, max_time_s=limit.left_s), detail)
 
 
 def explain_error(
@@ -66,7 +65,7 @@ def explain_error(
     symptoms: Sequence[str] = (),
     detail: Detail = "summary",
     max_time_s: float = MAX_TIME_S,
-) -> Answer:
+) -> ToolAnswer:
     """Say what an error text or a piece of a log means; no file is needed."""
     if not text.strip():
         raise UsageError("the text is empty. Try: the whole traceback, from its first line on")
@@ -81,7 +80,7 @@ def check_source(
     paths: Sequence[str] = (),
     detail: Detail = "summary",
     max_time_s: float = MAX_TIME_S,
-) -> Answer:
+) -> ToolAnswer:
     """Say which faults training code has, from its source alone."""
     named = _named(roots, paths)
     detectors()
@@ -90,12 +89,12 @@ def check_source(
     return _told(diagnosis, detail)
 
 
-def route(roots: Roots, question: str) -> Answer:
+def route(roots: Roots, question: str) -> ToolAnswer:
     """Say which specialists a question in words is for, in order, or ask one question back."""
     if not question.strip():
         raise UsageError("the question is empty. Try: what was seen, in a sentence")
     answer = api.route(question[:MAX_QUESTION])
-    return Answer(fit(strict(answer.to_dict()), SUMMARY_CHARS))
+    return ToolAnswer(fit(strict(answer.to_dict()), SUMMARY_CHARS))
 
 
 def inspect_run(
@@ -104,18 +103,17 @@ def inspect_run(
     context: str | None = None,
     detail: Detail = "summary",
     max_time_s: float = MAX_TIME_S,
-) -> Answer:
+) -> ToolAnswer:
     """Say what the artifacts of a run hold, without judging it."""
-    from traindx.readers.recording.incidents import kept_batches
+    from traindx.readers.formats.recording.kept_step import kept_batches
     from traindx.report.inspection import to_dict
 
-    deadline = time.monotonic() + max_time_s
-    run = open_granted(roots, paths, context=context, deadline=deadline)
+    run = open_granted(roots, paths, context=context, max_time_s=max_time_s)
     with confined(roots):
         kept = kept_batches(run.recording) if run.recording is not None else {}
     told = to_dict(run, kept)
     if detail == "full":
-        return Answer(fit(told, FULL_CHARS))
+        return ToolAnswer(fit(told, FULL_CHARS))
     if "recording" in told:  # each process tells of hundreds of parameters
         seen = told["recording"]
         counted = [
@@ -123,7 +121,7 @@ def inspect_run(
             for process in seen["processes"]
         ]
         told["recording"] = {**seen, "processes": counted, "kept": sorted(seen["kept"])}
-    return Answer(fit(told, SUMMARY_CHARS))
+    return ToolAnswer(fit(told, SUMMARY_CHARS))
 
 
 def extract_training_metrics(
@@ -133,13 +131,12 @@ def extract_training_metrics(
     points: int = 100,
     context: str | None = None,
     max_time_s: float = MAX_TIME_S,
-) -> Answer:
+) -> ToolAnswer:
     """Return metrics under their canonical names, thinned so that every extreme stays."""
     from traindx.agent.metrics import extract
 
-    deadline = time.monotonic() + max_time_s
-    run = open_granted(roots, paths, context=context, deadline=deadline)
-    return Answer(strict(extract(run, names, points)))
+    run = open_granted(roots, paths, context=context, max_time_s=max_time_s)
+    return ToolAnswer(strict(extract(run, names, points)))
 
 
 def visualize_loss_curve(
@@ -148,19 +145,19 @@ def visualize_loss_curve(
     metric: str | None = None,
     context: str | None = None,
     max_time_s: float = MAX_TIME_S,
-) -> Answer:
+) -> ToolAnswer:
     """Draw the losses, or one metric, with the onset of the trouble marked."""
     from traindx.agent.metrics import alone, describe
 
-    deadline = time.monotonic() + max_time_s
-    run = open_granted(roots, paths, context=context, deadline=deadline)
-    diagnosis = api.diagnose(run, max_time_s=deadline - time.monotonic())
+    limit = Deadline.after(max_time_s)
+    run = open_granted(roots, paths, context=context, max_time_s=max_time_s)
+    diagnosis = api.diagnose(run, max_time_s=limit.left_s)
     shown = run if metric is None else alone(run, metric)
     told = describe(shown, diagnosis)
     png = _drawn(shown, diagnosis)
     if png is None:
         told["chart"] = _charted(shown, diagnosis)
-    return Answer(strict(told), png)
+    return ToolAnswer(strict(told), png)
 
 
 def analyze_architecture(
@@ -169,18 +166,18 @@ def analyze_architecture(
     context: str | None = None,
     detail: Detail = "summary",
     max_time_s: float = MAX_TIME_S,
-) -> Answer:
+) -> ToolAnswer:
     """Return the parameters of a model by block, and what is out of balance among them."""
     from traindx.agent.parameters import analyze
 
-    deadline = time.monotonic() + max_time_s
-    run = open_granted(roots, paths, context=context, deadline=deadline)
-    diagnosis = api.diagnose(run, max_time_s=deadline - time.monotonic())
+    limit = Deadline.after(max_time_s)
+    run = open_granted(roots, paths, context=context, max_time_s=max_time_s)
+    diagnosis = api.diagnose(run, max_time_s=limit.left_s)
     told = strict(analyze(run, diagnosis))
-    return Answer(fit(told, SUMMARY_CHARS if detail == "summary" else FULL_CHARS))
+    return ToolAnswer(fit(told, SUMMARY_CHARS if detail == "summary" else FULL_CHARS))
 
 
-TOOLS: Mapping[str, Callable[..., Answer]] = {
+TOOLS: Mapping[str, Callable[..., ToolAnswer]] = {
     tool.__name__: tool
     for tool in (
         diagnose,
@@ -195,7 +192,7 @@ TOOLS: Mapping[str, Callable[..., Answer]] = {
 }
 
 
-def call(name: str, roots: Roots, arguments: Mapping[str, Any]) -> Answer:
+def call(name: str, roots: Roots, arguments: Mapping[str, Any]) -> ToolAnswer:
     """Call a tool by its name."""
     if name not in TOOLS:
         raise UnknownName(f"no tool is called {name!r}. Try one of: {', '.join(TOOLS)}")
@@ -208,7 +205,7 @@ def open_granted(
     *,
     context: str | None = None,
     symptoms: Sequence[str] = (),
-    deadline: float | None = None,
+    max_time_s: float = MAX_TIME_S,
 ) -> Run:
     """Read what the paths hold about one run; refuse what lies outside the granted folders."""
     named = _named(roots, paths) if paths or context is None else []
@@ -222,7 +219,7 @@ def open_granted(
             context=package,
             symptoms=symptoms,
             stdin=io.BytesIO(),  # the real one belongs to a protocol
-            deadline=deadline,
+            max_time_s=max_time_s,
         )
 
 
@@ -240,9 +237,9 @@ def _check_package(roots: Roots, path: str) -> None:
             roots.place(named)
 
 
-def _told(diagnosis: Diagnosis, detail: Detail) -> Answer:
+def _told(diagnosis: Diagnosis, detail: Detail) -> ToolAnswer:
     told = strict(diagnosis.to_dict())
-    return Answer(summarise_diagnosis(told) if detail == "summary" else fit(told, FULL_CHARS))
+    return ToolAnswer(summarise_diagnosis(told) if detail == "summary" else fit(told, FULL_CHARS))
 
 
 def _drawn(run: Run, diagnosis: Diagnosis) -> bytes | None:
@@ -259,7 +256,7 @@ def _drawn(run: Run, diagnosis: Diagnosis) -> bytes | None:
 
 def _charted(run: Run, diagnosis: Diagnosis) -> str:
     from traindx.report.chart import UNICODE, draw
-    from traindx.report.curves import first_onset, headline_curves
+    from traindx.report.drawn_curves import first_onset, headline_curves
 
     curves = headline_curves(run)
     rows = draw(curves, CHART_WIDTH, first_onset(run, diagnosis, curves), UNICODE)

@@ -16,7 +16,7 @@ from threading import Thread
 from typing import IO, Any
 
 from traindx.agent import tools
-from traindx.agent.roots import Roots
+from traindx.agent.granted_folders import Roots
 from traindx.errors import TraindxError
 
 LOOK_EVERY_S = 1.0

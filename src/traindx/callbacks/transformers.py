@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
 
-from traindx.watching import watch
-
-if TYPE_CHECKING:
-    TrainerCallback = object
-else:
-    from transformers import TrainerCallback
+from traindx import api
+from traindx.capture.callbacks.transformers import TransformersCallback
 
 
-class TraindxCallback(TrainerCallback):
+class TraindxCallback(TransformersCallback):
     """Records `train`, and diagnoses it afterwards: see `watch` and its `diagnose`."""
 
     def __init__(
         self, output: str | os.PathLike[str] | None = None, *, overhead: float = 0.02
     ) -> None:
-        self.watch = watch(output=output, overhead=overhead)
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.watch.start()
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.watch.stop()
+        super().__init__(api.watch(output=output, overhead=overhead))

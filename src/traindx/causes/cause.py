@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from traindx.evidence import Remedy, Severity
-from traindx.model import Run
+from traindx.model.findings import Remedy, Severity
+from traindx.model.run import Run
 
 Facts = Mapping[str, str]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from traindx.causes import facts
 from traindx.causes.cause import DATA, Cause
-from traindx.evidence import Remedy, Severity
+from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
     Cause(
@@ -192,6 +192,33 @@ CAUSES = (
             "data-distribution-change",
             "degenerate-batch",
         ),
+    ),
+    Cause(
+        name="prompt-in-loss",
+        title="The prompt is counted in the loss of an instruction-tuned model",
+        what=(
+            "Only the answer is to be learnt, and the labels of the prompt are not −100: the "
+            "collator made them anew, or nothing masks them. The model learns to write questions, "
+            "and the loss is that of both."
+        ),
+        severity=Severity.MEDIUM,
+        specialist=DATA,
+        remedies=(
+            Remedy(
+                change=(
+                    "Keep the dataset's labels: `DataCollatorForSeq2Seq(tokenizer)` or "
+                    "`default_data_collator` instead of `DataCollatorForLanguageModeling`; set the "
+                    "labels of the prompt to −100"
+                ),
+                expected_effect="the loss counts answers only, and answers get better",
+                verify="decode `labels[labels != -100]` of a batch: only answers appear",
+                if_it_fails=(
+                    "prompts still appear: the masking is done before a step that makes the labels "
+                    "again; look for a `map` or a template behind it"
+                ),
+            ),
+        ),
+        confirm_by="a batch whose labels are −100 in every position of the prompt",
     ),
     Cause(
         name="padding-in-loss",

@@ -13,8 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from traindx.analysis.program import project_of
+from traindx.analysis.program.setting_places import place_of_setting
 from traindx.causes.cause import Facts
-from traindx.model import Run, Setting, Tensor, as_number
+from traindx.model.findings import Location
+from traindx.model.run import Run, Setting, Tensor, as_number
 
 Tailor = Callable[[Run], Facts]
 
@@ -67,6 +70,11 @@ def all_of(*tailors: Tailor) -> Tailor:
         return {key: value for tailor in tailors for key, value in tailor(run).items()}
 
     return gather
+
+
+def place_of(run: Run, cause: str) -> Location | None:
+    """Return where the source sets what a cause is about, if there is one such place."""
+    return place_of_setting(project_of(run), cause) if run.sources else None
 
 
 def learning_rate(run: Run) -> Facts:

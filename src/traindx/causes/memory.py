@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from traindx.causes import facts
 from traindx.causes.cause import DATA, MEMORY, Cause
-from traindx.evidence import Remedy, Severity
+from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
     Cause(
@@ -103,6 +103,31 @@ CAUSES = (
         ),
         confirm_by="log `torch.cuda.memory_allocated()` for every step, and send the loop",
         brings_about=("activation-memory", "host-memory-growth"),
+    ),
+    Cause(
+        name="evaluation-outputs-kept",
+        title="The outputs of a whole evaluation stay on the device",
+        what=(
+            "Every batch of validation adds its full outputs to a list on the device, and they are "
+            "concatenated at the end: scores of every token or pixel for every class, of the whole "
+            "validation set at once. Memory grows with the size of the validation set and is "
+            "needed twice while they are concatenated; it runs out at the end of an epoch that "
+            "trained well."
+        ),
+        severity=Severity.MEDIUM,
+        specialist=MEMORY,
+        remedies=(
+            Remedy(
+                change=(
+                    "Reduce each batch to what the metric needs (a sum of losses, counts of hits, "
+                    "`argmax`), or move the outputs with `.cpu()` before they are kept"
+                ),
+                expected_effect="memory in validation no longer grows from batch to batch",
+                verify="print `torch.cuda.memory_allocated()` every few validation batches",
+                if_it_fails="still growing: look for other lists that tensors are appended to",
+            ),
+        ),
+        confirm_by="send the evaluation code, or print the shape of what is concatenated",
     ),
     Cause(
         name="evaluation-with-grad",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-import time
 
 from traindx.cli import options as shared
 from traindx.errors import UsageError
@@ -14,8 +13,8 @@ TYPE_CHECKING = False  # means what typing's own means, without the cost of impo
 
 if TYPE_CHECKING:
     from traindx.agent.specialist import Consultation
-    from traindx.evidence import Diagnosis
-    from traindx.model import Run
+    from traindx.model.findings import Diagnosis
+    from traindx.model.run import Run
 
 DEFAULT_MAX_TURNS = 20
 
@@ -47,35 +46,34 @@ def call(options: argparse.Namespace) -> int:
     """Read, diagnose, consult, report."""
     if options.max_turns < 1:
         raise UsageError("--max-turns has to be at least 1")
-    started = time.monotonic()
     from dataclasses import replace
 
     from traindx import api
     from traindx.agent.account import cost_line
     from traindx.agent.specialist import consult
+    from traindx.readers.deadline import Deadline
 
+    limit = Deadline.after(options.max_time)
     given = sys.stdin.buffer.read() if "-" in options.paths else b""
     with shared.progress(options) as tell:
-        run = api.open_run(
+        run, engine = api.diagnose_run(
             *options.paths,
             context=options.context,
             symptoms=options.symptom,
             stdin=io.BytesIO(given),
             tell=tell,
-            deadline=started + options.max_time,
+            max_time_s=options.max_time,
         )
-        engine = api.diagnose(run, max_time_s=options.max_time - (time.monotonic() - started))
         consultation = consult(
             run,
             engine,
             texts=_texts(given),
             model=options.model,
             max_turns=options.max_turns,
-            max_time_s=options.max_time - (time.monotonic() - started),
+            max_time_s=limit.left_s,
             tell=tell,
         )
-    duration = time.monotonic() - started
-    diagnosis = replace(consultation.diagnosis, duration_s=duration)
+    diagnosis = replace(consultation.diagnosis, duration_s=limit.spent_s)
     code = _deliver(run, diagnosis, consultation, options)
     if consultation.note:
         print(f"traindx: {consultation.note}", file=sys.stderr)
@@ -86,7 +84,7 @@ def call(options: argparse.Namespace) -> int:
 
 def _texts(given: bytes) -> dict[str, str]:
     """Return what came on standard input under the name that it has in the run."""
-    from traindx.artifacts.opening import STDIN
+    from traindx.readers.opening import STDIN
     from traindx.readers.text import decode
 
     return {STDIN: decode(given)} if given else {}

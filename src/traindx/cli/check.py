@@ -9,8 +9,8 @@ from traindx.cli import options as shared
 TYPE_CHECKING = False  # means what typing's own means, without the cost of importing it
 
 if TYPE_CHECKING:
-    from traindx.evidence import Diagnosis
-    from traindx.model import Run
+    from traindx.model.findings import Diagnosis
+    from traindx.model.run import Run
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -41,7 +41,7 @@ def call(options: argparse.Namespace) -> int:
 
 
 def _show(run: Run, diagnosis: Diagnosis, options: argparse.Namespace) -> None:
-    from traindx.report.lines import lines_of
+    from traindx.report.lint import lines_of
 
     for line in lines_of(diagnosis, verbose=options.verbose):
         print(line)

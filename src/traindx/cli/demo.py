@@ -7,6 +7,7 @@ import os
 import sys
 
 from traindx.cli import options as shared
+from traindx.cli import reruns
 
 SHIPPED = ("train.log", "config.yaml")
 PROGRAM = "strokes.py"
@@ -50,8 +51,9 @@ def _diagnose_log(options: argparse.Namespace) -> int:
     with as_file(files("traindx.demo")) as folder:
         paths = [min(os.path.relpath(p), str(p), key=len) for p in map(folder.joinpath, SHIPPED)]
         print(f"$ traindx diagnose {' '.join(paths)}\n", file=sys.stderr)
-        run = api.open_run(*paths, symptoms=options.symptom)
-        diagnosis = api.diagnose(run, max_time_s=options.max_time)
+        run, diagnosis = api.diagnose_run(
+            *paths, symptoms=options.symptom, max_time_s=options.max_time
+        )
         return shared.deliver(run, diagnosis, options)
 
 
@@ -76,18 +78,18 @@ def _live(options: argparse.Namespace) -> int:
 
 def _ride_and_prove(options: argparse.Namespace) -> int:
     from traindx import api
-    from traindx.cli.verify import say, verify_with
-    from traindx.ride.riding import Trip, ride
-    from traindx.ride.voice import Voice
 
-    command = (sys.executable, PROGRAM)
     if not options.quiet:
         print(f"$ traindx run --verify -- python {PROGRAM}\n", file=sys.stderr)
-    ride(Trip(command, "recording"), Voice(is_quiet=options.quiet))
-    run = api.open_run("recording", symptoms=options.symptom)
-    diagnosis = api.diagnose(run, max_time_s=options.max_time)
-    if not options.quiet:
-        say(f"{diagnosis.summary} Testing it on a copy")
-    verified = verify_with(command, run, diagnosis, options)
+    result = api.run(
+        (sys.executable, PROGRAM),
+        output="recording",
+        symptoms=options.symptom,
+        max_time_s=options.max_time,
+        verification=reruns.request_of(options),
+        surface=api.Surface(options.quiet, lambda doing: shared.progress(options, doing)),
+    )
+    if result.run is None or result.diagnosis is None:
+        return 1
     print(flush=True)
-    return shared.deliver(verified.run, verified.diagnosis, options)
+    return shared.deliver(result.run, result.diagnosis, options)

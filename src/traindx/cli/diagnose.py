@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 
 from traindx.cli import options as shared
+from traindx.cli import reruns
 from traindx.errors import CannotRerun
 
 
@@ -26,32 +26,23 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def call(options: argparse.Namespace) -> int:
     """Read, diagnose, verify where asked, report."""
-    started = time.monotonic()
     if options.verify:
-        from traindx.cli.verify import check_wishes
-
-        check_wishes(options)
-    from dataclasses import replace
-
+        recording = " RECORDING" if options.paths else ""
+        reruns.check_rerun(options, f"traindx diagnose{recording} --verify")
     from traindx import api
 
     with shared.progress(options) as tell:
-        run = api.open_run(
+        run, diagnosis = api.diagnose_run(
             *options.paths,
             context=options.context,
             symptoms=options.symptom,
             stdin=sys.stdin.buffer,
             tell=tell,
-            deadline=started + options.max_time,
+            max_time_s=options.max_time,
         )
-    remaining = options.max_time - (time.monotonic() - started)
-    diagnosis = api.diagnose(run, max_time_s=remaining)
-    diagnosis = replace(diagnosis, duration_s=time.monotonic() - started)
     if options.verify:
-        from traindx.cli.verify import deliver_verified, say
-
         try:
-            return deliver_verified(run, diagnosis, options)
+            return reruns.deliver_verified(run, diagnosis, options)
         except CannotRerun as error:
-            say(f"not verified: {error}")
+            reruns.say(f"not verified: {error}")
     return shared.deliver(run, diagnosis, options)

@@ -25,7 +25,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def call(options: argparse.Namespace) -> int:
     """Explain a name or an error."""
-    from traindx import catalogue
+    from traindx import api
+    from traindx.report import catalogue
 
     if options.list:
         print("\n".join(catalogue.all_names()))
@@ -37,9 +38,9 @@ def call(options: argparse.Namespace) -> int:
     if options.name == "-":
         return _explain_error(options)
     try:
-        text = catalogue.explain_name(options.name)
+        text = api.explain_name(options.name)
     except UnknownName as error:
-        near = catalogue.suggest_names(options.name)
+        near = api.suggest_names(options.name)
         hint = f" Did you mean {' or '.join(near)}?" if near else ""
         raise UnknownName(f"{error}{hint}") from None
     _show(text)
@@ -49,8 +50,10 @@ def call(options: argparse.Namespace) -> int:
 def _explain_error(options: argparse.Namespace) -> int:
     from traindx import api
 
-    run = api.open_run("-", stdin=sys.stdin.buffer, symptoms=options.symptom)
-    return shared.deliver(run, api.diagnose(run, max_time_s=options.max_time), options)
+    run, diagnosis = api.diagnose_run(
+        "-", stdin=sys.stdin.buffer, symptoms=options.symptom, max_time_s=options.max_time
+    )
+    return shared.deliver(run, diagnosis, options)
 
 
 def _show(markdown: str) -> None:

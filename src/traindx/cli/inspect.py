@@ -28,7 +28,7 @@ def call(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from traindx import api
-    from traindx.readers.recording.incidents import kept_batches
+    from traindx.readers.formats.recording.kept_step import kept_batches
     from traindx.report.inspection import print_inspection, to_dict
 
     run = api.open_run(*options.paths, context=options.context, stdin=sys.stdin.buffer)

@@ -12,8 +12,8 @@ from traindx.errors import UsageError
 TYPE_CHECKING = False  # means what typing's own means, without the cost of importing it
 
 if TYPE_CHECKING:
-    from traindx.evidence import Diagnosis
-    from traindx.model import Run
+    from traindx.model.findings import Diagnosis
+    from traindx.model.run import Run
 
 FORMATS = ("terminal", "json", "markdown", "html", "sarif")
 SEVERITIES = ("low", "medium", "high", "critical")
@@ -138,7 +138,9 @@ def progress(
     console = Console(stderr=True)
     room = max(console.width - len(doing) - 6, 10)  # a second line would leave traces
     with console.status(f"{doing} …") as status:
-        yield lambda label: status.update(f"{doing} {escape(label[:room])} …")
+        yield lambda label: status.update(
+            f"{doing} {escape(label[:room])} …" if label else "diagnosing …"
+        )
 
 
 def deliver(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
@@ -13,7 +12,7 @@ from traindx.errors import UsageError
 TYPE_CHECKING = False  # means what typing's own means, without the cost of importing it
 
 if TYPE_CHECKING:
-    from traindx.checklist import Checklist
+    from traindx.model.preflight import Checklist
 
 FILES = {"json": "preflight.json", "markdown": "preflight.md", "html": "preflight.html"}
 
@@ -47,31 +46,26 @@ def call(options: argparse.Namespace, command: Sequence[str]) -> int:
 
 
 def _checked(options: argparse.Namespace, command: Sequence[str]) -> Checklist:
-    from dataclasses import replace
     from pathlib import Path
 
-    from traindx.experiments.preflight import MAX_TIME_S, preflight
-    from traindx.experiments.workshop import Workshop
+    from traindx import api
 
     # the shared default is for a diagnosis; here, the object itself tells that nobody gave one
     is_default = options.max_time is shared.DEFAULT_MAX_TIME_S
-    max_time_s = MAX_TIME_S if is_default else options.max_time
-    keep = Path(options.output, "rerun") if options.output else None
-    with (
-        shared.progress(options, "preflight:") as tell,
-        Workshop(command, Path.cwd(), os.environ, tell) as workshop,
-    ):
-        if not options.quiet:
-            for warning in workshop.warnings:
-                print(f"traindx: side effect not ruled out: {warning}", file=sys.stderr)
-        checklist = preflight(workshop.rerun, command, max_time_s=max_time_s, tell=tell, keep=keep)
-        return replace(checklist, warnings=workshop.warnings)
+    with shared.progress(options, "preflight:") as tell:
+        return api.preflight(
+            command,
+            max_time_s=None if is_default else options.max_time,
+            keep=Path(options.output, "rerun") if options.output else None,
+            tell=tell,
+            warn=lambda text: None if options.quiet else print(f"traindx: {text}", file=sys.stderr),
+        )
 
 
 def _write(checklist: Checklist, output: str) -> None:
     from pathlib import Path
 
-    from traindx.report.preflight import render
+    from traindx.report.checklist import render
 
     folder = Path(output)
     try:
@@ -85,7 +79,7 @@ def _write(checklist: Checklist, output: str) -> None:
 
 def _print(checklist: Checklist, options: argparse.Namespace) -> None:
     if options.format != "terminal":
-        from traindx.report.preflight import render
+        from traindx.report.checklist import render
 
         print(render(options.format, checklist))
         return
@@ -94,7 +88,7 @@ def _print(checklist: Checklist, options: argparse.Namespace) -> None:
         return
     from rich.console import Console
 
-    from traindx.report.preflight import print_checklist
+    from traindx.report.checklist import print_checklist
 
     print_checklist(checklist, Console(), verbose=options.verbose)
     if options.output:

@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # means what typing's own means, without the cost of impo
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from traindx.routing import Route
+    from traindx.specialists.routing import Route
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 
 from traindx.cli import options as shared
-from traindx.cli import preflight_option
-from traindx.errors import TraindxError, UsageError
+from traindx.cli import preflight_option, reruns
+from traindx.errors import NotStarted
 
 TYPE_CHECKING = False  # means what typing's own means, without the cost of importing it
 
 if TYPE_CHECKING:
-    from traindx.evidence import Diagnosis
-    from traindx.model import Run
-    from traindx.ride.looking import Looker
-    from traindx.ride.riding import Outcome
-    from traindx.ride.voice import Voice
+    from pathlib import Path
+
+    from traindx.api import RunResult
+    from traindx.model.findings import Diagnosis
+    from traindx.model.run import Run
 
 USAGE = "%(prog)s [OPTIONS] -- COMMAND..."
 FILES = {"json": "diagnosis.json", "markdown": "report.md", "html": "report.html"}
@@ -64,156 +63,40 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def call(options: argparse.Namespace) -> int:
     """Ride along, say how it ended, diagnose, and return the command's own exit code."""
-    command = tuple(options.command[1:] if options.command[:1] == ["--"] else options.command)
-    if not command:
-        raise UsageError("no command to run. Try: traindx run -- python train.py")
-    if sys.platform == "win32":
-        raise UsageError("traindx run needs Linux or macOS. Try: traindx.watch in the script")
-    _check_context(options.context)
-    if options.preflight:
-        return preflight_option.call(options, command)
-    if options.verify:
-        from traindx.cli.verify import check_causes
-
-        check_causes(options)
-    from traindx.ride.launch import NotStarted
-    from traindx.ride.riding import Trip, ride
-    from traindx.ride.voice import Voice
-
-    voice = Voice(is_quiet=options.quiet)
-    trip = Trip(command, options.output, options.overhead, options.hang_after)
-    looker = _looker(options)
-    try:
-        outcome = ride(trip, voice, None if looker is None else looker.look)
-    except NotStarted as error:
-        voice.say(error.why)
-        return error.exit_code
-    finally:
-        if looker is not None:
-            looker.stop()
-    try:
-        _let_requests_to_end_interrupt()
-        _report(outcome, command, options, voice)
-    except KeyboardInterrupt:
-        voice.say(f"the diagnosis was interrupted{_kept(outcome)}")
-    except TraindxError as error:
-        voice.say(f"no diagnosis: {error}")
-    except Exception as error:  # whatever is wrong with us, the command's exit code counts
-        voice.say(f"the diagnosis failed: {type(error).__name__}: {error}{_kept(outcome)}")
-    return outcome.end.shell_code
-
-
-def _check_context(path: str | None) -> None:
-    """Find out before the training, not after it."""
-    if path is None:
-        return
-    try:
-        with open(path, "rb"):  # noqa: PTH123 - pathlib costs more than the rest of this module
-            return
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
-
-
-def _looker(options: argparse.Namespace) -> Looker | None:
-    if options.quiet:
-        return None
-    from traindx.ride.looking import Looker
-
-    return Looker()
-
-
-def _let_requests_to_end_interrupt() -> None:
-    """A scheduler that wants us gone gets the command's exit code, as an impatient user does."""
-    import signal
-
-    for wanted in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(wanted) == signal.SIG_DFL:
-            signal.signal(wanted, signal.default_int_handler)
-
-
-def _report(
-    outcome: Outcome, command: tuple[str, ...], options: argparse.Namespace, voice: Voice
-) -> None:
-    from traindx.ride.ending import describe
-
-    for sentence in describe(outcome.end, outcome.folder, outcome.stalled):
-        voice.say(sentence)
-    if outcome.folder is None:
-        return
-    if not outcome.has_records:
-        voice.remark(_why_unrecorded(tuple(options.command), has_output=outcome.has_output))
-    run, diagnosis = _diagnose(outcome, options)
-    if options.verify:
-        run, diagnosis = _verify(run, diagnosis, command, options, voice)
-    _show(run, diagnosis, options)
-    _write(run, diagnosis, outcome, options, voice)
-
-
-def _why_unrecorded(command: tuple[str, ...], *, has_output: bool) -> str:
-    isolated = _isolating(command)
-    why = (
-        "no process below the command imported torch, "
-        "or Python ran with -I or -E or with another PYTHONPATH"
-    )
-    if isolated is not None:
-        why = f"Python was started with {isolated}, which keeps the recorder out"
-    then = "; diagnosing from the output" if has_output else ", and it printed nothing"
-    return f"nothing was recorded inside ({why}){then}"
-
-
-def _isolating(command: tuple[str, ...]) -> str | None:
-    """Return the option of Python that makes it ignore the environment, if there is one."""
-    names = [word.rpartition("/")[2] for word in command]
-    at = next((i for i, name in enumerate(names) if name.startswith("python")), len(names))
-    for word in command[at + 1 :]:
-        if not word.startswith("-") or word[:2] in ("-c", "-m", "-"):
-            return None
-        if word[:2] not in ("-W", "-X", "--") and {"I", "E"} & set(word):
-            return word
-    return None
-
-
-def _diagnose(outcome: Outcome, options: argparse.Namespace) -> tuple[Run, Diagnosis]:
-    from dataclasses import replace
-
     from traindx import api
-    from traindx.ride.folder import shown
 
-    assert outcome.folder is not None
-    started = time.monotonic()
-    with shared.progress(options) as tell:
-        run = api.open_run(
-            shown(outcome.folder),
+    command = tuple(options.command[1:] if options.command[:1] == ["--"] else options.command)
+    if options.preflight:
+        api.check_command(command, options.context)
+        return preflight_option.call(options, command)
+    try:
+        result = api.run(
+            command,
+            output=options.output,
+            overhead=options.overhead,
+            hang_after_s=options.hang_after,
             context=options.context,
             symptoms=options.symptom,
-            tell=tell,
-            deadline=started + options.max_time,
+            max_time_s=options.max_time,
+            verification=reruns.request_of(options) if options.verify else None,
+            surface=api.Surface(
+                options.quiet,
+                lambda doing: shared.progress(options, doing),
+                lambda result: _report(result, options),
+            ),
         )
-    remaining = options.max_time - (time.monotonic() - started)
-    diagnosis = api.diagnose(run, max_time_s=remaining)
-    return run, replace(diagnosis, duration_s=time.monotonic() - started)
+    except NotStarted as error:
+        from traindx.capture.launcher.voice import Voice
+
+        Voice().say(error.why)
+        return error.exit_code
+    return result.exit_code
 
 
-def _verify(
-    run: Run,
-    diagnosis: Diagnosis,
-    command: tuple[str, ...],
-    options: argparse.Namespace,
-    voice: Voice,
-) -> tuple[Run, Diagnosis]:
-    """Test the diagnosis; what keeps it from being tested costs nothing of the diagnosis itself."""
-    from traindx.cli.verify import verify_with
-
-    voice.remark(f"{diagnosis.summary} Testing it on a copy")
-    try:
-        verified = verify_with(command, run, diagnosis, options)
-    except TraindxError as error:
-        voice.say(f"not verified: {error}")
-        return run, diagnosis
-    except KeyboardInterrupt:
-        voice.say("interrupted; not verified")
-        return run, diagnosis
-    return verified.run, verified.diagnosis
+def _report(result: RunResult, options: argparse.Namespace) -> None:
+    assert result.run is not None and result.diagnosis is not None and result.folder is not None
+    _show(result.run, result.diagnosis, options)
+    _write(result.run, result.diagnosis, result.folder, options)
 
 
 def _show(run: Run, diagnosis: Diagnosis, options: argparse.Namespace) -> None:
@@ -231,31 +114,23 @@ def _show(run: Run, diagnosis: Diagnosis, options: argparse.Namespace) -> None:
     print_report(run, diagnosis, Console(stderr=True), verbose=options.verbose)
 
 
-def _write(
-    run: Run, diagnosis: Diagnosis, outcome: Outcome, options: argparse.Namespace, voice: Voice
-) -> None:
+def _write(run: Run, diagnosis: Diagnosis, folder: Path, options: argparse.Namespace) -> None:
+    from traindx.capture.launcher.recording_folder import shown
+    from traindx.capture.launcher.voice import Voice
     from traindx.report.bundle import write_bundle
-    from traindx.ride.folder import shown
 
-    folder = outcome.folder
-    assert folder is not None
+    voice = Voice(is_quiet=options.quiet)
+    wanted = "report.sarif" if options.format == "sarif" else FILES.get(options.format, "")
     try:
         write_bundle(run, diagnosis, folder)
         if options.format == "sarif":
             from traindx.report import render
 
-            (folder / "report.sarif").write_text(render("sarif", run, diagnosis), encoding="utf-8")
+            (folder / wanted).write_text(render("sarif", run, diagnosis), encoding="utf-8")
     except OSError as error:
         voice.say(f"{folder}: the report cannot be written there: {error.strerror or error}")
         return
-    wanted = "report.sarif" if options.format == "sarif" else FILES.get(options.format, "")
     voice.remark(f"wrote {shown(folder / wanted)}")
-
-
-def _kept(outcome: Outcome) -> str:
-    from traindx.ride.folder import shown
-
-    return f"; the recording is in {shown(outcome.folder)}" if outcome.folder else ""
 
 
 def _share(text: str) -> float:

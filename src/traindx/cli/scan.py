@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 
 from traindx.cli import options as shared
 
 TYPE_CHECKING = False  # means what typing's own means, without the cost of importing it
 
 if TYPE_CHECKING:
-    from traindx.fleet import Scan
+    from traindx.fleet.grouping import Scan
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -31,14 +30,13 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 def call(options: argparse.Namespace) -> int:
     """Scan and show."""
-    from traindx.fleet import scan
+    from traindx import api
 
-    deadline = time.monotonic() + options.max_time
     is_shown = sys.stderr.isatty() and not options.quiet
-    found = scan(
-        options.folders,
+    found = api.scan(
+        *options.folders,
         workers=options.workers,
-        deadline=deadline,
+        max_time_s=options.max_time,
         tell=_progress if is_shown else lambda done, of: None,
     )
     if is_shown:
@@ -60,7 +58,7 @@ def _progress(done: int, of: int) -> None:
 def _print(found: Scan, options: argparse.Namespace) -> None:
     from rich.console import Console
 
-    from traindx.report.fleet import print_scan
+    from traindx.report.scan_table import print_scan
 
     if options.quiet:
         ill = sum(bool(row.causes) for row in found.rows)

@@ -33,10 +33,10 @@ def call(options: argparse.Namespace) -> int:
     """Write the plugin."""
     from pathlib import Path
 
-    from traindx.skills.export import write_files
-    from traindx.skills.plugin import plugin_files, skill_files
+    from traindx import api
+    from traindx.specialists.plugin.export import write_files
 
-    files = skill_files() if options.plain else plugin_files()
+    files = api.plugin_files(plain=options.plain)
     write_files(Path(options.folder), files, force=options.force)
     print(f"wrote {len(files)} files to {options.folder}")
     return 0

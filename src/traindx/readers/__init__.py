@@ -1,1 +1,1 @@
-"""Readers: one file or package per format, each the owner of every quirk of its format."""
+"""From artifacts to one run: opening, folders, context packages, and the formats."""

@@ -13,9 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx.assembly import unwrap
-from traindx.model import Floats, Ints, Origin, Series
-from traindx.names import (
+from traindx.model.merging import unwrap
+from traindx.model.metric_names import (
     HIGHER_IS_BETTER,
     LOWER_IS_BETTER,
     PHASES,
@@ -27,6 +26,7 @@ from traindx.names import (
     phase_of,
     words,
 )
+from traindx.model.run import Floats, Ints, Origin, Series
 
 MAX_GROUPS = 50  # more seeds, folds or tags than this are values, not names
 

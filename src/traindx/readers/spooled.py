@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from traindx.errors import UnreadableArtifact
-from traindx.model import Config, Run, Series
-from traindx.readers.console.reader import read as read_console
+from traindx.model.run import Config, Run, Series
+from traindx.readers.formats.console.reader import read as read_console
 
 MAX_BYTES = 256 << 20  # of printed text; a run that prints more says nothing new
 

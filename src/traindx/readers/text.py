@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from traindx.errors import UnreadableArtifact
-from traindx.model import Artifact, Event
+from traindx.model.run import Artifact, Event
 
 MAX_BYTES = 256 << 20  # a metrics file beyond this is read at its beginning and its end
 MAX_LINE = 1 << 20  # a longer line is no row, record or message

@@ -9,8 +9,8 @@ from __future__ import annotations
 import importlib
 
 from traindx.errors import UnknownName
-from traindx.evidence import Diagnosis
-from traindx.model import Run
+from traindx.model.findings import Diagnosis
+from traindx.model.run import Run
 
 FORMATS = ("json", "markdown", "html", "sarif")
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from traindx.errors import MissingExtra
-from traindx.evidence import Diagnosis, Hypothesis
-from traindx.model import Run, Series
+from traindx.model.findings import Diagnosis, Hypothesis
+from traindx.model.run import Run, Series
 from traindx.report import figures, html, json, markdown, words
-from traindx.report.curves import series_cited
 from traindx.report.digest import digest
+from traindx.report.drawn_curves import series_cited
 from traindx.report.excerpts import excerpts_of
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx.model import Floats, Series
-from traindx.report.curves import (
+from traindx.model.run import Floats, Series
+from traindx.report.drawn_curves import (
     Onset,
     broken_stretches,
     finite_values,

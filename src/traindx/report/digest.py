@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx.model import Architecture, Series
+from traindx.model.run import Architecture, Series
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def digest(series: Series) -> Digest:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ParameterBlock:
     """The parameters under one name of a model."""
 
     name: str
@@ -56,11 +56,11 @@ class Block:
     size: int
 
 
-def blocks(architecture: Architecture, depth: int = 2) -> list[Block]:
+def blocks(architecture: Architecture, depth: int = 2) -> list[ParameterBlock]:
     """Return the parameters of a model by block, in the order of the model."""
     sizes: dict[str, list[int]] = {}
     for tensor in architecture.tensors:
         parts = tensor.name.split(".")
         name = ".".join(parts[: min(depth, max(len(parts) - 1, 1))])
         sizes.setdefault(name, []).append(tensor.size)
-    return [Block(name, len(each), sum(each)) for name, each in sizes.items()]
+    return [ParameterBlock(name, len(each), sum(each)) for name, each in sizes.items()]

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from traindx.model import Run
+from traindx.model.run import Run
 
 Lines = list[tuple[int, str]]
 Excerpt = Callable[[str, int], Lines | None]

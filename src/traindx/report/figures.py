@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from traindx.errors import MissingExtra
-from traindx.evidence import Diagnosis, Experiment
-from traindx.model import Floats, Run, Series
-from traindx.outcomes import arms_of
-from traindx.report import trials, words
-from traindx.report.curves import (
+from traindx.model.findings import Diagnosis, Experiment
+from traindx.model.run import Floats, Run, Series
+from traindx.model.trials import arms_of
+from traindx.report import trial_words, words
+from traindx.report.drawn_curves import (
     Onset,
     broken_stretches,
     first_onset,
@@ -65,7 +65,7 @@ def draw_gradients(run: Run, diagnosis: Diagnosis, path: Path) -> bool:
 
 def draw_experiments(run: Run, diagnosis: Diagnosis, path: Path) -> bool:
     """Draw both sides of each experiment, every seed; False where none has a curve."""
-    drawn = [e for e in diagnosis.experiments if trials.curves_of(e)][:EXPERIMENTS]
+    drawn = [e for e in diagnosis.experiments if trial_words.curves_of(e)][:EXPERIMENTS]
     if not drawn:
         return False
     figure = _new_figure(3.2 * len(drawn))
@@ -77,13 +77,13 @@ def draw_experiments(run: Run, diagnosis: Diagnosis, path: Path) -> bool:
 
 def _draw_trials(axes: Any, experiment: Experiment) -> None:
     control, changed = arms_of(experiment)
-    curves = trials.curves_of(experiment)
+    curves = trial_words.curves_of(experiment)
     is_log = wants_log(curves)
-    ceiling = trials.ceiling_of(experiment)
+    ceiling = trial_words.ceiling_of(experiment)
     # dashes above a line hide nothing
     for arm, colour, dashes in ((changed, ACCENT, "-"), (control, WARM, "--")):
         for i, trial in enumerate(arm.trials):
-            shown = thin(plottable(trials.series_of(trial, arm.label, ceiling)), POINTS)
+            shown = thin(plottable(trial_words.series_of(trial, arm.label, ceiling)), POINTS)
             if len(shown):
                 label = arm.label if i == 0 else None
                 values = _drawable(shown, is_log)

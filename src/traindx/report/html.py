@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from importlib.resources import files
 
-from traindx.evidence import Diagnosis
-from traindx.model import Run
+from traindx.model.findings import Diagnosis
+from traindx.model.run import Run
 from traindx.report.excerpts import Excerpt, around
 from traindx.report.page_data import charted, data_of, embedded
 from traindx.report.page_text import Page

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from traindx.model import Run, Tensor
-from traindx.recording import Caught, NonFinite, Place, Stall
+from traindx.model.recording import Caught, NonFinite, Place, Stall
+from traindx.model.run import Run, Tensor
 from traindx.report import words
 from traindx.report.recorded import Section, describe, shape
 

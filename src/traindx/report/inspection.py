@@ -12,12 +12,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from traindx.model import Architecture, Run, Series
-from traindx.recording import Recording
+from traindx.model.recording import Recording
+from traindx.model.run import Architecture, Run, Series
 from traindx.report import incidents, recorded, words
 from traindx.report.chart import Glyphs, draw, sparkline
-from traindx.report.curves import headline_curves, plottable, wants_log
 from traindx.report.digest import blocks, digest
+from traindx.report.drawn_curves import headline_curves, plottable, wants_log
 from traindx.report.incidents import Kept
 from traindx.report.json import strict
 from traindx.report.terminal import WIDTH, glyphs_of, row_text, show

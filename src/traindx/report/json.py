@@ -6,8 +6,8 @@ import json
 import math
 from typing import Any
 
-from traindx.evidence import Diagnosis
-from traindx.model import Run
+from traindx.model.findings import Diagnosis
+from traindx.model.run import Run
 
 
 def render(run: Run, diagnosis: Diagnosis) -> str:

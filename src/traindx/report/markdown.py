@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from traindx.evidence import Diagnosis, Evidence, Experiment, Finding, Hypothesis, Remedy
-from traindx.model import Run
-from traindx.outcomes import arms_of, course_of
-from traindx.report import trials, words
-from traindx.report.curves import first_onset, headline_curves, onset_of
+from traindx.model.findings import Diagnosis, Evidence, Experiment, Finding, Hypothesis, Remedy
+from traindx.model.run import Run
+from traindx.model.trials import arms_of, course_of
+from traindx.report import trial_words, words
+from traindx.report.drawn_curves import first_onset, headline_curves, onset_of
 
 _ACTIVE = re.compile(r"([\\`*_{}\[\]#!|~$])")
 # an issue tracker would tell the person of that name
@@ -133,7 +133,9 @@ def _experiments(experiments: Sequence[Experiment]) -> list[str]:
     for experiment in experiments:
         courses = (prose(words.clean(course_of(arm), 400)) for arm in arms_of(experiment))
         on_top = ", ".join(code(name) for name in experiment.on_top_of)
-        change = prose(trials.change_of(experiment)) + (f", on top of {on_top}" if on_top else "")
+        change = prose(trial_words.change_of(experiment)) + (
+            f", on top of {on_top}" if on_top else ""
+        )
         verdict = f"**{experiment.verdict.value}**"
         reason = prose(words.clean(experiment.reason, 400))
         rows.append((verdict, code(experiment.cause), change, *courses, reason))

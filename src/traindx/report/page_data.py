@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from traindx.evidence import Diagnosis
-from traindx.model import Run, Series
-from traindx.names import kind_of
+from traindx.model.findings import Diagnosis
+from traindx.model.metric_names import kind_of
+from traindx.model.run import Run, Series
 from traindx.report import words
-from traindx.report.curves import (
+from traindx.report.drawn_curves import (
     broken_stretches,
     on_axis_of,
     onsets,

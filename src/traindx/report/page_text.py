@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traindx.evidence import Diagnosis, Evidence, Finding, Hypothesis, Remedy
-from traindx.model import Run, Series
+from traindx.model.findings import Diagnosis, Evidence, Finding, Hypothesis, Remedy
+from traindx.model.run import Run, Series
 from traindx.report import words
-from traindx.report.curves import onset_of, thin, wants_log
 from traindx.report.digest import digest
+from traindx.report.drawn_curves import onset_of, thin, wants_log
 from traindx.report.markup import Markup, join, lines, tag, text
 from traindx.report.targets import Quote, Targets
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from traindx.evidence import Experiment
-from traindx.model import Series
-from traindx.outcomes import Arm, arms_of, course_of
-from traindx.report import trials, words
+from traindx.model.findings import Experiment
+from traindx.model.run import Series
+from traindx.model.trials import Arm, arms_of, course_of
+from traindx.report import trial_words, words
 from traindx.report.chart import Scale, scale_of
-from traindx.report.curves import plottable, span_of, thin
+from traindx.report.drawn_curves import plottable, span_of, thin
 from traindx.report.markup import Markup, join, tag
 from traindx.report.words import number, step
 
@@ -41,7 +41,7 @@ def _experiment(experiment: Experiment, index: int) -> Markup:
     verdict = experiment.verdict.value
     badge = tag("span", {"class": f"badge {verdict}"}, verdict)
     name = tag("code", {}, words.clean(experiment.cause, 80))
-    rows = trials.rows_of(experiment)
+    rows = trial_words.rows_of(experiment)
     pairs = [part for label, said in rows for part in (tag("dt", {}, label), tag("dd", {}, said))]
     return tag(
         "article",
@@ -53,7 +53,7 @@ def _experiment(experiment: Experiment, index: int) -> Markup:
 
 
 def _figure(experiment: Experiment, index: int) -> Markup | None:
-    curves = trials.curves_of(experiment)
+    curves = trial_words.curves_of(experiment)
     if not curves:
         return None
     drawing = _drawing(experiment, curves, index)
@@ -63,7 +63,7 @@ def _figure(experiment: Experiment, index: int) -> Markup | None:
         if any(c.name == label for c in curves)
     ]
     is_log = (scale_of(curves) or Scale(0, 1, False)).is_log
-    ceiling = trials.ceiling_of(experiment)
+    ceiling = trial_words.ceiling_of(experiment)
     how = [f"loss by {curves[0].axis}", *(["log scale"] if is_log else []), "one line per seed"]
     how += [f"cut at {number(ceiling)}"] if ceiling is not None else []
     caption = tag("figcaption", {}, *keys, ", ".join(how))
@@ -76,7 +76,7 @@ def _key(kind: str) -> Markup:
 
 
 def _drawing(experiment: Experiment, curves: Sequence[Series], index: int) -> Markup:
-    ceiling = trials.ceiling_of(experiment)
+    ceiling = trial_words.ceiling_of(experiment)
     seen = [(kind, s) for kind, arm in _sides(experiment) for s in _lines(arm, ceiling)]
     scale = scale_of([s for _, s in seen])
     low, high = span_of([s for _, s in seen])
@@ -102,7 +102,7 @@ def _sides(experiment: Experiment) -> list[tuple[str, Arm]]:
 
 
 def _lines(arm: Arm, ceiling: float | None) -> list[Series]:
-    made = (plottable(trials.series_of(t, arm.label, ceiling)) for t in arm.trials)
+    made = (plottable(trial_words.series_of(t, arm.label, ceiling)) for t in arm.trials)
     return [thin(series, POINTS) for series in made if len(series)]
 
 

@@ -10,8 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from traindx.model import Run
-from traindx.recording import (
+from traindx.model.recording import (
     Activation,
     Ending,
     LossInput,
@@ -22,6 +21,7 @@ from traindx.recording import (
     Shape,
     Summary,
 )
+from traindx.model.run import Run
 from traindx.report import words
 
 ROWS = 24  # of the tables by parameter and by activation

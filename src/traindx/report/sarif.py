@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from traindx import __version__
 from traindx.causes import all_causes
-from traindx.evidence import Diagnosis, Finding, Hypothesis, Location, Severity, Strength
-from traindx.model import Run
+from traindx.model.findings import Diagnosis, Finding, Hypothesis, Location, Severity, Strength
+from traindx.model.run import Run
 from traindx.registry import Detector, detectors
 from traindx.report import words
 from traindx.report.json import strict

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from traindx.evidence import Evidence, Hypothesis
-from traindx.model import Run
-from traindx.report.curves import series_cited
+from traindx.model.findings import Evidence, Hypothesis
+from traindx.model.run import Run
+from traindx.report.drawn_curves import series_cited
 from traindx.report.excerpts import Excerpt, Lines
 
 EXCERPTS = 80

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from traindx.evidence import (
+from traindx.model.findings import (
     Diagnosis,
     Evidence,
     Experiment,
@@ -23,10 +23,10 @@ from traindx.evidence import (
     Status,
     Verdict,
 )
-from traindx.model import Run, Series
-from traindx.report import trials, words
+from traindx.model.run import Run, Series
+from traindx.report import trial_words, words
 from traindx.report.chart import ASCII, UNICODE, Glyphs, Row, draw
-from traindx.report.curves import (
+from traindx.report.drawn_curves import (
     Onset,
     broken_stretches,
     first_onset,
@@ -259,20 +259,20 @@ def _experiment(
     experiment: Experiment, glyphs: Glyphs, width: int, *, is_first: bool
 ) -> RenderableType:
     style = _OUTCOME[experiment.verdict]
-    head = Text.assemble((f"{trials.MARKS[experiment.verdict]} ", style))
+    head = Text.assemble((f"{trial_words.MARKS[experiment.verdict]} ", style))
     head.append(words.clean(experiment.cause, 80), "cyan")
     head.append(" · ", "dim").append(f"{experiment.verdict.value} by experiment", style)
     if experiment.verdict is Verdict.UNDECIDED:
         head.right_crop(len(" by experiment"))
     grid = _grid()
-    for label, text in trials.rows_of(experiment):
+    for label, text in trial_words.rows_of(experiment):
         _row(grid, label, Text(text))
     parts: list[RenderableType] = [head, Padding(grid, (0, 0, 0, 2))]
-    curves = trials.curves_of(experiment)
+    curves = trial_words.curves_of(experiment)
     if curves:
         rows = draw(curves, width - 6, None, glyphs, TRIAL_HEIGHT)
         legend = _legend(curves, glyphs)
-        ceiling = trials.ceiling_of(experiment)
+        ceiling = trial_words.ceiling_of(experiment)
         if ceiling is not None:
             legend.append(f"   cut at {words.number(ceiling)}", "dim")
         chart = Group(legend, *(row_text(row) for row in rows))

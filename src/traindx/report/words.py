@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from traindx.evidence import (
+from traindx.model.findings import (
     LISTED_FROM,
     SHOWN_FROM,
     Diagnosis,
@@ -21,6 +21,7 @@ from traindx.evidence import (
     Skipped,
     Status,
 )
+from traindx.model.needs import need_of
 
 STATUS = {
     Status.COMPLETE: "Problem found",
@@ -169,7 +170,7 @@ def gaps(skipped: Sequence[Skipped]) -> list[Gap]:
 
 
 def _plainly(need: str) -> str:
-    return clean(need, 80).replace("|", " or ")
+    return clean(need_of(need).what, 80) if need else ""
 
 
 def _way_to(need: str, item: Skipped) -> str:

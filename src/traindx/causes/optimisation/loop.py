@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from traindx.causes import facts
 from traindx.causes.cause import AUTOGRAD, CHECKPOINTS, DEBUGGING, MODULES, Cause
-from traindx.evidence import Remedy, Severity
+from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
     Cause(

@@ -2,124 +2,116 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from traindx.evidence import Finding, Location, Strength, cite_source
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
+from traindx.analysis.program.execution.values import Instance, SuperValue
+from traindx.analysis.program.shapes.structure import is_test_file
+from traindx.analysis.program.training.claims import cite, finding, insert_first, move_first
+from traindx.analysis.program.training.kinds import is_module_class
+from traindx.analysis.program.training.layers import (
+    Assigned,
+    assigned,
+    decorators,
+    is_module,
+    is_parameter,
+)
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import Project, project_of
-from traindx.source.module import Function, Module
-from traindx.source.patches import diff, inserting_before, removing
-from traindx.source.shapes.structure import attributes, is_test_file, layer_name, own_method
-from traindx.source.shapes.uses import model_classes
+
+BUILDERS = ("__init__", "__post_init__")
+RECORDS = ("dataclasses.dataclass", "dataclass")
+# functions that look at an object and leave it as it is
+LOOKS = frozenset(
+    {"setattr", "getattr", "hasattr", "isinstance", "print", "id", "type", "super", "vars", "repr"}
+)
 
 
 @detector(needs=("source",), suggests=("missing-super-init",))
 def check(run: Run) -> Iterator[Finding]:
-    """A module's `__init__` assigns layers and never, or too late, calls `super().__init__()`.
+    """A module gets its layers before, or without, `super().__init__()`.
 
     ## What it detects
-    A class that derives from `nn.Module`, with an `__init__` of its own that assigns layers, and no
-    call of the parent's `__init__` before the first of them.
+    An object of a class that derives from `nn.Module` is given its first layer or parameter while
+    the constructor of `nn.Module` has not run, whether in `__init__`, in a method that it calls, or
+    in the `__post_init__` of a dataclass.
 
     ## Why it matters
     The registries of layers do not exist yet: constructing the model fails.
 
     ## What to do
-    Make `super().__init__()` the first statement.
+    Make `super().__init__()` the first statement; of a dataclass, the first of `__post_init__`.
 
     ## When it is wrong
-    A class without an `__init__` of its own, and a dataclass, need no call. A parent's `__init__`
-    that is called through a helper is not seen.
+    A class without an `__init__` of its own needs no call. A class that something out of sight
+    decorates, or hands its object to, may be initialised there and is left alone.
     """
-    project = project_of(run)
-    for module, cls in model_classes(project):
-        init = own_method(cls, "__init__")
-        if init is None or is_test_file(module) or cls.decorator_list or init.decorator_list:
-            continue
-        first = _first_layer(project, module, init)
-        call = _parent_call(init)
-        if first is None or _may_be_elsewhere(init):
-            continue
-        if call is not None and not _derives_directly(module, cls):
-            continue  # a late call to a parent of one's own: templates that a generator unrolls
-        if call is None or call.lineno > first.lineno:
-            yield _finding(module, cls, init, first, call)
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for first in _firsts(story.events):
+            node = first.model.cls.node
+            if node not in seen and not is_test_file(first.event.module):
+                seen.add(node)
+                starts = [e for e in story.events if _initialises(e, first.model)]
+                if not any(e.order < first.event.order for e in starts):
+                    yield from _judge(story.events, first, starts)
 
 
-def _derives_directly(module: Module, cls: ast.ClassDef) -> bool:
-    names = (module.qualified(base) or "" for base in cls.bases)
-    return any(name == "torch.nn.Module" or name.endswith("nn.Module") for name in names)
+def _firsts(events: Sequence[ProgramEvent]) -> Iterator[Assigned]:
+    """Yield the first layer or parameter that each model is given while it is built."""
+    seen: set[int] = set()
+    for found in assigned(events):
+        is_part = is_module(found.value) or is_parameter(found.value)
+        if is_part and id(found.model) not in seen and _has_builder(found.model):
+            seen.add(id(found.model))
+            yield found
 
 
-def _first_layer(project: Project, module: Module, init: Function) -> ast.stmt | None:
-    """The first statement that assigns a layer."""
-    for attribute in attributes(init):
-        found = project.find_class(
-            module, module.qualified(getattr(attribute.value, "func", init)) or ""
-        )
-        is_own = found is not None and project.is_module(*found)
-        if layer_name(module, attribute.value) is not None or is_own:
-            return attribute.node
-    return None
+def _has_builder(model: Instance) -> bool:
+    """Tell whether code of the project's runs in place of the constructor of nn.Module."""
+    is_record = any(d in RECORDS for cls in model.cls.lineage() for d in decorators(cls))
+    return is_record or any("__init__" in cls.methods for cls in model.cls.lineage())
 
 
-def _parent_call(init: Function) -> ast.Call | None:
-    calls = [
-        n
-        for n in ast.walk(init)
-        if isinstance(n, ast.Call)
-        and isinstance(n.func, ast.Attribute)
-        and n.func.attr in ("__init__", "__post_init__", "_init", "init")
-    ]
-    return min(calls, key=lambda c: c.lineno, default=None)
+def _initialises(event: ProgramEvent, model: Instance) -> bool:
+    """Tell whether an event runs the constructor of nn.Module on a model, or may do so."""
+    if event.act is EventForm.STORE:
+        return False
+    if isinstance(event.receiver, SuperValue):
+        return event.receiver.bound is model and event.name == ".__init__"
+    is_given = any(a is model for a in (*event.args, *event.kwargs.values()))
+    return is_given and not event.is_own and event.name.rsplit(".", 1)[-1] not in LOOKS
 
 
-def _may_be_elsewhere(init: Function) -> bool:
-    """Tell whether something that is called may initialise the parent: it gets `self`."""
-    for node in ast.walk(init):
-        if not isinstance(node, ast.Call) or isinstance(node.func, ast.Attribute):
-            continue
-        gets_self = any(isinstance(a, ast.Name) and a.id == "self" for a in node.args)
-        name = getattr(node.func, "id", "")
-        if gets_self and name not in ("super", "setattr", "isinstance", "print", "id", "type"):
-            return True
-    return False
-
-
-def _finding(
-    module: Module, cls: ast.ClassDef, init: Function, first: ast.stmt, call: ast.Call | None
-) -> Finding:
-    how = "without super().__init__()" if call is None else "before super().__init__()"
-    evidence = [cite_source(module.path, first.lineno, f"a layer is assigned here {how}")]
-    if call is not None:
-        evidence.append(
-            cite_source(module.path, call.lineno, "the parent is initialised only here")
-        )
-    return Finding(
-        claim=f"Class {cls.name} assigns layers {how}",
-        strength=Strength.STRONG,
-        evidence=tuple(evidence),
-        shows="missing-super-init",
-        is_symptom=True,
-        location=Location(module.path, first.lineno, first.end_lineno or first.lineno),
-        patch=_patch(module, init, call),
+def _judge(
+    events: Sequence[ProgramEvent], first: Assigned, starts: Sequence[ProgramEvent]
+) -> Iterator[Finding]:
+    cls = first.model.cls
+    late = next((e for e in starts if e.order > first.event.order), None)
+    if late is not None and not is_module_class(cls.external_bases):
+        return  # a late call to a parent of one's own: templates that a generator unrolls
+    if any(d not in RECORDS for c in cls.lineage() for d in decorators(c)):
+        return
+    how = "without super().__init__()" if late is None else "before super().__init__()"
+    evidence = [cite(first.event, f"a layer is assigned here {how}")]
+    if late is not None:
+        evidence.append(cite(late, "the parent is initialised only here"))
+    builder = first.event.function
+    is_builder = getattr(builder, "name", "") in BUILDERS
+    patch = (
+        move_first(late) if late is not None else insert_first(first.event, "super().__init__()")
     )
-
-
-def _patch(module: Module, init: Function, call: ast.Call | None) -> str | None:
-    """Put the call in front; one that comes too late is moved there."""
-    body = init.body
-    is_doc = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
-    first = body[1] if is_doc and len(body) > 1 else body[0]
-    if call is None:
-        return diff(module, inserting_before(module, first, "super().__init__()"))
-    late = next((s for s in body if isinstance(s, ast.Expr) and s.value is call), None)
-    if late is None:
-        return None
-    text = ast.get_source_segment(module.text, call) or "super().__init__()"
-    return diff(module, inserting_before(module, first, text), removing(module, late))
+    yield finding(
+        f"Class {cls.node.name} assigns layers {how}",
+        "missing-super-init",
+        first.event,
+        *evidence,
+        is_symptom=True,
+        patch=patch if is_builder else None,
+    )
 
 
 _NET = """
@@ -140,13 +132,47 @@ def _net(first: str, last: str = "self.width = width", decorator: str = "") -> R
     return make_run(sources={"model.py": text})
 
 
+_BUILT = """
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width):
+        {first}
+        self.build(width)
+
+    def build(self, width):
+        self.fc = nn.Linear(width, 10)
+
+model = Net(8)
+"""
+_RECORD = """
+from dataclasses import dataclass
+from torch import nn
+
+@dataclass(eq=False)
+class Net(nn.Module):
+    width: int = 8
+
+    def __post_init__(self):
+        {first}
+        self.fc = nn.Linear(self.width, 10)
+"""
+
 FIRES = {
     "no call": _net("self.depth = 1"),
     "too late": _net("self.depth = 1", "super().__init__()"),
+    "in a method that __init__ calls": make_run(sources={"model.py": _BUILT.format(first="pass")}),
+    "in a dataclass": make_run(sources={"model.py": _RECORD.format(first="pass")}),
 }
 
 SILENT = {
     "first of all": _net("super().__init__()"),
+    "near miss: layers in a method that __init__ calls": make_run(
+        sources={"model.py": _BUILT.format(first="super().__init__()")}
+    ),
+    "near miss: a dataclass that calls it": make_run(
+        sources={"model.py": _RECORD.format(first="super().__init__()")}
+    ),
     "near miss: the old form": _net("super(Net, self).__init__()"),
     "near miss: by the parent's name": _net("nn.Module.__init__(self)"),
     "no __init__ of its own": make_run(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx.evidence import Evidence, Finding, Strength, cite
-from traindx.examples import decay, flat
-from traindx.model import Architecture, Floats, Run, Tensor, make_run
+from traindx.analysis.curves import curve
+from traindx.examples import decay, flat, make_run
+from traindx.model.findings import Evidence, Finding, Strength, cite
+from traindx.model.run import Architecture, Floats, Run, Tensor
 from traindx.registry import detector
-from traindx.stats import curve
 
 DEEP = 16  # weight layers; plain networks of this depth need help to train
 STALLED = 0.05  # of the starting loss gained at most

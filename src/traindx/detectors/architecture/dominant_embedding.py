@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from traindx.evidence import Evidence, Finding, Strength
-from traindx.model import Architecture, Run, Sample, Tensor, make_run
+from traindx.analysis.curves import cycle_of
+from traindx.examples import make_run
+from traindx.model.findings import Evidence, Finding, Strength
+from traindx.model.run import Architecture, Run, Tensor, TextSample
 from traindx.registry import detector
-from traindx.stats import cycle_of
 
 SHARE = 0.75  # the case that this grew from had 0.79; sound small models reach 0.6
 LARGE_BODY = 30e6  # parameters beside the tables; with as many, a large vocabulary is a choice
@@ -97,7 +98,7 @@ FIRES = {
     "and the output repeats": _example(50257, 384, 3, symptoms=("it only outputs colons",)),
     "an untied head": _example(50257, 384, 5, _HEAD),
     "and its samples repeat": replace(
-        _example(50257, 384, 3), samples=tuple(Sample("::::", "a.log") for _ in range(3))
+        _example(50257, 384, 3), samples=tuple(TextSample("::::", "a.log") for _ in range(3))
     ),
 }
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isfinite, log, prod
 
-from traindx.evidence import Finding, Strength, cite_record
+from traindx.analysis.recordings.observations import late_samples, medians
+from traindx.analysis.recordings.traces import Trace, told_once, traces_of
 from traindx.examples import recorded, watched
-from traindx.model import Run
-from traindx.recording import LossInput, Parameter, Process, Summary
+from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.recording import LossInput, Parameter, Process, Summary
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.observations import late_samples, medians
-from traindx.runtime.traces import Trace, told_once, traces_of
 
 CAUSE = "insufficient-capacity"
 NARROW = 3  # numbers

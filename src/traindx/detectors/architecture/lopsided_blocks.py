@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx.evidence import Evidence, Finding, Strength
-from traindx.model import Architecture, Run, Tensor, make_run
+from traindx.examples import make_run
+from traindx.model.findings import Evidence, Finding, Strength
+from traindx.model.run import Architecture, Run, Tensor
 from traindx.registry import detector
 
 SHARE = 0.9  # VGG's first fully connected layer has 0.74 and is sound

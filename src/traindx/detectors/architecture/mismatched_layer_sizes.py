@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from traindx.evidence import Evidence, Finding, Location, Strength, cite_source
-from traindx.model import Run, make_run
+from traindx.analysis.errors.shape_blame import resized
+from traindx.analysis.program import project_of
+from traindx.analysis.program.shapes.accounts import origin_of
+from traindx.analysis.program.shapes.forward_traces import ForwardTrace
+from traindx.analysis.program.shapes.machine import Conflict
+from traindx.analysis.program.shapes.structure import is_test_file
+from traindx.analysis.program.shapes.uses import follow, loose_chains, model_classes
+from traindx.examples import make_run
+from traindx.model.findings import Evidence, Finding, Location, Strength, cite_source
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.shapes.accounts import origin_of
-from traindx.source.shapes.blame import resized
-from traindx.source.shapes.machine import Conflict
-from traindx.source.shapes.structure import is_test_file
-from traindx.source.shapes.tracing import Trace
-from traindx.source.shapes.uses import follow, loose_chains, model_classes
 
 CAUSES = {"channels": "channel-mismatch"}
 
@@ -35,7 +36,8 @@ def check(run: Run) -> Iterator[Finding]:
     Build the layer for the size that reaches it; the patch does so where a number stands there.
 
     ## When it is wrong
-    Sizes that depend on what cannot be seen (configuration, data) are left alone. A class that is
+    Sizes that depend on what cannot be seen (configuration, data) are left alone, and so are the
+    numbers of dimensions where the source does not show what a model is fed with. A class that is
     never used may contradict itself unharmed. A run that went through steps has shown that what it
     uses fits, and one that raised tells of its sizes itself: with either, nothing is foretold.
     """
@@ -44,15 +46,16 @@ def check(run: Run) -> Iterator[Finding]:
     seen: set[tuple[str, int, int | None]] = set()
     project = project_of(run)
     traces = [
-        (f.trace, f.use.origin)
+        (f.trace, f.use.origin, f.use.has_inputs)
         for module, cls in model_classes(project)
         if not is_test_file(module)
         for f in follow(project, module, cls)
     ]
-    traces += [(trace, "") for module, trace in loose_chains(project) if not is_test_file(module)]
-    for trace, origin in traces:
+    chains = (trace for module, trace in loose_chains(project) if not is_test_file(module))
+    traces += [(trace, "", False) for trace in chains]
+    for trace, origin, has_inputs in traces:
         conflict = trace.conflict
-        if conflict is None:
+        if conflict is None or (_is_about_rank(conflict) and not has_inputs):
             continue
         key = (conflict.file, conflict.line, conflict.built_line)
         if key not in seen:
@@ -60,7 +63,12 @@ def check(run: Run) -> Iterator[Finding]:
             yield _finding(trace, conflict, origin)
 
 
-def _finding(trace: Trace, conflict: Conflict, origin: str) -> Finding:
+def _is_about_rank(conflict: Conflict) -> bool:
+    """Tell whether it is the numbers of dimensions that differ; those of inputs may be a guess."""
+    return isinstance(conflict.expected, str) and conflict.expected.endswith("D")
+
+
+def _finding(trace: ForwardTrace, conflict: Conflict, origin: str) -> Finding:
     layer = conflict.layer
     where = f"Layer {conflict.attribute}: " if conflict.attribute else ""
     claim = f"{where}{conflict.text}"
@@ -117,6 +125,19 @@ def _net(norm: str = "width", features: str = "64 * 30 * 30", padding: str = "")
     return make_run(sources={"model.py": text})
 
 
+_LOOKUPS = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kind, self.item = nn.Embedding(8, 32), nn.Embedding(80, 32)
+
+    def forward(self, landing, history):
+        return torch.cat([self.kind(landing), self.item(history).mean(1)], -1)
+"""
+
 FIRES = {
     "a flatten of another size": _net(features="64"),
     "a norm for other channels": _net(norm="32"),
@@ -130,5 +151,6 @@ SILENT = {
     "near miss: it has trained": replace(
         make_run({"loss/train": [2.3, 1.9, 1.5]}), sources=_net(features="64").sources
     ),
+    "near miss: an index for each row, or for each place": make_run(sources={"m.py": _LOOKUPS}),
     "a chain that fits": make_run(sources={"model.py": _CHAIN.format(a=64)}),
 }

@@ -6,12 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from traindx.evidence import Finding, Strength, cite_record
-from traindx.examples import recorded, watched, weights
-from traindx.model import Run
-from traindx.recording import Process
-from traindx.registry import detector
-from traindx.runtime.traces import (
+from traindx.analysis.recordings.traces import (
     Trace,
     is_below,
     latest_models,
@@ -22,6 +17,11 @@ from traindx.runtime.traces import (
     traces_of,
     unreached,
 )
+from traindx.examples import recorded, watched, weights
+from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.recording import Process
+from traindx.model.run import Run
+from traindx.registry import detector
 
 ENOUGH = 4  # samples: a head that is used in turns, or from some step on, shows up by then
 # parts that library models carry for other tasks

@@ -2,145 +2,215 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Location, Strength, cite_source
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.values import Instance, Result, constant, options_of
+from traindx.analysis.program.shapes.structure import is_test_file
+from traindx.analysis.program.training.claims import (
+    cite,
+    finding,
+    insert_argument_after,
+    source_text,
+)
+from traindx.analysis.program.training.layers import (
+    assigned,
+    layer_kind,
+    maker_name,
+    parts_of,
+    setting,
+    size,
+)
+from traindx.analysis.program.training.linearity import LayerRow, Linearity, model_around, widens
+from traindx.analysis.program.training.program import Program, Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.patches import diff, replacing
-from traindx.source.shapes.machine import Step
-from traindx.source.shapes.structure import is_test_file, prefix_of
-from traindx.source.shapes.tracing import Trace
-from traindx.source.shapes.uses import follow, loose_chains, model_classes
-from traindx.source.shapes.values import Layer
 
-# layers that are linear on purpose say so in their names
+CAUSE = "missing-nonlinearity"
+ENOUGH = 3  # layers: two make a factorised map, and that is often meant
+# models that are linear on purpose say so in the names of their class, chain or maker
 MEANT = re.compile(
-    r"lora|adapter|proj|down|up_|bottleneck|factor|low_?rank|head|embed|query|value|key|logvar"
-    r"|\bmu\b|latent|linear_probe|logit|tied|deep_?linear|linear_?(net|model|map|auto)",
+    r"deep_?linear|linear_?(net|model|map|auto|probe)|lora|adapter|factor|low_?rank|pca|affine",
     re.IGNORECASE,
 )
-MEANT_BY_MAKER = re.compile(r"lora|adapter|factor|low_?rank|deep_?linear|linear_?(net|model|map)")
+# and so do two layers that make one on purpose
+PAIR = re.compile(
+    MEANT.pattern + r"|proj|down|up_|bottleneck|head|embed|query|value|key|logvar|\bmu\b|latent"
+    r"|logit|tied",
+    re.IGNORECASE,
+)
 CHAIN = 2  # pairs in a row: three linear layers that are one
 
 
-@detector(needs=("source",), suggests=("missing-nonlinearity",))
+@detector(needs=("source",), suggests=(CAUSE,))
 def check(run: Run) -> Iterator[Finding]:
     """Linear layers follow each other without a nonlinearity between them.
 
     ## What it detects
-    A linear layer whose output goes to the next linear layer and nowhere else, directly or through
-    dropout, where the middle is as wide as one of its ends.
+    A model with at least three linear or convolutional layers one behind the other, of which
+    everything that the forward pass computes is a sum, reshape, mean, dropout or batch
+    normalisation: it is linear as a whole. Also, as a weaker remark, a linear layer whose output
+    goes to the next linear layer and nowhere else, directly or through dropout, where the middle is
+    as wide as one of its ends.
 
     ## Why it matters
-    Two linear maps in a row are one linear map: the depth adds parameters and nothing else.
+    Linear maps in a row are one linear map: however deep, they learn no more than one layer can.
 
     ## What to do
-    Put an activation between them.
+    Put an activation such as `torch.relu` after every layer but the last.
 
     ## When it is wrong
-    Factorised layers, adapters, projections and linear networks do it on purpose; narrow middles
-    and layers with such names are left alone.
+    Deep linear networks are studied, and low-rank maps, adapters and projections are factorised;
+    narrow middles and models with such names are left alone, and so are convolutions in groups, and
+    classes that are part of another model, for what bends may follow there. Heads on one trunk that
+    compresses are not deep.
     """
-    project = project_of(run)
-    traces = [
-        f.trace
-        for module, cls in model_classes(project)
-        if not is_test_file(module)
-        for f in follow(project, module, cls)
-    ]
-    traces += [trace for module, trace in loose_chains(project) if not is_test_file(module)]
-    seen: set[ast.Call] = set()
-    for trace in traces:
-        pairs = [p for p in _pairs(trace) if p[0].node not in seen]
-        seen |= {first.node for first, _ in pairs}
-        for first, second in pairs[:1]:
-            yield _finding(first, second, len(pairs))
-
-
-def _pairs(trace: Trace) -> Iterator[tuple[Layer, Layer]]:
-    """Yield the linear layers whose output only the next linear layer takes."""
-    if trace.gave_up is not None or trace.conflict is not None:
-        return
-    for step in trace.steps:
-        after = _only_user(trace, step) if _is_linear(step) else None
-        while after is not None and after.operation in ("Dropout", "Identity", "dropout"):
-            after = _only_user(trace, after)
-        if after is None or not _is_linear(after):
+    program = program_of(run)
+    seen: set[object] = set()
+    for story in program.stories:
+        if is_test_file(story.execution.module):
             continue
-        first, second = step.layer, after.layer
-        if first is None or second is None or first is second:
-            continue
-        if _is_wide(first, second) and not _is_meant(first, second):
-            yield first, second
+        linearity = Linearity(story.events, story.flow)
+        whole = _whole(program, story, linearity)
+        pairs = [] if whole else _pairs(story, linearity)
+        node = (whole or [pairs[0][0]])[0].node if whole or pairs else None
+        places = {e.receiver.site.node for e in (*whole, *(p[0] for p in pairs))
+                  if e.receiver is not None and e.receiver.site is not None}  # fmt: skip
+        if node is not None and not places & seen:
+            yield _deep(whole) if whole else _pair(story, *pairs[0], count=len(pairs))
+        seen |= places
 
 
-def _is_linear(step: Step) -> bool:
-    return step.layer is not None and step.layer.kind == "Linear" and len(step.taken) == 1
+def _whole(program: Program, story: Story, linearity: Linearity) -> list[ProgramEvent]:
+    """Return the calls of the layers of a model that is linear as a whole and deep enough."""
+    parts: set[object] = {
+        option.cls.node
+        for other in program.stories
+        for kept in assigned(other.events)
+        for option in options_of(kept.value)
+        if isinstance(option, Instance)
+    }
+    rows = [r for r in linearity.rows() if not _is_part(r, parts) and not _is_meant(story, r)]
+    for row in sorted(rows, key=lambda r: -len(r.calls)):
+        heads = [r for r in rows if r.calls[0] is row.calls[0]]
+        every = list({id(e.receiver): e for r in heads for e in r.calls}.values())
+        is_forked = len(row.calls) == 2 and widens(row.layers[0])
+        calls = every if is_forked else list(row.calls)
+        is_deep = len({id(e.receiver) for e in calls}) >= ENOUGH or _is_grown(story, row)
+        if is_deep and not linearity.is_bent(row):
+            return calls
+    return []
 
 
-def _only_user(trace: Trace, step: Step) -> Step | None:
-    users = [s for s in trace.steps if any(t is step.made[0] for t in s.taken)] if step.made else []
-    return users[0] if len(users) == 1 and len(users[0].taken) == 1 else None
+def _is_part(row: LayerRow, parts: set[object]) -> bool:
+    model = model_around(row.calls[0])
+    return _is_scattered(row) or (model is not None and model.cls.node in parts)
 
 
-def _is_wide(first: Layer, second: Layer) -> bool:
-    start, middle, end = (
-        first.number("in_features"), first.number("out_features"), second.number("out_features")
-    )  # fmt: skip
-    sizes = [s for s in (start, middle, end) if isinstance(s, int)]
-    return len(sizes) == 3 and sizes[1] >= min(sizes[0], sizes[2]) and sizes[1] > 1
+def _is_scattered(row: LayerRow) -> bool:
+    """Tell whether a row goes through several models behind each other."""
+    model = model_around(row.calls[0])
+    is_loose = model is None and len({e.node for e in row.calls}) > 1
+    return is_loose or any(model_around(e) is not model for e in row.calls)
 
 
-def _is_meant(first: Layer, second: Layer) -> bool:
-    for layer in (first, second):
-        around = [layer.node, *layer.module.enclosing(layer.node)]
-        maker = layer.module.function_of(layer.node)
-        if maker is not None and MEANT_BY_MAKER.search(maker.name):
+def _is_grown(story: Story, row: LayerRow) -> bool:
+    """Tell whether a loop of unknown length made the layers: two of them stand for many."""
+    made = [e for e in story.events if any(e.result is layer for layer in row.layers)]
+    looped = [e for e in made if any(not loop.is_whole for loop in e.loops)]
+    return len(row.calls) > 1 and len({e.node for e in looped}) < len(looped)
+
+
+def _names(story: Story, layer: Result) -> list[str]:
+    """Return the names of a layer, of the chain that it is in, and of the function that made it."""
+    chains = [c for c in _chains(story) if any(part is layer for part in parts_of(c))]
+    return [*layer.names, maker_name(layer), *(name for chain in chains for name in chain.names)]
+
+
+def _chains(story: Story) -> list[Result]:
+    called = {id(e.receiver): e.receiver for e in story.events if e.name == "()"}
+    return [c for c in called.values() if isinstance(c, Result) and layer_kind(c) == "Sequential"]
+
+
+def _is_meant(story: Story, row: LayerRow, pattern: re.Pattern[str] = MEANT) -> bool:
+    for call, layer in zip(row.calls, row.layers, strict=True):
+        owner = call.within[-1] if call.within else None
+        around = [m.cls.node.name for m in (owner, model_around(call)) if isinstance(m, Instance)]
+        if any(pattern.search(name) for name in (*around, *_names(story, layer))):
             return True
-        for node in around[:3]:
-            targets = node.targets if isinstance(node, ast.Assign) else []
-            if any(MEANT.search(ast.unparse(t)) for t in targets):
-                return True
-        cls = layer.module.class_of(layer.node)
-        if cls is not None and MEANT.search(cls.name):
+        if constant(setting(layer, "groups")) not in (None, 1):
             return True
     return False
 
 
-def _finding(first: Layer, second: Layer, count: int) -> Finding:
-    strength = Strength.MODERATE if count >= CHAIN else Strength.WEAK
-    node = first.node
-    path = first.module.path
-    return Finding(
-        claim=f"Linear layers on lines {node.lineno} and {second.node.lineno} follow each other "
-        "without a nonlinearity",
-        strength=strength,
-        evidence=(
-            cite_source(path, node.lineno, f"{ast.unparse(node)} goes straight to the next"),
-            cite_source(second.module.path, second.node.lineno, ast.unparse(second.node)),
-        ),
-        suggests={"missing-nonlinearity": strength},
-        location=Location(path, node.lineno, node.end_lineno or node.lineno),
-        patch=_patch(first),
+def _pairs(story: Story, linearity: Linearity) -> list[tuple[ProgramEvent, ProgramEvent]]:
+    """Return the calls of linear layers whose output only the next linear layer takes."""
+    found: dict[object, tuple[ProgramEvent, ProgramEvent]] = {}
+    for first in linearity.calls:
+        second = linearity.next_layer(first)
+        if second is None or first.receiver is second.receiver:
+            continue
+        row = LayerRow((first, second))
+        is_linear = all(layer_kind(layer) == "Linear" for layer in row.layers)
+        is_whole = is_linear and not _is_scattered(row)
+        if is_whole and _is_wide(row) and not _is_meant(story, row, PAIR):
+            found.setdefault(id(first.receiver), (first, second))
+    return list(found.values())
+
+
+def _is_wide(row: LayerRow) -> bool:
+    first, second = row.layers
+    start, middle, end = (
+        size(first, "in_features"), size(first, "out_features"), size(second, "out_features")
+    )  # fmt: skip
+    if start is None or middle is None or end is None:
+        return False
+    return middle >= min(start, end) and middle > 1
+
+
+def _deep(calls: list[ProgramEvent]) -> Finding:
+    first, last = calls[0].receiver, calls[-1].receiver
+    assert first is not None and last is not None
+    says = f"{source_text(first)} is the first of {len(calls)} layers"
+    return finding(
+        f"{len(calls)} layers are one linear map: nothing between them is nonlinear",
+        CAUSE,
+        first,
+        cite(first, says),
+        cite(last, f"{source_text(last)} is the last"),
+        is_symptom=True,
     )
 
 
-def _patch(first: Layer) -> str | None:
+def _pair(story: Story, first: ProgramEvent, second: ProgramEvent, *, count: int) -> Finding:
+    strength = Strength.MODERATE if count >= CHAIN else Strength.WEAK
+    layer, after = first.receiver, second.receiver
+    assert layer is not None and after is not None
+    one, other = (
+        cite(layer, f"{source_text(layer)} goes straight to the next"),
+        cite(after, source_text(after)),
+    )
+    return Finding(
+        claim=f"`{source_text(layer)}` and `{source_text(after)}` follow each other without a "
+        "nonlinearity",
+        strength=strength,
+        evidence=(one, other),
+        suggests={CAUSE: strength},
+        location=finding("", CAUSE, layer).location,
+        patch=_patch(story, layer),
+    )
+
+
+def _patch(story: Story, layer: object) -> str | None:
     """Add an activation where the layer stands in a nn.Sequential."""
-    parent = first.module.parents.get(first.node)
-    is_chain = isinstance(parent, ast.Call) and ast.unparse(parent.func).endswith("Sequential")
-    text = ast.get_source_segment(first.module.text, first.node)
-    if not is_chain or text is None:
+    is_inside = any(a is layer for c in _chains(story) for a in c.args)
+    if not is_inside or not isinstance(layer, Result):
         return None
-    line = first.module.lines[first.node.lineno - 1]
-    indent = line[: len(line) - len(line.lstrip())]
-    is_alone = line.strip().startswith(text.split("\n", 1)[0])
-    gap = f",\n{indent}" if is_alone else ", "
-    return diff(first.module, replacing(first.node, f"{text}{gap}{prefix_of(first.node)}ReLU()"))
+    prefix = source_text(layer).partition(layer_kind(layer))[0]
+    return insert_argument_after(layer, f"{prefix}ReLU()")
 
 
 _NET = """
@@ -178,9 +248,93 @@ def _net(first: str, width: int = 256, name: str = "Net") -> Run:
     return make_run(sources={"model.py": text})
 
 
+_DEEP = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+class {name}(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inp = nn.Linear(20, 64)
+        self.mid = nn.Linear(64, 64)
+        self.out = nn.Linear(64, 2)
+
+    def forward(self, x, t):
+        h = torch.cat([x, torch.sin(t)], 1)
+        h = {act}(self.inp(h))
+        h = h + {act}(self.mid(h))
+        {more}
+        return self.out(h)
+"""
+_USER = """
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Net()
+
+    def forward(self, x, t):
+        return F.relu(self.inner(x, t))
+"""
+_CNN = """
+from torch import nn
+model = nn.Sequential(
+    nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8),{pool} nn.Conv2d(8, 16, 3), nn.Flatten(),
+    nn.Linear(16 * 28 * 28, 10),
+)
+"""
+
+
+def _deep_net(act: str = "", more: str = "", name: str = "Net") -> Run:
+    return make_run(sources={"model.py": _DEEP.format(act=act, more=more, name=name)})
+
+
+_GROWN = """
+from torch import nn
+
+class Perceptron(nn.Module):
+    def __init__(self, sizes, rate):
+        super().__init__()
+        layers = []
+        for before, after in zip(sizes, sizes[1:]):
+            layers.append(nn.Linear(before, after))
+            {between}
+        self.chain = nn.Sequential(*layers)
+
+    def forward(self, x):
+        {forward}
+"""
+_ONE_BY_ONE = """for layer in self.chain[:-1]:
+            x = layer(x).relu()
+        return self.chain[-1](x)"""
+_HEADS = """
+from torch import nn
+
+class TwoTasks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trunk = nn.Linear({wide}, 64)
+        self.mood = nn.Linear(64, 3)
+        self.topic = nn.Linear(64, 20)
+
+    def forward(self, x):
+        h = self.trunk(x)
+        return self.mood(h), self.topic(h)
+"""
+
+
+def _grown_net(between: str, forward: str = "return self.chain(x)") -> Run:
+    return make_run(sources={"model.py": _GROWN.format(between=between, forward=forward)})
+
+
 FIRES = {
     "three in a row": _net(""),
     "two in a chain": make_run(sources={"model.py": _CHAIN.format(more="nn.Dropout(0.1),")}),
+    "grown in a loop": _grown_net("layers.append(nn.Dropout(rate))"),
+    "with a skip connection": _deep_net(),
+    "scaled": _deep_net(more="h = h * 0.5"),
+    "two heads on a trunk that widens": make_run(sources={"model.py": _HEADS.format(wide=4)}),
+    "convolutions": make_run(sources={"m.py": _CNN.format(pool="")}),
 }
 
 SILENT = {
@@ -190,4 +344,25 @@ SILENT = {
         sources={"model.py": _CHAIN.format(more="nn.GELU(),")}
     ),
     "near miss: a narrow middle factorises": make_run(sources={"m.py": _NARROW}),
+    "near miss: grown in a loop, with activations": _grown_net("layers.append(nn.ReLU())"),
+    "near miss: grown in a loop, called layer by layer": _grown_net("pass", _ONE_BY_ONE),
+    "near miss: two heads side by side": make_run(sources={"model.py": _HEADS.format(wide=768)}),
+    "near miss: a chain that is linear on purpose": make_run(
+        sources={"m.py": _CNN.format(pool="").replace("model =", "deep_linear =")}
+    ),
+    "near miss: grown in a loop, with something out of sight": _grown_net("layers += make(after)"),
+    "activations": _deep_net("F.silu"),
+    "near miss: normalised by layer": _deep_net(more="h = F.layer_norm(h, (64,))"),
+    "near miss: gated by itself": _deep_net(more="h = h * h"),
+    "near miss: max pooling bends": make_run(
+        sources={"m.py": _CNN.format(pool=" nn.MaxPool2d(1),")}
+    ),
+    "near miss: a function of one's own": _deep_net("Bend.apply"),
+    "near miss: part of a model that bends": make_run(
+        sources={"model.py": _DEEP.format(act="", more="", name="Net") + _USER}
+    ),
+    "near miss: convolutions in groups": make_run(
+        sources={"m.py": _CNN.format(pool=" nn.Conv2d(8, 8, 3, groups=8),")}
+    ),
+    "near miss: linear on purpose": _deep_net(name="DeepLinearNet"),
 }

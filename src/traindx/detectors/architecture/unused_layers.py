@@ -1,83 +1,130 @@
-"""Layers that a module builds and no code ever uses."""
+"""Layers that a module builds and that nothing it returns depends on."""
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Location, Strength, cite_source
-from traindx.model import Run, make_run
-from traindx.registry import detector
-from traindx.source import Project, project_of
-from traindx.source.module import Module
-from traindx.source.shapes.structure import (
-    Attribute,
-    attributes,
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
+from traindx.analysis.program.execution.values import Answer, Instance, Value
+from traindx.analysis.program.shapes.structure import is_test_file
+from traindx.analysis.program.training.claims import cite
+from traindx.analysis.program.training.layers import (
+    Assigned,
+    assigned,
+    forward_passes,
     has_weights,
-    is_self_contained,
-    is_test_file,
-    layer_name,
-    names_read,
-    own_method,
-    uses_reflection,
+    is_layer,
+    is_parameter,
 )
-from traindx.source.shapes.uses import model_classes
+from traindx.analysis.program.training.program import Program, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
+from traindx.registry import detector
 
-PARALLEL = re.compile(r"DistributedDataParallel|\bDDP\b|FullyShardedDataParallel|strategy=.ddp")
+CAUSE = "unused-parameters"
+WAYS = frozenset(
+    {".children", ".modules", ".named_children", ".named_modules", ".get_submodule",
+     "builtins.getattr", "builtins.setattr", "builtins.vars", "builtins.eval", "builtins.exec"}
+)  # fmt: skip
+PARALLEL = frozenset({"DistributedDataParallel", "FullyShardedDataParallel", "fully_shard"})
 
 
-@detector(needs=("source",), suggests=("unused-parameters",))
+@detector(needs=("source",), suggests=(CAUSE,))
 def check(run: Run) -> Iterator[Finding]:
-    """A module builds a layer that no code uses.
+    """A module builds a layer that nothing it computes depends on.
 
     ## What it detects
-    An attribute of a module that holds a layer with weights and whose name is read nowhere in the
-    sources, neither as an attribute nor inside of a text.
+    An attribute of a module that holds a layer with weights and that no code reads; and a layer
+    that the forward pass calls, where nothing that it returns, keeps or trains on was computed from
+    the result.
 
     ## Why it matters
     The weights never get a gradient. They cost memory, mislead the parameter count, and make
     DistributedDataParallel wait for gradients that do not come. Often the forward pass calls
-    another layer twice where this one was meant.
+    another layer twice where this one was meant, or forgets to use what it computed.
 
     ## What to do
-    Call the layer where it was meant, or delete it.
+    Call the layer where it was meant, use its result, or delete it.
 
     ## When it is wrong
     Code that reaches layers by other ways (`children()`, `getattr`) is left alone; code outside of
     the files at hand may use the layer.
     """
-    project = project_of(run)
-    read = {name for module in project.modules for name in names_read(module.tree)}
-    is_parallel = any(PARALLEL.search(module.text) for module in project.modules)
-    for module, cls in model_classes(project):
-        init = own_method(cls, "__init__")
-        is_whole = own_method(cls, "forward") is not None and init is not None
-        if not is_whole or is_test_file(module) or uses_reflection(cls):
+    program = program_of(run)
+    is_parallel = any(
+        e.name.rsplit(".", 1)[-1] in PARALLEL for s in program.stories for e in s.events
+    )
+    layers = {a.event.node: a for a in _layers(program)}
+    for kept in layers.values():
+        same = [a.value for a in _layers(program) if a.event.node is kept.event.node]
+        if kept.name not in program.attributes_read:
+            yield _finding(kept, "built and never used", None, is_parallel=is_parallel)
             continue
-        if not is_self_contained(project, module, cls):
+        dead = _lost_result(program, same)
+        if dead is not None:
+            yield _finding(kept, "called and its result is not used", dead, is_parallel=is_parallel)
+
+
+def _layers(program: Program) -> Iterator[Assigned]:
+    """Yield the layers with weights that models are given, where only their names reach them."""
+    for story in program.stories:
+        if is_test_file(story.execution.module):
             continue
-        for attribute in attributes(init) if init is not None else ():
-            if attribute.name not in read and _is_layer(project, module, attribute):
-                yield _finding(module, cls, attribute, is_parallel=is_parallel)
+        for kept in assigned(story.events):
+            is_plain = is_layer(kept.value) and not is_parameter(kept.value)
+            if is_plain and has_weights(kept.value) is Answer.YES and _is_whole(program, kept):
+                yield kept
 
 
-def _is_layer(project: Project, module: Module, attribute: Attribute) -> bool:
-    is_plain = layer_name(module, attribute.value) not in (None, "Parameter")
-    return is_plain and has_weights(project, module, attribute.value)
+def _is_whole(program: Program, kept: Assigned) -> bool:
+    """Tell whether a class has its forward pass in sight, which looks layers up by name."""
+    lineage = list(kept.model.cls.lineage())
+    is_own = all(base.startswith("torch.nn.") for cls in lineage for base in cls.external_bases)
+    if not is_own or not any("forward" in cls.methods for cls in lineage):
+        return False
+    return not any(
+        e.name in WAYS and _is_about(e, kept.model) for s in program.stories for e in s.events
+    )
 
 
-def _finding(
-    module: Module, cls: ast.ClassDef, attribute: Attribute, *, is_parallel: bool
-) -> Finding:
+def _is_about(event: ProgramEvent, model: Instance) -> bool:
+    given = (event.receiver, *event.args[:1])
+    return any(isinstance(v, Instance) and v.cls.node is model.cls.node for v in given)
+
+
+def _lost_result(program: Program, layers: list[Value]) -> ProgramEvent | None:
+    """Return a call of a layer, where nothing comes of any."""
+    found: list[ProgramEvent] = []
+    for story in program.stories:
+        if any("forward_hook" in e.name for e in story.events):
+            return None  # what a layer computes may be taken by a hook
+        for layer in layers:
+            calls = forward_passes(story.events, layer)
+            takers = [e for e in story.flow.takers(layer) if e not in calls]
+            if any(e.receiver is not layer and e.act is EventForm.CALL for e in takers):
+                return None  # handed to something that may call it
+            for event in calls:
+                is_lost = event.within and event.result and story.flow.is_lost(event.result)
+                if story.execution.gave_up or not is_lost:
+                    return None
+                found.append(event)
+    return found[0] if found else None
+
+
+def _finding(kept: Assigned, how: str, call: ProgramEvent | None, *, is_parallel: bool) -> Finding:
     strength = Strength.MODERATE if is_parallel else Strength.WEAK
-    line = attribute.node.lineno
+    strength = strength if call is None else Strength.STRONG
+    says = f"no code reads .{kept.name}" if call is None else "built here"
+    more = () if call is None else (cite(call, "nothing is computed from this result"),)
     return Finding(
-        claim=f"Layer self.{attribute.name} of {cls.name} is built and never used",
+        claim=f"Layer self.{kept.name} of {kept.model.cls.node.name} is {how}",
         strength=strength,
-        evidence=(cite_source(module.path, line, f"no code reads .{attribute.name}"),),
-        suggests={"unused-parameters": strength},
-        location=Location(module.path, line, attribute.node.end_lineno or line),
+        evidence=(cite(kept.event, says), *more),
+        suggests={CAUSE: strength},
+        shows=None if call is None else CAUSE,
+        is_symptom=call is not None,
+        location=kept.event.location,
     )
 
 
@@ -99,10 +146,22 @@ def _net(body: str) -> Run:
     return make_run(sources={"model.py": _NET.format(body=body)})
 
 
-FIRES = {"a layer called twice in place of another": _net("return self.fc1(self.fc1(x))")}
+FIRES = {
+    "a layer called twice in place of another": _net("return self.fc1(self.fc1(x))"),
+    "a gate that is computed and not applied": _net(
+        "gate = self.fc2(x).sigmoid()\n        return self.fc1(x)"
+    ),
+}
 
 SILENT = {
     "all are used": _net("return self.fc2(self.fc1(x))"),
+    "near miss: written into another tensor": _net(
+        "out = x.clone()\n        out[:, :4] = self.fc2(self.fc1(x))\n        return out"
+    ),
+    "near miss: decides what is computed": _net(
+        "if self.fc2(x).mean() > 0:\n            return self.fc1(x)\n        return x"
+    ),
+    "near miss: kept for a loss elsewhere": _net("self.aux = self.fc2(x); return self.fc1(x)"),
     "near miss: reached by its name": _net("return getattr(self, 'fc2')(self.fc1(x))"),
     "near miss: reached as a child": _net("return [layer(x) for layer in self.children()][-1]"),
 }

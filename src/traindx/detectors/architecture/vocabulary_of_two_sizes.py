@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx.evidence import Evidence, Finding, Strength, cite_setting
-from traindx.model import Architecture, Run, Tensor, as_number, make_run
+from traindx.examples import make_run
+from traindx.model.findings import Evidence, Finding, Strength, cite_setting
+from traindx.model.run import Architecture, Run, Tensor, as_number
 from traindx.registry import detector
 
 VOCABULARIES = ("vocab_size", "n_vocab", "vocabulary_size", "num_tokens", "tokenizer_vocab_size")

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Part, Result, Value
+from traindx.analysis.program.training.acts import Deed
+from traindx.analysis.program.training.claims import cite, finding, insert_after, written_argument
+from traindx.analysis.program.training.graphs import Carried, Graphs
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.loops import training_loops
-from traindx.source.models import layers_of
-from traindx.source.module import Module, key_of
-from traindx.source.patches import diff, inserting_after
-from traindx.source.project import Project
-
-DEEP = 2  # levels of classes and functions that a model is made of
-READS = frozenset(
-    {"print", "len", "type", "isinstance", "id", "str", "repr", "size", "dim", "mean", "norm",
-     "sum", "abs", "item", "std", "max", "min", "numel"}
-)  # fmt: skip
 
 
 @detector(needs=("source",), suggests=("graph-retained-across-steps",))
@@ -28,8 +20,8 @@ def check(run: Run) -> Iterator[Finding]:
     """A recurrent state is passed on to the next batch with its graph.
 
     ## What it detects
-    `out, hidden = model(x, hidden)` in the loop whose every iteration calls `backward`, where
-    `hidden` outlives the iteration and nothing detaches it or starts it anew.
+    A loop whose every turn calls `backward`, where the loss of one turn is computed from a value of
+    the turn before (a hidden state, a memory, a running mean) that nothing detaches.
 
     ## Why it matters
     The second backward runs into the first batch's graph, which is freed: it raises. With
@@ -42,125 +34,52 @@ def check(run: Run) -> Iterator[Finding]:
     A state that the model or a part of it detaches itself, that is handed to a function which may
     detach it, or that is started anew for every batch, is left alone.
     """
-    project = project_of(run)
-    for loop in training_loops(project):
-        for backward in loop.does(Do.BACKWARD):
-            inner = backward.loops[-1]
-            forward = next((a for a in _forwards(loop.acts, backward) if _state(a)), None)
-            if forward is None or backward.guards:
+    for story in program_of(run).stories:
+        graphs = Graphs(story)
+        for _, backward, loop in graphs.pairs():
+            if backward.subject is None or backward.event.guards:
                 continue
-            state = _state(forward)
-            if _is_renewed(inner, forward, state) or _model_detaches(project, forward):
-                continue
-            if _is_handed_on(project, inner, forward, state):
-                continue
-            yield Finding(
-                claim=f"`{state}` carries the graph of every earlier batch into the next one",
-                strength=Strength.STRONG,
-                evidence=(
-                    forward.module.cite(forward.node, f"{state} goes in and comes out here"),
-                    backward.module.cite(backward.node, "backward runs for every batch here"),
-                ),
-                shows="graph-retained-across-steps",
-                is_symptom=True,
-                location=forward.location,
-                patch=_patch(project, forward, backward, state),
-            )
-            break
+            carried = graphs.carried(backward.subject, loop)
+            if carried and not any(graphs.is_let_go(c.value) for c in carried):
+                yield _finding(story, graphs, backward, carried)
 
 
-def _forwards(acts: tuple[Act, ...], backward: Act) -> Iterator[Act]:
-    for act in acts:
-        if (
-            act.do is Do.FORWARD
-            and act.loops == backward.loops
-            and act.function is backward.function
-        ):
-            yield act
+def _finding(story: Story, graphs: Graphs, backward: Deed, carried: list[Carried]) -> Finding:
+    taken = carried[0].taken
+    name = _name(story, backward, carried[0].value)
+    return finding(
+        f"`{name}` carries the graph of every earlier batch into the next one",
+        "graph-retained-across-steps",
+        taken if taken.site is not None else backward,
+        cite(taken if taken.site is not None else backward, f"{name} of the last batch goes in"),
+        cite(backward, "backward runs for every batch here"),
+        is_symptom=True,
+        patch=_patch(backward, name, carried),
+    )
 
 
-def _state(forward: Act) -> str:
-    """The name that goes into the model and comes out of it in one statement."""
-    statement, call = forward.statement, forward.node
-    if not isinstance(statement, ast.Assign) or statement.value is not call:
-        return ""
-    target = statement.targets[0]
-    if not isinstance(target, ast.Tuple) or not isinstance(call, ast.Call):
-        return ""
-    given = {key_of(a) for a in (*call.args[1:], *(k.value for k in call.keywords))}
-    out = (key_of(e) for e in target.elts[1:])
-    return next((k for k in out if k and k in given), "")
+def _name(story: Story, backward: Deed, value: Value) -> str:
+    """What the function that calls backward calls the state."""
+    for event in story.events:
+        if event.function is backward.event.function:
+            text = written_argument(event, value)
+            if text:
+                return text
+    return min(value.names, key=len, default="the state")
 
 
-def _is_renewed(inner: ast.AST, forward: Act, state: str) -> bool:
-    for node in ast.walk(inner):
-        if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For)):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names = {key_of(n) for t in targets for n in ast.walk(t)}
-            if state in names and node is not forward.statement:
-                return True
-        is_detach = isinstance(node, ast.Attribute) and node.attr in ("detach_", "detach")
-        if is_detach and "loss" not in (key_of(getattr(node, "value", node)) or ""):
-            return True
-    return "." in state
-
-
-def _model_detaches(project: Project, forward: Act) -> bool:
-    found = project.find_class(forward.module, forward.value.made_by)
-    if found is None:
-        return forward.value.call is None or not forward.value.is_certain
-    return _detaches(project, *found, DEEP)
-
-
-def _detaches(project: Project, module: Module, node: ast.AST, depth: int) -> bool:
-    """Tell whether a class or function cuts a graph, or one that it builds on does."""
-    text = ast.unparse(node)
-    if "detach" in text or ".data" in text or "no_grad" in text:
-        return True
-    loaded = [n for n in ast.walk(node) if isinstance(n, (ast.Name, ast.Attribute))]
-    names = {name for n in loaded if (name := module.qualified(n))} if depth else set()
-    found: list[tuple[Module, ast.AST] | None] = []
-    for name in names:
-        found += [project.find_class(module, name), project.find_function(module, name)]
-    used = [f for f in found if f is not None and f[1] is not node]
-    return any(_detaches(project, home, part, depth - 1) for home, part in used)
-
-
-def _is_handed_on(project: Project, inner: ast.AST, forward: Act, state: str) -> bool:
-    """Tell whether the loop gives the state to something that may detach it in place."""
-    for call, name in forward.module.calls(inner):
-        if call is forward.node:
-            continue
-        func = call.func
-        if isinstance(func, ast.Attribute) and key_of(func.value) == state:
-            if func.attr not in READS:
-                return True
-            continue
-        given = {key_of(a) for a in (*call.args, *(k.value for k in call.keywords))}
-        if state in given and _may_detach(project, forward.module, name):
-            return True
-    return False
-
-
-def _may_detach(project: Project, module: Module, name: str) -> bool:
-    if name in READS or name.startswith(("torch.", "numpy.")):
-        return False
-    found = project.find_function(module, name)
-    return found is None or _detaches(project, *found, DEEP)
-
-
-def _patch(project: Project, forward: Act, backward: Act, state: str) -> str | None:
-    made, statement = forward.value.call, backward.statement
-    if made is None or statement is None:
+def _patch(backward: Deed, name: str, carried: list[Carried]) -> str | None:
+    value = carried[0].value
+    made = value.of if isinstance(value, Part) else value
+    layer = made.receiver if isinstance(made, Result) else None
+    kind = layer.maker.rsplit(".", 1)[-1] if isinstance(layer, Result) else ""
+    if len({id(c.value) for c in carried}) > 1 or not name.isidentifier():
         return None
-    layers = layers_of(project, forward.module, made)
-    if layers & {"GRU", "RNN", "GRUCell", "RNNCell"} and not layers & {"LSTM", "LSTMCell"}:
-        text = f"{state} = {state}.detach()"
-    elif layers & {"LSTM", "LSTMCell"} and not layers & {"GRU", "RNN", "GRUCell", "RNNCell"}:
-        text = f"{state} = tuple(part.detach() for part in {state})"
-    else:
-        return None
-    return diff(backward.module, inserting_after(backward.module, statement, text))
+    if kind in ("GRU", "RNN", "GRUCell", "RNNCell"):
+        return insert_after(backward, f"{name} = {name}.detach()")
+    if kind == "LSTM":
+        return insert_after(backward, f"{name} = tuple(part.detach() for part in {name})")
+    return None
 
 
 _PROGRAM = """
@@ -183,7 +102,7 @@ class Net(nn.Module):
         {own}
 
     def forward(self, x, hidden):
-        out, hidden = self.rnn(x, hidden)
+        out, hidden = self.rnn(x, {state})
         return self.fc(out), hidden
 
 model = Net()
@@ -202,6 +121,7 @@ for x, y in loader:
 
 def _program(before: str = "pass", after: str = "pass", **parts: str) -> Run:
     filled = {"cell": "GRU", "forget": "size()", "memory": "clone()", "own": "pass", **parts}
+    filled.setdefault("state", "hidden")
     text = _PROGRAM.format(before=before, after=after, **filled)
     return make_run(sources={"train.py": text})
 
@@ -222,6 +142,6 @@ SILENT = {
     ),
     "near miss: given to a function out of sight": _program(after="reset(hidden)"),
     "near miss: detached by a part of the model": _program(
-        own="self.memory = Memory()", memory="detach()"
+        own="self.memory = Memory()", memory="detach()", state="self.memory(hidden)"
     ),
 }

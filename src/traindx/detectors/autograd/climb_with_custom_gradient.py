@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 
-from traindx.evidence import Finding, Location, Strength, cite, cite_source
-from traindx.examples import decay, flat, join
-from traindx.model import Floats, Run, make_run
+from traindx.analysis.program.training.claims import cite as cite_code
+from traindx.analysis.program.training.claims import location_of
+from traindx.analysis.program.training.custom_functions import custom_functions
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import decay, flat, join, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Floats, Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.module import Module
 
 POINTS = 20
 STAGES = 5
 LAST = 5  # points: what feeds itself shows most at the end
-COPIES = ("clone", "view_as", "view", "contiguous", "expand_as", "type_as")
 RISES = 0.002  # of the level, from one fifth of the run to the next
 IN_ALL = 1.5  # times the first level; the terms of a sum that grow as planned add less
 
@@ -49,61 +49,31 @@ def check(run: Run) -> Iterator[Finding]:
     finite = loss.finite()
     if len(finite) < POINTS or not _only_rises(finite.values):
         return
-    for module in project_of(run).modules:
-        for cls, line in _custom_gradients(module):
-            says = f"{cls} defines the gradient of its own operation"
-            stages = f"{finite.origin.name} climbs from {finite.values[0]:.3g} on and never falls"
-            yield Finding(
-                claim=f"The loss climbs from the first step on, through the backward of {cls}",
-                strength=Strength.STRONG,
-                evidence=(cite(finite, stages, 0, -1), cite_source(module.path, line, says)),
-                suggests={"incorrect-custom-backward": Strength.STRONG},
-                against={"lr-too-high": Strength.STRONG},
-                is_symptom=True,
-                onset=float(finite.steps[0]),
-                location=Location(module.path, line, line),
-            )
+    for function in custom_functions(program_of(run)):
+        if not function.is_applied or function.passes_on():
+            continue
+        returned = function.backward.result
+        place = returned if returned is not None and returned.site else function.backward
+        stages = f"{finite.origin.name} climbs from {finite.values[0]:.3g} on and never falls"
+        yield Finding(
+            claim=f"The loss climbs from the first step on, by the backward of {function.name}",
+            strength=Strength.STRONG,
+            evidence=(
+                cite(finite, stages, 0, -1),
+                cite_code(place, f"{function.name} defines the gradient of its own operation"),
+            ),
+            suggests={"incorrect-custom-backward": Strength.STRONG},
+            against={"lr-too-high": Strength.STRONG},
+            is_symptom=True,
+            onset=float(finite.steps[0]),
+            location=location_of(place),
+        )
 
 
 def _only_rises(values: Floats) -> bool:
     levels = [float(np.median(part)) for part in np.array_split(values, STAGES)]
     climbs = all(after > before * (1 + RISES) for before, after in pairwise(levels))
     return 0 < levels[0] < float(np.median(values[-LAST:])) / IN_ALL and climbs
-
-
-def _custom_gradients(module: Module) -> Iterator[tuple[str, int]]:
-    """Yield each class that defines a backward and is applied, with the line of its backward."""
-    for name, function in module.functions.items():
-        cls, _, method = name.rpartition(".")
-        is_applied = f"{cls.rpartition('.')[2]}.apply" in module.text
-        if method == "backward" and cls and is_applied and not _passes_on(module, cls):
-            returns = [n for n in ast.walk(function) if isinstance(n, ast.Return)]
-            yield cls, returns[-1].lineno if returns else function.lineno
-
-
-def _passes_on(module: Module, cls: str) -> bool:
-    """Tell whether the forward of a class returns what it was given."""
-    forward = module.functions.get(f"{cls}.forward")
-    if forward is None:
-        return False
-    given = {a.arg for a in forward.args.args}
-    returned = [n.value for n in ast.walk(forward) if isinstance(n, ast.Return) and n.value]
-    return bool(returned) and all(_source_of(value) in given for value in returned)
-
-
-def _source_of(value: ast.expr) -> str:
-    """Return the name behind `x`, `x.clone()`, `x.view_as(x)`, `x * 1.0`."""
-    while True:
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-            if value.func.attr not in COPIES:
-                return ""
-            value = value.func.value
-        elif isinstance(value, ast.BinOp) and isinstance(value.right, ast.Constant):
-            if not isinstance(value.op, ast.Mult) or value.right.value != 1:
-                return ""
-            value = value.left
-        else:
-            return value.id if isinstance(value, ast.Name) else ""
 
 
 _SOURCE = """

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
-from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.module import Function, Module, key_of
-from traindx.source.patches import diff, replacing
-
-# a name that speaks of the generator's loss: g_loss, loss_G, errG, gen_loss, G_loss1
-OWN = re.compile(
-    r"^(?:g|gen|generator)_?(?:adv_?)?(?:loss|err|cost)|(?:loss|err|cost)_?(?:g|gen|generator)\d*$",
-    re.IGNORECASE,
+from traindx.analysis.program.execution.values import Answer, Result, Value
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.claims import cite, finding, replace, source_text
+from traindx.analysis.program.training.gradients import (
+    Cut,
+    cuts_before,
+    runs_behind,
+    runs_reached,
 )
-REAL = re.compile(r"\bones(?:_like)?\(|real|valid|\b1\.0?\)", re.IGNORECASE)
+from traindx.analysis.program.training.ownership import owns
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
+from traindx.registry import detector
 
 
 @detector(needs=("source",), suggests=("detached-loss",))
@@ -26,8 +27,8 @@ def check(run: Run) -> Iterator[Finding]:
     """The discriminator judges a detached sample for the loss of the generator.
 
     ## What it detects
-    In one function: a sample that is detached, handed to a network, and the verdict compared with
-    the label of real data (or negated) in a loss that is named for the generator.
+    A program with two optimizers, one of which only ever steps after losses that reach nothing but
+    the network that the other optimizer trains, since the output of its own network is detached.
 
     ## Why it matters
     `detach` belongs into the discriminator's turn. In the generator's it cuts the only path by
@@ -38,66 +39,95 @@ def check(run: Run) -> Iterator[Finding]:
     Give the discriminator the sample itself when the generator is trained.
 
     ## When it is wrong
-    Losses of other names are not looked at, and neither are verdicts against the label of fakes.
+    A loss with another term that reaches the generator is left alone, and so are programs in which
+    it cannot be seen which optimizer steps after which loss.
     """
-    for module in project_of(run).training_modules:
-        for function in module.functions.values():
-            for cut, loss in _cut_losses(function):
-                yield Finding(
-                    claim=f"`{loss}` does not reach the generator: its sample is detached",
-                    strength=Strength.STRONG,
-                    evidence=(module.cite(cut, f"`{ast.unparse(cut)}` has no history"),),
-                    shows="detached-loss",
-                    is_symptom=True,
-                    location=module.location(cut),
-                    patch=_patch(module, cut),
-                )
+    for story in program_of(run).stories:
+        turns = _turns_of(story)
+        for turn in turns:
+            others = [t for t in turns if t.optimizer is not turn.optimizer]
+            if turn.backward and others and _is_lost(turn, others):
+                yield _finding(turn)
+                return
 
 
-def _cut_losses(function: Function) -> Iterator[tuple[ast.Call, str]]:
-    """The detached samples with the losses of the generator that hang on them."""
-    assigned = [n for n in ast.walk(function) if isinstance(n, ast.Assign) and len(n.targets) == 1]
-    made: dict[str, list[ast.expr]] = {}
-    for node in assigned:
-        made.setdefault(key_of(node.targets[0]) or "", []).append(node.value)
-    for node in assigned:
-        name = key_of(node.targets[0]) or ""
-        if not OWN.search(name.rsplit(".", 1)[-1]):
-            continue
-        for verdict in _verdicts(node.value, made):
-            cut = _detached(verdict)
-            if cut is not None:
-                yield cut, name
+@dataclass(eq=False)
+class _Turn:
+    """What an optimizer steps after: the layers that its losses reach, and what is cut off."""
+
+    optimizer: Value
+    backward: list[Deed] = field(default_factory=list)
+    runs: list[Result] = field(default_factory=list)
+    reached: list[Value] = field(default_factory=list)
+    cuts: list[Value] = field(default_factory=list)
 
 
-def _verdicts(loss: ast.expr, made: dict[str, list[ast.expr]]) -> Iterator[ast.expr]:
-    """What a loss holds against the label of real data, or negates; by name or at once."""
-    for node in ast.walk(loss):
-        given: list[ast.expr] = []
-        if isinstance(node, ast.Call) and len(node.args) >= 2 and REAL.search(_text(node.args[1])):
-            given = [node.args[0]]
-        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            given = [n for n in ast.walk(node.operand) if isinstance(n, (ast.Name, ast.Call))]
-        for value in given:
-            known = made.get(key_of(value) or "", [])
-            yield from known if len(known) == 1 else [value]
+def _turns_of(story: Story) -> list[_Turn]:
+    found: dict[int, _Turn] = {}
+    waiting: list[Deed] = []
+    for deed in story.does(Do.BACKWARD, Do.STEP):
+        if deed.do is Do.BACKWARD:
+            waiting.append(deed)
+        elif deed.subject is not None:
+            turn = found.setdefault(id(deed.subject), _Turn(deed.subject))
+            for backward in waiting:
+                _add(turn, backward)
+            waiting = []
+    return list(found.values())
 
 
-def _detached(verdict: ast.expr) -> ast.Call | None:
-    """The first argument of a call, where it is `x.detach()`."""
-    first = verdict.args[0] if isinstance(verdict, ast.Call) and verdict.args else None
-    func = first.func if isinstance(first, ast.Call) else None
-    is_cut = isinstance(func, ast.Attribute) and func.attr == "detach"
-    return first if is_cut and isinstance(first, ast.Call) else None
+def _add(turn: _Turn, backward: Deed) -> None:
+    if backward.subject is None:
+        return
+    turn.backward.append(backward)
+    reached = runs_reached(backward.subject, certain=False)
+    turn.runs += reached
+    turn.reached += [r.receiver for r in reached if r.receiver is not None]
+    cuts = cuts_before(backward.subject, certain=False)
+    turn.cuts += [cut for how, cut in cuts if how is Cut.DETACHED]
 
 
-def _text(node: ast.expr) -> str:
-    return ast.unparse(node)
+def _is_lost(turn: _Turn, others: list[_Turn]) -> bool:
+    """Tell whether the losses of an optimizer reach only what others train, its own being cut."""
+    theirs = [v for other in others for v in other.reached]
+    if not turn.reached or not all(any(v is t for t in theirs) for v in turn.reached):
+        return False
+    behind = [r.receiver for cut in turn.cuts for r in runs_behind(cut, certain=False)]
+    own = [v for v in behind if v is not None and not any(v is t for t in theirs)]
+    owned = {owns(turn.optimizer, v) for v in own}
+    if not own or Answer.NO in owned:
+        return False
+    if any(owns(turn.optimizer, v) is Answer.YES for v in turn.reached):
+        return False
+    return owned == {Answer.YES} or all(_is_of(run, own) for run in turn.runs)
 
 
-def _patch(module: Module, cut: ast.Call) -> str | None:
-    owner = cut.func.value if isinstance(cut.func, ast.Attribute) else None
-    return None if owner is None else diff(module, replacing(cut, module.source(owner)))
+def _is_of(run: Result, networks: list[Value]) -> bool:
+    """Tell whether a network ran on what others made: a discriminator also sees real data."""
+    below = [r.receiver for r in runs_behind(run, certain=False)]
+    return any(b is n for b in below for n in networks)
+
+
+def _finding(turn: _Turn) -> Finding:
+    cut, backward = turn.cuts[0], turn.backward[0]
+    operand = cut.receiver if isinstance(cut, Result) else None
+    place = cut if cut.site is not None else backward
+    name = backward.text or "the loss"
+    return finding(
+        f"`{name}` does not reach the generator: its sample is detached",
+        "detached-loss",
+        place,
+        cite(place, "this value has no history"),
+        cite(backward, "and this loss is to train the network behind it"),
+        is_symptom=True,
+        patch=None if operand is None or operand.site is None else _patch(cut, operand),
+    )
+
+
+def _patch(cut: Value, operand: Value) -> str | None:
+    """Take the detach away where its operand is written in it."""
+    name = next((n for n in sorted(operand.names) if source_text(cut).startswith(f"{n}.")), "")
+    return replace(cut, name) if name else None
 
 
 _TURNS = """

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.traces import told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model import Run
-from traindx.recording import Process, Sample
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Process, Sample
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.traces import told_once
 
 ENOUGH = 4  # samples
 TWICE = 2.0  # the last over the first

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run
+from traindx.analysis.errors.graph_messages import INPUT_OUTSIDE_THE_GRAPH
+from traindx.analysis.errors.messages import findings
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import explain, make_failed_run, match_root
-
-MESSAGE = re.compile(
-    r"differentiated Tensors? (?:at index (\d+) )?appears to not have been used in the graph"
-    r"|One of the differentiated Tensors (?:appears|does not require grad)"
-    r"|differentiated (?:Tensors?|input) .{0,40}unreachable"
-)
 
 
 @detector(needs=("failure",), suggests=("unused-parameters", "detached-loss"))
@@ -37,17 +32,7 @@ def check(run: Run) -> Iterator[Finding]:
     Meta-learning with parameters that only some tasks use means it so; then `allow_unused=True` is
     right.
     """
-    hit = match_root(run, MESSAGE)
-    if hit is None:
-        return
-    failure, found = hit
-    which = f"number {found[1]} of the list (counted from 0)" if found[1] else "one of the list"
-    yield explain(
-        run,
-        failure,
-        f"The output does not depend on a tensor whose gradient is asked for: {which}",
-        suggests={"unused-parameters": Strength.STRONG, "detached-loss": Strength.WEAK},
-    )
+    yield from findings(run, INPUT_OUTSIDE_THE_GRAPH)
 
 
 FIRES = {

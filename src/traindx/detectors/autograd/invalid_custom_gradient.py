@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding
-from traindx.model import Run
+from traindx.analysis.errors.class_blame import returned_by
+from traindx.analysis.errors.graph_messages import CUSTOM_GRADIENT
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.errors import Culprit, explain, make_failed_run, match_root
-
-COUNT = re.compile(
-    r"function (\w+?)(?:Backward)? returned an incorrect number of gradients "
-    r"\(expected (\d+), got (\d+)\)"
-)
-SHAPE = re.compile(
-    r"Function (\w+?)(?:Backward\d*)? returned an invalid gradient at index (\d+) - (.+)"
-)
 
 
 @detector(needs=("failure",), suggests=("incorrect-custom-backward",))
@@ -40,33 +32,10 @@ def check(run: Run) -> Iterator[Finding]:
     An invalid gradient of a built-in function (its name ends with Backward0) points at inputs of
     odd device, type or shape rather than at a function of yours.
     """
-    hit = match_root(run, COUNT, SHAPE)
-    if hit is None:
-        return
-    failure, found = hit
-    if found.re is COUNT:
-        said = f"returns {found[3]} gradients where forward takes {found[2]} arguments"
-    else:
-        said = (
-            f"returns for argument {found[2]} of forward a gradient that does not fit: {found[3]}"
-        )
-    yield explain(
-        run,
-        failure,
-        f"The backward of {found[1]} {said.rstrip('.')}",
-        shows="incorrect-custom-backward",
-        culprit=_culprit(run, found[1]),
-    )
-
-
-def _culprit(run: Run, name: str) -> Culprit | None:
-    for module in project_of(run).modules:
-        function = module.functions.get(f"{name}.backward")
-        if function is not None:
-            returns = [n for n in ast.walk(function) if isinstance(n, ast.Return)]
-            node = returns[-1] if returns else function
-            return Culprit(module, node, f"{name}.backward returns this")
-    return None
+    known = known_error(run, CUSTOM_GRADIENT)
+    if known is not None:
+        name = f"{known['name']}.backward"
+        yield finding(known, culprit=returned_by(run, name, f"{name} returns this"))
 
 
 _SOURCE = """

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding
-from traindx.model import Failure, Run
+from traindx.analysis.errors.culprits import Culprit, site_of
+from traindx.analysis.errors.graph_messages import LEAF_CHANGED_IN_PLACE
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.program.overwrites import overwrites_in
+from traindx.analysis.program.patches import diff, replacing
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Failure, Run
 from traindx.registry import detector
-from traindx.source.errors import Culprit, explain, make_failed_run, match_root, site_of
-from traindx.source.overwrites import overwrites_in
-from traindx.source.patches import diff, replacing
-
-MESSAGE = re.compile(
-    r"(a view of )?a leaf Variable that requires grad (?:is being|has been) used in an in-?place"
-    r"|a leaf Variable that requires grad has been used in an in-place",
-    re.IGNORECASE,
-)
 
 
 @detector(needs=("failure",), suggests=("in-place-modification",))
@@ -38,18 +34,9 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     The message is always right; which of the two is meant, only the author knows.
     """
-    hit = match_root(run, MESSAGE)
-    if hit is None:
-        return
-    failure, found = hit
-    what = "A part (view) of a parameter" if found[1] else "A parameter"
-    yield explain(
-        run,
-        failure,
-        f"{what} that requires a gradient is changed in place while autograd records",
-        shows="in-place-modification",
-        culprit=_culprit(run, failure),
-    )
+    known = known_error(run, LEAF_CHANGED_IN_PLACE)
+    if known is not None:
+        yield finding(known, culprit=_culprit(run, known.failure))
 
 
 def _culprit(run: Run, failure: Failure) -> Culprit | None:

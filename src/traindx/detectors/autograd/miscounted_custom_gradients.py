@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Items, Known, Result, Value
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.custom_functions import CustomFunction, custom_functions
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.module import Function, Module
-from traindx.source.project import Project
-
-BASES = ("torch.autograd.Function", "torch.autograd.function.Function", "autograd.Function")
 
 
 @detector(needs=("source",), suggests=("incorrect-custom-backward",))
@@ -33,94 +32,48 @@ def check(run: Run) -> Iterator[Finding]:
     Inputs with defaults may be left out by the caller and are counted generously; tuples built
     elsewhere are not counted.
     """
-    project = project_of(run)
-    for module in project.modules:
-        for cls in module.nodes(ast.ClassDef):
-            if any(module.qualified(b) in BASES for b in cls.bases):
-                yield from _faults(project, module, cls)
+    for function in custom_functions(program_of(run)):
+        for returned in function.gradients:
+            fault = _miscount(function, returned)
+            if fault:
+                yield _finding(function, returned, f"`{function.name}.backward` {fault}")
+                break
+        read = function.unsaved_read()
+        if read is not None:
+            what = f"`{function.name}.backward` reads saved tensors, and forward saves none"
+            yield _finding(function, read, what)
 
 
-def _faults(project: Project, module: Module, cls: ast.ClassDef) -> Iterator[Finding]:
-    methods = {n.name: n for n in cls.body if isinstance(n, ast.FunctionDef)}
-    forward, backward = methods.get("forward"), methods.get("backward")
-    if forward is None or backward is None:
-        return
-    for returned, got in _counted_returns(backward):
-        fault = _miscount(forward, got, returned, has_context="setup_context" not in methods)
-        if fault is not None:
-            yield _finding(module, returned, forward, f"`{cls.name}.backward` {fault}")
-            break
-    reads = _reads_saved(backward)
-    saving = " ".join(ast.unparse(m) for n, m in methods.items() if n != "backward")
-    others = [m for n, m in methods.items() if n != "backward"]
-    is_saved = "save_for_backward" in saving or _hands_context_on(others)
-    if reads is not None and not is_saved and len(cls.bases) == 1:
-        what = f"`{cls.name}.backward` reads saved tensors, and forward saves none"
-        yield _finding(module, reads, forward, what)
-
-
-def _finding(module: Module, node: ast.AST, forward: Function, claim: str) -> Finding:
-    return Finding(
-        claim=claim,
-        strength=Strength.STRONG,
-        evidence=(
-            module.cite(node, "here"),
-            module.cite(forward, "the inputs of forward are listed here"),
-        ),
-        shows="incorrect-custom-backward",
+def _finding(function: CustomFunction, value: Value, claim: str) -> Finding:
+    place = value if value.site is not None else function.backward
+    return finding(
+        claim,
+        "incorrect-custom-backward",
+        place,
+        cite(place, "here"),
+        cite(function.cls, "the inputs of its forward count"),
         is_symptom=True,
-        location=module.location(node),
     )
 
 
-def _counted_returns(backward: Function) -> Iterator[tuple[ast.Return, list[ast.expr]]]:
-    functions = (n for n in ast.walk(backward) if isinstance(n, (ast.FunctionDef, ast.Lambda)))
-    inner = {n for f in functions if f is not backward for n in ast.walk(f)}
-    for node in ast.walk(backward):
-        if not isinstance(node, ast.Return) or node in inner:
-            continue
-        value = node.value
-        if isinstance(value, ast.Tuple) and not any(isinstance(e, ast.Starred) for e in value.elts):
-            yield node, value.elts
-        elif isinstance(value, (ast.BinOp, ast.UnaryOp)) and not _may_be_tuple(value):
-            yield node, [value]
-
-
-def _may_be_tuple(value: ast.expr) -> bool:
-    """`(a, b) + (None,) * n` makes a tuple too."""
-    return any(isinstance(n, (ast.Tuple, ast.List, ast.Call)) for n in ast.walk(value))
-
-
-def _miscount(
-    forward: Function, got: list[ast.expr], returned: ast.Return, *, has_context: bool
-) -> str | None:
-    spec = forward.args
-    if spec.vararg is not None or spec.kwarg is not None:
-        return None
-    inputs = len(spec.posonlyargs) + len(spec.args) - int(has_context)
-    needed = inputs - len(spec.defaults)
-    extra = got[inputs:]
-    is_surplus = any(not (isinstance(e, ast.Constant) and e.value is None) for e in extra)
+def _miscount(function: CustomFunction, returned: Value) -> str:
+    counts, got = function.counts(), _counted(returned)
+    if counts is None or got is None:
+        return ""
+    needed, inputs = counts
+    is_surplus = any(not (isinstance(v, Known) and v.value is None) for v in got[inputs:])
     if len(got) < needed or (is_surplus and inputs > 0):
         values = "one value" if len(got) == 1 else f"{len(got)} values"
         return f"returns {values} for {inputs} inputs of forward"
-    return None
+    return ""
 
 
-def _reads_saved(backward: Function) -> ast.AST | None:
-    nodes = (n for n in ast.walk(backward) if isinstance(n, ast.Attribute))
-    return next((n for n in nodes if n.attr == "saved_tensors"), None)
-
-
-def _hands_context_on(methods: list[ast.FunctionDef]) -> bool:
-    """Tell whether a helper gets the context and may save there."""
-    for method in methods:
-        for node in ast.walk(method):
-            if isinstance(node, ast.Call):
-                given = (*node.args, *(k.value for k in node.keywords))
-                if any(isinstance(a, ast.Name) and a.id == "ctx" for a in given):
-                    return True
-    return False
+def _counted(returned: Value) -> list[Value] | None:
+    """The values that backward returns; None where their number is out of sight."""
+    if isinstance(returned, Items):
+        return returned.members if returned.is_whole and returned.kind == "tuple" else None
+    is_one = isinstance(returned, Result) and returned.maker.startswith("operator.")
+    return [returned] if is_one else None
 
 
 _FUNCTION = """

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding
-from traindx.model import Run
+from traindx.analysis.errors.graph_messages import MISSING_DERIVATIVE
+from traindx.analysis.errors.messages import findings
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import explain, make_failed_run, match_root
-
-NONE = re.compile(r"derivative for '?([\w:.]+)'? is not implemented")
-ONCE = re.compile(r"differentiate twice a function that was marked with @once_differentiable")
-SECOND = re.compile(
-    r"(\w+)(?:Backward\w*)?: (?:does not support|is not) double (?:backward|differentiable)"
-    r"|double (?:backward|differentiation).{0,60}not (?:supported|implemented)"
-    r"|torch\.compile with aot_autograd does not currently support double backward"
-)
-DISCRETE = re.compile(r"Only Tensors of floating point (?:and complex )?dtype can require grad")
 
 
 @detector(needs=("failure",), suggests=("non-differentiable-operation", "api-misuse"))
@@ -40,19 +32,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     If the second derivative is not needed, drop `create_graph=True` instead.
     """
-    hit = match_root(run, NONE, ONCE, SECOND, DISCRETE)
-    if hit is None:
-        return
-    failure, found = hit
-    if found.re is DISCRETE:
-        claim, shows = "An integer tensor is asked to require a gradient", "api-misuse"
-    elif found.re is NONE:
-        claim = f"Backward needs the derivative of {found[1]}, which has none"
-        shows = "non-differentiable-operation"
-    else:
-        claim = "The gradient itself is differentiated, and an operation in it allows that once"
-        shows = "api-misuse"
-    yield explain(run, failure, claim, shows=shows)
+    yield from findings(run, MISSING_DERIVATIVE)
 
 
 FIRES = {

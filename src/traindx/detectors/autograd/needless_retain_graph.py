@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import constant
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.losses import losses
+from traindx.analysis.program.training.phases import Loop, training_loops
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Do
-from traindx.source.loops import training_loops
-from traindx.source.module import argument, literal
 
 
 @detector(needs=("source",), suggests=("graph-retained-across-steps",))
@@ -33,27 +35,32 @@ def check(run: Run) -> Iterator[Finding]:
     A loss that keeps part of its graph on purpose over a few steps (truncated backpropagation
     through time written by hand) needs it.
     """
-    for loop in training_loops(project_of(run)):
-        backwards = loop.does(Do.BACKWARD)
-        targets = {a.target for a in loop.does(Do.STEP, Do.SCALER_STEP)}
-        if len(backwards) != 1 or len(targets) != 1 or loop.does(Do.GRAD):
-            continue
-        inner = backwards[0].loops[-1]
-        if not any(inner in a.loops for a in loop.does(Do.FORWARD, Do.LOSS)):
-            continue  # several backwards through one graph
-        call = backwards[0].node
-        if not isinstance(call, ast.Call):
-            continue
-        option = argument(call, "retain_graph")
-        if literal(option) is not True or argument(call, "create_graph") is not None:
-            continue
-        yield Finding(
-            claim="The only backward of the loop retains its graph",
-            strength=Strength.MODERATE,
-            evidence=(backwards[0].module.cite(call, "retain_graph=True, and no second backward"),),
-            suggests={"graph-retained-across-steps": Strength.MODERATE},
-            location=backwards[0].location,
-        )
+    for story in program_of(run).stories:
+        for loop in training_loops(story):
+            backward = _only_backward(loop)
+            if backward is None or constant(backward.event.argument("retain_graph")) is not True:
+                continue
+            if backward.event.argument("create_graph") is None:
+                yield finding(
+                    "The only backward of the loop retains its graph",
+                    "graph-retained-across-steps",
+                    backward,
+                    cite(backward, "retain_graph=True, and no second backward"),
+                    strength=Strength.MODERATE,
+                    hint=Strength.MODERATE,
+                )
+
+
+def _only_backward(loop: Loop) -> Deed | None:
+    """The one backward pass of a loop, where each turn of it makes a graph of its own."""
+    backwards = {d.event.node: d for d in loop.does(Do.BACKWARD)}
+    stepped = {id(d.subject) for d in loop.does(Do.STEP)}
+    if len(backwards) != 1 or len(stepped) != 1 or loop.does(Do.GRAD):
+        return None
+    (backward,) = backwards.values()
+    turns = backward.event.turns
+    computed = [*(d.event for d in loop.does(Do.FORWARD)), *losses(loop.story, loop.events)]
+    return backward if any(e.turns[: len(turns)] == turns for e in computed) else None
 
 
 _LOOP = """
@@ -72,7 +79,28 @@ def _loop(backward: str) -> Run:
     return make_run(sources={"train.py": _LOOP.format(backward=backward)})
 
 
-FIRES = {"the only backward": _loop("loss.backward(retain_graph=True)")}
+_METHOD = """
+import torch
+from torch import nn
+
+class Trainer:
+    def __init__(self, model):
+        self.model, self.optimizer = model, torch.optim.Adam(model.parameters())
+
+    def backward(self, loss):
+        self.optimizer.zero_grad()
+        loss.backward(retain_graph=True)
+        self.optimizer.step()
+
+    def fit(self, loader):
+        for x, y in loader:
+            self.backward(nn.functional.mse_loss(self.model(x), y))
+"""
+
+FIRES = {
+    "in a method": make_run(sources={"train.py": _METHOD}),
+    "the only backward": _loop("loss.backward(retain_graph=True)"),
+}
 
 SILENT = {
     "not retained": _loop("loss.backward()"),

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run
+from traindx.analysis.errors.culprits import Culprit
+from traindx.analysis.errors.graph_messages import SECOND_BACKWARD
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.program import Project, project_of
+from traindx.analysis.program.carried import carried_state, made_before, repeated, running_sum
+from traindx.analysis.program.loops import training_loops
+from traindx.analysis.program.written_acts import WrittenDo
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import Project, project_of
-from traindx.source.acts import Do
-from traindx.source.carried import carried_state, made_before, repeated, running_sum
-from traindx.source.errors import Culprit, explain, make_failed_run, match_root
-from traindx.source.loops import training_loops
-
-MESSAGE = re.compile(
-    r"Trying to backward through the graph (?:a )?second time|Trying to backward through the graph "
-    r"second time|saved (?:tensors|intermediate (?:values|results)).{0,60}(?:already )?been freed"
-)
 
 
 @detector(needs=("failure",), suggests=("graph-freed", "graph-retained-across-steps"))
@@ -41,23 +38,15 @@ def check(run: Run) -> Iterator[Finding]:
     Without the source the two cannot be told apart by the message alone. If the first step passes
     and the second fails, something is carried over.
     """
-    hit = match_root(run, MESSAGE)
-    if hit is None:
-        return
-    failure, _ = hit
-    shows, culprit = _reason(project_of(run))
-    claim = "Backward reaches a graph that an earlier backward pass has freed"
-    if culprit is not None:
-        claim += f": {culprit.says}"
-    guesses = {"graph-freed": Strength.STRONG, "graph-retained-across-steps": Strength.WEAK}
-    yield explain(
-        run, failure, claim, shows=shows, suggests={} if shows else guesses, culprit=culprit
-    )
+    known = known_error(run, SECOND_BACKWARD)
+    if known is not None:
+        cause, culprit = _reason(project_of(run))
+        yield finding(known, cause=cause, culprit=culprit)
 
 
 def _reason(project: Project) -> tuple[str | None, Culprit | None]:
     for loop in training_loops(project):
-        for backward in loop.does(Do.BACKWARD):
+        for backward in loop.does(WrittenDo.BACKWARD):
             found = carried_state(project, loop, backward) or running_sum(loop, backward)
             if found is not None:
                 return "graph-retained-across-steps", found

@@ -6,12 +6,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Floats, Run, make_run
+from traindx.analysis.program.execution.values import Items, Value
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.custom_functions import CustomFunction, custom_functions
+from traindx.analysis.program.training.elementwise import (
+    NotUnderstood,
+    PointwiseEvaluation,
+    is_smooth,
+)
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Floats, Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.elementwise import Unknown, values_of
-from traindx.source.module import Function
 
 CAUSE = "incorrect-custom-backward"
 POINTS = np.array([-2.3, -1.7, -0.9, -0.4, -0.15, 0.2, 0.45, 0.8, 1.6, 2.1])
@@ -20,17 +27,19 @@ FLAT = 1e-6
 SEVERAL = 3  # points
 PLAIN = 0.05  # of the largest gradient
 STRAIGHT = 1e-4  # slopes that differ by less belong to a line
+OFF = 0.03  # of the largest slope; numerical differences are far more exact
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
 def check(run: Run) -> Iterator[Finding]:
-    """The gradient of a function of one's own is 0 where it has a slope, or of the wrong sign.
+    """The gradient of a function of one's own is not the slope of its forward.
 
     ## What it detects
     A class with `forward` and `backward` of one tensor, made of arithmetic, comparisons, `where`,
-    `clamp` and usual activations. Both are worked out at ten points from their source: the
-    gradient must not have the sign opposite to the slope, nor be 0 wherever there is a slope and
-    pass where there is none, nor be negative where a function falls nowhere.
+    `clamp` and usual activations. Both are worked out at ten points: the gradient must not have the
+    sign opposite to the slope, nor be 0 wherever there is a slope and pass where there is none, nor
+    be negative where a function falls nowhere. For a smooth function it must be the slope, up to a
+    constant factor.
 
     ## Why it matters
     The layers below are led away from the optimum, or get nothing where it matters. The loss may
@@ -41,63 +50,78 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Gradients that are other than the slope on purpose are left alone: straight-through estimators
-    and surrogates of steps, whose slope is 0, and the reversal of the gradient of a line.
+    and surrogates of functions with steps or kinks, and the reversal of the gradient of a line.
     """
-    project = project_of(run)
-    for module in project.training_modules:
-        for name, backward in module.functions.items():
-            cls, _, method = name.rpartition(".")
-            forward = module.functions.get(f"{cls}.forward")
-            short = cls.rpartition(".")[2]
-            if method != "backward" or forward is None or f"{short}.apply" not in module.text:
-                continue
-            said = _contradiction(forward, backward)
-            if said:
-                yield Finding(
-                    claim=f"The backward of {short} {said}",
-                    strength=Strength.STRONG,
-                    evidence=(
-                        module.cite(forward.body[-1], "the function"),
-                        module.cite(backward.body[-1], "its gradient, as it is written"),
-                    ),
-                    shows=CAUSE,
-                    is_symptom=True,
-                    location=module.location(backward.body[-1]),
-                )
+    for function in custom_functions(program_of(run)):
+        said = _contradiction(function) if function.is_applied else ""
+        returned = _first(function.backward.result)
+        if said and returned is not None:
+            place = returned if returned.site is not None else function.backward
+            output = function.forward.result
+            shown = output if output is not None and output.site is not None else function.forward
+            yield finding(
+                f"The backward of {function.name} {said}",
+                CAUSE,
+                place,
+                cite(shown, "the function"),
+                cite(place, "its gradient, as it is written"),
+                is_symptom=True,
+            )
 
 
-def _contradiction(forward: Function, backward: Function) -> str:
+def _first(value: Value | None) -> Value | None:
+    """The gradient of the first input."""
+    return value.members[0] if isinstance(value, Items) and value.fields else value
+
+
+def _contradiction(function: CustomFunction) -> str:
     """Say how a gradient contradicts its function; nothing if it does not or is not understood."""
-    given, grad = forward.args.args, backward.args.args
-    if len(given) != 2 or len(grad) != 2:
+    if not function.inputs or len(function.backward.args) != 2:
         return ""
+    given, grad = function.inputs[0], function.backward.args[1]
+    output, returned = function.forward.result, _first(function.backward.result)
+
+    def at(points: Floats, value: Value | None) -> Floats:
+        known = ((given, points), (grad, np.ones_like(points)))
+        return np.asarray(
+            PointwiseEvaluation(known, function.story.events).of(value), dtype=np.float64
+        )
+
     try:
-        saved: dict[str, Floats] = {}
         with np.errstate(all="ignore"):
-            values_of(forward, {given[1].arg: POINTS}, saved)
-            above = values_of(forward, {given[1].arg: POINTS + APART}, {})
-            below = values_of(forward, {given[1].arg: POINTS - APART}, {})
-            told = values_of(backward, {grad[1].arg: np.ones_like(POINTS)}, saved)
-    except (Unknown, TypeError, ValueError, RecursionError):
+            slope = (at(POINTS + APART, output) - at(POINTS - APART, output)) / (2 * APART)
+            claimed = at(POINTS, returned)
+    except (NotUnderstood, TypeError, ValueError, RecursionError):
         return ""
-    slope = (above - below) / (2 * APART)
-    told = np.broadcast_to(told, slope.shape) if told.ndim == 0 else told
-    if told.shape != POINTS.shape or not (np.isfinite(slope).all() and np.isfinite(told).all()):
+    claimed = np.broadcast_to(claimed, slope.shape) if claimed.ndim == 0 else claimed
+    if claimed.shape != POINTS.shape or slope.shape != POINTS.shape:
         return ""
-    has_slope, passes = np.abs(slope) > FLAT, np.abs(told) > FLAT
+    if not (np.isfinite(slope).all() and np.isfinite(claimed).all()):
+        return ""
+    return _judged(slope, claimed, is_smooth(output, function.inputs))
+
+
+def _judged(slope: Floats, claimed: Floats, smooth: bool) -> str:
+    has_slope, passes = np.abs(slope) > FLAT, np.abs(claimed) > FLAT
     if not has_slope.any() or np.ptp(slope) < STRAIGHT:
         return ""
-    if np.all(told[has_slope] * slope[has_slope] < 0):
+    if np.all(claimed[has_slope] * slope[has_slope] < 0):
         return "has the opposite sign of its forward's slope"
     if not passes[has_slope].any() and passes[~has_slope].any():
         return "is 0 wherever its forward has a slope, and passes where it has none"
     # surrogates of a rising function differ in size, and none of them turns a gradient around
-    turned = int(np.sum(told * _direction(slope) < -PLAIN * np.abs(told).max()))
+    turned = int(np.sum(claimed * _direction(slope) < -PLAIN * np.abs(claimed).max()))
     if turned >= SEVERAL:
         return (
             f"turns the gradient around at {turned} of {len(POINTS)} points, and its forward "
             "never turns"
         )
+    factor = float(np.dot(claimed, slope) / np.dot(slope, slope))  # one that is scaled on purpose
+    largest = np.abs(slope).max()
+    misses = min(np.abs(claimed - slope).max(), np.abs(claimed - factor * slope).max()) / largest
+    off = int(np.sum(np.abs(claimed - slope) > OFF * largest))
+    if smooth and misses > OFF and off >= SEVERAL:
+        return f"is not the slope of its forward at {off} of {len(POINTS)} points"
     return ""
 
 

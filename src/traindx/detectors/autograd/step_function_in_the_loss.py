@@ -2,45 +2,36 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
-from itertools import pairwise
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Answer, Part, Result, Value
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.contents import same_numbers
+from traindx.analysis.program.training.gradients import (
+    Cut,
+    cut_of,
+    cuts_before,
+    has_history,
+    terms_of,
+)
+from traindx.analysis.program.training.operations import LOSSES, operation_name, operation_of
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Do
-from traindx.source.loops import training_loops
-from traindx.source.losses import LossCall, losses_in
-from traindx.source.module import Module, key_of
-from traindx.source.phases import is_without_gradients
-from traindx.source.project import Project
-from traindx.source.values import Kind, value_of
 
-FLAT = {
-    "argmax": "argmax", "argmin": "argmin", "argsort": "argsort", "round": "round",
-    "floor": "floor", "ceil": "ceil", "sign": "sign", "long": ".long()", "int": ".int()",
-    "bool": ".bool()", "numpy": ".numpy()", "heaviside": "heaviside",
-}  # fmt: skip
-THROUGH = frozenset(
-    {"float", "to", "view", "reshape", "squeeze", "unsqueeze", "flatten", "double", "half", "cuda",
-     "cpu", "type", "requires_grad_", "contiguous", "clone"}
-)  # fmt: skip
-BUILDS = frozenset({"torch.tensor", "torch.from_numpy", "torch.as_tensor", "torch.Tensor"})
-LIKE = frozenset({"view_as", "expand_as", "reshape_as", "type_as", "expand", "repeat", "new_full"})
-MEASURES = frozenset({"shape", "device", "dtype", "size", "ndim"})
-CUTS = frozenset({"detach", "item", "data"})
-DEEP = 8
+COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 
 
 @detector(needs=("source",), suggests=("non-differentiable-operation",))
 def check(run: Run) -> Iterator[Finding]:
-    """The input of a training loss goes through an operation without a gradient.
+    """The training loss goes through an operation without a gradient.
 
     ## What it detects
-    The first argument of a loss in a training step, followed back through assignments to an
-    argmax, a rounding, a comparison, a cast to integers or a round trip through NumPy.
+    `backward` of a loss, or a sum with a term, whose every path back to the model goes through an
+    argmax, a rounding, a comparison, an integer division or a cast to integers.
 
     ## Why it matters
     Such an operation is flat: its gradient is zero or does not exist. Backward raises, or the loss
@@ -54,162 +45,50 @@ def check(run: Run) -> Iterator[Finding]:
     as are losses that no backward is called on. A loss that is given its target first, as
     `mse_loss(target, output)`, has its gradient through the other argument.
     """
-    project = project_of(run)
-    trained = _trained(project)
-    recorded = _recorded(project)
-    for loss in losses_in(project):
-        if loss.input is None or loss.act.node not in trained:
-            continue
-        found = _flat(project, loss, loss.input, DEEP)
-        if found is None or _has_other_gradient(project, loss, recorded):
-            continue
-        node, how = found
-        if _is_of_batch(project, loss, node, DEEP):
-            continue
-        yield Finding(
-            claim=f"The loss is computed on the result of {how}, which has no gradient",
-            strength=Strength.STRONG,
-            evidence=(
-                loss.module.cite(node, f"{how} here"),
-                loss.module.cite(loss.call, "its result goes into the loss here"),
-            ),
-            shows="non-differentiable-operation",
-            is_symptom=True,
-            location=loss.module.location(node),
-        )
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for backward in story.does(Do.BACKWARD):
+            if backward.event.node in seen or backward.subject is None:
+                continue
+            terms = [t for t in terms_of(backward.subject) if _is_loss(t)]
+            found = next((f for t in (backward.subject, *terms) if (f := _flat(t))), None)
+            if found is None:
+                continue
+            seen.add(backward.event.node)
+            how = _name(found)
+            place = found if found.site is not None else backward
+            yield finding(
+                f"The loss is computed on the result of {how}, which has no gradient",
+                "non-differentiable-operation",
+                place,
+                cite(place, f"{how} here"),
+                cite(backward, "backward runs through it here"),
+                is_symptom=True,
+            )
 
 
-def _trained(project: Project) -> set[ast.AST]:
-    """The loss calls whose result, by its name, backward is called on in the same function."""
-    found: set[ast.AST] = set()
-    for loop in training_loops(project):
-        targets = {(a.function, a.target) for a in loop.does(Do.BACKWARD)}
-        for act in loop.does(Do.LOSS):
-            statement = act.statement
-            names = getattr(statement, "targets", [])
-            is_kept = isinstance(statement, ast.Assign) and statement.value is act.node
-            if is_kept and any((act.function, key_of(t)) in targets for t in names):
-                found.add(act.node)
+def _is_loss(term: Value) -> bool:
+    operation = operation_of(term)
+    return operation is not None and operation.name in LOSSES
+
+
+def _flat(term: Value) -> Value | None:
+    """What takes the gradient from a term of a loss, where it has none left."""
+    if has_history(term) is not Answer.NO:
+        return None
+    found = next((v for how, v in cuts_before(term) if how is Cut.FLAT), None)
+    while found is not None and found.inputs:  # an argmax that is divided is still the argmax
+        below = next(iter(same_numbers(found.inputs[0])))
+        if cut_of(below) is not Cut.FLAT:
+            break
+        found = below
     return found
 
 
-def _flat(
-    project: Project, loss: LossCall, node: ast.expr, depth: int
-) -> tuple[ast.expr, str] | None:
-    if depth == 0:
-        return None
-    if isinstance(node, ast.Compare) and not any(isinstance(o, ast.In) for o in node.ops):
-        return node, "a comparison"
-    if isinstance(node, ast.Call):
-        return _flat_call(project, loss, node, depth)
-    key = key_of(node)
-    if key is None or isinstance(node, ast.Subscript) or "." in key:
-        return None
-    made = [v for v in project.bindings(loss.scope).get(key, []) if v.lineno <= loss.line]
-    before = [v for v in made if v is not node and v.lineno < node.lineno] or made
-    if not before:
-        return None
-    last = max(before, key=lambda v: v.lineno)
-    if not _branches(loss.module, last) <= _branches(loss.module, loss.call):
-        return None
-    return _flat(project, loss, last, depth - 1)
-
-
-def _branches(module: Module, node: ast.AST) -> set[tuple[ast.AST, bool]]:
-    """The branches that a node is in: a value of another branch may not be the one that counts."""
-    around = [node, *module.enclosing(node)]
-    pairs = pairwise(around)
-    return {(up, n in up.orelse) for n, up in pairs if isinstance(up, (ast.If, ast.Try))}
-
-
-def _recorded(project: Project) -> set[ast.AST]:
-    """The forward passes of training that have a gradient."""
-    acts = (a for loop in training_loops(project) for a in loop.does(Do.FORWARD))
-    return {a.node for a in acts if not is_without_gradients(a)}
-
-
-def _has_other_gradient(project: Project, loss: LossCall, recorded: set[ast.AST]) -> bool:
-    """Tell whether the model's output is another argument of the loss, as of a swapped one."""
-    given = [*loss.call.args, *(k.value for k in loss.call.keywords)]
-    others = [a for a in given if a is not loss.input]
-    return any(_is_recorded(project, loss, a, recorded, DEEP // 2) for a in others)
-
-
-def _is_recorded(
-    project: Project, loss: LossCall, node: ast.expr, recorded: set[ast.AST], depth: int
-) -> bool:
-    is_cut = any(isinstance(n, ast.Attribute) and n.attr in CUTS for n in ast.walk(node))
-    if depth == 0 or is_cut or _flat(project, loss, node, depth) is not None:
-        return False
-    parts = list(_carrying(node))
-    if any(n in recorded for n in parts):
-        return True
-    names = {n.id for n in parts if isinstance(n, ast.Name)}
-    bound = project.bindings(loss.scope)
-    made = [v for name in names for v in bound.get(name, []) if v.lineno < node.lineno]
-    return any(_is_recorded(project, loss, v, recorded, depth - 1) for v in made)
-
-
-def _carrying(node: ast.AST) -> Iterator[ast.AST]:
-    """The parts whose gradient reaches the whole: in `y.view_as(output)` that is `y` alone."""
-    yield node
-    if isinstance(node, ast.Attribute) and node.attr in MEASURES:
-        return
-    func = node.func if isinstance(node, ast.Call) else None
-    is_shaped = isinstance(func, ast.Attribute) and (func.attr in THROUGH or func.attr in LIKE)
-    for child in [func] if is_shaped and func is not None else ast.iter_child_nodes(node):
-        yield from _carrying(child)
-
-
-def _is_of_batch(project: Project, loss: LossCall, node: ast.expr, depth: int) -> bool:
-    """Tell whether a value is made of the batch alone: then it is a target, not an output."""
-    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} - set(loss.module.aliases)
-    loops = [n for n in loss.module.enclosing(loss.call) if isinstance(n, ast.For)]
-    batch = {n.id for f in loops for n in ast.walk(f.target) if isinstance(n, ast.Name)}
-    bound = project.bindings(loss.scope)
-    if _calls_own(loss, node) or any(_is_model(project, loss, name) for name in names):
-        return False
-    for name in names:
-        made = [v for v in bound.get(name, []) if v.lineno < node.lineno]
-        is_known = bool(made) or name in batch
-        if depth == 0 or not is_known:
-            return False
-        if not all(_is_of_batch(project, loss, v, depth - 1) for v in made):
-            return False
-    return True
-
-
-def _calls_own(loss: LossCall, node: ast.expr) -> bool:
-    """Tell whether something that is not imported is called: that may be the model."""
-    called = [c.func for c in ast.walk(node) if isinstance(c, ast.Call)]
-    return any(isinstance(f, ast.Name) and f.id not in loss.module.aliases for f in called)
-
-
-def _is_model(project: Project, loss: LossCall, name: str) -> bool:
-    value = value_of(project, loss.module, loss.scope, ast.Name(name))
-    return value.kind is Kind.MODEL
-
-
-def _flat_call(
-    project: Project, loss: LossCall, call: ast.Call, depth: int
-) -> tuple[ast.expr, str] | None:
-    name = loss.module.qualified(call.func) or ""
-    func = call.func
-    method = func.attr if isinstance(func, ast.Attribute) else ""
-    if name.startswith("torch.") and name.removeprefix("torch.") in FLAT:
-        return call, FLAT[name.removeprefix("torch.")]
-    if method in FLAT and isinstance(func, ast.Attribute) and not _is_module(loss.module, func):
-        return call, FLAT[method]
-    if method in THROUGH and isinstance(func, ast.Attribute):
-        return _flat(project, loss, func.value, depth - 1)
-    if name in BUILDS and call.args:
-        return _flat(project, loss, call.args[0], depth - 1)
-    return None
-
-
-def _is_module(module: Module, func: ast.Attribute) -> bool:
-    """`np.round(x)` is a function of a module, not a method of a tensor."""
-    return isinstance(func.value, ast.Name) and func.value.id in module.aliases
+def _name(value: Value) -> str:
+    maker = value.maker if isinstance(value, Result) else ""
+    name = operation_name(maker) or (str(value.key) if isinstance(value, Part) else "")
+    return "a comparison" if name in COMPARISONS else name
 
 
 _LOOP = """

@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
-from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.module import Function, Module, key_of
-from traindx.source.project import Project
-
-FLAT = frozenset({"sign", "round", "floor", "ceil", "heaviside", "trunc", "sgn"})
-# estimators let the gradient through by hand
-THROUGH = ("detach", "autograd.Function", ".apply(", "register_hook", "no_grad", "gumbel",
-           "requires_grad")  # fmt: skip
-# of positions, durations and indices: these are no features
-INDICES = frozenset({"long", "int", "to", "type", "short"})
-DEEP = 4
-# layers with nothing to learn, and those that take an index
-WEIGHTLESS = re.compile(
-    r"ReLU|Sigmoid|Tanh|Softmax|Softplus|GELU|SiLU|ELU|Hard|Identity|Flatten|Dropout|Pool|Pad|Fold|"
-    r"Upsample|Pixel|Threshold|Shrink"
+from traindx.analysis.program.execution.events import EventForm as Form
+from traindx.analysis.program.execution.values import (
+    Answer,
+    Part,
+    Result,
+    Value,
+    constant,
+    depends_on,
 )
-INDEXED = ("Embedding", "EmbeddingBag")
+from traindx.analysis.program.training.acts import Do, model_of
+from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.gradients import (
+    Cut,
+    cuts_before,
+    history,
+    runs_behind,
+    runs_reached,
+    terms_of,
+)
+from traindx.analysis.program.training.operations import operation_name, operation_of
+from traindx.analysis.program.training.ownership import owns
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
+from traindx.registry import detector
+
+STEPS = frozenset({"sign", "sgn", "round", "floor", "ceil", "heaviside", "trunc"})
 
 
 @detector(needs=("source",), suggests=("non-differentiable-operation",))
 def check(run: Run) -> Iterator[Finding]:
-    """Inside `forward`, what a layer gives is rounded or reduced to its sign, and goes on.
+    """What a layer gives is rounded or reduced to its sign, and goes into a further layer.
 
     ## What it detects
-    `torch.sign`, `round`, `floor`, `ceil` or `heaviside` of a value that comes from a layer of the
-    same model, whose result is handed to a further layer, without a straight-through estimator.
+    A trained layer whose output reaches the loss only through `sign`, `round`, `floor`, `ceil` or
+    `heaviside`, where layers behind the step function are trained by the same loss, without a
+    straight-through estimator.
 
     ## Why it matters
     The slope of a step is 0 everywhere. The layers below get no gradient through it: they keep
@@ -47,199 +53,73 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Rounding that makes indices or the corners of a grid, and code that only runs outside of
-    training, are left alone, as are classes that speak of `detach`, of `requires_grad` or of a
-    function of autograd, and layers below that are not trained.
+    training, are left alone, as are layers that the same term reaches otherwise, that are frozen,
+    or that no optimizer holds.
     """
-    project = project_of(run)
-    for module in project.training_modules:
-        if any(word in module.text for word in ("autograd.Function", "register_hook")):
-            continue
-        for cls in module.classes.values():
-            forward = module.functions.get(f"{module.dotted(cls)}.forward")
-            if forward is None or not project.is_module(module, cls):
-                continue
-            if any(word in ast.unparse(cls) for word in THROUGH):
-                continue
-            step = _step_between_layers(project, module, cls, forward)
-            if step is not None:
-                yield _finding(module, step)
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        losses = [d.subject for d in story.does(Do.BACKWARD) if d.subject is not None]
+        for term in (t for loss in losses for t in terms_of(loss)):
+            runs = runs_reached(term)
+            reached = [r.receiver for r in runs]
+            for step in _steps(term):
+                if step.site is None or step.site.node in seen:
+                    continue
+                behind = runs_behind(step)
+                layer = behind[0].receiver if behind else None
+                if layer is None or any(layer is r for r in reached):
+                    continue
+                if not any(depends_on(a, step) for r in runs for a in r.args):
+                    continue
+                if _is_trained(story, layer):
+                    seen.add(step.site.node)
+                    yield _finding(step)
 
 
-def _finding(module: Module, step: ast.Call) -> Finding:
-    return Finding(
-        claim=f"No gradient passes `{ast.unparse(step)}`: the layers below it learn nothing by it",
-        strength=Strength.STRONG,
-        evidence=(module.cite(step, "a step function, of slope 0, between two layers"),),
-        shows="non-differentiable-operation",
-        is_symptom=True,
-        location=module.location(module.statement_of(step) or step),
-    )
+def _steps(loss: Value) -> Iterator[Result]:
+    """The step functions at which the history of a loss ends, where a layer takes the result."""
+    indices = {id(v) for u in history(loss) for v in _indices(u)}
+    for how, cut in cuts_before(loss):
+        is_step = isinstance(cut, Result) and operation_name(cut.maker) in STEPS
+        if how is Cut.FLAT and is_step and id(cut) not in indices and isinstance(cut, Result):
+            yield cut
 
 
-def _step_between_layers(
-    project: Project, module: Module, cls: ast.ClassDef, forward: Function
-) -> ast.Call | None:
-    layers = _Layers(project, module, cls)
-    for step in (n for n in ast.walk(forward) if isinstance(n, ast.Call)):
-        value = _argument(module, step)
-        if value is None or _is_aside(module, forward, step):
-            continue
-        if not _comes_from_layer(layers, forward, value, DEEP):
-            continue
-        if _goes_to_layer(layers, forward, step) and not _is_corner(module, forward, step):
-            return step
-    return None
+def _indices(value: Value) -> tuple[Value, ...]:
+    """What a value takes as an index: that has no slope by its nature."""
+    operation = operation_of(value)
+    if operation is None or operation.name not in ("embedding", "gather", "index_select"):
+        return ()
+    return operation.operands
 
 
-def _argument(module: Module, call: ast.Call) -> ast.expr | None:
-    """What a step function is taken of; none for any other call."""
-    name = module.qualified(call.func) or ""
-    if name.startswith("torch.") and name.removeprefix("torch.") in FLAT and call.args:
-        return call.args[0]
-    func = call.func
-    is_method = isinstance(func, ast.Attribute) and func.attr in FLAT and not call.args
-    return func.value if is_method and isinstance(func, ast.Attribute) else None
-
-
-def _is_aside(module: Module, forward: Function, step: ast.Call) -> bool:
-    """Tell whether it runs under a condition, or makes an index."""
-    for above in module.enclosing(step):
-        if above is forward:
-            return False
-        if isinstance(above, (ast.If, ast.IfExp, ast.Subscript, ast.Compare)):
-            return True
-        if isinstance(above, ast.Attribute) and above.attr in INDICES:
-            return True
+def _is_trained(story: Story, layer: Value) -> bool:
+    """Tell whether a layer is an optimizer's, and nothing freezes it."""
+    optimizers = [d.subject for d in story.does(Do.STEP) if d.subject is not None]
+    if not any(owns(o, layer) is Answer.YES for o in optimizers):
+        return False
+    for event in story.events:
+        is_call = event.name == ".requires_grad_" and event.args
+        is_store = event.act is Form.STORE and event.name == "requires_grad"
+        if (is_call or is_store) and constant(event.args[0]) is False:
+            owner = event.receiver
+            if isinstance(owner, Part) and owner.key in ("weight", "bias"):
+                owner = owner.of
+            if owner is layer or model_of(owner) is not None or owner is None:
+                return False
+            if isinstance(owner, (Part, Result)) and owner is not layer:
+                return False
     return True
 
 
-@dataclass(frozen=True)
-class _Layers:
-    """What a class calls on itself: `self.layer(x)`, `self.layers[0](x)`, `self.method(x)`."""
-
-    project: Project
-    module: Module
-    cls: ast.ClassDef
-
-    def name(self, call: ast.AST) -> str:
-        func = call.func if isinstance(call, ast.Call) else None
-        while isinstance(func, ast.Subscript):
-            func = func.value
-        key = (key_of(func) or "") if isinstance(func, ast.Attribute) else ""
-        return key.split(".")[1] if key.startswith("self.") else ""
-
-    def method(self, call: ast.AST) -> Function | None:
-        return self.module.functions.get(f"{self.module.dotted(self.cls)}.{self.name(call)}")
-
-    def made(self, call: ast.AST) -> list[ast.expr]:
-        name = self.name(call)
-        return self.project.lookup(self.module, call, f"self.{name}") if name else []
-
-    def learns(self, call: ast.AST, depth: int) -> bool:
-        """Tell whether a call runs weights that are trained; a method does by what it calls."""
-        method = self.method(call)
-        if method is not None:
-            return depth > 0 and any(self.learns(n, depth - 1) for n in ast.walk(method))
-        has_weights = any(self._may_have_weights(v) for v in self.made(call))
-        return has_weights and not _is_left_out(self, self.name(call))
-
-    def _may_have_weights(self, value: ast.expr) -> bool:
-        if isinstance(value, ast.Call):
-            name = (self.module.qualified(value.func) or "").rsplit(".", 1)[-1]
-            return not WEIGHTLESS.search(name)
-        return not isinstance(value, (ast.Attribute, ast.Lambda, ast.Constant))
-
-    def takes_features(self, call: ast.Call, place: int) -> bool:
-        """Tell whether a layer gets an argument as features; a method may make an index of it."""
-        method = self.method(call)
-        if method is None:
-            calls = [v for v in self.made(call) if isinstance(v, ast.Call)]
-            names = [self.module.qualified(v.func) or "" for v in calls]
-            return bool(self.made(call)) and not any(n.endswith(INDEXED) for n in names)
-        given = [a.arg for a in method.args.args[1:]]
-        end = (method.end_lineno or method.lineno) + 1
-        if place >= len(given) or _is_bound_between(method, given[place], method.lineno, end):
-            return False
-        return any(
-            isinstance(a, ast.Name) and a.id == given[place] and self.method(c) is None
-            for c in ast.walk(method)
-            if isinstance(c, ast.Call) and self.made(c)
-            for a in c.args
-        )
-
-
-def _is_left_out(layers: _Layers, name: str) -> bool:
-    """Tell whether training leaves a layer as it is: frozen, or not given to the optimizer."""
-    modules = layers.project.training_modules
-    kinds: tuple[type[ast.stmt], ...] = (ast.For, ast.Expr, ast.Assign)
-    frozen = (n for m in modules for kind in kinds for n in m.nodes(kind))
-    if any(_mentions(n, "requires_grad") and _mentions(n, name) for n in frozen):
-        return True
-    calls = (c for m in modules for c, called in m.calls() if called.startswith("torch.optim."))
-    given = [_trained_part(c) for c in calls if c.args]
-    return bool(given) and all(part and part != name for part in given)
-
-
-def _mentions(node: ast.AST, name: str) -> bool:
-    attributes = (n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute))
-    return any(a.rstrip("_") == name.rstrip("_") for a in attributes)
-
-
-def _trained_part(optimizer: ast.Call) -> str:
-    """The part of a model that an optimizer is made for: `head` of `model.head.parameters()`."""
-    call = optimizer.args[0]
-    func = call.func if isinstance(call, ast.Call) else None
-    is_part = isinstance(func, ast.Attribute) and func.attr == "parameters"
-    key = (key_of(func) or "") if is_part and func is not None else ""
-    parts = [p for p in key.split(".")[:-1] if p not in ("self", "module")]
-    return parts[1] if len(parts) == 2 else ""
-
-
-def _is_corner(module: Module, forward: Function, step: ast.Call) -> bool:
-    """`u - base` of `base = floor(u)` weighs the corners of a grid: there the gradient passes."""
-    above = module.parents.get(step)
-    name = key_of(above.targets[0]) if isinstance(above, ast.Assign) else None
-    subtracted = (
-        n.right for n in ast.walk(forward) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Sub)
+def _finding(step: Result) -> Finding:
+    return finding(
+        f"No gradient passes `{source_text(step)}`: the layers below it learn nothing by it",
+        "non-differentiable-operation",
+        step,
+        cite(step, "a step function, of slope 0, between two layers"),
+        is_symptom=True,
     )
-    return name is not None and any(key_of(n) == name for n in subtracted)
-
-
-def _comes_from_layer(layers: _Layers, forward: Function, value: ast.expr, depth: int) -> bool:
-    if any(layers.learns(n, 2) for n in ast.walk(value)):
-        return True
-    names = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}
-    if depth == 0 or not names:
-        return False
-    line = value.lineno
-    made = (n for n in ast.walk(forward) if isinstance(n, ast.Assign) and n.lineno < line)
-    bound = [n.value for n in made if names & {k for t in n.targets for k in _names(t)}]
-    return any(_comes_from_layer(layers, forward, v, depth - 1) for v in bound)
-
-
-def _names(target: ast.expr) -> set[str]:
-    return {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}
-
-
-def _goes_to_layer(layers: _Layers, forward: Function, step: ast.Call) -> bool:
-    """Tell whether the very result is an argument of a layer, at once or under a name."""
-    above = layers.module.parents.get(step)
-    if isinstance(above, ast.Call) and step in above.args:
-        return layers.takes_features(above, above.args.index(step))
-    if not isinstance(above, ast.Assign) or len(above.targets) != 1:
-        return False
-    name = key_of(above.targets[0])
-    for call in (n for n in ast.walk(forward) if isinstance(n, ast.Call) and layers.name(n)):
-        places = [i for i, a in enumerate(call.args) if isinstance(a, ast.Name) and a.id == name]
-        if places and call.lineno > above.lineno:
-            is_same = not _is_bound_between(forward, name or "", above.lineno, call.lineno)
-            return is_same and layers.takes_features(call, places[0])
-    return False
-
-
-def _is_bound_between(forward: Function, name: str, low: int, high: int) -> bool:
-    made = (n for n in ast.walk(forward) if isinstance(n, ast.Assign) and low < n.lineno < high)
-    return any(name in _names(t) for n in made for t in n.targets)
 
 
 _MODEL = """

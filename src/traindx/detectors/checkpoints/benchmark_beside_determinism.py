@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
+from traindx.analysis.program.execution.values import External, constant
+from traindx.analysis.program.training.claims import cite, replace_value
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.module import Module
-from traindx.source.patches import diff, replacing
+
+CUDNN = "torch.backends.cudnn"
 
 
 @detector(needs=("source",), suggests=("nondeterministic-operation",))
@@ -18,8 +21,8 @@ def check(run: Run) -> Iterator[Finding]:
     """`cudnn.benchmark` is on where determinism is asked for.
 
     ## What it detects
-    `cudnn.benchmark = True` and `cudnn.deterministic = True` (or `use_deterministic_algorithms`)
-    in one scope.
+    A program that sets `cudnn.benchmark = True` for good and asks for determinism as well, by
+    `cudnn.deterministic = True` or `use_deterministic_algorithms(True)`, wherever each is done.
 
     ## Why it matters
     The benchmark picks the fastest algorithm by measuring, so two runs may compute with different
@@ -31,36 +34,34 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     On one machine with fixed shapes the choice is often the same; hence a weak remark.
     """
-    for module in project_of(run).training_modules:
-        on = [n for n in module.nodes(ast.Assign) if _sets(module, n, "benchmark")]
-        asked = [n for n in module.nodes(ast.Assign) if _sets(module, n, "deterministic")]
-        scopes = {module.function_of(n) for n in asked} | {
-            module.function_of(c)
-            for c, n in module.calls()
-            if n == "torch.use_deterministic_algorithms"
-            and c.args
-            and getattr(c.args[0], "value", None) is True
-        }
-        for node in on:
-            if module.function_of(node) in scopes:
-                yield Finding(
-                    claim="The cuDNN benchmark is on where determinism is asked for",
-                    strength=Strength.WEAK,
-                    evidence=(module.cite(node, f"`{ast.unparse(node)}`"),),
-                    suggests={"nondeterministic-operation": Strength.WEAK},
-                    location=module.location(node),
-                    patch=diff(module, replacing(node.value, "False")),
-                )
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        plain = [e for e in story.events if not e.guards]
+        states = [e for e in plain if _sets(e, "benchmark")]
+        if not states or constant(states[-1].args[0]) is not True or states[-1].node in seen:
+            continue
+        if any(_asks(e) for e in plain):
+            on = states[-1]
+            seen.add(on.node)
+            yield Finding(
+                claim="The cuDNN benchmark is on where determinism is asked for",
+                strength=Strength.WEAK,
+                evidence=(cite(on, "cudnn.benchmark = True"),),
+                suggests={"nondeterministic-operation": Strength.WEAK},
+                location=on.location,
+                patch=replace_value(on, "False"),
+            )
 
 
-def _sets(module: Module, node: ast.Assign, attribute: str) -> bool:
-    name = module.qualified(node.targets[0]) or ""
-    is_on = isinstance(node.value, ast.Constant) and node.value.value is True
-    return is_on and name.endswith(f"cudnn.{attribute}") and not _is_branch(module, node)
+def _sets(event: ProgramEvent, attribute: str) -> bool:
+    owner = event.receiver
+    is_cudnn = isinstance(owner, External) and owner.name == CUDNN
+    return event.act is EventForm.STORE and is_cudnn and event.name == attribute
 
 
-def _is_branch(module: Module, node: ast.AST) -> bool:
-    return any(isinstance(n, ast.If) for n in module.enclosing(node))
+def _asks(event: ProgramEvent) -> bool:
+    is_call = event.name == "torch.use_deterministic_algorithms" and bool(event.args)
+    return (is_call or _sets(event, "deterministic")) and constant(event.args[0]) is True
 
 
 def _program(*lines: str) -> Run:
@@ -70,9 +71,22 @@ def _program(*lines: str) -> Run:
 _ON = "torch.backends.cudnn.benchmark = True"
 _ASKED = "torch.backends.cudnn.deterministic = True"
 
-FIRES = {"both": _program(_ASKED, _ON)}
+FIRES = {
+    "both": _program(_ASKED, _ON),
+    "in a function, by the call": _program(
+        "from torch.backends import cudnn",
+        "def repeatable(seed):",
+        "    torch.manual_seed(seed)",
+        "    torch.use_deterministic_algorithms(True)",
+        "repeatable(0)",
+        "cudnn.benchmark = True",
+    ),
+}
 
 SILENT = {
+    "near miss: switched off again": _program(
+        _ON, _ASKED, "torch.backends.cudnn.benchmark = False"
+    ),
     "speed only": _program(_ON),
     "near miss: the benchmark is off": _program(_ASKED, "torch.backends.cudnn.benchmark = False"),
     "near miss: one or the other": _program(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength, cite_event
-from traindx.model import Event, Run, make_run
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength, cite_event
+from traindx.model.run import Event, Run
 from traindx.registry import detector
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.values import Known, Result, Value, constant
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.data import Feed, draws_in, feeds, is_generator_of_numbers
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.loaders import Loader, loaders_in, resolve
-from traindx.source.module import Module, argument, key_of
-from traindx.source.project import Project
-
-GENERATORS = ("numpy.random.default_rng", "numpy.random.RandomState", "random.Random")
 
 
 @detector(needs=("source",), suggests=("worker-seed-duplication",))
@@ -21,8 +20,9 @@ def check(run: Run) -> Iterator[Finding]:
     """A dataset draws from a generator that every worker has a copy of.
 
     ## What it detects
-    A dataset that makes a NumPy or Python generator in `__init__` and draws from it in
-    `__getitem__`, loaded by two or more workers without a `worker_init_fn`.
+    A dataset whose examples are made with random numbers of a NumPy or Python generator that was
+    made before the workers start (by the dataset, its transform or its collate function), loaded by
+    workers without a `worker_init_fn`.
 
     ## Why it matters
     Each worker gets a copy of the dataset, generator included, in the same state: all of them draw
@@ -33,53 +33,54 @@ def check(run: Run) -> Iterator[Finding]:
     `worker_init_fn`. The global `np.random` is seeded per worker by torch since 1.9.
 
     ## When it is wrong
-    A dataset that asks for its worker is left alone.
+    A dataset that asks for its worker is left alone. Where the number of workers is not in sight,
+    the finding is weaker.
     """
-    project = project_of(run)
-    for loader in loaders_in(project):
-        if (loader.workers or 0) < 2 or argument(loader.call, "worker_init_fn") is not None:
-            continue
-        made = resolve(project, loader.module, loader.scope, loader.dataset)
-        name = loader.module.qualified(made.func) if isinstance(made, ast.Call) else None
-        found = project.find_class(loader.module, name) if name else None
-        drawn = _drawn(project, *found) if found is not None else None
-        if found is None or drawn is None:
-            continue
-        home, cls = found
-        yield _finding(loader, home, cls, drawn)
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for feed in feeds(story):
+            drawn = _copied(feed) if _has_workers(feed) else None
+            if drawn is not None and drawn.site is not None and drawn.site.node not in seen:
+                seen.add(drawn.site.node)
+                yield _finding(feed, drawn)
 
 
-def _finding(
-    loader: Loader, home: Module, cls: ast.ClassDef, drawn: tuple[ast.AST, str]
-) -> Finding:
-    node, generator = drawn
-    return Finding(
-        claim=f"All {loader.workers} workers draw the same numbers from `{generator}` "
-        f"of `{cls.name}`",
-        strength=Strength.STRONG,
-        evidence=(
-            home.cite(node, f"{generator} is made once and copied into every worker"),
-            loader.module.cite(loader.call, f"{loader.workers} workers, no worker_init_fn"),
-        ),
-        shows="worker-seed-duplication",
-        is_symptom=True,
-        location=home.location(node),
-    )
+def _has_workers(feed: Feed) -> bool:
+    """Tell whether several workers read, or a number of them that is not in sight."""
+    workers = feed.settings.get("num_workers")
+    count = constant(workers)
+    is_several = isinstance(count, int) and count >= 2
+    is_open = workers is not None and not isinstance(workers, Known)
+    return (is_several or is_open) and "worker_init_fn" not in feed.settings
 
 
-def _drawn(project: Project, module: Module, cls: ast.ClassDef) -> tuple[ast.AST, str] | None:
-    """The generator that `__getitem__` draws from and `__init__` makes."""
-    methods = {n.name: n for n in cls.body if isinstance(n, ast.FunctionDef)}
-    start, item = methods.get("__init__"), methods.get("__getitem__")
-    if start is None or item is None or "worker" in ast.unparse(cls):
+def _copied(feed: Feed) -> Value | None:
+    """The generator that examples are made with and that is older than they are."""
+    events: tuple[ProgramEvent, ...] = () if feed.example is None else feed.example.events
+    if any("worker" in e.name for e in events):
         return None
-    for key, values in project.bindings(start).items():
-        for value in values:
-            name = module.qualified(value.func) if isinstance(value, ast.Call) else None
-            is_own = name in GENERATORS and key.startswith("self.")
-            if is_own and any(key_of(n) == key for n in ast.walk(item)):
-                return value, key
+    fresh = {id(e.result) for e in events}
+    for event in draws_in(events):
+        drawn = event.result
+        source = drawn.receiver if isinstance(drawn, Result) else None
+        if is_generator_of_numbers(source) and id(source) not in fresh:
+            return source
     return None
+
+
+def _finding(feed: Feed, generator: Value) -> Finding:
+    count = constant(feed.settings.get("num_workers"))
+    name = min(generator.names, key=len, default="a generator")
+    workers = f"{count} workers" if isinstance(count, int) else "workers"
+    return finding(
+        f"All {workers} draw the same random numbers from `{name}`",
+        "worker-seed-duplication",
+        generator,
+        cite(generator, f"`{name}` is made once and copied into every worker"),
+        cite(feed.loader, f"{workers}, no worker_init_fn"),
+        strength=Strength.STRONG if isinstance(count, int) else Strength.MODERATE,
+        is_symptom=True,
+    )
 
 
 _PROGRAM = """
@@ -107,9 +108,47 @@ def _program(
     return make_run(sources={"train.py": text})
 
 
-FIRES = {"a generator of the dataset": _program()}
+_CHANGED = """
+import random
+from torch.utils.data import DataLoader, Dataset
+
+class Shaken:
+    def __init__(self, seed):
+        self.numbers = random.Random(seed)
+
+    def __call__(self, image):
+        return image * {draw}
+
+class Images(Dataset):
+    def __init__(self, images, change=None):
+        self.images, self.change = images, change
+
+    def __getitem__(self, i):
+        image = self.images[i]
+        return image if self.change is None else self.change(image)
+
+def build(images):
+    data = Images(images, change=Shaken(0))
+    return DataLoader(data, batch_size=8, num_workers=2)
+
+loader = build(images)
+"""
+
+FIRES = {
+    "a generator of the dataset": _program(),
+    "a generator of the transform": make_run(
+        sources={"train.py": _CHANGED.format(draw="self.numbers.uniform(0.9, 1.1)")}
+    ),
+    "numbers of a state": _program("np.random.RandomState(seed)", "self.rng.rand()"),
+}
 
 SILENT = {
+    "near miss: a generator that is never drawn from": make_run(
+        sources={"train.py": _CHANGED.format(draw="2")}
+    ),
+    "near miss: a new generator for each example": _program(
+        "None", "np.random.default_rng(i).normal()"
+    ),
     "in the main process": _program(workers=0),
     "near miss: the global generator": _program("None", "np.random.normal()"),
     "near miss: seeded by worker": _program(options=", worker_init_fn=seed_worker"),

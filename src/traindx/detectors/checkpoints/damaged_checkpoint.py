@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength, cite_event
-from traindx.model import Architecture, Event, Run, Tensor, make_run
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength, cite_event
+from traindx.model.run import Architecture, Event, Run, Tensor
 from traindx.registry import detector
 
 SHOWN = 5  # files; a full disk damages every later one in the same way

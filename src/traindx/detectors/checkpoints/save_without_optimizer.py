@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Known, Result
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.checkpoints import Saved, saves, states_taken
+from traindx.analysis.program.training.claims import cite
+from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.phases import training_loops
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.loops import training_loops
-from traindx.source.module import Module
-from traindx.source.project import Project
-from traindx.source.values import Kind, value_of
-
-SAVES_ALL = re.compile(r"\.save_(?:state|checkpoint)\(|opt\w*\.state_dict\(|optim\w*_state_dict\(")
-RESUMES = ("start_epoch", "args.resume", "resume_from", "initial_epoch")
 
 
 @detector(needs=("source",), suggests=("incomplete-checkpoint",))
@@ -24,8 +22,8 @@ def check(run: Run) -> Iterator[Finding]:
     """A training script that resumes from a checkpoint saves nothing but the model's weights.
 
     ## What it detects
-    A file with a training loop, words of resuming (`start_epoch`, `--resume`) and `torch.load`, in
-    which every `torch.save` writes `model.state_dict()` alone.
+    A program that loads weights into the model that it then trains, from an epoch that is not
+    always the first, and in which everything that is saved is the state of a model alone.
 
     ## Why it matters
     A resumed run starts with an empty optimizer, a fresh schedule and epoch 0: the loss jumps, and
@@ -38,37 +36,42 @@ def check(run: Run) -> Iterator[Finding]:
     Optimizer state may be saved elsewhere, or not matter with plain SGD; hence only a remark. Where
     it goes to a file of its own, or a framework saves it, nothing is said.
     """
-    project = project_of(run)
-    training = {x.module for x in training_loops(project)}
-    for module in project.training_modules:
-        if module not in training or not any(word in module.text for word in RESUMES):
-            continue
-        saves = [c for c, n in module.calls() if n == "torch.save" and c.args]
-        loads = any(n == "torch.load" for _, n in module.calls())
-        if not saves or not loads or SAVES_ALL.search(module.text):
-            continue
-        if not all(_is_weights(project, module, c.args[0]) for c in saves):
-            continue
-        yield Finding(
-            claim="The script resumes, and its checkpoints hold the weights only",
-            strength=Strength.MODERATE,
-            evidence=(module.cite(saves[0], "only the weights are saved"),),
-            suggests={"incomplete-checkpoint": Strength.MODERATE},
-            location=module.location(saves[0]),
-        )
+    program = program_of(run)
+    if states_taken(program) & {Kind.OPTIMIZER, Kind.UNKNOWN}:
+        return
+    for story in program.stories:
+        found = saves(story)
+        if found and all(_is_weights(s) for s in found) and _resumes(story):
+            yield _remark(found[0])
+            return
 
 
-def _is_weights(project: Project, module: Module, node: ast.expr) -> bool:
-    """Tell whether a saved value is the state of a model; a part may be one, an optimizer not."""
-    func = node.func if isinstance(node, ast.Call) else None
-    if not isinstance(func, ast.Attribute) or func.attr != "state_dict":
-        return False
-    owner = func.value
-    if isinstance(owner, ast.Call) and owner.args:  # unwrap(model), getattr(model, "module", model)
-        owner = owner.args[0]
-    at: ast.AST = module.function_of(node) or module.tree
-    is_model = value_of(project, module, at, owner).kind is Kind.MODEL
-    return is_model and "optim" not in ast.unparse(node).lower()
+def _is_weights(save: Saved) -> bool:
+    return set(save.states) == {None} and save.kinds == {Kind.MODEL}
+
+
+def _resumes(story: Story) -> bool:
+    """Tell whether weights are loaded, and training then begins at an epoch that may not be 0."""
+    loaded = [d for d in story.does(Do.LOAD_STATE) if story.kind_of(d.subject).kind is Kind.MODEL]
+    for loop in training_loops(story):
+        over = loop.over
+        is_range = isinstance(over, Result) and over.maker == "builtins.range"
+        begin = over.args[0] if is_range and isinstance(over, Result) and over.args[1:] else None
+        first = next(iter(loop.events)).order
+        is_open = begin is not None and not isinstance(begin, Known)
+        if is_open and story.does(Do.LOAD) and any(d.event.order < first for d in loaded):
+            return True
+    return False
+
+
+def _remark(save: Saved) -> Finding:
+    return Finding(
+        claim="The script resumes, and its checkpoints hold the weights only",
+        strength=Strength.MODERATE,
+        evidence=(cite(save.deed, "only the weights are saved"),),
+        suggests={"incomplete-checkpoint": Strength.MODERATE},
+        location=save.deed.event.location,
+    )
 
 
 _PROGRAM = """
@@ -89,7 +92,38 @@ def _program(saved: str) -> Run:
     return make_run(sources={"train.py": _PROGRAM.format(saved=saved)})
 
 
-FIRES = {"weights only": _program("model.state_dict()")}
+_CLASS = """
+import torch
+
+class Trainer:
+    def __init__(self, net, first_epoch):
+        self.net, self.first = net, first_epoch
+        self.opt = torch.optim.Adam(net.parameters())
+
+    def load(self, path):
+        self.net.load_state_dict(torch.load(path))
+
+    def save(self, path):
+        torch.save({saved}, path)
+
+    def fit(self, loader, path):
+        self.load(path)
+        for epoch in range(self.first, 10):
+            for x, y in loader:
+                self.opt.zero_grad()
+                torch.nn.functional.mse_loss(self.net(x), y).backward()
+                self.opt.step()
+            self.save(path)
+
+Trainer(torch.nn.Linear(4, 1), args.first).fit(loader, "last.pt")
+"""
+
+FIRES = {
+    "weights only": _program("model.state_dict()"),
+    "by the methods of a trainer": make_run(
+        sources={"train.py": _CLASS.format(saved="self.net.state_dict()")}
+    ),
+}
 
 SILENT = {
     "all of it": _program('{"model": model.state_dict(), "optimizer": optimizer.state_dict()}'),

@@ -1,33 +1,33 @@
-"""A checkpoint holds the state of the schedule and not that of the optimizer."""
+"""A checkpoint to go on from leaves out the optimizer, or the schedule."""
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Answer, Result, Value, constant, depends_on
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.checkpoints import Saved, loads, saves, states_taken
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.schedules import Schedule, schedules_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.module import Module, literal
-from traindx.source.project import Project
-from traindx.source.values import Kind, value_of
 
-OPTIMIZER = re.compile(r"(?<![a-z])opt(?!ion)", re.IGNORECASE)
-# what collects the state of a sharded optimizer, or of model and optimizer at once
-GATHERS = re.compile(r"optim\w*_state_dict$|\bget_state_dict$|checkpoint(?:\.\w+)*\.save$")
-TO_GO_ON = (Kind.SCHEDULER, Kind.SCALER)
+TO_GO_ON = frozenset({Kind.SCHEDULER, Kind.SCALER})
 
 
 @detector(needs=("source",), suggests=("incomplete-checkpoint",))
 def check(run: Run) -> Iterator[Finding]:
-    """A checkpoint is made to go on from, and leaves out the optimizer.
+    """A checkpoint is made to go on from, and leaves out the optimizer or the schedule.
 
     ## What it detects
-    `torch.save` of a dictionary with the `state_dict` of a model and of its scheduler or gradient
-    scaler, which serve only to go on training, while no file of the project ever saves the state of
-    an optimizer that has one: momentum, or the moments of Adam.
+    A saved dictionary with the state of a model and of its scheduler or gradient scaler, which
+    serve only to go on training, while the program never takes the state of an optimizer that has
+    one: momentum, or the moments of Adam. The other way round: a program that resumes model and
+    optimizer from a checkpoint, and makes a schedule whose state it neither saves nor restores.
 
     ## Why it matters
     A run that goes on from it takes its first steps without momentum, and Adam with moments of
@@ -41,84 +41,89 @@ def check(run: Run) -> Iterator[Finding]:
     missing; programs that call such are left alone. So are those that put an optimizer into a file
     in any other way: whole, or by a function that gathers its state (`FSDP.optim_state_dict`).
     """
-    project = project_of(run)
-    if any(_saves_otherwise(m) for m in project.modules):
-        return
-    for module in project.training_modules:
-        for call, name in module.calls():
-            state = call.args[0] if name == "torch.save" and call.args else None
-            if not isinstance(state, ast.Dict):
-                continue
-            kinds = {_kind(project, module, v) for v in state.values}
-            if Kind.MODEL not in kinds or not kinds & set(TO_GO_ON) or _may_hold_more(state):
-                continue
-            if _has_momentum(project) and not _saves_optimizer(project):
-                yield _finding(module, call)
-                return
+    program = program_of(run)
+    taken = states_taken(program)
+    for story in program.stories:
+        if not taken & {Kind.OPTIMIZER, Kind.UNKNOWN}:
+            for save in saves(story):
+                if _leaves_out_optimizer(story, save):
+                    yield _finding(save)
+                    return
+        schedule = None if taken & {Kind.SCHEDULER, Kind.UNKNOWN} else _begins_again(story)
+        if schedule is not None:
+            yield _forgotten(story, schedule)
+            return
 
 
-def _finding(module: Module, call: ast.Call) -> Finding:
-    return Finding(
-        claim="The checkpoint holds model and schedule, and no state of the optimizer",
-        strength=Strength.STRONG,
-        evidence=(module.cite(call, "saved to go on from, without the optimizer"),),
-        shows="incomplete-checkpoint",
+def _leaves_out_optimizer(story: Story, save: Saved) -> bool:
+    optimizers = story.made(Kind.OPTIMIZER)
+    if Kind.MODEL not in save.kinds or not save.kinds & TO_GO_ON or not save.is_whole:
+        return False
+    if any(save.holds(o) and not _is_through_schedule(save, o) for o in optimizers):
+        return False
+    return bool(optimizers) and all(_has_momentum(o) for o in optimizers)
+
+
+def _is_through_schedule(save: Saved, optimizer: Value) -> bool:
+    """Tell whether a checkpoint only has an optimizer because a schedule was made for it."""
+    content = save.deed.subject
+    values = content.fields.values() if content is not None else ()
+    states = [v for v in values if isinstance(v, Result) and v.maker == ".state_dict"]
+    others = [v for v in values if not any(v is s for s in states)]
+    return not any(depends_on(v, optimizer) for v in others)
+
+
+def _has_momentum(optimizer: Value) -> bool:
+    if not isinstance(optimizer, Result) or not optimizer.maker.endswith(".SGD"):
+        return True
+    given = optimizer.kwargs.get("momentum")
+    return given is not None and constant(given) != 0
+
+
+def _begins_again(story: Story) -> Schedule | None:
+    """A schedule that counts steps and starts at the first again when all else is resumed."""
+    for loaded in loads(story):
+        subjects = [d.subject for d in loaded.restored]
+        if not any(story.is_kind(s, Kind.OPTIMIZER) for s in subjects) or loaded.is_open:
+            continue
+        for schedule in schedules_of(story):
+            is_own = any(s is schedule.optimizer for s in subjects)
+            if is_own and _is_stepped_from_zero(story, schedule):
+                return schedule
+    return None
+
+
+def _is_stepped_from_zero(story: Story, schedule: Schedule) -> bool:
+    """Tell whether nothing tells a schedule where it is."""
+    if "last_epoch" in schedule.made.kwargs or not schedule.steps or not schedule.updates:
+        return False
+    if any(d.subject is schedule.made for d in story.does(Do.LOAD_STATE)):
+        return False
+    is_ahead = schedule.steps[0].event.order < schedule.updates[0].event.order
+    return not is_ahead and story.escapes(schedule.made) is Answer.NO
+
+
+def _finding(save: Saved) -> Finding:
+    return finding(
+        "The checkpoint holds model and schedule, and no state of the optimizer",
+        "incomplete-checkpoint",
+        save.deed,
+        cite(save.deed, "saved to go on from, without the optimizer"),
         is_symptom=True,
-        location=module.location(call),
     )
 
 
-def _saves_otherwise(module: Module) -> bool:
-    return "save_state(" in module.text or "save_checkpoint(" in module.text
-
-
-def _kind(project: Project, module: Module, node: ast.AST | None) -> Kind:
-    """Return whose state an expression `x.state_dict()` is."""
-    func = node.func if isinstance(node, ast.Call) else None
-    if not isinstance(func, ast.Attribute) or func.attr != "state_dict":
-        return Kind.UNKNOWN
-    at: ast.AST = module.function_of(func) or module.tree
-    return value_of(project, module, at, func.value).kind
-
-
-def _may_hold_more(state: ast.Dict) -> bool:
-    """Tell whether the dictionary speaks of an optimizer, or takes in another one."""
-    is_open = any(key is None for key in state.keys)
-    return is_open or OPTIMIZER.search(ast.unparse(state)) is not None
-
-
-def _saves_optimizer(project: Project) -> bool:
-    """Any state of something that is, or may be, an optimizer counts."""
-    for module in project.modules:
-        for call, name in module.calls():
-            func = call.func
-            if GATHERS.search(name) or (name == "torch.save" and OPTIMIZER.search(_first(call))):
-                return True
-            if not isinstance(func, ast.Attribute) or func.attr != "state_dict":
-                continue
-            kind = _kind(project, module, call)
-            if kind in (Kind.OPTIMIZER, Kind.UNKNOWN) or "opt" in ast.unparse(func.value).lower():
-                return True
-    return False
-
-
-def _first(call: ast.Call) -> str:
-    return ast.unparse(call.args[0]) if call.args else ""
-
-
-def _has_momentum(project: Project) -> bool:
-    made = [
-        (call, name.rsplit(".", 1)[-1])
-        for module in project.training_modules
-        for call, name in module.calls()
-        if name.startswith("torch.optim.") and "lr_scheduler" not in name
-    ]
-    return bool(made) and all(n != "SGD" or _momentum(c) for c, n in made)
-
-
-def _momentum(call: ast.Call) -> bool:
-    given = next((k.value for k in call.keywords if k.arg == "momentum"), None)
-    return given is not None and literal(given) != 0
+def _forgotten(story: Story, schedule: Schedule) -> Finding:
+    save = next((s for s in saves(story)), None)
+    saved = [] if save is None else [cite(save.deed, "the checkpoint leaves it out")]
+    return finding(
+        f"Resuming restores the optimizer, and {schedule.kind} starts over",
+        "incomplete-checkpoint",
+        schedule.made,
+        cite(schedule.made, "its state is neither saved nor restored"),
+        *saved,
+        is_symptom=True,
+    )
 
 
 _PROGRAM = """
@@ -144,9 +149,45 @@ def _program(saved: str, momentum: str = ", momentum=0.9") -> Run:
     return make_run(sources={"train.py": text})
 
 
-FIRES = {"model and schedule": _program(_BOTH)}
+_TRACKED = """
+import torch
+
+class Store:
+    def __init__(self, **parts):
+        self.parts = parts
+
+    def save(self, path):
+        torch.save({{name: part.state_dict() for name, part in self.parts.items()}}, path)
+
+    def restore(self, path):
+        held = torch.load(path)
+        for name, part in self.parts.items():
+            part.load_state_dict(held[name])
+
+def fit(net, loader, path):
+    opt = torch.optim.AdamW(net.parameters())
+    sched = torch.optim.lr_scheduler.OneCycleLR(opt, 0.1, total_steps=9 * len(loader))
+    store = Store(net=net, opt=opt{more})
+    store.restore(path)
+    for x, y in loader:
+        opt.zero_grad()
+        torch.nn.functional.mse_loss(net(x), y).backward()
+        opt.step()
+        sched.step()
+    store.save(path)
+
+fit(torch.nn.Linear(4, 1), loader, "last.pt")
+"""
+
+FIRES = {
+    "model and schedule": _program(_BOTH),
+    "all but the schedule, by a registry": make_run(sources={"train.py": _TRACKED.format(more="")}),
+}
 
 SILENT = {
+    "all of it, by a registry": make_run(
+        sources={"train.py": _TRACKED.format(more=", sched=sched")}
+    ),
     "all of it": _program(_BOTH[:-1] + ', "optimizer": optimizer.state_dict()}'),
     "near miss: gathered from shards": _program(
         _BOTH[:-1] + ', "optimizer": FSDP.optim_state_dict(model, optimizer)}'

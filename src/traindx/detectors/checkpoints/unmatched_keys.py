@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator, Sequence
 
-from traindx.evidence import Finding
-from traindx.model import Failure, Run
+from traindx.analysis.errors.checkpoint_messages import (
+    MISSING_KEYS,
+    UNEXPECTED_KEYS,
+    UNMATCHED_KEYS,
+    quoted,
+)
+from traindx.analysis.errors.culprits import Culprit
+from traindx.analysis.errors.messages import KnownError, Table, finding, known_error, read
+from traindx.analysis.errors.written_calls import failing_calls
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import Culprit, explain, make_failed_run, match_root, site_of
-from traindx.source.patches import diff, replacing
 
-MESSAGE = re.compile(r"Error\(s\) in loading state_dict for (\w+)")
-MISSING = re.compile(r"Missing key\(s\) in state_dict: (.+)")
-UNEXPECTED = re.compile(r"Unexpected key\(s\) in state_dict: (.+)")
-QUOTED = re.compile(r'"([^"]+)"')
 CONTAINERS = frozenset(
     {"state_dict", "model", "model_state_dict", "optimizer", "epoch", "optimizer_state_dict", "net",
      "state", "args", "config", "global_step"}
@@ -45,23 +47,31 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Where only some keys differ, the architecture has changed and no renaming helps.
     """
-    hit = match_root(run, MESSAGE)
-    if hit is None:
+    known = known_error(run, UNMATCHED_KEYS)
+    if known is None:
         return
-    failure, found = hit
-    missing, unexpected = (_keys(failure, p) for p in (MISSING, UNEXPECTED))
+    missing, unexpected = (_keys(known, table) for table in (MISSING_KEYS, UNEXPECTED_KEYS))
     if not missing and not unexpected:
         return
-    counts = f"{len(missing)} keys of {found[1]} are missing and {len(unexpected)} are unknown"
     reason, prefix = _reason(missing, unexpected)
-    culprit = _culprit(run, failure, prefix) if prefix else None
-    claim = f"Of the checkpoint's keys, {counts}{reason}"
-    yield explain(run, failure, claim, shows="state-dict-key-mismatch", culprit=culprit)
+    counts = {"missing": str(len(missing)), "unexpected": str(len(unexpected))}
+    culprit = _culprit(known, prefix) if prefix else None
+    yield finding(known, known.claim(reason=reason, **counts), culprit=culprit)
 
 
-def _keys(failure: Failure, pattern: re.Pattern[str]) -> list[str]:
-    found = pattern.search(failure.message)
-    return QUOTED.findall(found[1]) if found is not None else []
+def _keys(known: KnownError, table: Table) -> list[str]:
+    found = read(known.failure.message, table)
+    return quoted(found[1]["keys"]) if found is not None else []
+
+
+def _culprit(known: KnownError, prefix: str) -> Culprit | None:
+    for call in failing_calls(known.run, known.failure, "load_state_dict"):
+        if call.arguments:
+            state = call.arguments[0]
+            text = f'{{k.removeprefix("{prefix}"): v for k, v in {state}.items()}}'
+            says = f"the keys are loaded with {prefix}"
+            return call.blamed(says, call.with_first_argument(text), as_a_whole=True)
+    return None
 
 
 def _reason(missing: Sequence[str], unexpected: Sequence[str]) -> tuple[str, str]:
@@ -95,20 +105,6 @@ def _prefix(longer: Sequence[str], shorter: Sequence[str]) -> str:
     known = set(longer)
     shares = sum(prefix + k in known for k in shorter) / len(shorter) if prefix else 0.0
     return prefix if shares > 0.9 else ""
-
-
-def _culprit(run: Run, failure: Failure, prefix: str) -> Culprit | None:
-    site = site_of(run, failure)
-    if site is None:
-        return None
-    for call, _ in site.module.calls(site.node):
-        func = call.func
-        if isinstance(func, ast.Attribute) and func.attr == "load_state_dict" and call.args:
-            state = ast.get_source_segment(site.module.text, call.args[0]) or ""
-            text = f'{{k.removeprefix("{prefix}"): v for k, v in {state}.items()}}'
-            patch = diff(site.module, replacing(call.args[0], text)) if state else None
-            return Culprit(site.module, site.node, f"the keys are loaded with {prefix}", patch)
-    return None
 
 
 _ERROR = (

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run
+from traindx.analysis.errors.checkpoint_messages import MISMATCHED_TENSOR, UNMATCHED_SHAPES
+from traindx.analysis.errors.culprits import explain
+from traindx.analysis.errors.messages import KnownError, finding, known_error, occurrences
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import explain, make_failed_run, match_root, shape_of
-
-MESSAGE = re.compile(
-    r"size\s+mismatch\s+for\s+([\w.]+):\s+copying\s+a\s+param(?:eter)?\s+with\s+shape\s+"
-    r"(torch\.Size\(\[[\d, ]*\]\)|\S+)\s+from\s+checkpoint,\s+the\s+shape\s+in\s+current\s+"
-    r"model\s+is\s+(torch\.Size\(\[[\d, ]*\]\)|\S+)"  # a terminal may have wrapped it
-)
-OPTIMIZER = re.compile(
-    r"loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
-    r"|loaded state dict has a different number of parameter groups"
-)
-WORDS = re.compile(r"embed|wte|tok|vocab|lm_head", re.IGNORECASE)
-POSITIONS = re.compile(r"pos", re.IGNORECASE)
 
 
 @detector(
@@ -44,40 +34,31 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     For transfer learning the new head is meant to differ; load the rest without it.
     """
-    hit = match_root(run, MESSAGE, OPTIMIZER)
-    if hit is None:
+    known = known_error(run, UNMATCHED_SHAPES)
+    if known is None:
         return
-    failure, found = hit
-    if found.re is OPTIMIZER:
-        kind = "number of parameters" if "size of optimizer" in found[0] else "number of groups"
-        claim = f"The saved optimizer state has another {kind} than this optimizer"
-        guesses = {
-            "state-dict-key-mismatch": Strength.STRONG,
-            "state-dict-shape-mismatch": Strength.WEAK,
-        }
-        yield explain(run, failure, claim, suggests=guesses)
+    if known.kind == "optimizer":
+        yield finding(known)
         return
-    all_found = MESSAGE.findall(failure.message)
-    name, saved, current = found[1], shape_of(found[2]), shape_of(found[3])
-    more = f", and {len(all_found) - 1} more" if len(all_found) > 1 else ""
-    claim = (
-        f"The tensor {name} is {list(saved)} in the file and {list(current)} in the model"
-        f"{_difference(name, saved, current)}{more}"
-    )
-    is_vocabulary = bool(WORDS.search(name)) and saved[1:] == current[1:]
-    suggests = {"vocabulary-mismatch": Strength.MODERATE} if is_vocabulary else {}
-    yield explain(run, failure, claim, shows="state-dict-shape-mismatch", suggests=suggests)
+    saved, current = known.shape("saved"), known.shape("current")
+    shapes = {"saved": str(list(saved)), "current": str(list(current))}
+    count = occurrences(known.failure.message, MISMATCHED_TENSOR)
+    more = f", and {count - 1} more" if count > 1 else ""
+    claim = known.claim(difference=_difference(known, saved, current), **shapes) + more
+    is_vocabulary = bool(known["word"]) and saved[1:] == current[1:]
+    guesses = {"vocabulary-mismatch": Strength.MODERATE} if is_vocabulary else {}
+    yield explain(run, known.failure, claim, shows=known.message.shows, suggests=guesses)
 
 
-def _difference(name: str, saved: Sequence[int], current: Sequence[int]) -> str:
+def _difference(known: KnownError, saved: Sequence[int], current: Sequence[int]) -> str:
     if len(saved) != len(current):
         return ""
-    if POSITIONS.search(name):
-        return ": another number of positions"
+    if known["position"]:
+        return "another number of positions"
     if saved[1:] == current[1:] and saved:
-        what = "rows (words)" if WORDS.search(name) else "outputs (classes)"
-        return f": {saved[0]} against {current[0]} {what}"
-    return ": another width"
+        rows = "rows (words)" if known["word"] else "outputs (classes)"
+        return f"{saved[0]} against {current[0]} {rows}"
+    return "another width"
 
 
 FIRES = {

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from traindx.evidence import Evidence, Finding, Strength
-from traindx.model import Architecture, Run, Tensor, as_number, make_run
+from traindx.examples import make_run
+from traindx.model.findings import Evidence, Finding, Strength
+from traindx.model.run import Architecture, Run, Tensor, as_number
 from traindx.registry import detector
 
 SHOWN = 4

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.traces import told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model import Run
-from traindx.recording import Loaded, Process
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Loaded, Process
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.traces import told_once
 
 CAUSE = "state-dict-key-mismatch"
 RENAMED = 0.5  # of the missing names

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from traindx.evidence import Evidence, Finding, Strength, cite_event, cite_setting
-from traindx.model import Architecture, Event, Run, Setting, Tensor, make_run
+from traindx.examples import make_run
+from traindx.model.findings import Evidence, Finding, Strength, cite_event, cite_setting
+from traindx.model.run import Architecture, Event, Run, Setting, Tensor
 from traindx.registry import detector
 
 HAS_OPTIMIZER = "checkpoint.has_optimizer"

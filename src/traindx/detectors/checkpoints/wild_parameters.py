@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from traindx.evidence import Evidence, Finding, Strength
-from traindx.model import Architecture, Run, Tensor, make_run
+from traindx.examples import make_run
+from traindx.model.findings import Evidence, Finding, Strength
+from traindx.model.run import Architecture, Run, Tensor
 from traindx.registry import detector
 
 GROWTH = 100.0  # times the norm; training from scratch grows weights a few times over

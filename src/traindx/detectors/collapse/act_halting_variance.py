@@ -5,15 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx.evidence import Evidence, Finding, Strength, cite_event, cite_setting, cite_source
-from traindx.model import Event, Run, make_run
+from traindx.analysis.program.training.claims import source_text
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import (
+    Evidence,
+    Finding,
+    Strength,
+    cite_event,
+    cite_setting,
+)
+from traindx.model.run import Event, Run
 from traindx.registry import detector
 
 _WARNING = re.compile(r"(?:var|std)\w*\(\): degrees of freedom is <= 0")
 _HALTING = re.compile(r"halt|ponder|(?<![a-z])act(?![a-z])|adaptive[_ ]?comput", re.IGNORECASE)
-_HALTING_CODE = re.compile(
-    r"halt\w*|ponder\w*|\bACT\b|\bact_\w+|adaptive[_ ]?comput", re.IGNORECASE
-)
 _SWITCHED_OFF = (False, None, 0, "", "false", "none")
 
 
@@ -65,11 +71,11 @@ def _signs(run: Run, warning: Event) -> Iterator[Evidence]:
     """Yield what says that the model decides itself when to halt."""
     if _HALTING.search(warning.text.replace("/", " ").replace("_", " ")):
         yield cite_event(warning, f"it came from {warning.text.split(':', 1)[0]}")
-    for source in run.sources:
-        for number, line in enumerate(source.text.split("\n"), 1):
-            if _HALTING_CODE.search(line) and re.search(r"\.(?:var|std)\(|\bvar\(", line):
-                yield cite_source(source.path, number, f"the code has {line.strip()[:80]}")
-                break
+    for computed in program_of(run).results("var", "std"):
+        names = {name for value in computed.operation.operands for name in value.names}
+        if any(_HALTING.search(name.replace("_", " ")) for name in names):
+            yield computed.event.cite(f"the code has {source_text(computed.event)[:80]}")
+            break
     for setting in run.config.settings:
         key = setting.key.replace("_", " ").replace(".", " ")
         if _HALTING.search(key) and setting.value not in _SWITCHED_OFF:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import flat
-from traindx.model import Floats, Run, Series, make_run
+from traindx.examples import flat, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Floats, Run, Series
 from traindx.registry import detector
 
 GUESS = 2.0 * float(np.log(2.0))  # the loss of answering one half to every sample, both terms added

@@ -6,12 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
 
-from traindx.evidence import Finding, Strength, at, cite_record
-from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Counts, LossInput, Optimizer, Process, Sample, Summary
-from traindx.registry import detector
-from traindx.runtime.observations import (
+from traindx.analysis.recordings.observations import (
     is_sound,
     late_from,
     medians,
@@ -19,7 +14,12 @@ from traindx.runtime.observations import (
     rows,
     spans,
 )
-from traindx.runtime.traces import latest_optimizers
+from traindx.analysis.recordings.traces import latest_optimizers
+from traindx.examples import recorded
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Counts, LossInput, Optimizer, Process, Sample, Summary
+from traindx.model.run import Run
+from traindx.registry import detector
 
 CAUSE = "generator-mode-collapse"
 VERDICTS = ("bce_with_logits", "bce", "mse_loss")

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import flat
-from traindx.model import Run, Series, make_run
+from traindx.examples import flat, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Run, Series
 from traindx.registry import detector
 
 COUNTED = re.compile(

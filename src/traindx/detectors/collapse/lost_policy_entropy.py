@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.model import Floats, Run, Series, make_run
+from traindx.analysis.recordings.policies import policy_entropy, policy_reward
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Floats, Run, Series
 from traindx.registry import detector
-from traindx.runtime.policies import policy_entropy, policy_reward
 
 GONE = 0.05  # of the entropy at the start
 EARLY = 0.5  # of the run: a policy that settles in the end has done its work

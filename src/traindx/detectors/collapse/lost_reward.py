@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite
-from traindx.model import Floats, Run, Series, make_run
+from traindx.analysis.curves import divergence, noise, slope_z
+from traindx.analysis.recordings.policies import policy_reward
+from traindx.examples import make_run
+from traindx.model.findings import Evidence, Finding, Strength, cite
+from traindx.model.run import Floats, Run, Series
 from traindx.registry import detector
-from traindx.runtime.policies import policy_reward
-from traindx.stats import divergence, noise, slope_z
 
 ENOUGH = 20  # points
 LOST = 0.8  # of what was gained

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite, log
 from statistics import median
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.observations import largest_share, rows, spans
+from traindx.analysis.recordings.traces import told_once
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import LossInput, Process, Sample, Summary
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import LossInput, Process, Sample, Summary
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.observations import largest_share, rows, spans
-from traindx.runtime.traces import told_once
 
 CAUSE = "class-collapse"
 LOSSES = ("cross_entropy", "nll_loss")

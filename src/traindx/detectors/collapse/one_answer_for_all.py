@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import decay, flat
-from traindx.model import Run, Series, make_run
+from traindx.analysis.curves import curve
+from traindx.examples import decay, flat, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Run, Series
 from traindx.registry import detector
-from traindx.stats import curve
 
 EVALUATIONS = 5  # from the first to the last, all but one of the first two alike
 GOOD = 0.9  # an accuracy that high may be the best there is

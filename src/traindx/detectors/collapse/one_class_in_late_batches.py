@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from traindx.evidence import Finding, Strength, at, cite_record
-from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Counts, LossInput, Process, Sample, Summary
-from traindx.registry import detector
-from traindx.runtime.observations import (
+from traindx.analysis.recordings.observations import (
     Term,
     count,
     largest_share,
@@ -18,6 +13,11 @@ from traindx.runtime.observations import (
     spans,
     terms_of,
 )
+from traindx.examples import recorded
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Counts, LossInput, Process, Sample, Summary
+from traindx.model.run import Run
+from traindx.registry import detector
 
 LOSSES = ("cross_entropy", "nll_loss", "bce", "bce_with_logits")
 ONE = 0.99  # of the predictions of a batch

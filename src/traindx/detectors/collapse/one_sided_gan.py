@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import flat
-from traindx.model import Floats, Run, Series, make_run
+from traindx.examples import flat, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Floats, Run, Series
 from traindx.registry import detector
 
 WON = 0.02  # of ln 2, where a discriminator that is fooled half of the time stands

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isfinite
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.observations import (
+    Term,
+    last_step,
+    processes_of,
+    rows,
+    spans,
+    terms_of,
+)
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Counts, LossInput, Process, Sample, Summary
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Counts, LossInput, Process, Sample, Summary
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.observations import Term, last_step, processes_of, rows, spans, terms_of
 
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 CONSTANT = 0.01  # of the spread of the targets; a model that explains 1 % of it has ten times that

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from traindx.evidence import Evidence, Finding, Strength
-from traindx.model import Run, Sample, make_run
+from traindx.analysis.curves import cycle_of
+from traindx.examples import make_run
+from traindx.model.findings import Evidence, Finding, Strength
+from traindx.model.run import Run, TextSample
 from traindx.registry import detector
-from traindx.stats import cycle_of
 
 LATE = 3  # the last third counts: every language model begins with repetition
 FEWEST = 2  # samples; one alone may be chance or a prompt that asks for it
@@ -61,7 +62,7 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
-def _cite(sample: Sample) -> Evidence:
+def _cite(sample: TextSample) -> Evidence:
     text = " ".join(sample.text.split())
     shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
     span = None if sample.step is None else (sample.step, sample.step)
@@ -69,7 +70,7 @@ def _cite(sample: Sample) -> Evidence:
 
 
 def _example(*texts: str) -> Run:
-    made = (Sample(t, "samples.log", f"line {i}", float(i)) for i, t in enumerate(texts, 1))
+    made = (TextSample(t, "samples.log", f"line {i}", float(i)) for i, t in enumerate(texts, 1))
     return replace(make_run(), samples=tuple(made))
 
 

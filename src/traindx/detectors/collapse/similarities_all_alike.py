@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import exp, isfinite, log, prod, sqrt
 
-from traindx.evidence import Finding, Strength, at, cite_record
-from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Activation, Counts, LossInput, Process, Sample, Summary
-from traindx.registry import detector
-from traindx.runtime.observations import (
+from traindx.analysis.recordings.observations import (
     Term,
     last_step,
     late_from,
@@ -20,6 +15,11 @@ from traindx.runtime.observations import (
     spans,
     terms_of,
 )
+from traindx.examples import recorded
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Activation, Counts, LossInput, Process, Sample, Summary
+from traindx.model.run import Run
+from traindx.registry import detector
 
 CAUSE = "representation-collapse"
 ALIKE = 0.1  # between the largest and the smallest log-probability or logit of a batch

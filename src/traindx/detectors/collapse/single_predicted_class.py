@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite, cite_setting
-from traindx.model import Confusion, Run, Series, Setting, make_run
+from traindx.examples import make_run
+from traindx.model.findings import Evidence, Finding, Strength, cite, cite_setting
+from traindx.model.run import Confusion, Run, Series, Setting
 from traindx.registry import detector
 
 ENOUGH = 20  # examples in a confusion matrix; of fewer, one class may be a matter of chance

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import decay, flat
-from traindx.model import Run, Series, make_run
+from traindx.analysis.program.program_words import mentions
+from traindx.examples import decay, flat, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Run, Series
 from traindx.registry import detector
 
 NOTHING = 0.02  # nats in all: the latent code carries less than a thirtieth of a bit
 SUMMED = 5.0  # a loss above this is a sum over an example; below, the KL may be a mean as well …
 OF_THE_LOSS = 2e-3  # … and is nothing only beside the loss
 LASTS = 0.3  # of the run, to the end
-MADE_OF = re.compile(r"\bclass \w*VAE\b|\breparam\w*|variational.{0,3}auto", re.IGNORECASE)
+MADE_OF = ("vae", "reparam", "variational_auto", "variational auto", "variationalauto")
 VAE_WORDS = ("recon", "reconstruction", "rec", "elbo", "vae", "latent", "beta")
 
 
@@ -74,7 +74,7 @@ def _is_vae(run: Run) -> bool:
     if names & set(VAE_WORDS) or any(word in told for word in ("vae", "latent")):
         return True
     is_policy = any(n.startswith(("reward/", "entropy/")) for n in run.series)
-    return not is_policy and any(MADE_OF.search(source.text) for source in run.sources)
+    return not is_policy and mentions(run, *MADE_OF)
 
 
 def _nothing(run: Run) -> float:

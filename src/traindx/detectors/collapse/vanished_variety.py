@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import flat
-from traindx.model import Floats, Run, make_run
+from traindx.examples import flat, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Floats, Run
 from traindx.registry import detector
 
 EMBEDDINGS = re.compile(r"(emb|feature|repr|latent|z|proj).*(std|var|rank)|rankme|effective_rank",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.observations import largest_share, processes_of, spans
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Epoch, Loader, LossInput, Place, Process, Sample
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Epoch, Loader, LossInput, Place, Process, Sample
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.observations import largest_share, processes_of, spans
 
 CAUSE = "unshuffled-training-data"
 ENOUGH = 4  # samples

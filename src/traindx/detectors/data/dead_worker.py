@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run
+from traindx.analysis.errors.loader_messages import DEAD_WORKER
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import explain, make_failed_run, match_root
-
-KILLED = re.compile(r"DataLoader worker \(pid (\d+)\) is killed by signal: ([\w ]+)")
-GONE = re.compile(
-    r"DataLoader worker \(pid\(?s?\)? ([\d, ]+)\) exited unexpectedly(?: with exit code (-?\d+))?"
-)
-SLOW = re.compile(r"DataLoader timed out after (\d+(?:\.\d+)?) seconds")
 
 
 @detector(needs=("failure",), suggests=("worker-crash", "host-memory-growth"))
@@ -36,24 +31,9 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     A worker that ends because the main process was stopped is a consequence.
     """
-    hit = match_root(run, KILLED, GONE, SLOW)
-    if hit is None or "Bus error" in hit[0].message:
-        return
-    failure, found = hit
-    if found.re is SLOW:
-        claim = f"No worker gave a batch within {found[1]} seconds: one hangs or is too slow"
-        guesses = {"worker-crash": Strength.STRONG}
-    elif found.re is KILLED and found[2].startswith("Killed"):
-        claim = f"Data loader worker {found[1]} was killed by the host (SIGKILL)"
-        guesses = {"host-memory-growth": Strength.STRONG, "worker-crash": Strength.WEAK}
-    elif found.re is KILLED:
-        claim = f"Data loader worker {found[1]} died of a signal: {found[2].strip()}"
-        guesses = {"worker-crash": Strength.STRONG}
-    else:
-        code = f" with exit code {found[2]}" if found[2] else ""
-        claim = f"Data loader worker {found[1].strip()} is gone{code} and left no message"
-        guesses = {"worker-crash": Strength.STRONG, "host-memory-growth": Strength.WEAK}
-    yield explain(run, failure, claim, suggests=guesses)
+    known = known_error(run, DEAD_WORKER)
+    if known is not None and "Bus error" not in known.failure.message:
+        yield finding(known)
 
 
 FIRES = {

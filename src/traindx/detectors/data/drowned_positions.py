@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import hypot, isfinite, log, prod, sqrt
 
-from traindx.evidence import Finding, Strength, cite_record
+from traindx.analysis.recordings.observations import late_samples, medians
+from traindx.analysis.recordings.traces import latest_models, told_once
 from traindx.examples import recorded, watched
-from traindx.model import Run
-from traindx.recording import Activation, LossInput, Parameter, Process, Sample, Summary
+from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.recording import Activation, LossInput, Parameter, Process, Sample, Summary
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.observations import late_samples, medians
-from traindx.runtime.traces import latest_models, told_once
 
 CAUSE = "unnormalised-inputs"
 RAW = 10.0  # the size of the inputs; normalised ones have one

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.failures import own_frames
-from traindx.model import Failure, Frame, Run, make_run
+from traindx.analysis.errors.culprits import culprit_frame
+from traindx.analysis.errors.failing_lines import divides_by_a_count, divisors, is_held_out
+from traindx.analysis.errors.loader_messages import EMPTY_DATASET
+from traindx.analysis.errors.messages import KnownError, finding, known_error
+from traindx.examples import make_failed_run, make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Failure, Frame, Run
 from traindx.registry import detector
-from traindx.source.errors import culprit_frame, explain, make_failed_run, match_root
-
-MESSAGE = re.compile(
-    r"num_samples should be a positive integer value, but got num_samples=(0)"
-    r"|(?:dataset|train_dataset|samples?).{0,20}(?:is|are) empty|integer modulo by zero|empty range"
-    r"|With n_samples=(0)|Found array with (0) sample|Total length of sampler.{0,20}(0)"
-)
-DIVISION = re.compile(r"^(?:float )?division(?: or modulo)? by zero")
-# what a pass over the batches was to collect
-JOINED = re.compile(
-    r"expected a non-empty list of Tensors|expects a non-empty TensorList"
-    r"|need at least one array to (?:concatenate|stack)"
-)
-# the counter of a loop that never ran
-UNBOUND = re.compile(
-    r"^(?:local variable '(\w+)' referenced before assignment|cannot access local variable '(\w+)')"
-)
-TRAINING = re.compile(r"\btrain(?=_|\b|ing|set|load|data)", re.IGNORECASE)
-WORDS = re.compile(r"""(["']).*?\1""")  # what is printed says "before training" ...
-FIELD = re.compile(r"\{([^{}]*)\}")  # ... and what is evaluated for it stands in braces
-HELD_OUT = re.compile(r"\b(?:val|valid|validation|test|eval|dev)(?=_|\b)", re.IGNORECASE)
 
 
 @detector(needs=("failure",), suggests=("api-misuse", "empty-validation"))
@@ -53,42 +35,29 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     A rank that gets no shard of a small dataset sees the same while the others do not.
     """
-    hit = match_root(run, MESSAGE, DIVISION, JOINED, UNBOUND)
-    if hit is None:
+    known = known_error(run, EMPTY_DATASET)
+    if known is None or not _is_of_no_batch(known):
         return
-    failure, found = hit
-    code = _code(run, failure)
-    if found.re is UNBOUND and not re.search(rf"/=? ?\(?{found[1] or found[2]} ?\+ ?1\b", code):
-        return
-    if found.re is DIVISION and not re.search(
-        r"/=? ?(?:len\(|\w*(?:total|count|num|n_|samples|seen))", code
-    ):
-        return
-    if found.re is JOINED and not _is_held_out(failure):
-        return  # any list may be empty
-    is_averaging = found.re is DIVISION and run.has("loss") and "train" not in code
-    is_held_out = _is_held_out(failure) or is_averaging
-    what = "The held-out dataset" if is_held_out else "The dataset"
-    cause = "empty-validation" if is_held_out else "api-misuse"
-    is_unseen = found.re in (JOINED, UNBOUND)
-    claim = f"{what} {'gave no batch' if is_unseen else 'has 0 examples'}"
-    yield explain(run, failure, claim, suggests={cause: Strength.STRONG})
+    is_averaging = known.kind == "division" and run.has("loss") and not _names_training(known)
+    if is_held_out(known.failure) or is_averaging:
+        what, cause = "The held-out dataset", "empty-validation"
+    else:
+        what, cause = "The dataset", "api-misuse"
+    yield finding(known, known.claim(what=what), suggests={cause: Strength.STRONG})
 
 
-def _is_held_out(failure: Failure) -> bool:
-    """Tell whether the innermost line that speaks of training or of held-out data means these."""
-    for frame in reversed(own_frames(failure)):
-        text = f"{frame.code} {frame.function}"
-        text = WORDS.sub(lambda told: " ".join(FIELD.findall(told[0])), text)
-        is_held_out, is_training = HELD_OUT.search(text), TRAINING.search(text)
-        if is_held_out or is_training:
-            return not is_training
-    return False
+def _is_of_no_batch(known: KnownError) -> bool:
+    """Tell whether the error can only come of a pass over no batch: any list may be empty."""
+    if known.kind == "unbound":
+        return f"{known['name']} + 1" in divisors(known.run, known.failure)
+    if known.kind == "division":
+        return divides_by_a_count(known.run, known.failure)
+    return known.kind != "joined" or is_held_out(known.failure)
 
 
-def _code(run: Run, failure: Failure) -> str:
-    frame = culprit_frame(run, failure)
-    return f"{frame.code} {frame.function}" if frame is not None else ""
+def _names_training(known: KnownError) -> bool:
+    frame = culprit_frame(known.run, known.failure)
+    return frame is not None and "train" in f"{frame.code} {frame.function}"
 
 
 _ERROR = "ValueError: num_samples should be a positive integer value, but got num_samples=0"

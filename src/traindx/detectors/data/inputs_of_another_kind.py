@@ -7,12 +7,12 @@ from math import isfinite
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite, cite_record
+from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import decay, join, recorded
-from traindx.model import Run, Series
-from traindx.recording import Activation, Process, Sample, Summary
+from traindx.model.findings import Finding, Strength, cite, cite_record
+from traindx.model.recording import Activation, Process, Sample, Summary
+from traindx.model.run import Run, Series
 from traindx.registry import detector
-from traindx.runtime.observations import processes_of
 
 CAUSE = "data-distribution-change"
 APART = 1.0  # of the spread of the inputs: between all means before and all means after

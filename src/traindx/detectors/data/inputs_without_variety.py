@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import hypot, sqrt
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.observations import is_integer, processes_of, rows, spans
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Activation, LossInput, Process, Sample, Summary
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Activation, LossInput, Process, Sample, Summary
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.observations import is_integer, processes_of, rows, spans
 
 CAUSE = "degenerate-batch"
 ENOUGH = 3  # samples

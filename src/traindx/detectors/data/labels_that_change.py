@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength, cite_record
+from traindx.analysis.recordings.observations import has_learnt, is_integer, processes_of
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Loader, LossInput, Process, Sample, Summary
+from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.recording import Loader, LossInput, Process, Sample, Summary
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.observations import has_learnt, is_integer, processes_of
 
 CHANGED = 0.2  # of the examples that came again
 MOSTLY = 0.5  # of them, where a pass over the data cannot be told

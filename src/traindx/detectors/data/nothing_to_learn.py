@@ -10,13 +10,13 @@ from statistics import median
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite, cite_record
+from traindx.analysis.recordings.observations import Term, processes_of, terms_of
+from traindx.analysis.recordings.traces import Trace, traces_of
 from traindx.examples import decay, flat, join, recorded, watched, weights
-from traindx.model import Floats, Run
-from traindx.recording import LossInput, Process, Sample, Summary
+from traindx.model.findings import Finding, Strength, cite, cite_record
+from traindx.model.recording import LossInput, Process, Sample, Summary
+from traindx.model.run import Floats, Run
 from traindx.registry import detector
-from traindx.runtime.observations import Term, processes_of, terms_of
-from traindx.runtime.traces import Trace, traces_of
 
 POINTS = 100  # of the loss
 STEPS = 150  # fewer, and a healthy run may not have left this level

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx.evidence import Evidence, Finding, Strength, at, cite_record
+from traindx.analysis.recordings.observations import Term, is_integer, processes_of, spans, terms_of
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import LossInput, Process, Sample, Summary
+from traindx.model.findings import Evidence, Finding, Strength, at, cite_record
+from traindx.model.recording import LossInput, Process, Sample, Summary
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.observations import Term, is_integer, processes_of, spans, terms_of
 
 CAUSE = "degenerate-batch"
 ENOUGH = 5  # samples

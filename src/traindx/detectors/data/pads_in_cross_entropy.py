@@ -2,35 +2,55 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
+from traindx.analysis.program.execution.values import (
+    Answer,
+    Items,
+    Known,
+    Result,
+    Value,
+    constant,
+    is_same,
+    origins,
+)
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.claims import cite
+from traindx.analysis.program.training.contents import whole_tensor
+from traindx.analysis.program.training.data import data_chain
+from traindx.analysis.program.training.kinds import names_of
+from traindx.analysis.program.training.operations import Operation, operation_of
+from traindx.analysis.program.training.program import Program, Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.losses import LossCall, losses_in, wants
-from traindx.source.module import Module, argument, key_of, literal
-from traindx.source.project import Project
 
 IGNORED = -100  # what cross-entropy leaves out by default
-CHOOSERS = frozenset(
-    {"pack_padded_sequence", "pack_sequence", "masked_select", "nonzero", "index_select", "gather"}
-)
-TARGETS = ("label", "target", "tgt", "trg", "tag")
-# pads are looked for among the targets, or become the index that is left out
-MARKS = re.compile(rf"(?:{'|'.join(TARGETS)})\w*(?: ?!=|\.ne\().{{0,20}}pad|-100\b", re.IGNORECASE)
+INDEXED = {"scatter": 2, "gather": 2, "one_hot": 0}  # where these operations take class indices
+COMPARES = frozenset({"eq", "ne", "gt", "lt", "ge", "le"})
+CAUSE = "padding-in-loss"
+
+
+@dataclass(frozen=True, eq=False)
+class _Use:
+    """A tensor of classes that a loss takes, by itself or as an index."""
+
+    story: Story
+    event: ProgramEvent
+    target: Value
 
 
 @detector(needs=("source",), suggests=("padding-in-loss",))
 def check(run: Run) -> Iterator[Finding]:
-    """Targets are padded and cross-entropy ignores no index.
+    """Targets are padded and the loss ignores no index.
 
     ## What it detects
     `pad_sequence` over targets, with a padding value that cross-entropy does not leave out by
-    itself (−100), or tokens filled up with a pad by hand and flattened for the loss, and a
-    cross-entropy without `ignore_index` in a file that knows no mask.
+    itself (−100), or tokens filled up with a pad by hand, on their way to a cross-entropy without
+    `ignore_index`, or to a loss written by hand that compares the targets with nothing.
 
     ## Why it matters
     The model learns to predict padding, which is most of a batch of short texts: the loss looks
@@ -40,94 +60,148 @@ def check(run: Run) -> Iterator[Finding]:
     `ignore_index=pad_id`, or pad targets with −100.
 
     ## When it is wrong
-    A padding class may be wanted, as an end of sequence is; hence only a remark. Targets that are
-    packed, cut to their lengths or chosen by what is no pad are left alone.
+    A padding class may be wanted, as an end of sequence is; hence only a remark where the way from
+    the padding to the loss is not in sight. Targets that are packed, cut to their lengths or chosen
+    by what is no pad are left alone.
     """
-    project = project_of(run)
-    for loss in losses_in(project):
-        module = loss.module
-        made = loss.act.value.call or loss.call
-        if wants(loss) != "logits" or argument(made, "ignore_index") is not None:
+    program = program_of(run)
+    elsewhere = [v for s in program.stories for v in s.values if _pads(v)]
+    elsewhere += [v for s in program.stories for e in s.events if (v := e.result) and _pads(v)]
+    seen: set[object] = set()
+    for use in (*_in_losses(program), *_by_index(program)):
+        chain = list(data_chain(use.story, use.target))
+        is_marked = _is_marked(use.story, chain)
+        if use.event.node in seen or is_marked or any(map(_chooses, chain)) or _is_compared(use):
             continue
-        if argument(loss.call, "ignore_index") is not None or "mask" in module.text:
-            continue
-        padded = _padded_targets(module) or (_filled_up(module) if _is_flattened(loss) else None)
-        if padded is None or _leaves_pads_out(project, loss):
-            continue
-        is_mean = literal(argument(made, "reduction")) in (None, "mean", "sum")
-        if not is_mean or argument(made, "weight") is not None:
-            continue
-        yield Finding(
-            claim="Padded positions of the targets count in the loss",
-            strength=Strength.MODERATE,
-            evidence=(
-                module.cite(padded, "targets are padded here"),
-                module.cite(loss.call, "and no index is ignored here"),
-            ),
-            suggests={"padding-in-loss": Strength.MODERATE},
-            location=module.location(made if made in module.parents else loss.call),
-        )
+        padded = next((v for v in chain if _pads(v)), None)
+        is_seen = padded is not None
+        padded = padded or _namesake(chain, elsewhere)
+        if padded is not None:
+            seen.add(use.event.node)
+            yield _finding(use.event, padded, is_seen=is_seen)
 
 
-def _leaves_pads_out(project: Project, loss: LossCall) -> bool:
-    """Tell whether pads are dropped, or marked as ignored, on the way to the loss."""
-    module = loss.module
-    if MARKS.search(module.text):
-        return True
-    at: ast.AST = module.function_of(loss.call) or module.tree
-    waiting = [] if loss.target is None else [loss.target]
-    seen: set[str] = set()
-    while waiting:
-        node = waiting.pop()
-        if any(_chooses(module, n) for n in ast.walk(node)):
+def _is_marked(story: Story, chain: list[Value]) -> bool:
+    """Tell whether positions of the targets are overwritten: `labels[mask] = -100`."""
+    made = [e for x in story.execution.examples for e in x.events]
+    stores = (e for e in (*story.events, *made) if e.act is EventForm.STORE and e.name == "[]")
+    return any(e.receiver is value for e in stores for value in chain)
+
+
+def _in_losses(program: Program) -> Iterator[_Use]:
+    for loss in program.results("cross_entropy", "nll_loss"):
+        target = loss.operation.argument("target")
+        if (
+            target is not None
+            and loss.event.gradients is not Answer.NO
+            and _is_plain(loss.operation)
+        ):
+            yield _Use(loss.story, loss.event, target)
+
+
+def _is_plain(operation: Operation) -> bool:
+    """Tell whether a loss weighs and leaves out nothing."""
+    given = operation.settings
+    reduction = constant(given.get("reduction"))
+    is_reduced = "reduction" not in given or reduction in ("mean", "sum")
+    return is_reduced and not {"ignore_index", "weight", "**"} & set(given)
+
+
+def _by_index(program: Program) -> Iterator[_Use]:
+    """Losses written by hand: classes are an index into log-probabilities, or made one-hot."""
+    for story in program.stories:
+        losses = [d.subject for d in story.does(Do.BACKWARD) if d.subject is not None]
+        learnt = {id(v) for loss in losses for v in origins(loss)}
+        for event in story.events:
+            operation = operation_of(event.result)
+            place = None if operation is None else INDEXED.get(operation.name)
+            if operation is None or place is None or len(operation.operands) <= place:
+                continue
+            made = (event.result, event.receiver)
+            if any(v is not None and id(v) in learnt for v in made):
+                yield _Use(story, event, operation.operands[place])
+
+
+def _is_compared(use: _Use) -> bool:
+    """Tell whether the program asks of these targets which are pads."""
+    own = whole_tensor(use.target)
+    for event in use.story.events:
+        operation = operation_of(event.result)
+        if operation is None or operation.name not in COMPARES:
+            continue
+        if any(whole_tensor(v) is own or is_same(whole_tensor(v), own) for v in operation.operands):
             return True
-        names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} - seen
-        seen |= names
-        waiting += [v for name in names for v in project.lookup(module, at, name)]
     return False
 
 
-def _chooses(module: Module, node: ast.AST) -> bool:
-    """`pack_padded_sequence(…)`, `targets[targets != 0]`, `targets[i, :length]`."""
-    if isinstance(node, ast.Call):
-        name = (module.qualified(node.func) or "").rsplit(".", 1)[-1]
-        return name in CHOOSERS or getattr(node.func, "attr", "") in CHOOSERS
-    if not isinstance(node, ast.Subscript):
+def _chooses(value: Value) -> bool:
+    """`targets[targets != 0]`, `targets[i, :length]`: what is taken depends on lengths or pads."""
+    if not isinstance(value, Result) or value.maker != "operator.getitem":
         return False
-    ends = [s.upper for s in ast.walk(node.slice) if isinstance(s, ast.Slice) and s.upper]
-    is_cut = any(literal(end) is None for end in ends)
-    return is_cut or any(isinstance(n, ast.Compare) for n in ast.walk(node.slice))
+    for key in origins(value.args[1], 30):
+        operation = operation_of(key)
+        if operation is not None and operation.name in COMPARES | {"nonzero", "invert"}:
+            return True
+        is_cut = isinstance(key, Result) and key.maker == "builtins.slice"
+        if is_cut and not all(isinstance(bound, Known) for bound in key.inputs[1:2]):
+            return True
+    return False
 
 
-def _is_flattened(loss: LossCall) -> bool:
-    """Tell whether every position is a target of its own: `target.view(-1)`."""
-    text = "" if loss.target is None else ast.unparse(loss.target)
-    return any(call in text for call in (".view(-1)", ".reshape(-1)", ".flatten()"))
+def _pads(value: Value) -> bool:
+    """Tell whether a value is filled up with pads that a loss does not leave out."""
+    operation = operation_of(value)
+    if operation is None:
+        return False
+    last = operation.name.rsplit(".", 1)[-1]
+    if last == "pad_sequence":
+        given = operation.settings.get("padding_value")
+        if given is None and len(operation.operands) > 2:
+            given = operation.operands[2]
+        return constant(given) != IGNORED
+    if last != "add" or len(operation.operands) != 2:
+        return False
+    return _fills(operation.operands[1])
 
 
-def _filled_up(module: Module) -> ast.BinOp | None:
-    """`tokens + [pad] * (length - len(tokens))`: padding by hand."""
-    for node in module.nodes(ast.BinOp):
-        if not isinstance(node.op, ast.Mult) or not isinstance(node.left, ast.List):
-            continue
-        held = [key_of(e) or str(literal(e) or "") for e in node.left.elts]
-        is_pad = len(held) == 1 and "pad" in held[0].lower()
-        if is_pad and "len(" in ast.unparse(node.right):
-            return node
+def _fills(value: Value) -> bool:
+    """`[pad] * (length - len(tokens))`."""
+    operation = operation_of(value)
+    if operation is None or operation.name != "mul" or len(operation.operands) != 2:
+        return False
+    listed, count = operation.operands
+    members = listed.members if isinstance(listed, Items) else []
+    is_counted = any(
+        isinstance(v, Result) and v.maker == "builtins.len" for v in origins(count, 12)
+    )
+    is_pad = len(members) == 1 and any("pad" in name.lower() for name in names_of(members[0]))
+    return is_pad and is_counted
+
+
+def _namesake(chain: list[Value], padded: list[Value]) -> Value | None:
+    """A padded value that goes by the name of a target whose making is out of sight."""
+    names = {n for v in chain for n in names_of(v)}
+    is_position = any((o := operation_of(v)) is not None and o.operands for v in chain[:1])
+    for value in padded:
+        own = {n for v in (value, *value.inputs[:1]) for n in names_of(v)}
+        if is_position and own & names:
+            return value
     return None
 
 
-def _padded_targets(module: Module) -> ast.Call | None:
-    for call, name in module.calls():
-        if not name.endswith("pad_sequence") or not call.args:
-            continue
-        value = argument(call, "padding_value", 2)
-        statement = module.statement_of(call)
-        kept = [key_of(t) or "" for t in getattr(statement, "targets", [])]
-        names = " ".join([ast.unparse(call.args[0]), *kept]).lower()
-        if literal(value) != IGNORED and any(word in names for word in TARGETS):
-            return call
-    return None
+def _finding(event: ProgramEvent, padded: Value, *, is_seen: bool) -> Finding:
+    return Finding(
+        claim="Padded positions of the targets count in the loss",
+        strength=Strength.MODERATE,
+        evidence=(
+            cite(padded, "targets are padded here"),
+            cite(event, "and no index is ignored here"),
+        ),
+        shows=CAUSE if is_seen else None,
+        suggests={} if is_seen else {CAUSE: Strength.MODERATE},
+        is_symptom=is_seen,
+        location=event.location,
+    )
 
 
 _PROGRAM = """

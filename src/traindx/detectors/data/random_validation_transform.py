@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import (
+    Instance,
+    PartialCall,
+    Result,
+    Value,
+    origins,
+)
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.data import (
+    AUGMENTERS,
+    Feed,
+    Role,
+    disturbed_input,
+    feeds,
+    named_role,
+    random_transform,
+)
+from traindx.analysis.program.training.kinds import names_of
+from traindx.analysis.program.training.phases import phase_word
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.loaders import phase_of
-from traindx.source.module import Module, argument, key_of
 
-RANDOM = frozenset(
-    {"RandomHorizontalFlip", "RandomVerticalFlip", "RandomCrop", "RandomResizedCrop",
-     "RandomRotation", "RandomAffine", "ColorJitter", "RandomErasing", "RandAugment", "AutoAugment",
-     "TrivialAugmentWide", "AugMix", "RandomPerspective", "RandomGrayscale", "RandomApply",
-     "HorizontalFlip", "VerticalFlip", "RandomBrightnessContrast", "ShiftScaleRotate"}
-)  # fmt: skip
-COMPOSED = ("torchvision.transforms", "albumentations", "torchvision.transforms.v2", "monai.")
+CAUSE = "augmentation-in-validation"
 
 
 @detector(needs=("source",), suggests=("augmentation-in-validation",))
@@ -26,8 +37,10 @@ def check(run: Run) -> Iterator[Finding]:
     """Validation or test data pass through random transforms.
 
     ## What it detects
-    A composition of transforms that is named for validation or testing and holds a random one, be
-    it under another name, and a dataset named so that is given such a composition.
+    A loader or dataset that is used for validation or testing whose examples are changed by random
+    numbers: by a random transform of a library, or by the dataset's or the collate function's own
+    code (noise, random flips, shifts, holes). Also a composition of transforms that is named for
+    validation or testing and holds a random one.
 
     ## Why it matters
     The metric changes from run to run and is lower than the model deserves; the best checkpoint is
@@ -37,89 +50,89 @@ def check(run: Run) -> Iterator[Finding]:
     Give validation its own transforms: resize, centre crop, normalise, nothing random.
 
     ## When it is wrong
-    Test-time augmentation is random on purpose; names that say so are left alone.
+    Test-time augmentation is random on purpose; names that say so are left alone. So are random
+    draws that only choose which part of the data is shown, and draws that are the task: masked
+    tokens, two views, noise to be taken away.
     """
-    project = project_of(run)
-    for module in project.training_modules:
-        composed = dict(_compositions(module))
-        for name, call in composed.items():
-            found = _random_in(module, call)
-            if found is not None and _is_held_out(name):
-                yield _finding(module, found, f"`{name}`")
-        for node in module.nodes(ast.Assign):
-            name, same = key_of(node.targets[0]) or "", key_of(node.value) or ""
-            found = _random_in(module, composed[same]) if same in composed else None
-            if found is not None and _is_held_out(name) and not _is_held_out(same):
-                yield _finding(module, found, f"`{name} = {same}`")
-        for name, call in _datasets(module):
-            given = argument(call, "transform")
-            key = key_of(given) if given is not None else None
-            if not _is_held_out(name) or key not in composed or phase_of(key or ""):
-                continue
-            found = _random_in(module, composed[key])
-            if found is not None and len(project.lookup(module, call, key)) == 1:
-                yield _finding(module, found, f"`{key}`, which `{name}` uses,", call)
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for found in (*_loaded(story), *_given(story), *_named(story)):
+            place = found.location
+            if place not in seen:
+                seen.add(place)
+                yield found
 
 
-def _finding(
-    module: Module, found: ast.Call, what: str, dataset: ast.Call | None = None
-) -> Finding:
-    name = (module.qualified(found.func) or "").rsplit(".", 1)[-1]
-    evidence = [module.cite(found, f"{name} is random")]
-    if dataset is not None:
-        evidence.append(module.cite(dataset, "held-out data pass through it"))
-    return Finding(
-        claim=f"Held-out data are augmented at random: {what} holds {name}",
-        strength=Strength.STRONG,
-        evidence=tuple(evidence),
-        shows="augmentation-in-validation",
+def _loaded(story: Story) -> Iterator[Finding]:
+    """Loaders of held-out data whose batches are disturbed."""
+    for feed in feeds(story):
+        if feed.role is not Role.HELD_OUT or feed.example is None or _is_on_purpose(feed):
+            continue
+        found = disturbed_input(feed.example)
+        if found is not None and found.site is not None:
+            yield _finding(found, f"the batches of `{feed.name}` pass through", feed.loader)
+
+
+def _is_on_purpose(feed: Feed) -> bool:
+    held = (feed.loader, *(() if feed.dataset is None else (feed.dataset,)))
+    return any(_speaks_of_tta(value) for value in held)
+
+
+def _speaks_of_tta(value: Value) -> bool:
+    return any("tta" in name.lower() for name in names_of(value))
+
+
+def _given(story: Story) -> Iterator[Finding]:
+    """Datasets named for held-out data that are given a random transform."""
+    for event in story.events:
+        made, given = event.result, event.kwargs.get("transform")
+        is_made = isinstance(made, (Result, Instance)) and made.site is event.site
+        if given is None or made is None or not is_made or _speaks_of_tta(made):
+            continue
+        found = _random_in(given)
+        is_for_training = named_role(given) is Role.TRAIN
+        if found is not None and named_role(made) is Role.HELD_OUT and not is_for_training:
+            name = min(made.names, key=len)
+            yield _finding(found, f"`{name}` passes through", made)
+
+
+def _named(story: Story) -> Iterator[Finding]:
+    """Compositions that go by a name for held-out data."""
+    for event in story.events:
+        made = event.result
+        is_made = isinstance(made, Result) and made.site is event.site
+        if not is_made or made is None or not event.name.endswith(".Compose"):
+            continue
+        held = [n for n in names_of(made) if phase_word(n) in ("validation", "test")]
+        found = _random_in(made)
+        if found is not None and held and not any("tta" in n.lower() for n in held):
+            yield _finding(found, f"`{held[0]}` holds")
+
+
+def _random_in(transform: Value) -> Value | None:
+    """The random transform of a library inside a composition."""
+    if isinstance(transform, (Instance, PartialCall)):
+        return None
+    if not isinstance(transform, Result) or not transform.maker.startswith(AUGMENTERS):
+        return None
+    return next((v for v in origins(transform, 80) if random_transform(v)), None)
+
+
+def _finding(found: Value, what: str, used: Value | None = None) -> Finding:
+    maker = found.maker if isinstance(found, Result) else ""
+    is_transform = random_transform(found)
+    name = maker.rsplit(".", 1)[-1] if is_transform else "a random change"
+    evidence = [cite(found, f"{name} is random")]
+    if used is not None:
+        evidence.append(cite(used, "held-out data pass through it"))
+    at = used if used is not None else found
+    return finding(
+        f"Held-out data are augmented at random: {what} {name}",
+        CAUSE,
+        at,
+        *evidence,
         is_symptom=True,
-        location=module.location(dataset or found),
     )
-
-
-def _is_held_out(name: str) -> bool:
-    return phase_of(name) in ("val", "test") and "tta" not in name.lower()
-
-
-def _compositions(module: Module) -> Iterator[tuple[str, ast.Call]]:
-    for node in module.nodes(ast.Assign):
-        name, call = key_of(node.targets[0]), node.value
-        if name and isinstance(call, ast.Call):
-            called = module.qualified(call.func) or ""
-            if called.endswith(".Compose") and called.startswith(COMPOSED):
-                yield name, call
-
-
-def _random_in(module: Module, composed: ast.Call) -> ast.Call | None:
-    for part in (composed, *_appended(module, composed)):
-        for call, name in module.calls(part):
-            last = name.rsplit(".", 1)[-1]
-            is_random = last in RANDOM or (name.startswith("monai.") and last.startswith("Rand"))
-            if is_random and name.startswith(COMPOSED):
-                return call
-    return None
-
-
-def _appended(module: Module, composed: ast.Call) -> Iterator[ast.Call]:
-    """What was put, one by one, into the list that is composed."""
-    listed = key_of(composed.args[0]) if composed.args else None
-    function = module.function_of(composed)
-    if listed is None:
-        return
-    for call, name in module.calls():
-        if name == f"{listed}.append" and call.lineno < composed.lineno:
-            above = (module.parents.get(n) for n in (call, module.parents.get(call)) if n)
-            is_plain = all(not isinstance(n, ast.If) for n in above)
-            if module.function_of(call) is function and is_plain:
-                yield call
-
-
-def _datasets(module: Module) -> Iterator[tuple[str, ast.Call]]:
-    for node in module.nodes(ast.Assign):
-        name, call = key_of(node.targets[0]), node.value
-        if name and isinstance(call, ast.Call) and argument(call, "transform") is not None:
-            yield name, call
 
 
 _PROGRAM = """

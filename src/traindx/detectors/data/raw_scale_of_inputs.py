@@ -8,22 +8,28 @@ from math import prod
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite_record
+from traindx.analysis.recordings.observations import (
+    extreme,
+    is_integer,
+    medians,
+    processes_of,
+    spans,
+)
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import (
+from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.recording import (
     Activation,
     Model,
-    Module,
     NonFinite,
     Optimizer,
     Parameter,
     Process,
     Sample,
+    Submodule,
     Summary,
 )
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.observations import extreme, is_integer, medians, processes_of, spans
 
 CAUSE = "unnormalised-inputs"
 RAW = 100.0  # of the mean or the spread of what the first layer is given
@@ -146,7 +152,7 @@ def _run(
     layer = Activation("fc1", "input of addmm", (32, 8), mean=scale, std=1.0)
     parameters = (Parameter("fc1.weight", (16, 8)),)
     model = Model(
-        2, 0, "Net", parameters=parameters, modules=(Module("", "Net"), Module("fc1", first))
+        2, 0, "Net", parameters=parameters, modules=(Submodule("", "Net"), Submodule("fc1", first))
     )
     samples = tuple(Sample(i + 3, i, batch=(given,), activations=(layer,)) for i in range(4))
     return recorded(Process(models=(model,), samples=samples))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength, cite_record
+from traindx.analysis.recordings.observations import Term, extreme, processes_of, spans, terms_of
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import LossInput, Process, Sample, Summary
+from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.recording import LossInput, Process, Sample, Summary
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.observations import Term, extreme, processes_of, spans, terms_of
 
 CAUSE = "unnormalised-targets"
 RAW = 1000.0  # of the size of targets; an untrained network gives about one

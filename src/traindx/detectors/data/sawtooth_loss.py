@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite, cite_setting
-from traindx.examples import decay, flat
-from traindx.model import Floats, Run, Series, make_run
+from traindx.analysis.curves import running_median
+from traindx.examples import decay, flat, make_run
+from traindx.model.findings import Evidence, Finding, Strength, cite, cite_setting
+from traindx.model.run import Floats, Run, Series
 from traindx.registry import detector
-from traindx.stats import running_median
 
 REPEATS = 0.6  # correlation of one epoch's course with the next, on average
 EPOCHS = 3

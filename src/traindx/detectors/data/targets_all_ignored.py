@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.breakdowns import Breakdown, BreakdownKind, breakdown_of
+from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import LossInput, NonFinite, Process, Sample, Summary
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import LossInput, NonFinite, Process, Sample, Summary
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.breakdowns import Breakdown, Kind, breakdown_of
-from traindx.runtime.observations import processes_of
 
 CAUSE = "padding-in-loss"
 
@@ -35,7 +35,7 @@ def check(run: Run) -> Iterator[Finding]:
     """
     found = breakdown_of(run)
     if found is not None:
-        if found.kind is Kind.IGNORED:
+        if found.kind is BreakdownKind.IGNORED:
             yield _broken(found)
         return
     for process in processes_of(run):

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Failure, Run
-from traindx.registry import detector
-from traindx.source.errors import explain, last_burst, make_failed_run, root_failure
-
-KIND = re.compile(r"batch must contain [\w, ]+; found <class '([\w.]+)'>")
-FIELD = re.compile(
-    r"Unable to create tensor, you should probably activate truncation and/or padding"
-    r"(?:.{0,120}\(`(\w+)` in this case\))?",
-    re.DOTALL,
+from traindx.analysis.errors.loader_messages import (
+    TEXTS_IN_BATCH,
+    UNBATCHABLE_ITEMS,
+    UNPADDED_FIELD,
 )
-RAGGED = re.compile(r"expected sequence of length (\d+) at dim (\d+) \(got (\d+)\)")
-TEXT = re.compile(r"too many dimensions 'str'")
-UNEVEN = re.compile(r"array has an inhomogeneous shape after (\d+) dimensions")
-STORAGE = re.compile(r"Trying to resize storage that is not resizable")
-EMPTY = re.compile(r"Length of all samples has to be greater than 0")
+from traindx.analysis.errors.messages import finding, known_error, read
+from traindx.analysis.errors.root_failure import last_burst
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Failure, Run
+from traindx.registry import detector
 
 
 @detector(needs=("failure",), suggests=("api-misuse", "shape-mismatch"))
@@ -45,45 +39,16 @@ def check(run: Run) -> Iterator[Finding]:
     Where lists of unequal length are meant, numpy wants `dtype=object` and torch a padded or
     nested tensor.
     """
-    found = _words(run)
-    if found is None:
-        return
-    failure, claim, is_ragged = found
-    first, second = ("shape-mismatch", "api-misuse") if is_ragged else ("api-misuse", "")
-    guesses = {first: Strength.STRONG} | ({second: Strength.WEAK} if second else {})
-    yield explain(run, failure, claim, suggests=guesses)
-
-
-def _words(run: Run) -> tuple[Failure, str, bool] | None:
-    """The failure, what it says, and whether lengths differ, rather than kinds."""
     for failure in last_burst(run):
-        if (match := FIELD.search(failure.message)) is not None:
-            why = "the values are texts" if _has(run, TEXT) else "its lists differ in length"
-            field = f"Field {match[1]}" if match[1] else "A field of the batch"
-            return failure, f"{field} is not padded to one length: {why}", False
-    root = root_failure(run)
-    return None if root is None else _said(run, root)
-
-
-def _said(run: Run, failure: Failure) -> tuple[Failure, str, bool] | None:
-    message = failure.message
-    if (match := KIND.search(message)) is not None:
-        kind = match[1].rsplit(".", 1)[-1]
-        what = "None" if kind == "NoneType" else f"a {kind}"
-        return failure, f"The dataset returns {what}, which no batch can be made of", False
-    if (match := RAGGED.search(message)) is not None:
-        return failure, f"Lists of length {match[1]} and {match[3]} are to be one tensor", True
-    if UNEVEN.search(message):
-        return failure, "Arrays or lists of unequal shape are to be one array", False
-    if STORAGE.search(message) and _is_in_worker(run, failure):
-        return failure, "A worker cannot stack its examples: their sizes differ", True
-    if EMPTY.search(message):
-        return failure, "A sequence of length 0 is packed: an example is empty", False
-    return None
-
-
-def _has(run: Run, pattern: re.Pattern[str]) -> bool:
-    return any(pattern.search(f.message) for f in last_burst(run))
+        known = known_error(run, UNPADDED_FIELD, failure)
+        if known is not None:
+            is_text = any(read(f.message, TEXTS_IN_BATCH) for f in last_burst(run))
+            why = "the values are texts" if is_text else "its lists differ in length"
+            yield finding(known, known.claim(why=why))
+            return
+    known = known_error(run, UNBATCHABLE_ITEMS)
+    if known is not None and (known.kind != "in a worker" or _is_in_worker(run, known.failure)):
+        yield finding(known)
 
 
 def _is_in_worker(run: Run, failure: Failure) -> bool:

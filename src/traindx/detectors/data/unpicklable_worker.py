@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Failure, Frame, Run, make_run
+from traindx.analysis.errors.culprits import explain
+from traindx.analysis.errors.loader_messages import UNPICKLABLE
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.root_failure import root_failure
+from traindx.analysis.errors.written_calls import unpicklable_lambda
+from traindx.examples import make_failed_run, make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Failure, Frame, Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.errors import (
-    Culprit,
-    explain,
-    last_burst,
-    make_failed_run,
-    match_root,
-    root_failure,
-)
-from traindx.source.module import argument
 
-PICKLE = re.compile(
-    r"Can't pickle (?:local object )?(?:<function )?['<]?([\w.<>]+)|cannot pickle '([\w.]+)' object"
-    r"|Can't get local object '([\w.<>]+)'|can't pickle ([\w.]+) objects"
-)
-BOOTSTRAP = re.compile(
-    r"An attempt has been made to start a new process before the\s+current process has finished "
-    r"its bootstrapping phase|freeze_support\(\)"
-)
-FORK = re.compile(r"Cannot re-initialize CUDA in forked subprocess")
-_STARTS_WORKER = re.compile(r"utils[\\/]data[\\/]dataloader\.py|_MultiProcessingDataLoaderIter")
-SPAWNING = re.compile(r"multiprocessing[\\/](?:reduction|popen_spawn_win32)\.py")
-GETS = re.compile(r"Can't get attribute '(\w+)' on <module '__main__'")
+STARTS = ("utils/data/dataloader.py", "_MultiProcessingDataLoaderIter")
+SPAWNS = ("multiprocessing/reduction.py", "multiprocessing/popen_spawn_win32.py")
+WORKER = {"worker-crash": Strength.STRONG, "api-misuse": Strength.WEAK}
+MISUSE = {"api-misuse": Strength.STRONG, "worker-crash": Strength.WEAK}
 
 
 @detector(needs=("failure",), suggests=("api-misuse", "worker-crash"))
@@ -55,24 +41,17 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     The same message comes from saving a model with a lambda in it: then save its state dict.
     """
-    hit = match_root(run, BOOTSTRAP, FORK, PICKLE, GETS)
-    if hit is None:
+    known = known_error(run, UNPICKLABLE)
+    if known is None:
         yield from _cut_off(run)
         return
-    failure, found = hit
-    what = next((g for g in found.groups() if g), "") if found.re in (PICKLE, GETS) else ""
-    if found.re is BOOTSTRAP:
-        claim = 'Workers start the script again: it has no guard if __name__ == "__main__"'
-    elif found.re is FORK:
-        claim = "CUDA is used in a forked worker: the dataset makes or moves tensors to the GPU"
-    else:
-        claim = f"{what.rstrip('>') + '>' if what.startswith('<') else what} cannot be pickled"
-        claim = f"What a worker is to get, {claim}"
-    culprit = _culprit(run, what) if found.re is PICKLE else None
-    guesses = {"api-misuse": Strength.STRONG, "worker-crash": Strength.WEAK}
-    if any(_STARTS_WORKER.search(f"{f.file} {f.code}") for f in failure.frames):
-        guesses = {"worker-crash": Strength.STRONG, "api-misuse": Strength.WEAK}
-    yield explain(run, failure, claim, suggests=guesses, culprit=culprit)
+    name = known["name"]
+    claim = known.claim(name=f"{name.rstrip('>')}>" if name.startswith("<") else name)
+    is_lambda = known.kind == "pickle" and "lambda" in name
+    culprit = unpicklable_lambda(run) if is_lambda else None
+    starts = any(w in f"{_path(f)} {f.code}" for f in known.failure.frames for w in STARTS)
+    guesses = WORKER if starts else MISUSE
+    yield finding(known, claim, suggests=guesses, culprit=culprit)
 
 
 def _cut_off(run: Run) -> Iterator[Finding]:
@@ -80,28 +59,13 @@ def _cut_off(run: Run) -> Iterator[Finding]:
     failure = root_failure(run)
     if failure is None or failure.type != "BrokenPipeError":
         return
-    if any(SPAWNING.search(f.file) for f in failure.frames[-2:]):
+    if any(_path(f).endswith(SPAWNS) for f in failure.frames[-2:]):
         claim = "A worker ended while it was started: without a main guard it runs the script anew"
-        guesses = {"worker-crash": Strength.STRONG, "api-misuse": Strength.WEAK}
-        yield explain(run, failure, claim, suggests=guesses)
+        yield explain(run, failure, claim, suggests=WORKER)
 
 
-def _culprit(run: Run, what: str) -> Culprit | None:
-    """The lambda that a loader with workers would have to send."""
-    if "lambda" not in what or not last_burst(run):
-        return None
-    for module in project_of(run).modules:
-        for call, name in module.calls():
-            if name.rsplit(".", 1)[-1] != "DataLoader":
-                continue
-            for option in ("collate_fn", "worker_init_fn", "batch_sampler"):
-                given = argument(call, option)
-                if isinstance(given, ast.Lambda):
-                    return Culprit(module, given, f"{option} is a lambda, which has no name")
-        for node in ast.walk(module.tree):
-            if isinstance(node, ast.Lambda):
-                return Culprit(module, node, "a lambda has no name to be found by")
-    return None
+def _path(frame: Frame) -> str:
+    return frame.file.replace("\\", "/")
 
 
 FIRES = {

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import decay, flat
-from traindx.model import Run, make_run
+from traindx.analysis.curves import curve
+from traindx.examples import decay, flat, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.stats import curve
 
 ASTRONOMICAL = 1e6  # residuals of a thousand in raw units; ordinary losses begin below a hundred
 MOVED = 0.1  # of the starting loss

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from traindx.evidence import Finding, Strength, at, cite_record
-from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Caught, Counts, Ending, Place, Process, Stall
-from traindx.registry import detector
-from traindx.runtime.ranks import (
+from traindx.analysis.recordings.ranks import (
     Standstill,
     caught_words,
     echoes_in,
@@ -21,6 +16,11 @@ from traindx.runtime.ranks import (
     standstills,
     training_loader,
 )
+from traindx.examples import recorded
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Caught, Counts, Ending, Place, Process, Stall
+from traindx.model.run import Run
+from traindx.registry import detector
 
 # all ranks give the same size; what is gathered, scattered or exchanged may differ by design
 SAME_SIZE = ("all_reduce", "allreduce", "broadcast", "reduce", "barrier")

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Evidence, Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.errors.messages import KnownError, finding, known_error
+from traindx.analysis.errors.process_group_messages import COLLECTIVES
+from traindx.analysis.errors.root_failure import is_joining, last_burst
+from traindx.examples import make_failed_run, make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import explain, is_joining, last_burst, make_failed_run, match_root
 
-WORK = re.compile(
-    r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+)(?:, NumelIn=(\d+), NumelOut=(\d+))?.{0,20}?Timeout\(ms\)"
-    r"=(\d+)\)(?: ran for (\d+))?"
+
+@detector(
+    needs=("failure",),
+    suggests=("collective-mismatch", "uneven-inputs", "straggler-rank", "rank-failed-first"),
 )
-PLAIN = re.compile(
-    r"Watchdog caught collective operation timeout|Timed out waiting (\d+)ms for (send|recv)"
-    r"|timed out in blocking wait|wait timeout after (\d+)ms|timeout caused pair closure"
-    r"|Connection (?:closed|reset) by peer|(?:Socket|socket) Timeout|ncclRemoteError"
-    r"|remote process exited or there was a network error"
-)
-DIFFERENT = re.compile(
-    r"Detected mismatch between collectives on ranks|collective.{0,40}(?:mismatch|not match)"
-    r"|verifyWorkers|op\.preamble\.length <= op\.nbytes"
-)
-# the other end is not late but gone
-GONE = re.compile(r"by peer|ncclRemoteError|remote process exited|pair closure")
-
-GUESSES = {
-    "collective-mismatch": Strength.MODERATE,
-    "uneven-inputs": Strength.MODERATE,
-    "straggler-rank": Strength.WEAK,
-}
-
-
-@detector(needs=("failure",), suggests=(*GUESSES, "rank-failed-first"))
 def check(run: Run) -> Iterator[Finding]:
     """A collective operation is given up because not all ranks came.
 
@@ -54,43 +36,46 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     A rank that is merely slow (first compilation, a long validation on rank 0) times out as well.
     """
-    hit = match_root(run, DIFFERENT, WORK, PLAIN)
-    if hit is None or is_joining(hit[0]):
+    known = known_error(run, COLLECTIVES)
+    if known is None or is_joining(known.failure):
         return  # ranks that never met have called no collective yet
-    failure, found = hit
-    if found.re is DIFFERENT:
-        claim = "The ranks call different collectives, or with different shapes"
-        yield explain(run, failure, claim, shows="collective-mismatch")
+    if known.kind == "different":
+        yield finding(known)
         return
-    waits: dict[int | None, set[tuple[str, str, str | None]]] = {}
-    for each in last_burst(run):
-        if (work := WORK.search(each.message)) is not None:
-            waits.setdefault(each.rank, set()).add((work[1], work[2], work[3]))
+    waits = _waits(run)
     notes = [
-        Evidence(f"rank {r} waits in {kind} number {n}", failure.artifact, failure.locator)
-        for r, works in waits.items()
-        if r is not None
-        for n, kind, _ in sorted(works)[:1]
+        note
+        for rank, works in waits.items()
+        if rank is not None
+        for number, operation in sorted(works)[:1]
+        for note in known.note(f"rank {rank} waits in {operation} number {number}")
     ]
     # a rank that waits in several is a member of several groups, each of which counts for itself
     is_one_group = all(len(works) == 1 for works in waits.values())
     if is_one_group and len(set.union(set(), *waits.values())) > 1:
         claim = "The ranks wait for each other in different collectives"
-        yield explain(run, failure, claim, shows="collective-mismatch", notes=notes)
-        return
-    claim = f"A collective was given up{_words(found)}, and no rank says why"
-    gone = {"rank-failed-first": Strength.MODERATE} if GONE.search(found[0]) else {}
-    yield explain(run, failure, claim, suggests={**gone, **GUESSES}, notes=notes)
+        yield finding(known, claim, cause="collective-mismatch", notes=notes)
+    else:
+        yield finding(known, known.claim(**_times(known)), notes=notes)
 
 
-def _words(found: re.Match[str]) -> str:
-    if found.re is not WORK:
-        return f" ({found[0]})"
-    size = f" of {int(found[3]):,} elements" if found[3] else ""
-    waited = int(found[6] or found[5]) / 1000
-    return (
-        f": {found[2]} number {found[1]}{size} waited {waited:.0f} s of {int(found[5]) // 1000} s"
-    )
+def _waits(run: Run) -> dict[int | None, set[tuple[str, str]]]:
+    """The collectives that each rank waits in, by number and operation."""
+    waits: dict[int | None, set[tuple[str, str]]] = {}
+    for each in last_burst(run):
+        known = known_error(run, COLLECTIVES, each)
+        if known is not None and known.kind == "work":
+            waits.setdefault(each.rank, set()).add((known["number"], known["operation"]))
+    return waits
+
+
+def _times(known: KnownError) -> dict[str, str]:
+    if known.kind != "work":
+        return {}
+    waited = int(known["waited"] or known["limit"]) / 1000
+    elements = f"{known.number('size'):,}" if known["size"] else ""
+    allowed = str(known.number("limit") // 1000)
+    return {"seconds": f"{waited:.0f}", "allowed": allowed, "elements": elements}
 
 
 def _watchdog(number: int, kind: str) -> str:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isnan
 
-from traindx.evidence import Evidence, Finding, Strength, cite_record
-from traindx.examples import recorded
-from traindx.model import Run, make_run
-from traindx.recording import Fingerprint, Model, Optimizer, Parameter, Process
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.rank_exchange import (
+    brings_weights_together,
+    gives_parts_of_data,
+)
+from traindx.analysis.recordings.ranks import is_data_parallel, is_sharded, ranks_of
+from traindx.examples import make_run, recorded
+from traindx.model.findings import Evidence, Finding, Strength, cite_record
+from traindx.model.recording import Fingerprint, Model, Optimizer, Parameter, Process
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.ranks import is_data_parallel, is_sharded, ranks_of
-from traindx.source import project_of
 
 ENOUGH = 2  # steps with a difference, after the first one
 # between machines the same update may round differently; a real difference grows far beyond
 ROUNDING = 1e-6
-MEETINGS = frozenset({"all_reduce", "reduce", "broadcast", "all_gather", "all_reduce_coalesced"})
-HELD = re.compile(r"param|grad|weight|\.data\b|state|buffer|flat")
 AVERAGED = ("localsgd", "hierarchical", "averag", "diloco", "federat")  # apart between meetings
 
 
@@ -88,17 +88,11 @@ def _divided_data(run: Run) -> Evidence | None:
 
     Nothing where weights or gradients are brought together by hand, be it now and then.
     """
-    calls = (
-        [(m, c, n) for m in project_of(run).modules for c, n in m.calls()] if run.sources else []
-    )
-    for _, call, name in calls:
-        given = " ".join(map(ast.unparse, call.args[:2]))
-        if name.rsplit(".", 1)[-1] in MEETINGS and HELD.search(given):
-            return None
-    for module, call, name in calls:
-        if name.rsplit(".", 1)[-1] == "DistributedSampler":
-            return module.cite(call, "each rank is given a part of the data")
-    return None
+    program = program_of(run)
+    if not run.sources or any(map(brings_weights_together, program.stories)):
+        return None
+    sampler = gives_parts_of_data(program)
+    return None if sampler is None else sampler.cite("each rank is given a part of the data")
 
 
 def _is_averaged(process: Process) -> bool:

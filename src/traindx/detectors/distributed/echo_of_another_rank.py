@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Failure, Run, make_run
-from traindx.registry import detector
-from traindx.source.errors import (
-    cite_failure,
+from traindx.analysis.errors.culprits import cite_failure, explain
+from traindx.analysis.errors.root_failure import (
     echoes,
-    explain,
     first_line,
     last_burst,
-    make_failed_run,
     root_failure,
     standing,
 )
+from traindx.examples import make_failed_run, make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Failure, Run
+from traindx.registry import detector
 
 SHOWN = 3  # echoes that are cited; the others say the same
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.ranks import is_data_parallel, ranks_of, training_loader
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Fingerprint, Loader, Model, Place, Process
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Fingerprint, Loader, Model, Place, Process
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.ranks import is_data_parallel, ranks_of, training_loader
 
 ENOUGH = 3  # steps that every rank tells of
 NEARLY_ALL = 0.9

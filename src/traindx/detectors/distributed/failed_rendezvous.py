@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding
-from traindx.model import Failure, Frame, Run, make_run
+from traindx.analysis.errors.messages import KnownError, finding, known_error, read
+from traindx.analysis.errors.process_group_messages import (
+    OF_RANKS,
+    OTHER_SOCKETS,
+    PORT_NUMBER,
+    RENDEZVOUS,
+)
+from traindx.analysis.errors.root_failure import is_joining
+from traindx.examples import make_failed_run, make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Failure, Frame, Run
 from traindx.registry import detector
-from traindx.source.errors import explain, is_joining, make_failed_run, match_root
-
-PORT = re.compile(
-    r"server socket (?:has failed to listen|cannot be initialized).{0,200}|EADDRINUSE"
-    r"|[Aa]ddress already in use",
-    re.DOTALL,
-)
-NAME = re.compile(
-    r"hostname.{0,80}(?:could not|cannot) be (?:resolved|retrieved)|Name or service not known"
-    r"|Temporary failure in name resolution|gai error|getaddrinfo",
-)
-TIME = re.compile(
-    r"client socket has timed out after (\d+)(?:s|ms)?(?:.{0,60}?connect to \(?([\w.\-]+), (\d+))?"
-    r"|connect\(\) timed out(?:\. Original timeout was (\d+))?|Rendezvous.{0,20}timed out"
-    r"|RendezvousTimeout|Timed out after \d+ seconds waiting for (?:worker|client)s"
-    r"|client socket has failed to connect|wait for clients|Connection refused"
-)
-# the key-value store waited for keys that the ranks which did not come would have written
-STORE = re.compile(
-    r"wait timeout after (\d+)ms|Timed out initializing process group in store based"
-)
-SETTINGS = re.compile(
-    r"environment variable (\w+) expected|Error initializing torch\.distributed using (\w+)://"
-    r"|rank (\d+) .{0,30}world.?size (\d+)|Invalid rank"
-)
-GROUP = re.compile(
-    r"c10d|TCPStore|[Rr]endezvous|[Pp]rocess ?[Gg]roup|hostname|\[\w*socket|MASTER_|torch"
-    r"|Dist\w+Error"
-)
-OTHERS = re.compile(
-    r"/(?:urllib3|requests|httpx|httpcore|aiohttp|http|urllib|wandb|mlflow|huggingface_hub|fsspec"
-    r"|botocore|tensorboard|werkzeug|gradio|uvicorn|socketserver)(?:/|\.py$)"
-)
-NUMBER = re.compile(r"port:? ?'?(\d{2,5})|\[[^\]]*\]:(\d{2,5})|:(\d{2,5})\b")
-TYPES = ("RendezvousTimeoutError", "RendezvousConnectionError", "RendezvousClosedError")
 
 
 @detector(needs=("failure",), suggests=("rendezvous-failure",))
@@ -66,43 +39,25 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     If one rank failed before it could join, the timeout of the others is a consequence.
     """
-    hit = match_root(run, PORT, NAME, SETTINGS, TIME)
-    if hit is None and (late := match_root(run, STORE)) is not None and is_joining(late[0]):
-        hit = late
-    if hit is None:
-        hit = match_root(run, re.compile(""), types=TYPES)
-    if hit is None or not _is_of_ranks(*hit):
+    known = known_error(run, RENDEZVOUS)
+    if known is None or not _is_of_ranks(known):
         return
-    failure, found = hit
-    number = NUMBER.search(failure.message)
-    port = f" {next(g for g in number.groups() if g)}" if number is not None else ""
-    if found.re is PORT:
-        claim = f"The port{port} of the rendezvous is taken"
-    elif found.re is NAME:
-        claim = "The address of the rendezvous does not resolve"
-    elif found.re is SETTINGS:
-        missing = f": {found[1]} is not set" if found[1] else ""
-        claim = f"The settings of the process group are incomplete{missing}"
-    elif found.re is STORE:
-        claim = "The process group was given up: fewer ranks joined than were announced"
-    else:
-        claim = f"The ranks did not meet in time{f', at port{port}' if port else ''}"
-    yield explain(run, failure, claim, shows="rendezvous-failure")
+    number = read(known.failure.message, PORT_NUMBER)
+    yield finding(known, known.claim(**({} if number is None else number[1])))
 
 
-def _is_of_ranks(failure: Failure, found: re.Match[str]) -> bool:
+def _is_of_ranks(known: KnownError) -> bool:
     """Tell ranks from a tracker, a download or a web server, which use sockets as well."""
+    failure = known.failure
     files = [frame.file.replace("\\", "/") for frame in failure.frames]
-    if any(OTHERS.search(file) for file in files):
+    if known.kind == "joining" and not is_joining(failure):
         return False
-    if found.re is not NAME and found[0] != "Connection refused":
+    if any(read(file, OTHER_SOCKETS) for file in files):
+        return False
+    if known.kind != "any socket" or failure.rank is not None or is_joining(failure):
         return True
-    is_joined = is_joining(failure) or any("torch/distributed" in file for file in files)
-    return is_joined or failure.rank is not None or GROUP.search(_told(failure)) is not None
-
-
-def _told(failure: Failure) -> str:
-    return f"{failure.type}: {failure.message}"
+    said = f"{failure.type}: {failure.message}"
+    return any("torch/distributed" in file for file in files) or read(said, OF_RANKS) is not None
 
 
 FIRES = {

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding
-from traindx.model import Run
+from traindx.analysis.errors.messages import findings
+from traindx.analysis.errors.process_group_messages import MISPLACED_PROCESS
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import explain, make_failed_run, match_root
-
-GROUP = re.compile(r"Default process group has not been initialized")
-TWICE = re.compile(r"trying to initialize the default process group twice")
-DUPLICATE = re.compile(
-    r"Duplicate GPU detected ?: ?rank (\d+) and rank (\d+) both on (?:CUDA )?device (\w+)"
-)
-ORDINAL = re.compile(r"invalid device ordinal|Invalid device id|device >= 0 && device < num_gpus")
-ABSENT = re.compile(
-    r"No CUDA GPUs are available|Torch not compiled with CUDA enabled|Found no NVIDIA driver"
-    r"|no CUDA-capable device is detected"
-)
 
 
 @detector(needs=("failure",), suggests=("api-misuse", "version-mismatch"))
@@ -40,24 +30,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     CUDA_VISIBLE_DEVICES may hide GPUs that the machine has.
     """
-    hit = match_root(run, GROUP, TWICE, DUPLICATE, ORDINAL, ABSENT)
-    if hit is None:
-        return
-    failure, found = hit
-    cause = "api-misuse"
-    if found.re is GROUP:
-        claim = "A process group is used before init_process_group, or without a launcher"
-    elif found.re is TWICE:
-        claim = "The process group is initialised twice"
-    elif found.re is DUPLICATE:
-        claim = f"Ranks {found[1]} and {found[2]} are both on GPU {found[3]}: set_device is missing"
-    elif found.re is ORDINAL:
-        claim = "A GPU number is used that this process does not see"
-    elif "compiled" in found[0]:
-        claim, cause = "This torch is a CPU build, and CUDA is asked for", "version-mismatch"
-    else:
-        claim = "A GPU is asked for, and this process sees none"
-    yield explain(run, failure, claim, shows=cause)
+    yield from findings(run, MISPLACED_PROCESS)
 
 
 FIRES = {

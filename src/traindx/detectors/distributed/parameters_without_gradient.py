@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Failure, Run
+from traindx.analysis.errors.messages import KnownError, finding, known_error, read
+from traindx.analysis.errors.process_group_messages import (
+    NAMED_PARAMETERS,
+    PARAMETERS_WITHOUT_GRADIENT,
+)
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import explain, make_failed_run, match_root
-
-UNFINISHED = re.compile(r"Expected to have finished reduction in the prior iteration")
-INDICES = re.compile(
-    r"[Pp]arameter indices which did not receive grad for rank (\d+): ([\d ]+(?:\.\.\.)?)"
-)
-NAMES = re.compile(r"[Pp]arameters which did not receive grad for rank (\d+): ([\w., ]+)")
-TWICE = re.compile(
-    r"Expected to mark a variable ready only once|has been marked as ready twice"
-    r"(?:.{0,200}?[Pp]arameter at index (\d+)(?: with name ([\w.]+))?)?",
-    re.DOTALL,
-)
-AT = re.compile(r"Parameter at index (\d+)(?: with name ([\w.]+))? has been marked")
 
 
 @detector(needs=("failure",), suggests=("ddp-unused-parameters", "api-misuse"))
@@ -44,34 +36,22 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     If only one rank names parameters, the ranks take different branches.
     """
-    hit = match_root(run, UNFINISHED, TWICE)
-    if hit is None:
-        return
-    failure, found = hit
-    if found.re is UNFINISHED:
-        claim = f"No gradient reached DDP for {_which(failure)}"
-        yield explain(run, failure, claim, shows="ddp-unused-parameters")
-        return
-    at = AT.search(failure.message)
-    name = f" {at[2]}" if at is not None and at[2] else ""
-    which = f"parameter {at[1]}{name}" if at is not None else "a parameter"
-    claim = (
-        f"The gradient of {which} reached DDP twice in one step: reentrant checkpointing, a "
-        "module that is used twice, or two backward passes"
-    )
-    yield explain(run, failure, claim, suggests={"api-misuse": Strength.STRONG})
+    known = known_error(run, PARAMETERS_WITHOUT_GRADIENT)
+    if known is not None:
+        yield finding(known, known.claim(which=_which(known)))
 
 
-def _which(failure: Failure) -> str:
-    names, indices = NAMES.search(failure.message), INDICES.search(failure.message)
-    if names is not None:
-        listed = [n for n in re.split(r"[, ]+", names[2].strip(" .")) if n]
+def _which(known: KnownError) -> str:
+    found = read(known.failure.message, NAMED_PARAMETERS)
+    if found is None:
+        return "every parameter; set TORCH_DISTRIBUTED_DEBUG=DETAIL to see which"
+    words = found[1]
+    if "names" in words:
+        listed = words["names"].replace(",", " ").rstrip(" .").split()
         more = f" and {len(listed) - 5} more" if len(listed) > 5 else ""
-        return f"{', '.join(listed[:5])}{more} on rank {names[1]}"
-    if indices is not None:
-        listed = indices[2].split()
-        return f"{len(listed)} parameters on rank {indices[1]}: number {', '.join(listed[:8])}"
-    return "every parameter; set TORCH_DISTRIBUTED_DEBUG=DETAIL to see which"
+        return f"{', '.join(listed[:5])}{more} on rank {words['rank']}"
+    listed = words["indices"].split()
+    return f"{len(listed)} parameters on rank {words['rank']}: number {', '.join(listed[:8])}"
 
 
 _ERROR = (

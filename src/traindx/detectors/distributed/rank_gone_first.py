@@ -6,12 +6,7 @@ import re
 from collections.abc import Iterator
 from math import isnan
 
-from traindx.evidence import Finding, Strength, at, cite_record
-from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Caught, Counts, Ending, Place, Process, Stall
-from traindx.registry import detector
-from traindx.runtime.ranks import (
+from traindx.analysis.recordings.ranks import (
     Standstill,
     caught_words,
     code_words,
@@ -22,6 +17,11 @@ from traindx.runtime.ranks import (
     ranks_of,
     standstills,
 )
+from traindx.examples import recorded
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Caught, Counts, Ending, Place, Process, Stall
+from traindx.model.run import Run
+from traindx.registry import detector
 
 # the other end is gone; a mere timeout says nothing of the kind
 HUNG_UP = re.compile(r"[Cc]onnection (?:closed|reset) by peer|remote process exited|got 0 bytes")

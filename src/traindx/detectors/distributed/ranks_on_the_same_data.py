@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
-from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.loaders import Loader, loaders_in
-from traindx.source.loops import training_loops
-from traindx.source.module import Module, key_of
-from traindx.source.project import Project
-
-ADDS = ("append", "extend", "insert")
-RANK = re.compile(r"rank|world|num_replicas|shard", re.IGNORECASE)
-WRAPPERS = ("DistributedDataParallel", "FullyShardedDataParallel")
-SAMPLER = "DistributedSampler"
-SHARDS = re.compile(
-    r"split_dataset_by_node|IterableDataset|accelerat|lightning|fabric|"
-    r"deepspeed|\.shard\(|replace_sampler|prepare\(|get_rank\(\)\s*\*|webdataset",
-    re.IGNORECASE,
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.examples import is_loader
+from traindx.analysis.program.execution.values import Answer, Instance, Result, Value, origins
+from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.data import (
+    SEEDS,
+    Feed,
+    depends_on_rank,
+    draws_in,
+    feeds,
+    is_rank,
 )
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
+from traindx.registry import detector
+
+WRAPPERS = ("DistributedDataParallel", "FullyShardedDataParallel", "fully_shard")
+SAMPLER = "torch.utils.data.DistributedSampler"
 
 
 @detector(needs=("source",), suggests=("missing-distributed-sampler",))
@@ -31,9 +31,8 @@ def check(run: Run) -> Iterator[Finding]:
     """A distributed training script loads its data without a distributed sampler.
 
     ## What it detects
-    A file that wraps its model in DistributedDataParallel and trains from a loader without any
-    sampler, and in which nothing divides the data among ranks, or a sampler that would is made and
-    handed to nobody.
+    A model that is wrapped in DistributedDataParallel (or FSDP) and trained from a loader that has
+    no sampler, or one of the project's own in whose order the rank has no part.
 
     ## Why it matters
     Every rank walks through the whole dataset. With a shared seed all ranks compute the very same
@@ -43,139 +42,91 @@ def check(run: Run) -> Iterator[Finding]:
     `DistributedSampler(dataset)` as the loader's sampler, and `set_epoch` every epoch.
 
     ## When it is wrong
-    Datasets that divide themselves by rank are right without it; a file that speaks of shards or
-    streams, or whose dataset is made from the rank, by whatever steps, is left alone. So is one
-    that seeds every rank for itself, or in which the loop takes its part of the batches.
+    Datasets that divide themselves by rank are right without it; where the rank has a part in the
+    dataset, in its examples or in the seed of the order, the rule is silent. So it is where the
+    loop takes its part of the batches, or an engine out of sight gets the loader.
     """
-    project = project_of(run)
-    for loader in loaders_in(project):
-        module = loader.module
-        if loader.has_sampler or loader.phase in ("val", "test") or SHARDS.search(module.text):
-            continue
-        idle = _idle_sampler(loader)
-        if SAMPLER in module.text and idle is None:
-            continue
-        wrapped = _wrapped(module)
-        if wrapped is None or _knows_rank(project, loader) or _seeds_by_rank(module):
-            continue
-        if not _is_trained_from(run, loader):
-            continue
-        yield Finding(
-            claim=f"Every rank reads all of `{_text(loader.dataset)}`: no distributed sampler",
-            strength=Strength.STRONG,
-            evidence=(
-                module.cite(loader.call, "the training loader has no sampler"),
-                module.cite(wrapped, "the model is trained on several ranks"),
-                *(() if idle is None else (module.cite(idle, "no loader gets this sampler"),)),
-            ),
-            shows="missing-distributed-sampler",
-            is_symptom=True,
-            location=module.location(loader.call),
-        )
+    for story in program_of(run).stories:
+        wrapped = next((e for e in story.events if e.name.rsplit(".", 1)[-1] in WRAPPERS), None)
+        for feed in feeds(story) if wrapped is not None else ():
+            if feed.trains and wrapped is not None and _is_whole(story, feed):
+                yield _finding(story, feed, wrapped)
+                return
 
 
-def _wrapped(module: Module) -> ast.Call | None:
-    return next((c for c, n in module.calls() if n.rsplit(".", 1)[-1] in WRAPPERS), None)
-
-
-def _idle_sampler(loader: Loader) -> ast.Call | None:
-    """Return the making of a sampler of the loader's dataset that is handed to nobody."""
-    module = loader.module
-    for call, name in module.calls():
-        if name.rsplit(".", 1)[-1] != SAMPLER or not call.args or loader.dataset is None:
-            continue
-        kept = _kept_as(module, call)
-        if kept is None or ast.dump(call.args[0]) != ast.dump(loader.dataset):
-            continue
-        if not any(_is_handed_on(module, n, kept) for n in ast.walk(module.tree)):
-            return call
-    return None
-
-
-def _kept_as(module: Module, call: ast.Call) -> str | None:
-    statement = module.parents.get(call)
-    is_name = isinstance(statement, ast.Assign) and len(statement.targets) == 1
-    return key_of(statement.targets[0]) if is_name else None  # type: ignore[union-attr]
-
-
-def _is_handed_on(module: Module, node: ast.AST, name: str) -> bool:
-    if key_of(node) != name or not isinstance(getattr(node, "ctx", None), ast.Load):
+def _is_whole(story: Story, feed: Feed) -> bool:
+    """Tell whether every rank reads all data in the same order."""
+    sampler, example = feed.sampler, feed.example
+    made = () if example is None else (*example.events, *example.order)
+    if depends_on_rank(feed.dataset) or depends_on_rank(sampler) or any(map(_asks_rank, made)):
         return False
-    around = module.parents.get(node)
-    return not (isinstance(around, ast.Attribute) and around.attr == "set_epoch")
+    if sampler is not None:
+        is_read = isinstance(sampler, Instance) and example is not None and bool(example.order)
+        own = () if example is None else tuple(draws_in(example.order))
+        if not is_read or not all(_has_generator(e) for e in own):
+            return False
+    elif _seeds_by_rank(story) or "generator" in feed.settings:
+        return False
+    used = [e for run in feed.runs for e in story.events if any(x is run for x in e.loops)]
+    is_seen = story.escapes(feed.loader) is Answer.NO and not _is_sampler_handed_on(story)
+    return is_seen and not any(map(_takes_part, used))
 
 
-def _knows_rank(project: Project, loader: Loader) -> bool:
-    """Tell whether the rank has a part in what the dataset is made from, through all its names."""
-    module, waiting = loader.module, [] if loader.dataset is None else [loader.dataset]
-    seen: set[str] = set()
-    while waiting:
-        node = waiting.pop()
-        if RANK.search(ast.unparse(node)):
-            return True
-        if any(_divides_itself(project, module, c) for c in ast.walk(node)):
-            return True
-        names = {key for n in ast.walk(node) if (key := _name(n)) is not None} - seen
-        seen |= names
-        waiting += [v for name in names for v in project.lookup(module, loader.scope, name)]
-        waiting += [v for name in names for v in _put_into(loader.scope, name)]
-    return False
+def _is_sampler_handed_on(story: Story) -> bool:
+    """Tell whether a distributed sampler goes elsewhere than into a loader."""
+    made = [e.result for e in story.events if e.name == SAMPLER and e.result is not None]
+    uses = [e for value in made for e in story.uses(value)]
+    return any(e.name != ".set_epoch" and not is_loader(e.result) for e in uses)
 
 
-def _name(node: ast.AST) -> str | None:
-    return key_of(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
+def _asks_rank(event: ProgramEvent) -> bool:
+    return any(v is not None and is_rank(v) for v in (event.result, event.receiver))
 
 
-def _put_into(scope: ast.AST, name: str) -> Iterator[ast.expr]:
-    """Yield what a list is given on its way: `files.append(…)`, `files += …`."""
-    for node in ast.walk(scope):
-        if isinstance(node, ast.AugAssign) and key_of(node.target) == name:
-            yield node.value
-        elif isinstance(node, ast.Call) and key_of(node.func) in [f"{name}.{m}" for m in ADDS]:
-            yield from node.args
+def _has_generator(event: ProgramEvent) -> bool:
+    """Tell whether numbers are drawn from a generator that is seeded alike on all ranks."""
+    result = event.result
+    given = event.kwargs.get("generator") or event.receiver
+    return isinstance(result, Result) and given is not None and not depends_on_rank(given)
 
 
-def _divides_itself(project: Project, module: Module, node: ast.AST) -> bool:
-    """Tell whether a call makes a dataset of the project's own that asks for the rank."""
-    name = module.qualified(node.func) if isinstance(node, ast.Call) else None
-    found = project.find_class(module, name) if name else None
-    made = project.find_function(module, name) if name and found is None else None
-    home = found or made
-    return home is not None and RANK.search(ast.unparse(home[1])) is not None
-
-
-def _seeds_by_rank(module: Module) -> bool:
+def _seeds_by_rank(story: Story) -> bool:
     """Tell whether each rank shuffles for itself: `torch.manual_seed(seed + rank)`."""
     return any(
-        "seed" in name.rsplit(".", 1)[-1] and RANK.search(" ".join(map(ast.unparse, call.args)))
-        for call, name in module.calls()
+        e.name.rsplit(".", 1)[-1] in SEEDS and any(map(depends_on_rank, e.args))
+        for e in story.events
     )
 
 
-def _takes_its_part(loop: ast.AST) -> bool:
-    """`if i % world_size != rank: continue`, or `batch[rank::world_size]`, in the loop itself."""
-    for node in ast.walk(loop):
-        if isinstance(node, ast.Compare) and "%" in ast.unparse(node):
-            if RANK.search(ast.unparse(node)):
-                return True
-        elif isinstance(node, ast.Subscript) and RANK.search(ast.unparse(node.slice)):
-            return True
-    return False
+def _takes_part(event: ProgramEvent) -> bool:
+    """`if i % world_size != rank: continue`, or `batch[rank::world_size]`, in the loop."""
+    given = (g.test for g in event.guards)
+    if any(_divides(test) for test in given if test is not None):
+        return True
+    picked = event.result
+    is_picked = isinstance(picked, Result) and picked.maker == "operator.getitem"
+    return is_picked and depends_on_rank(picked)
 
 
-def _is_trained_from(run: Run, loader: Loader) -> bool:
-    for loop in training_loops(project_of(run)):
-        if loop.module is loader.module and _takes_its_part(loop.node):
-            continue
-        for node in ast.walk(loop.node) if loop.module is loader.module else ():
-            held = {key_of(n) for n in ast.walk(node.iter)} if isinstance(node, ast.For) else set()
-            if loader.name and loader.name in held:
-                return True
-    return False
+def _divides(test: Value) -> bool:
+    found = (v for v in origins(test, 60) if isinstance(v, Result))
+    return depends_on_rank(test) and any(v.maker == "operator.mod" for v in found)
 
 
-def _text(node: ast.expr | None) -> str:
-    return "the dataset" if node is None else ast.unparse(node)
+def _finding(story: Story, feed: Feed, wrapped: ProgramEvent) -> Finding:
+    idle = next((e for e in story.events if e.name == SAMPLER and e.result is not None), None)
+    dataset = feed.dataset
+    text = source_text(dataset) if dataset is not None and dataset.site is not None else ""
+    what = "has no sampler" if feed.sampler is None else "has a sampler that ignores the rank"
+    return finding(
+        f"Every rank reads all of `{text or 'the dataset'}`: no distributed sampler",
+        "missing-distributed-sampler",
+        feed.loader,
+        cite(feed.loader, f"the training loader {what}"),
+        cite(wrapped, "the model is trained on several ranks"),
+        *(() if idle is None else (cite(idle, "no loader gets this sampler"),)),
+        is_symptom=True,
+    )
 
 
 _PROGRAM = """

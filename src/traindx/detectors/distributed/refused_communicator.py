@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run
+from traindx.analysis.errors.messages import findings
+from traindx.analysis.errors.process_group_messages import COMMUNICATOR
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import explain, make_failed_run, match_root
-
-MESSAGE = re.compile(
-    r"NCCL (?:error|Error)\b.{0,300}|nccl(?:System|UnhandledCuda|Internal)Error", re.S
-)
-SYSTEM = re.compile(r"unhandled system error|ncclSystemError")
-DEVICE = re.compile(r"unhandled cuda error|ncclUnhandledCudaError|Cuda failure")
-# what NCCL itself adds of the call that failed
-NETWORK = re.compile(
-    r"Cannot assign requested address|No route to host|Network is unreachable|Connection refused"
-    r"|Connection timed out|socketStartConnect|No such device|no socket interface found"
-)
-ROOM = re.compile(r"/dev/shm|shm.{0,40}(?:fail|error)|No space left on device|nccl-\w{6}")
-MEMORY = re.compile(r"out of memory")
-DRIVER = re.compile(r"driver version|initialization error|unknown error|no kernel image|mapping of")
 
 
 @detector(
@@ -48,35 +35,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     A rank that failed before leaves the others with such an error as well.
     """
-    hit = match_root(run, MESSAGE)
-    if hit is None:
-        return
-    failure = hit[0]
-    text = failure.message
-    kinds = (SYSTEM, DEVICE)
-    if not any(kind.search(text) for kind in kinds):
-        return
-    reason, guesses = _read(text)
-    yield explain(run, failure, f"NCCL cannot connect the ranks: {reason}", suggests=guesses)
-
-
-def _read(text: str) -> tuple[str, Mapping[str, Strength]]:
-    if (found := NETWORK.search(text)) is not None:
-        return f"the network ({found[0]})", {"rendezvous-failure": Strength.STRONG}
-    if (found := ROOM.search(text)) is not None:
-        return f"shared memory ({found[0]})", {"shared-memory-exhausted": Strength.STRONG}
-    if MEMORY.search(text):
-        weights = {"device-shared": Strength.MODERATE, "activation-memory": Strength.MODERATE}
-        return "a device is full", weights
-    if DEVICE.search(text):
-        found = DRIVER.search(text)
-        weights = {"version-mismatch": Strength.MODERATE, "device-shared": Strength.WEAK}
-        return f"a call of CUDA failed{f' ({found[0]})' if found else ''}", weights
-    return "a call of the system failed: the network, or /dev/shm", {
-        "rendezvous-failure": Strength.MODERATE,
-        "shared-memory-exhausted": Strength.MODERATE,
-        "version-mismatch": Strength.WEAK,
-    }
+    yield from findings(run, COMMUNICATOR)
 
 
 _ERROR = "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1333, unhandled "

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.ranks import ranks_of
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Epoch, Fingerprint, Loader, Place, Process
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Epoch, Fingerprint, Loader, Place, Process
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.ranks import ranks_of
 
 ENOUGH = 2  # pairs of batches at the same position of different epochs
 

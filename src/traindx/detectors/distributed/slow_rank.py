@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import flat, recorded
-from traindx.model import Floats, Run, Series, make_run
-from traindx.recording import Model, Process
+from traindx.analysis.recordings.ranks import is_data_parallel, is_sharded, ranks_of
+from traindx.examples import flat, make_run, recorded
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.recording import Model, Process
+from traindx.model.run import Floats, Run, Series
 from traindx.registry import detector
-from traindx.runtime.ranks import is_data_parallel, is_sharded, ranks_of
 
 SLOWER = 1.5
 ENOUGH = 20  # steps

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traindx.evidence import Evidence, Finding, Strength, at, cite_record
-from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Caught, Ending, Epoch, Loader, Model, Place, Process, Stall
-from traindx.registry import detector
-from traindx.runtime.ranks import (
+from traindx.analysis.recordings.ranks import (
     Standstill,
     echoes_in,
     has_ended_well,
@@ -18,6 +13,11 @@ from traindx.runtime.ranks import (
     standstills,
     training_loader,
 )
+from traindx.examples import recorded
+from traindx.model.findings import Evidence, Finding, Strength, at, cite_record
+from traindx.model.recording import Caught, Ending, Epoch, Loader, Model, Place, Process, Stall
+from traindx.model.run import Run
+from traindx.registry import detector
 
 
 @detector(needs=("recording",), suggests=("uneven-inputs",))

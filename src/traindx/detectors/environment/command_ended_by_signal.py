@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from traindx.evidence import Evidence, Finding, Strength, at, cite_event, cite_record
-from traindx.examples import recorded
-from traindx.model import Event, Run
-from traindx.recording import Ending, Place, Process, Recording, Sample
+from traindx.analysis.errors.memory_sizes import memory_words
+from traindx.analysis.errors.root_failure import root_failure
+from traindx.analysis.recordings.ranks import own_places, place_words
+from traindx.examples import make_failed_run, recorded
+from traindx.model.findings import Evidence, Finding, Strength, at, cite_event, cite_record
+from traindx.model.recording import Ending, Place, Process, Recording, Sample
+from traindx.model.run import Event, Run
 from traindx.registry import detector
-from traindx.runtime.ranks import own_places, place_words
-from traindx.source.errors import make_failed_run, memory_words, root_failure
 
 KILL = 9
 CRASHES = {4: "illegal instruction", 6: "aborted", 7: "bus error", 8: "floating point exception",

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run
+from traindx.analysis.errors.environment_messages import COMPILER
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.root_failure import last_part
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import explain, make_failed_run, root_failure
-
-TYPES = ("BackendCompilerFailed", "Unsupported", "InternalTorchDynamoError", "TorchRuntimeError",
-         "InductorError", "UserError", "LoweringException", "FailOnRecompileLimitHit",
-         "CppCompileError", "InvalidCxxCompiler", "TritonMissing")  # fmt: skip
-TOOLS = re.compile(
-    r"Failed to find C compiler|No working C\+\+ compiler|Cannot find a working triton installation"
-    r"|fatal error: Python\.h|Compiler: \S+ is not found|gcc.{0,40}not found|ptxas"
-    r"|too old to be supported by the triton"
-)
-BREAK = re.compile(r"^(?:Unsupported:? ?)?(?P<what>[^\n]{3,160})")
-LIMIT = re.compile(r"recompile_limit|cache_size_limit")
 
 
 @detector(
@@ -42,29 +33,9 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     An error of the model itself, raised while it is traced, is wrapped in TorchRuntimeError.
     """
-    failure = root_failure(run)
-    if failure is None:
-        return
-    kind = failure.type.rsplit(".", 1)[-1]
-    if (found := TOOLS.search(failure.message)) is not None:
-        claim = f"A tool that torch.compile needs is missing: {found[0]}"
-        yield explain(run, failure, claim, shows="version-mismatch")
-        return
-    if kind not in TYPES:
-        return
-    what = BREAK.match(failure.message)
-    said = f": {what['what'].strip().rstrip('.')}" if what is not None else ""
-    if kind == "Unsupported":
-        claim = f"Code that torch.compile cannot capture{said}"
-        yield explain(run, failure, claim, suggests={"graph-breaks": Strength.STRONG})
-    elif LIMIT.search(failure.message) or kind == "FailOnRecompileLimitHit":
-        claim = f"The limit of recompilations is reached{said}"
-        yield explain(run, failure, claim, shows="recompilation")
-    else:
-        claim = f"Compilation by torch.compile failed ({kind}){said}"
-        guesses = {"api-misuse": Strength.MODERATE, "version-mismatch": Strength.MODERATE,
-                   "graph-breaks": Strength.WEAK}  # fmt: skip
-        yield explain(run, failure, claim, suggests=guesses)
+    known = known_error(run, COMPILER)
+    if known is not None:
+        yield finding(known, known.claim(type=last_part(known.failure.type)))
 
 
 FIRES = {

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run
+from traindx.analysis.errors.culprits import embedding_culprit
+from traindx.analysis.errors.environment_messages import DEVICE_LIBRARY
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.errors import Culprit, embedding_tables, explain, make_failed_run, match_root
 
-STATUS = re.compile(
-    r"\b(CUBLAS_STATUS_\w+|CUDNN_STATUS_\w+|CUFFT_\w+|CUSOLVER_STATUS_\w+|CUDNN_BACKEND_\w+)"
+WITH_TABLE = {"index-out-of-range": Strength.STRONG, "activation-memory": Strength.WEAK}
+
+
+@detector(
+    needs=("failure",),
+    suggests=(
+        "index-out-of-range",
+        "label-out-of-range",
+        "activation-memory",
+        "version-mismatch",
+        "api-misuse",
+        "shape-mismatch",
+        "device-shared",
+    ),
 )
-CALLING = re.compile(r"when calling `?(\w+)")
-START = re.compile(r"Failed to get convolution algorithm|cuDNN failed to initialize")
-ENGINE = re.compile(r"Unable to find a valid cuDNN algorithm|GET was unable to find an engine")
-HIDDEN = {"NOT_INITIALIZED", "EXECUTION_FAILED", "INTERNAL_ERROR", "MAPPING_ERROR"}
-GUESSES = {
-    "index-out-of-range": Strength.MODERATE,
-    "label-out-of-range": Strength.MODERATE,
-    "activation-memory": Strength.MODERATE,
-    "version-mismatch": Strength.WEAK,
-}
-
-
-@detector(needs=("failure",), suggests=(*GUESSES, "api-misuse", "shape-mismatch", "device-shared"))
 def check(run: Run) -> Iterator[Finding]:
     """A device library reports a status that says little.
 
@@ -46,55 +46,17 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Two CUDA libraries of different versions on the path give the same status from the start.
     """
-    hit = match_root(run, STATUS, ENGINE, START)
-    if hit is None or hit[1][0].endswith("ALLOC_FAILED"):
+    known = known_error(run, DEVICE_LIBRARY)
+    if known is None or known.kind == "memory":
         return
-    failure, found = hit
-    calling = CALLING.search(failure.message)
-    call = f" in {calling[1]}" if calling is not None else ""
-    if found.re is START:
-        claim = "The library cuDNN does not start: the device is full, or its version does not fit"
-        guesses = {
-            "activation-memory": Strength.MODERATE,
-            "version-mismatch": Strength.MODERATE,
-            "device-shared": Strength.WEAK,
-        }
-        yield explain(run, failure, claim, suggests=guesses)
-        return
-    if found.re is ENGINE:
-        claim = "The library cuDNN found no algorithm that works here: mostly the device is full"
-        guesses = {"activation-memory": Strength.STRONG, "version-mismatch": Strength.WEAK}
-        yield explain(run, failure, claim, suggests=guesses)
-        return
-    status = found[1]
-    word = status.split("_STATUS_")[-1]
-    if word in HIDDEN:
-        claim = (
-            f"The device library stops with {status}{call}; the fault lies before: {_before(run)}"
-        )
-        yield explain(run, failure, claim, suggests=_guesses(run), culprit=_table(run))
-        return
-    is_refused = word == "INVALID_VALUE"
-    what = "refuses sizes or types" if is_refused else "does not support these tensors"
-    first = "shape-mismatch" if is_refused else "api-misuse"
-    guesses = {first: Strength.MODERATE, "version-mismatch": Strength.MODERATE}
-    yield explain(run, failure, f"The device library {what}{call} ({status})", suggests=guesses)
-
-
-def _table(run: Run) -> Culprit | None:
-    for module, call, rows in embedding_tables(project_of(run)):
-        return Culprit(module, call, f"an id outside of this table of {rows} rows ends so")
-    return None
-
-
-def _guesses(run: Run) -> dict[str, Strength]:
-    if _table(run) is None:
-        return GUESSES
-    return {"index-out-of-range": Strength.STRONG, "activation-memory": Strength.WEAK}
-
-
-def _before(run: Run) -> str:
-    return "an index out of its table" if _table(run) else "an index or label, or a full device"
+    table = None
+    if known.kind == "hidden":
+        table = embedding_culprit(run, "an id outside of this table of {rows} rows ends so")
+    if table is None:
+        yield finding(known)
+    else:
+        claim = known.claim(table="an index out of its table")
+        yield finding(known, claim, suggests=WITH_TABLE, culprit=table)
 
 
 FIRES = {

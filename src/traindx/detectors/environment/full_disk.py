@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength, cite_event
-from traindx.model import Event, Run, make_run
+from traindx.analysis.errors.environment_messages import FULL_DISK
+from traindx.analysis.errors.messages import finding, known_error, logged
+from traindx.examples import make_failed_run, make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Event, Run
 from traindx.registry import detector
-from traindx.source.errors import explain, make_failed_run, match_root
-
-MESSAGE = re.compile(
-    r"No space left on device(?!: '?/dev/shm)|Disk quota exceeded|\[Errno (?:28|122)\]"
-    r"|database or disk is full|There is not enough space on the disk"
-)
 
 
 @detector(needs=("failure|events",), suggests=("disk-full",))
@@ -34,21 +30,13 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Inodes can run out while there is space left; the message is the same.
     """
-    hit = match_root(run, MESSAGE)
-    if hit is not None:
-        path = re.search(r"'([^']+)'", hit[0].message)
-        where = f" while writing {path[1]}" if path is not None else ""
-        yield explain(run, hit[0], f"The disk is full{where}", shows="disk-full")
+    known = known_error(run, FULL_DISK)
+    if known is not None:
+        yield finding(known)
         return
     for event in [e for e in run.events if e.kind == "disk-full"][:1]:
-        yield Finding(
-            claim="The log says that the disk is full",
-            strength=Strength.STRONG,
-            evidence=(cite_event(event),),
-            shows="disk-full",
-            is_symptom=True,
-            onset=event.step,
-        )
+        claim = "The log says that the disk is full"
+        yield logged(event, claim, cause="disk-full")
 
 
 _EVENT = Event("disk-full", "OSError: No space left on device", "train.log", "line 9")

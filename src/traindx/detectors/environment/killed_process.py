@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
-from traindx.evidence import Finding, Strength, cite_event
-from traindx.model import Event, Failure, Run, make_run
+from traindx.analysis.errors.culprits import cite_failure, explain
+from traindx.analysis.errors.environment_messages import HOST_OUT_OF_MEMORY, OUT_OF_TIME, SIGNALS
+from traindx.analysis.errors.messages import events_saying, logged, read
+from traindx.analysis.errors.root_failure import last_burst, root_failure, standing
+from traindx.examples import make_failed_run, make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Event, Failure, Run
 from traindx.registry import detector
-from traindx.source.errors import (
-    cite_failure,
-    explain,
-    last_burst,
-    make_failed_run,
-    root_failure,
-    standing,
-)
 
-SIGNAL = re.compile(
-    r"exitcode\s*:\s*-(\d+)|Signal (\d+) \((SIG\w+)\)|terminated by signal (SIG\w+)"
-    r"|got signal: (\d+)"
-)
-MEMORY = re.compile(r"[Oo]ut of memory|oom.?kill|OOM|Exceeded .{0,20}memory limit", re.IGNORECASE)
-TIME = re.compile(r"TIME LIMIT|time limit|preempt", re.IGNORECASE)
 CRASHES = {"SegmentationFault": "segmentation fault", "FatalPythonError": "fatal error",
            "IllegalInstruction": "illegal instruction",
            "FloatingPointException": "floating point exception"}  # fmt: skip
@@ -61,7 +51,7 @@ def check(run: Run) -> Iterator[Finding]:
         yield from _noted(run, [e for e in run.events if e.kind == "killed"])
     elif not said and failure is not None and standing(failure) == 1:
         # it only says that a process is gone; whose memory was full, the host says itself
-        told = [e for e in run.events if e.kind == "killed" and MEMORY.search(e.text)]
+        told = [e for e in events_saying(run, HOST_OUT_OF_MEMORY) if e.kind == "killed"]
         yield from _noted(run, told)
 
 
@@ -76,8 +66,8 @@ def _explained(run: Run, failure: Failure) -> Iterator[Finding]:
         guesses = {"version-mismatch": Strength.MODERATE, "worker-crash": Strength.WEAK}
         yield explain(run, failure, claim, suggests=guesses)
         return
-    found = SIGNAL.search(failure.message)
-    signal = next((g for g in found.groups() if g), "") if found is not None else ""
+    found = read(failure.message, SIGNALS)
+    signal = found[1]["signal"] if found is not None else ""
     if failure.type == "Killed" or signal in HARD:
         rank = f" (rank {failure.rank})" if failure.rank is not None else ""
         claim = f"The process{rank} was killed with SIGKILL and left no error"
@@ -104,7 +94,7 @@ def _explained(run: Run, failure: Failure) -> Iterator[Finding]:
 
 def _hard(run: Run, failure: Failure) -> dict[str, Strength]:
     texts = [failure.message, *(e.text for e in run.events if e.kind == "killed")]
-    if any(MEMORY.search(t) for t in texts):
+    if any(read(t, HOST_OUT_OF_MEMORY) for t in texts):
         return {"host-memory-growth": Strength.STRONG, "killed-by-host": Strength.WEAK}
     return {"killed-by-host": Strength.STRONG, "host-memory-growth": Strength.WEAK}
 
@@ -125,17 +115,10 @@ def _noted(run: Run, events: Sequence[Event]) -> Iterator[Finding]:
     for event in killed[-1:]:
         if _went_on(run, event):
             continue
-        is_memory = MEMORY.search(event.text) is not None
-        is_time = TIME.search(event.text) is not None
-        first = "host-memory-growth" if is_memory and not is_time else "killed-by-host"
-        yield Finding(
-            claim="The log says that the process was ended from outside",
-            strength=Strength.STRONG,
-            evidence=(cite_event(event),),
-            suggests={first: Strength.STRONG},
-            is_symptom=True,
-            onset=event.step,
-        )
+        is_memory = read(event.text, HOST_OUT_OF_MEMORY) and not read(event.text, OUT_OF_TIME)
+        cause = "host-memory-growth" if is_memory else "killed-by-host"
+        claim = "The log says that the process was ended from outside"
+        yield logged(event, claim, suggests={cause: Strength.STRONG})
 
 
 _TIME = Event("killed", "slurmstepd: error: JOB 12 CANCELLED DUE TO TIME LIMIT", "a.log", "line 9")

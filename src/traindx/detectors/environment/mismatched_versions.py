@@ -2,37 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run
+from traindx.analysis.errors.environment_messages import VERSIONS
+from traindx.analysis.errors.messages import findings
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import explain, make_failed_run, match_root
-
-DRIVER = re.compile(
-    r"CUDA driver version is insufficient|NVIDIA driver on your system is too old \(found version "
-    r"(\d+)\)|forward compatibility was attempted on non supported HW|unsupported display driver"
-)
-KERNEL = re.compile(
-    r"no kernel image is available for execution|CUDA capability (sm_\d+) is not compatible"
-    r"|invalid device function|unsupported PTX version"
-)
-LIBRARY = re.compile(
-    r"undefined symbol: (\w+)|(lib[\w.+-]+\.so[\w.]*): cannot open shared object file"
-    r"|version [`']([\w.]+)' not found|DLL load failed(?: while importing (\w+))?"
-    r"|numpy\.dtype size changed|compiled using NumPy 1\.x|compiled against API version"
-)
-NAMED = re.compile(r"cannot import name '(\w+)' from (?:partially initialized module )?'([\w.]+)'")
-MODULE = re.compile(r"No module named '([\w.]+)'")
-# libraries say it themselves: torch, NumPy 2, Lightning, transformers
-REMOVED = re.compile(
-    r"deprecated since version (?P<since>[\w.]+) and is now removed"
-    r"|deprecated in v?(?P<old>\d[\w.]*)[^.\n]{0,60}(?:removed|no longer accessible)"
-    r"|(?:was|were|is|are|has been|have been) removed (?:in|from|since|as of) (?:the )?"
-    r"(?P<release>(?:version |v)?\d[\w.]*\w|(?:NumPy|Num[Pp]y|[Tt]orch|PyTorch|Lightning) [\d.]+\d)"
-)
-OPERATOR = re.compile(r"operator (torchvision::\w+) does not exist|Couldn't load custom C\+\+ ops")
 
 
 @detector(needs=("failure",), suggests=("version-mismatch", "api-misuse"))
@@ -55,35 +32,7 @@ def check(run: Run) -> Iterator[Finding]:
     A file of your own that is called like a package (`torch.py`, `datasets.py`) gives "cannot
     import name" as well.
     """
-    hit = match_root(run, DRIVER, KERNEL, LIBRARY, OPERATOR, REMOVED, NAMED, MODULE)
-    if hit is None:
-        return
-    failure, found = hit
-    claim = _words(found)
-    if found.re in (NAMED, MODULE):
-        guesses = {"version-mismatch": Strength.STRONG, "api-misuse": Strength.WEAK}
-        yield explain(run, failure, claim, suggests=guesses)
-    else:
-        yield explain(run, failure, claim, shows="version-mismatch")
-
-
-def _words(found: re.Match[str]) -> str:
-    what = next((g for g in found.groups() if g), "")
-    if found.re is DRIVER:
-        return (
-            f"The NVIDIA driver{f' ({what})' if what else ''} is older than this CUDA build needs"
-        )
-    if found.re is KERNEL:
-        return f"This build of torch has no kernels for the GPU{f' ({what})' if what else ''}"
-    if found.re is REMOVED:
-        return f"The installed version no longer has what is called: {found[0]}"
-    if found.re is OPERATOR:
-        return "The installed torchvision was built for another torch"
-    if found.re is LIBRARY:
-        return f"A compiled library does not fit{f': {what}' if what else ''}"
-    if found.re is NAMED:
-        return f"The installed {found[2]} has no {found[1]}"
-    return f"The package {what} is not installed in this environment"
+    yield from findings(run, VERSIONS)
 
 
 FIRES = {

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run
+from traindx.analysis.errors.environment_messages import MISSING_FILE
+from traindx.analysis.errors.messages import findings
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import explain, make_failed_run, match_root
-
-PATH = re.compile(r"No such file or directory:? ?(?:'([^']+)'|\"([^\"]+)\")?")
-FOLDER = re.compile(
-    r"Couldn't find any class folder in (\S+)|Found 0 (?:files|images) in (?:subfolders of: )?(\S+)"
-    r"|(?:Parent directory|Dataset) (\S+) (?:does not exist|not found)"
-)
 
 
 @detector(needs=("failure",), suggests=("api-misuse",))
@@ -36,16 +31,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     On shared storage a file may have been moved or not have arrived yet.
     """
-    types = ("FileNotFoundError", "RuntimeError", "OSError", "NotADirectoryError")
-    hit = match_root(run, PATH, FOLDER, types=types)
-    if hit is None:
-        return
-    failure, found = hit
-    path = next((g for g in found.groups() if g), "")
-    is_absolute = path.startswith(("/", "~")) or path[1:3] in (":\\", ":/")
-    how = "" if is_absolute or not path else ", looked up from where the run was started"
-    claim = f"The file or folder {path} is not there{how}" if path else "A file is not there"
-    yield explain(run, failure, claim, suggests={"api-misuse": Strength.STRONG})
+    yield from findings(run, MISSING_FILE)
 
 
 FIRES = {

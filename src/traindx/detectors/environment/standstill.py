@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traindx.evidence import Finding, Strength, at
+from traindx.analysis.recordings.ranks import Standstill, operation_words, standstills
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Ending, Place, Process, Stall
+from traindx.model.findings import Finding, Strength, at
+from traindx.model.recording import Ending, Place, Process, Stall
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.ranks import Standstill, operation_words, standstills
 
 INTERRUPT = 2  # the signal of Ctrl-C
 

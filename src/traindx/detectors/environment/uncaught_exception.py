@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx.evidence import Evidence, Finding, Strength
-from traindx.failures import own_frames
-from traindx.model import Failure, Frame, Run, make_run
+from traindx.analysis.errors.root_failure import last_burst, root_failure, standing
+from traindx.examples import make_run
+from traindx.model.findings import Evidence, Finding, Strength
+from traindx.model.run import Failure, Frame, Run
 from traindx.registry import detector
-from traindx.source.errors import last_burst, root_failure, standing
+from traindx.tracebacks import own_frames
 
 INTENDED = frozenset({"KeyboardInterrupt", "SystemExit"})
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding
-from traindx.model import Run
+from traindx.analysis.errors.environment_messages import UNSERIALISABLE
+from traindx.analysis.errors.messages import findings
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import explain, make_failed_run, match_root
-
-MESSAGE = re.compile(r"Object of type (\w+) is not JSON serializable")
-CURES = {"Tensor": ".item() for one value, .tolist() for many", "ndarray": ".tolist()"}
 
 
 @detector(needs=("failure",), suggests=("api-misuse",))
@@ -31,14 +29,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     It is not: the message names the type.
     """
-    hit = match_root(run, MESSAGE)
-    if hit is None:
-        return
-    failure, found = hit
-    kind = found[1]
-    cure = CURES.get(kind, "float(…) or int(…)" if re.match(r"(float|u?int)\d", kind) else "str(…)")
-    claim = f"A {kind} is written to JSON, which knows no such type: convert it with {cure}"
-    yield explain(run, failure, claim, shows="api-misuse")
+    yield from findings(run, UNSERIALISABLE)
 
 
 FIRES = {

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from math import isnan, log
 
-from traindx.evidence import Evidence, Finding, Strength, cite, cite_record
+from traindx.analysis.recordings.observations import Term, medians, processes_of, rows, terms_of
 from traindx.examples import recorded
-from traindx.model import Run, Series
-from traindx.recording import Evaluation, LossInput, Process, Sample, Summary
+from traindx.model.findings import Evidence, Finding, Strength, cite, cite_record
+from traindx.model.recording import Evaluation, LossInput, Process, Sample, Summary
+from traindx.model.run import Run, Series
 from traindx.registry import detector
-from traindx.runtime.observations import Term, medians, processes_of, rows, terms_of
 
 GAP = 0.25  # between what the loss says of training examples and the accuracy
 TOLD_GAP = 0.2  # where the labels of training tell why

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.model import Run, Series, make_run
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Run, Series
 from traindx.registry import detector
 
 ENOUGH = 6  # points

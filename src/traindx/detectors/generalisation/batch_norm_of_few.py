@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from traindx.evidence import Finding, Strength, cite_record
+from traindx.analysis.recordings.observations import has_learnt, rows, spans
+from traindx.analysis.recordings.traces import latest_models, told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model import Run
-from traindx.recording import Process, Sample, Summary
+from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.recording import Process, Sample, Summary
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.observations import has_learnt, rows, spans
-from traindx.runtime.traces import latest_models, told_once
 
 CAUSE = "batchnorm-small-batch"
 FEW = 2  # examples

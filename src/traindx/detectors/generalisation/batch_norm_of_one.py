@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.values import Value
+from traindx.analysis.program.training.claims import cite, source_text
+from traindx.analysis.program.training.layers import layers_in
+from traindx.analysis.program.training.loaders import batch_size, has_sampler, is_loader
+from traindx.analysis.program.training.phases import source_of, training_passes
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Do
-from traindx.source.loaders import loaders_in
-from traindx.source.loops import training_loops
-from traindx.source.models import BATCH_NORMS, layers_of
-from traindx.source.module import key_of
 
 
 @detector(needs=("source",), suggests=("batchnorm-small-batch",))
@@ -21,8 +22,8 @@ def check(run: Run) -> Iterator[Finding]:
     """A model with batch norm is trained from a loader with a batch size of one.
 
     ## What it detects
-    A training loop over a loader that is made with `batch_size=1` (or without a size, which means
-    one), and a model made in sight that holds batch norm.
+    A training pass in a loop over a loader that is made with `batch_size=1` (or without a size,
+    which means one), and a model made in sight that holds batch norm.
 
     ## Why it matters
     The statistics of one sample say nothing about the data, so validation with running statistics
@@ -34,34 +35,41 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Large images or volumes give usable statistics from one sample; hence only a remark.
     """
-    project = project_of(run)
-    loaders = {x.name: x for x in loaders_in(project) if x.name and x.batch_size == 1}
-    for loop in training_loops(project) if loaders else ():
-        for forward in loop.does(Do.FORWARD):
-            over = forward.loops[-1]
-            names = {key_of(n) for n in ast.walk(over.iter)} if isinstance(over, ast.For) else set()
-            loader = next((x for n, x in loaders.items() if n in names), None)
-            made = forward.value.call
-            if (
-                loader is None
-                or loader.has_sampler
-                or made is None
-                or loader.module is not loop.module
-            ):
+    for story in program_of(run).stories:
+        seen: set[object] = set()
+        for event, _ in training_passes(story):
+            loader = _loader_of_one(event)
+            layers = [layer.maker.rsplit(".", 1)[-1] for layer in layers_in(event.receiver)]
+            norms = sorted(name for name in layers if "BatchNorm" in name)
+            if loader is None or not norms or loader in seen:
                 continue
-            norms = sorted(layers_of(project, forward.module, made) & BATCH_NORMS)
-            if norms:
-                yield Finding(
-                    claim=f"`{forward.target}` holds {norms[0]} and is trained on batches of one",
-                    strength=Strength.MODERATE,
-                    evidence=(
-                        loader.module.cite(loader.call, "a batch size of one"),
-                        forward.module.cite(forward.node, f"{norms[0]} runs on it here"),
-                    ),
-                    suggests={"batchnorm-small-batch": Strength.MODERATE},
-                    location=loader.module.location(loader.call),
-                )
-                break
+            seen.add(loader)
+            yield _finding(event, loader, norms[0])
+
+
+def _loader_of_one(event: ProgramEvent) -> Value | None:
+    """The loader of single examples that the batches of a call come from."""
+    for loop in reversed(event.loops):
+        over = None if loop.over is None else source_of(loop.over)
+        if over is not None and is_loader(over):
+            return over if batch_size(over) == 1 and not has_sampler(over) else None
+    return None
+
+
+def _finding(event: ProgramEvent, loader: Value, norm: str) -> Finding:
+    name = min(event.receiver.names, key=len, default="") if event.receiver is not None else ""
+    called = f"`{name}`" if name else f"`{source_text(event)}`"
+    site = loader.site
+    return Finding(
+        claim=f"{called} holds {norm} and is trained on batches of one",
+        strength=Strength.MODERATE,
+        evidence=(
+            cite(loader, "a batch size of one"),
+            cite(event, f"{norm} runs on it here"),
+        ),
+        suggests={"batchnorm-small-batch": Strength.MODERATE},
+        location=None if site is None else site.module.location(site.node),
+    )
 
 
 _PROGRAM = """
@@ -83,7 +91,39 @@ def _program(size: str, norm: str = "BatchNorm2d(8)") -> Run:
     return make_run(sources={"train.py": _PROGRAM.format(size=size, norm=norm)})
 
 
-FIRES = {"batches of one": _program("1")}
+_IN_CLASS = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Linear(8, 2))
+
+    def forward(self, x):
+        return self.body(x)
+
+class Fitter:
+    def __init__(self, data):
+        self.net = Net()
+        self.opt = torch.optim.Adam(self.net.parameters())
+        self.batches = DataLoader(data, shuffle=True)
+
+    def fit(self):
+        for step, (x, y) in enumerate(self.batches):
+            loss = nn.functional.cross_entropy(self.net(x), y)
+            self.opt.zero_grad()
+            loss.backward()
+            self.opt.step()
+
+Fitter(data).fit()
+"""
+
+FIRES = {
+    "batches of one": _program("1"),
+    "no size, in a class": make_run(sources={"fit.py": _IN_CLASS}),
+}
 
 SILENT = {
     "batches of 32": _program("32"),

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding
-from traindx.model import Run
+from traindx.analysis.errors.call_messages import NORM_OF_ONE_VALUE
+from traindx.analysis.errors.messages import findings
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import explain, make_failed_run, match_root
-
-ONE_VALUE = re.compile(
-    r"Expected more than 1 (?:value per channel|spatial element) when training, got input size "
-    r"(?:torch\.Size\()?\[([\d, ]*)\]"
-)
 
 
 @detector(needs=("failure",), suggests=("batchnorm-small-batch",))
@@ -34,13 +30,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     In inference the model should be in eval mode; then the batch is not at fault.
     """
-    hit = match_root(run, ONE_VALUE)
-    if hit is None:
-        return
-    failure, found = hit
-    shape = f"[{found[1]}]"
-    claim = f"A normalisation layer in train mode got one value per channel: an input of {shape}"
-    yield explain(run, failure, claim, shows="batchnorm-small-batch")
+    yield from findings(run, NORM_OF_ONE_VALUE)
 
 
 FIRES = {

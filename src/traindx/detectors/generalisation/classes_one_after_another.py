@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.observations import Term, last_step, processes_of, terms_of
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import LossInput, Process, Sample
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import LossInput, Process, Sample
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.observations import Term, last_step, processes_of, terms_of
 
 CAUSE = "catastrophic-forgetting"
 ENOUGH = 2  # samples on either side

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from traindx.evidence import Finding, Strength, at, cite_event, cite_record
-from traindx.examples import decay, recorded, watched, weights
-from traindx.model import Event, Run, make_run
-from traindx.recording import Epoch, Loader, Process
+from traindx.analysis.recordings.observations import processes_of
+from traindx.examples import decay, make_run, recorded, watched, weights
+from traindx.model.findings import Finding, Strength, at, cite_event, cite_record
+from traindx.model.recording import Epoch, Loader, Process
+from traindx.model.run import Event, Run
 from traindx.registry import detector
-from traindx.runtime.observations import processes_of
 
 CAUSE = "empty-validation"
 

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.evaluations import is_over_held_out_data
+from traindx.analysis.recordings.traces import layers_named, told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model import Run
-from traindx.recording import Epoch, Evaluation, Loader, Place, Process
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Epoch, Evaluation, Loader, Place, Process
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.evaluations import is_over_held_out_data
-from traindx.runtime.traces import layers_named, told_once
 
 ENOUGH = 2  # forward passes in a row
 TIMES = 2  # steps at which an evaluation without a loader was seen

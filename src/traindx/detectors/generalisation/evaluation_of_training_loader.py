@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.frameworks import is_trainer
+from traindx.analysis.program.execution.values import Answer, Known, Value
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.claims import cite, finding, replace_argument
+from traindx.analysis.program.training.loaders import (
+    is_held_out,
+    is_idle,
+    is_loader,
+    named_loaders,
+    same_data,
+)
+from traindx.analysis.program.training.operations import LOSSES, operation_of
+from traindx.analysis.program.training.phases import LEARNS, Loop, phase_word
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Do, acts_of
-from traindx.source.loaders import Loader, loaders_in, phase_of
-from traindx.source.module import Function, Module, key_of
-from traindx.source.patches import diff, replacing
-from traindx.source.phases import LEARNS, is_without_gradients
-from traindx.source.project import Project
 
-EVALUATES = frozenset({"validate", "test", "evaluate"})  # of a framework's trainer
-NO_SCORE = re.compile(r"bn|norm|calibrat|feature|embed|extract|collect|warm|init|train", re.I)
+EVALUATES = (".validate", ".test", ".evaluate")  # of a framework's trainer
+COMPARES = LOSSES | {"eq", "ne", "item", "sub"}
 
 
 @detector(needs=("source",), suggests=("evaluating-on-training-data",))
@@ -26,9 +33,9 @@ def check(run: Run) -> Iterator[Finding]:
     """An evaluation is given the training loader, and the held-out loader is never used.
 
     ## What it detects
-    A loader named for validation or testing that nothing reads, beside a call that hands the
-    training loader to a function that runs the model, learns nothing and gives a result back, or to
-    the `validate` of a trainer; and a `Trainer` whose `eval_dataset` is its `train_dataset`.
+    A loader named for validation or testing that nothing reads, beside a loop over the loader that
+    is trained on that runs the model without learning and scores its outputs, or the `validate` of
+    a trainer with that loader; and a `Trainer` whose `eval_dataset` is its `train_dataset`.
 
     ## Why it matters
     The metric says how well the training data are remembered. It looks excellent and says nothing
@@ -41,90 +48,95 @@ def check(run: Run) -> Iterator[Finding]:
     A metric on training data beside one on held-out data is right; there the held-out loader is
     read somewhere, and nothing is said.
     """
-    project = project_of(run)
-    yield from _same_datasets(project)
-    loaders = loaders_in(project)
-    names = {x.name for x in loaders if phase_of(x.name) == "train"}
-    idle = [x for x in loaders if phase_of(x.name) in ("val", "test") and _is_idle(project, x)]
-    for held in idle[:1]:
-        for call, given in _evaluations(project, held.module, names):
-            yield _finding(held, call, given)
-            return
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        yield from _same_datasets(story, seen)
+        idle = _idle(story)
+        for at, trained in _scores(story) if idle is not None else ():
+            if idle is not None and idle[1] not in seen:
+                seen.add(idle[1])
+                yield _finding(story, at, trained, idle)
 
 
-def _is_idle(project: Project, loader: Loader) -> bool:
-    """Tell whether a loader is bound to a plain name that stands nowhere else."""
-    if not loader.name.isidentifier():
-        return False
-    is_local = loader.module.function_of(loader.call) is not None
-    word = re.compile(rf"\b{loader.name}\b")
-    texts = [m.text for m in ((loader.module,) if is_local else project.modules)]
-    return sum(len(word.findall(text)) for text in texts) == 1
+def _idle(story: Story) -> tuple[str, Value] | None:
+    """The loader of held-out data that nothing reads."""
+    for loaders in named_loaders(story):
+        for name, loader in loaders.items():
+            if is_held_out(name) and all(is_idle(s, loader) for s in story.program.stories):
+                return name, loader
+    return None
 
 
-def _evaluations(
-    project: Project, module: Module, trained_on: set[str]
-) -> Iterator[tuple[ast.Call, ast.expr]]:
-    """The calls that evaluate, each with the training loader that it is given."""
-    for call, name in module.calls():
-        given = [a for a in (*call.args, *(k.value for k in call.keywords))
-                 if isinstance(a, ast.Name) and a.id in trained_on]  # fmt: skip
-        if not given or isinstance(module.parents.get(call), ast.For):
+def _scores(story: Story) -> Iterator[tuple[ProgramEvent, Value]]:
+    """Where a model is scored on what it was trained on."""
+    loops: dict[object, Loop] = {}
+    for forward in story.does(Do.FORWARD):
+        for run in forward.event.loops[-1:]:
+            loops.setdefault((run.site.node, run.occasion), Loop(story, run, is_apart=True))
+    learning = [x.over for x in loops.values() if x.does(*LEARNS)]
+    trained = [v for v in learning if v is not None and is_loader(v)]
+    for loop in loops.values():
+        if loop.does(*LEARNS) or not any(loop.over is v for v in trained):
             continue
-        func = call.func
-        is_trainer = isinstance(func, ast.Attribute) and "trainer" in (key_of(func.value) or "")
-        if is_trainer and isinstance(func, ast.Attribute) and func.attr in EVALUATES:
-            yield call, given[0]
-            continue
-        found = project.find_function(module, name) if name else None
-        is_used = not isinstance(module.parents.get(call), ast.Expr)
-        if found is not None and is_used and _evaluates(project, *found):
-            yield call, given[0]
+        passes = [d for d in loop.does(Do.FORWARD) if not d.event.within]
+        scored = next((d for d in passes if _is_scored(story, d)), None)
+        if scored is not None and loop.over is not None:
+            yield scored.event, loop.over
+    for event in story.events:
+        if event.name in EVALUATES and is_trainer(event.receiver):
+            given = [v for v in (*event.args, *event.kwargs.values()) if v in trained]
+            if given:
+                yield event, given[0]
 
 
-def _evaluates(project: Project, module: Module, function: Function) -> bool:
-    if NO_SCORE.search(function.name):
+def _is_scored(story: Story, forward: Deed) -> bool:
+    """Tell whether a pass evaluates: it does not learn, and its output is compared."""
+    event = forward.event
+    if Answer.NO not in (event.gradients, event.is_training) or event.result is None:
         return False
-    acts = acts_of(project, module, function)
-    forward = [a for a in acts if a.do is Do.FORWARD]
-    is_off = any(a.do is Do.EVAL_MODE for a in acts) or any(map(is_without_gradients, forward))
-    returns = any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(function))
-    return bool(forward) and is_off and returns and not any(a.do in LEARNS for a in acts)
+    pending, seen = [event.result], 0
+    while pending and seen < 60:
+        seen += 1
+        for use in story.made_from(pending.pop()):
+            operation = operation_of(use)
+            if operation is not None and operation.name in COMPARES:
+                return True
+            pending.append(use)
+    return False
 
 
-def _finding(held: Loader, call: ast.Call, given: ast.expr) -> Finding:
-    module, name = held.module, ast.unparse(given)
-    return Finding(
-        claim=f"`{ast.unparse(call.func)}` evaluates on `{name}`, and `{held.name}` is never used",
-        strength=Strength.STRONG,
-        evidence=(
-            module.cite(call, "evaluated on the training data"),
-            module.cite(held.call, "the held-out data, which nothing reads"),
-        ),
-        shows="evaluating-on-training-data",
+def _finding(story: Story, at: ProgramEvent, trained: Value, idle: tuple[str, Value]) -> Finding:
+    held_name, held = idle
+    name = next((n for n in sorted(trained.names) if phase_word(n) == "train"), "the training data")
+    # the call that hands the loader over, from the outside in; or the trainer's own
+    nodes = [site.node for site in at.callers]
+    calls = [e for e in story.events if e is at or (e.is_own and e.node in nodes)]
+    call = next((e for e in calls if trained in (*e.args, *e.kwargs.values())), None)
+    return finding(
+        f"The model is evaluated on `{name}`, and `{held_name}` is never used",
+        "evaluating-on-training-data",
+        call or at,
+        cite(call or at, "evaluated on the training data"),
+        cite(held, "the held-out data, which nothing reads"),
         is_symptom=True,
-        location=module.location(call),
-        patch=diff(module, replacing(given, held.name)),
+        patch=None if call is None else replace_argument(call, trained, held_name),
     )
 
 
-def _same_datasets(project: Project) -> Iterator[Finding]:
-    for module in project.training_modules:
-        for call, _ in module.calls():
-            given = {k.arg: k.value for k in call.keywords if k.arg}
-            train, held = given.get("train_dataset"), given.get("eval_dataset")
-            if train is None or held is None or isinstance(held, ast.Constant):
-                continue
-            if ast.dump(train) == ast.dump(held):
-                text = ast.unparse(held)
-                yield Finding(
-                    claim=f"The trainer evaluates on its training data, `{text}`",
-                    strength=Strength.STRONG,
-                    evidence=(module.cite(held, "the same as train_dataset"),),
-                    shows="evaluating-on-training-data",
-                    is_symptom=True,
-                    location=module.location(held),
-                )
+def _same_datasets(story: Story, seen: set[object]) -> Iterator[Finding]:
+    """Trainers of a framework that evaluate on what they train on."""
+    for event in story.events:
+        train, held = event.kwargs.get("train_dataset"), event.kwargs.get("eval_dataset")
+        if isinstance(held, Known) or not same_data(train, held) or event.node in seen:
+            continue
+        seen.add(event.node)
+        yield finding(
+            "The trainer evaluates on its training data: `eval_dataset` is its `train_dataset`",
+            "evaluating-on-training-data",
+            event,
+            cite(event, "train_dataset and eval_dataset are the same"),
+            is_symptom=True,
+        )
 
 
 _PROGRAM = """

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.values import Part, Result, Value, depends_on, options_of
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.data import Role, named_role
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.loaders import phase_of
-from traindx.source.module import Module, key_of
-from traindx.source.project import Project
 
+# what learns numbers from its data; encoders of labels learn nothing from a split
 FITTED = frozenset(
     {"StandardScaler", "MinMaxScaler", "RobustScaler", "MaxAbsScaler", "QuantileTransformer",
      "PowerTransformer", "PCA", "TruncatedSVD", "SelectKBest", "SimpleImputer", "KNNImputer",
-     "IterativeImputer", "TfidfVectorizer"}
+     "IterativeImputer", "TfidfVectorizer", "TargetEncoder", "KBinsDiscretizer"}
 )  # fmt: skip
-
+SPLITS = ("train_test_split", "random_split")
 DRAWS = frozenset({"matplotlib", "seaborn", "plotly", "plt", "sns", "px", "ax", "axes", "fig"})
 
 
@@ -27,8 +29,9 @@ def check(run: Run) -> Iterator[Finding]:
     """A scaler, selector or decomposition is fitted before the data are split, or on test data.
 
     ## What it detects
-    scikit-learn's `fit_transform` (or `fit`) on data that `train_test_split` divides later in the
-    same scope, and a second `fit_transform` of the same object on data named for testing.
+    scikit-learn's `fit_transform` (or `fit`) on data that are split afterwards, where what was
+    learnt reaches the parts of the split; and a second `fit_transform` of the same object on
+    held-out data.
 
     ## Why it matters
     Statistics of the held-out data reach training, so the validation result is too good; a scaler
@@ -41,102 +44,91 @@ def check(run: Run) -> Iterator[Finding]:
     Encoders of labels learn nothing from the split and are left alone, and so is a fit to look at
     the data, whose result never meets what is split.
     """
-    project = project_of(run)
-    for module in project.training_modules:
-        fits = list(_fits(project, module))
-        for call, scaler, data, result in fits:
-            split = _split_after(module, call, {data, result} - {""})
-            if split is not None and _reaches(module, (call, scaler, data, result), split):
-                claim = f"`{scaler}` is fitted on `{data}` before the split"
-                yield _finding(module, call, claim, (split, "the data are split only here"))
-            elif phase_of(data) in ("val", "test") and not _is_only_shown(module, call, result):
-                first = _fitted_on_training(fits, scaler)
-                if first is not None:
-                    claim = f"`{scaler}` is fitted again, on held-out `{data}`"
-                    yield _finding(module, call, claim, (first, "fitted on training data here"))
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        fits = [e for e in story.events if _is_fit(e)]
+        for fit in fits:
+            found = _before_split(story, fit) or _again(story, fit, fits)
+            if found is not None and fit.node not in seen:
+                seen.add(fit.node)
+                claim, other, says = found
+                yield finding(claim, "data-leakage", fit, cite(fit, "fitted here"),
+                              cite(other, says), is_symptom=True)  # fmt: skip
 
 
-def _finding(module: Module, call: ast.Call, claim: str, also: tuple[ast.AST, str]) -> Finding:
-    return Finding(
-        claim=claim,
-        strength=Strength.STRONG,
-        evidence=(module.cite(call, "fitted here"), module.cite(*also)),
-        shows="data-leakage",
-        is_symptom=True,
-        location=module.location(call),
-    )
+def _is_fit(event: ProgramEvent) -> bool:
+    made = event.receiver
+    is_known = isinstance(made, Result) and made.maker.rsplit(".", 1)[-1] in FITTED
+    return is_known and event.name in (".fit", ".fit_transform") and bool(event.args)
 
 
-def _fits(project: Project, module: Module) -> Iterator[tuple[ast.Call, str, str, str]]:
-    """Each fit with the name of its scaler, of its data, and of what it is kept under."""
-    if "sklearn" not in module.roots:
-        return
-    for call, _ in module.calls():
-        func = call.func
-        if not isinstance(func, ast.Attribute) or func.attr not in ("fit_transform", "fit"):
+def _before_split(story: Story, fit: ProgramEvent) -> tuple[str, ProgramEvent, str] | None:
+    """The split of what was fitted as a whole."""
+    for split in story.events:
+        if split.order < fit.order or split.name.rsplit(".", 1)[-1] not in SPLITS:
             continue
-        made = func.value if isinstance(func.value, ast.Call) else None
-        scaler = key_of(func.value) or ""
-        if made is None and scaler:
-            bound = project.lookup(module, call, scaler)
-            made = bound[0] if len(bound) == 1 and isinstance(bound[0], ast.Call) else None
-        name = (module.qualified(made.func) or "").rsplit(".", 1)[-1] if made is not None else ""
-        data = key_of(call.args[0]) if call.args else None
-        if name in FITTED and data and not isinstance(call.args[0], ast.Subscript):
-            yield call, scaler or name, data, _result(module, call)
-
-
-def _result(module: Module, call: ast.Call) -> str:
-    statement = module.statement_of(call)
-    return (key_of(statement.targets[0]) or "") if isinstance(statement, ast.Assign) else ""
-
-
-def _reaches(module: Module, fit: tuple[ast.Call, str, str, str], split: ast.Call) -> bool:
-    """Tell whether what was learnt from all data reaches the parts of a split."""
-    call, scaler, _, result = fit
-    scope: ast.AST = module.function_of(call) or module.tree
-    made = {result} - {""}
-    for node in sorted(_assigned(scope), key=lambda n: n.lineno):
-        is_between = call.lineno < node.lineno < split.lineno
-        if is_between and {key_of(n) for n in ast.walk(node.value)} & made:
-            made |= {k for t in node.targets for n in ast.walk(t) if (k := key_of(n))}
-    if any(key_of(a) in made for a in split.args):
-        return True
-    later = [c.func for c, _ in module.calls(scope) if c.lineno > call.lineno]
-    owners = {scaler, result}  # `scaler = StandardScaler().fit(X)` names it by its result
-    methods = {f.attr for f in later if isinstance(f, ast.Attribute) and key_of(f.value) in owners}
-    return "transform" in methods and not methods & {"fit", "fit_transform"}
-
-
-def _assigned(scope: ast.AST) -> list[ast.Assign]:
-    return [n for n in ast.walk(scope) if isinstance(n, ast.Assign)]
-
-
-def _is_only_shown(module: Module, call: ast.Call, result: str) -> bool:
-    """Tell whether a result goes into pictures and nowhere else."""
-    scope: ast.AST = module.function_of(call) or module.tree
-    named = (n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == result)
-    uses = (n for n in named if isinstance(n.ctx, ast.Load))
-    drawn = []
-    for use in uses:
-        calls = (n for n in module.enclosing(use) if isinstance(n, ast.Call))
-        roots = {(module.qualified(n.func) or "").split(".")[0] for n in calls}
-        drawn.append(bool(roots & DRAWS))
-    return bool(drawn) and all(drawn)
-
-
-def _split_after(module: Module, call: ast.Call, names: set[str]) -> ast.Call | None:
-    scope = module.function_of(call)
-    for other, name in module.calls():
-        if not name.endswith("train_test_split") or other.lineno <= call.lineno:
-            continue
-        if module.function_of(other) is scope and any(key_of(a) in names for a in other.args):
-            return other
+        if _reaches(story, fit, split):
+            claim = f"`{_name(fit.receiver)}` is fitted on `{_name(fit.args[0])}` before the split"
+            return claim, split, "the data are split only here"
     return None
 
 
-def _fitted_on_training(fits: list[tuple[ast.Call, str, str, str]], scaler: str) -> ast.Call | None:
-    return next((c for c, s, d, _ in fits if s == scaler and phase_of(d) == "train"), None)
+def _reaches(story: Story, fit: ProgramEvent, split: ProgramEvent) -> bool:
+    """Tell whether what was learnt from all data reaches the parts of a split."""
+    scaler, data, learnt = fit.receiver, fit.args[0], fit.result
+    is_whole = fit.name == ".fit_transform" and learnt is not None
+    if is_whole and any(depends_on(a, learnt) for a in split.args if learnt is not None):
+        return True
+    if not any(depends_on(a, data) for a in split.args):
+        return False
+    used = [e for e in story.events if e.order > fit.order and _is_of(e, scaler, learnt)]
+    names = {e.name for e in used}
+    return ".transform" in names and not names & {".fit", ".fit_transform"}
+
+
+def _is_of(event: ProgramEvent, scaler: Value | None, fitted: Value | None) -> bool:
+    """`scaler = StandardScaler().fit(X)` is the scaler, too."""
+    return event.receiver is not None and any(
+        o is scaler or o is fitted for o in options_of(event.receiver)
+    )
+
+
+def _again(
+    story: Story, fit: ProgramEvent, fits: list[ProgramEvent]
+) -> tuple[str, ProgramEvent, str] | None:
+    """The first fit, on training data, of what is fitted anew on held-out data."""
+    if _part_of_split(fit.args[0]) is not Role.HELD_OUT or _is_only_shown(story, fit):
+        return None
+    for first in fits:
+        is_same = first.receiver is fit.receiver and first.order < fit.order
+        if is_same and _part_of_split(first.args[0]) is Role.TRAIN:
+            claim = f"`{_name(fit.receiver)}` is fitted again, on held-out `{_name(fit.args[0])}`"
+            return claim, first, "fitted on training data here"
+    return None
+
+
+def _part_of_split(value: Value) -> Role:
+    """Which part of a split a value is: `train_test_split` gives the training part first."""
+    made = value.of if isinstance(value, Part) else None
+    is_part = isinstance(made, Result) and made.maker.rsplit(".", 1)[-1] == "train_test_split"
+    if is_part and isinstance(value, Part) and isinstance(value.key, int):
+        return Role.TRAIN if value.key % 2 == 0 else Role.HELD_OUT
+    return named_role(value)
+
+
+def _is_only_shown(story: Story, fit: ProgramEvent) -> bool:
+    """Tell whether a result goes into pictures and nowhere else."""
+    uses = [e for e in story.events if e.order > fit.order and fit.result is not None
+            and any(depends_on(a, fit.result) for a in (*e.args, *e.kwargs.values()))]  # fmt: skip
+    roots = {e.name.split(".")[0] for e in uses if not e.name.startswith((".", "operator"))}
+    return bool(uses) and bool(roots) and roots <= DRAWS
+
+
+def _name(value: Value | None) -> str:
+    if value is None:
+        return "the data"
+    own = value.maker.rsplit(".", 1)[-1] if isinstance(value, Result) else "the data"
+    return min(value.names, key=len, default=own)
 
 
 _PROGRAM = """

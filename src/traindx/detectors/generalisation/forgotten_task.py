@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.model import Floats, Run, Series, make_run
-from traindx.names import HIGHER_IS_BETTER, kind_of
+from traindx.analysis.curves import running_median
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.metric_names import HIGHER_IS_BETTER, kind_of
+from traindx.model.run import Floats, Run, Series
 from traindx.registry import detector
-from traindx.stats import running_median
 
 LOST = 0.3  # of its best value
 GAINED = 0.3  # of its best value that another task gains meanwhile

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import decay
-from traindx.model import Floats, Run, Series, make_run
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.values import Value
+from traindx.analysis.program.training.claims import cite as cite_source
+from traindx.analysis.program.training.claims import source_text
+from traindx.analysis.program.training.loaders import different_numbers
+from traindx.analysis.program.training.phases import splits_of
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import decay, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Floats, Run, Series
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.module import Module, argument, literal
 
 CAUSE = "overfitting"
 HANDFUL = 100  # examples
 BEHIND = 1.2  # the validation loss over that of training, at the end
 WIDENED = 1.1  # what the gap is at the end over what it was at the start
 ENOUGH = 5  # evaluations
-RANGES = frozenset({"range", "numpy.arange", "torch.arange"})
-WRAPPERS = frozenset({"list", "tuple", "sorted", "numpy.array", "torch.tensor"})
 
 
 @detector(needs=("source", "loss", "*/val*"), suggests=(CAUSE,))
@@ -47,12 +49,11 @@ def check(run: Run) -> Iterator[Finding]:
         return
     if not _stays_behind(train.finite().values, val.finite().values):
         return
-    for module in project_of(run).training_modules:
-        for call, name in module.calls():
-            given = _indices(call, name)
-            count = _different(module, given) if given is not None else None
-            if count is not None and count <= HANDFUL and _is_training(module, call):
-                yield _finding(module, call, count, train.finite(), val.finite())
+    for story in program_of(run).stories:
+        for event in story.events:
+            count = different_numbers(_indices(event))
+            if count is not None and count <= HANDFUL and _is_training(story, event):
+                yield _finding(event, count, train.finite(), val.finite())
                 return
 
 
@@ -69,59 +70,34 @@ def _level(values: Floats, part: slice) -> float:
     return float(np.median(np.concatenate(np.array_split(values, 4)[part])))
 
 
-def _indices(call: ast.Call, name: str) -> ast.expr | None:
+def _indices(event: ProgramEvent) -> Value | None:
     """Which examples a call leaves of a dataset."""
-    if name.rpartition(".")[2] == "Subset":
-        return argument(call, "indices", 1)
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "select":
-        return argument(call, "indices", 0)
-    return None
+    if event.name.rpartition(".")[2] == "Subset":
+        return event.argument("indices", 1)
+    return event.argument("indices", 0) if event.name == ".select" else None
 
 
-def _different(module: Module, node: ast.expr) -> int | None:
-    """How many different indices an expression stands for, where it says so."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        left, right = _different(module, node.left), _different(module, node.right)
-        return left if left is not None else right
-    if isinstance(node, (ast.List, ast.Tuple)):
-        known = literal(node)
-        whole = [i for i in known if isinstance(i, int)] if isinstance(known, (list, tuple)) else []
-        return len(set(whole)) if whole and len(whole) == len(node.elts) else None
-    if not isinstance(node, ast.Call) or not node.args:
-        return None
-    name = module.qualified(node.func) or ""
-    if name in WRAPPERS:
-        return _different(module, node.args[0])
-    ends = [e for e in map(literal, node.args) if isinstance(e, int)]
-    if name not in RANGES or not len(ends) == len(node.args) <= 2:
-        return None
-    return len(range(*ends)) or None
+def _is_training(story: Story, event: ProgramEvent) -> bool:
+    """Tell whether what is cut down is training data by its names, before or after."""
+    if event.result is None:
+        return False
+    made = [event.result, *story.made_from(event.result)]
+    return {word for value in made for word in splits_of(value)} == {"train"}
 
 
-def _is_training(module: Module, call: ast.Call) -> bool:
-    """Tell whether what is cut down is named as training data, before or after."""
-    statement = module.statement_of(call)
-    target = ""
-    if isinstance(statement, ast.Assign):
-        target = ast.unparse(statement.targets[0])
-    named = [n for n in module.enclosing(call) if isinstance(n, ast.keyword)]
-    words = " ".join([target, ast.unparse(call), *(k.arg or "" for k in named)]).lower()
-    return "train" in words and not any(word in words for word in ("val", "test", "probe"))
-
-
-def _finding(module: Module, call: ast.Call, count: int, train: Series, val: Series) -> Finding:
+def _finding(event: ProgramEvent, count: int, train: Series, val: Series) -> Finding:
     behind = f"{val.origin.name} ends at {val.last:.4g}, training at {train.last:.4g}"
     return Finding(
         claim=f"Training sees {count} different examples, and validation stays behind",
         strength=Strength.STRONG,
         evidence=(
-            module.cite(call, f"`{ast.unparse(call)}` leaves {count} different examples"),
+            cite_source(event, f"`{source_text(event)}` leaves {count} different examples"),
             cite(val, behind, -1, val=val.last, train=train.last),
         ),
         suggests={CAUSE: Strength.STRONG},
         is_symptom=True,
         onset=float(val.steps[0]),
-        location=module.location(call),
+        location=event.location,
     )
 
 

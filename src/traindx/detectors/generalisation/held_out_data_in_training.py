@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Value
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.data import Feed, Role, feeds, joined_parts, split_from
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.loaders import Loader, loaders_in, phase_of, resolve
-from traindx.source.module import Module, key_of
-from traindx.source.project import Project
-
-JOINS = frozenset({"ConcatDataset", "ChainDataset", "cat", "concat", "concatenate", "vstack"})
-HELD = ("val", "test")
 
 
 @detector(needs=("source",), suggests=("data-leakage",))
 def check(run: Run) -> Iterator[Finding]:
-    """The training loader reads a joined dataset, and a held-out loader reads one of its parts.
+    """The training loader reads data that a held-out loader reads, too.
 
     ## What it detects
-    `DataLoader(ConcatDataset([train_set, test_set]))`, `train_set + test_set` or joined tensors
-    behind the training loader, while a loader named for validation or testing reads that very
-    `test_set`.
+    A loader for training and one for validation or testing, where the training loader reads the
+    held-out dataset itself, a join of it with others (`ConcatDataset`, `train_set + test_set`,
+    concatenated tensors), or the whole that the held-out dataset was split from.
 
     ## Why it matters
     The model has seen what it is tested on. The metric is that of the training data, and says
@@ -35,66 +32,45 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     After a choice is made on validation data, training on both is common; then the validation
-    metric of that last training means nothing, while the test set is untouched.
+    metric of that last training means nothing, while the test set is untouched. A program that
+    makes several training loaders is left alone.
     """
-    project = project_of(run)
-    loaders = loaders_in(project)
-    for train in loaders:
-        if phase_of(train.name) != "train" or _is_made_again(train, loaders):
-            continue
-        parts = _parts(project, train)
-        for held in loaders:
-            if phase_of(held.name) not in HELD or held.scope is not train.scope:
-                continue
-            shared = [p for p in parts if p in _names(project, held)]
-            if shared:
-                yield _finding(train, held, shared[0])
-                return
+    for story in program_of(run).stories:
+        found = feeds(story)
+        training = [f for f in found if f.role is Role.TRAIN]
+        for train in training if len(training) == 1 else ():
+            for held in found:
+                shared = _shared(train, held) if held.role is Role.HELD_OUT else None
+                if shared is not None:
+                    yield _finding(train, held, shared)
+                    return
 
 
-def _is_made_again(train: Loader, loaders: tuple[Loader, ...]) -> bool:
-    return sum(x.name == train.name and x.scope is train.scope for x in loaders) != 1
+def _shared(train: Feed, held: Feed) -> Value | None:
+    """What both loaders read."""
+    if train.dataset is None or held.dataset is None:
+        return None
+    read = list(joined_parts(train.dataset))
+    is_joined = len(read) > 1 + (read[0] is train.dataset)
+    for part in joined_parts(held.dataset):
+        if is_joined and any(part is r for r in read):
+            return part
+        whole = split_from(part)
+        if whole is not None and any(r is whole for r in read):
+            return whole
+    return None
 
 
-def _finding(train: Loader, held: Loader, shared: str) -> Finding:
-    return Finding(
-        claim=f"`{train.name}` reads `{shared}`, on which `{held.name}` tests",
-        strength=Strength.STRONG,
-        evidence=(
-            train.module.cite(train.call, f"{shared} is joined to the training data here"),
-            held.module.cite(held.call, "and is held out here"),
-        ),
-        shows="data-leakage",
+def _finding(train: Feed, held: Feed, shared: Value) -> Finding:
+    name = min(shared.names, key=len, default="the held-out data")
+    return finding(
+        f"`{train.name}` reads `{name}`, on which `{held.name}` tests",
+        "data-leakage",
+        train.loader,
+        cite(train.loader, f"`{name}` is among the training data here"),
+        cite(held.loader, "and is held out here"),
         is_symptom=True,
-        location=train.module.location(train.call),
     )
-
-
-def _parts(project: Project, loader: Loader) -> list[str]:
-    """The names that are joined to what a loader reads."""
-    made = resolve(project, loader.module, loader.scope, loader.dataset)
-    if made is None:
-        return []
-    if isinstance(made, ast.BinOp) and isinstance(made.op, ast.Add):
-        return [k for n in (made.left, made.right) if (k := key_of(n))]
-    calls = [(c, n) for c, n in _calls(loader.module, made) if n.rsplit(".", 1)[-1] in JOINS]
-    given = [a for c, _ in calls for a in c.args[:1] if isinstance(a, (ast.List, ast.Tuple))]
-    return [k for a in given for e in a.elts if (k := key_of(e))]
-
-
-def _calls(module: Module, node: ast.expr) -> Iterator[tuple[ast.Call, str]]:
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Call):
-            yield inner, module.qualified(inner.func) or ast.unparse(inner.func)
-
-
-def _names(project: Project, loader: Loader) -> set[str]:
-    """What a loader reads: its dataset's name, and the tensors that it is made of."""
-    own = key_of(loader.dataset) if loader.dataset is not None else None
-    made = resolve(project, loader.module, loader.scope, loader.dataset)
-    given = made.args if isinstance(made, ast.Call) else []
-    names = {own} | {key_of(a) for a in given if isinstance(a, (ast.Name, ast.Attribute))}
-    return {n for n in names if n and phase_of(n) in HELD}
 
 
 _PROGRAM = """

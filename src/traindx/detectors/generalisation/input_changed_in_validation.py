@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.values import Value
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.claims import cite, finding, function_name, source_text
+from traindx.analysis.program.training.data import Role, feeds, loop_runs, named_role, use_of
+from traindx.analysis.program.training.phases import source_of
+from traindx.analysis.program.training.preprocessing import Preprocessing, preprocessing_of
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.arguments import handed_over
-from traindx.source.feeding import Changes, changes_of, methods_of
-from traindx.source.loaders import phase_of
-from traindx.source.module import Module, key_of
-from traindx.source.phases import LEARNS, Entry, entries, is_same_model, is_without_gradients
-from traindx.source.project import Project
 
 ON_PURPOSE = ("robust", "noise", "noisy", "corrupt", "attack", "advers", "tta", "perturb", "stress")
-HELD_OUT_STEPS = ("validation_step", "test_step")
 
 
 @dataclass(frozen=True, eq=False)
-class _Pair:
-    """A model that is run in training and in validation, and the calls."""
+class _Pass:
+    """A call of a model on a batch, and what was done to its input."""
 
-    module: Module
-    name: str
-    training: tuple[ast.Call, ...]
-    held_out: ast.Call
-    beside: tuple[ast.Call, ...] = ()  # of the same model, on the same held-out batches
+    event: ProgramEvent
+    model: Value | None
+    role: Role
+    given: Value
+    input: Preprocessing
 
 
 @detector(needs=("source",), suggests=("preprocessing-mismatch", "augmentation-in-validation"))
@@ -38,9 +37,9 @@ def check(run: Run) -> Iterator[Finding]:
     """A model's input is scaled, shifted or made noisy in validation and not so in training.
 
     ## What it detects
-    Two calls of one model in a file, one where it learns and one in a loop over held-out data, or
-    in `training_step` and `validation_step`, whose inputs go through different arithmetic with
-    fixed numbers, or through noise in validation only.
+    Two calls of one model, one where it learns and one on held-out batches, whose inputs, followed
+    back through the loop, the collate function and the dataset to the data, go through different
+    arithmetic (fixed numbers, logarithms, statistics), or through noise in validation only.
 
     ## Why it matters
     The model is shown inputs that it never learnt from. The metric is low, and no regularisation
@@ -51,124 +50,102 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Tests of robustness disturb inputs on purpose; functions that are named so are left alone. So
-    are inputs that pass through functions of their own, numbers that are computed, and a second
-    view of a batch that the model is also given as in training.
+    are inputs that pass through functions out of sight, and a second view of a batch that the model
+    is also given as in training.
     """
-    project = project_of(run)
-    for pair in (*_steps(project), *(p for e in entries(project) for p in _loops(project, e))):
-        yield from _compare(pair)
-
-
-def _steps(project: Project) -> Iterator[_Pair]:
-    for module in project.training_modules:
-        for cls in module.classes.values():
-            methods = methods_of(cls)
-            held = next((methods[n] for n in HELD_OUT_STEPS if n in methods), None)
-            if "training_step" not in methods or held is None:
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        passes = list(_passes(story))
+        for held in passes:
+            if held.role is not Role.HELD_OUT or held.event.node in seen:
                 continue
-            learns = list(_own_calls(methods["training_step"]))
-            for name, call in _own_calls(held):
-                same = tuple(c for n, c in learns if n == name)
-                beside = tuple(c for n, c in _own_calls(held) if n == name and c is not call)
-                if same:
-                    yield _Pair(module, name, same, call, beside)
+            trained = [p for p in passes if p.role is Role.TRAIN and p.model is held.model]
+            found = _compare(story, held, trained, passes) if trained else None
+            if found is not None:
+                seen.add(held.event.node)
+                yield found
 
 
-def _own_calls(method: ast.AST) -> Iterator[tuple[str, ast.Call]]:
-    """The calls of the module itself or of a part that is a model by its name."""
-    for node in ast.walk(method):
-        name = key_of(node.func) if isinstance(node, ast.Call) else None
-        if name in ("self", "self.forward", "self.model", "self.net", "self.network"):
-            assert isinstance(node, ast.Call)
-            yield name, node
-
-
-def _loops(project: Project, entry: Entry) -> Iterator[_Pair]:
-    runs = [a for a in entry.acts if a.do is Do.FORWARD and a.loops and not a.guards]
-    learning = [a for a in runs if _learns(entry, a) and not is_without_gradients(a)]
-    for act in runs:
-        if _learns(entry, act) or not _is_held_out(project, act):
+def _passes(story: Story) -> Iterator[_Pass]:
+    """The calls of models in loops, with the role of the loop around."""
+    uses = {id(r): (r.over, use_of(story, r)) for r in loop_runs(story)}
+    for deed in story.does(Do.FORWARD):
+        event = deed.event
+        if event.within or event.guards or not event.args or not event.loops:
             continue
-        same = [a for a in learning if is_same_model(a, act) and a.module is act.module]
-        calls = tuple(a.node for a in same if isinstance(a.node, ast.Call))
-        others = (a for a in runs if a.loops == act.loops and a.module is act.module)
-        again = (a.node for a in others if a is not act and is_same_model(a, act))
-        if calls and isinstance(act.node, ast.Call):
-            beside = tuple(n for n in again if isinstance(n, ast.Call))
-            yield _Pair(act.module, act.target, calls, act.node, beside)
+        input_ = preprocessing_of(story, event.args[0], into_dataset=False)
+        found = [_role(story, *uses[id(r)], input_) for r in reversed(event.loops)]
+        role = next((r for r in found if r is not Role.UNKNOWN), None)
+        if role is not None:
+            yield _Pass(event, deed.subject, role, event.args[0], input_)
 
 
-def _learns(entry: Entry, act: Act) -> bool:
-    inside = (a for a in entry.acts if act.loops[-1] in a.loops)
-    return any(a.do in LEARNS for a in inside)
+def _role(story: Story, over: Value | None, use: Role, given: Preprocessing) -> Role:
+    """What a loop is for; one that only evaluates needs a hint that its data are held out."""
+    if use is not Role.HELD_OUT or over is None:
+        return use
+    source = source_of(over)
+    data = given.source.inputs[:1]
+    known = next((f.role for f in feeds(story) if f.loader is source), named_role(source, *data))
+    return known if known is Role.HELD_OUT else Role.UNKNOWN
 
 
-def _is_held_out(project: Project, act: Act) -> bool:
-    loop = act.loops[-1]
-    over = [key_of(n) or "" for n in ast.walk(loop.iter)] if isinstance(loop, ast.For) else []
-    names = [*over, act.function.name if act.function is not None else ""]
-    phases = {phase_of(n) for n in names} - {""}
-    if not phases and act.function is not None:  # by what its callers hand over
-        handed = (handed_over(project, act.module, act.function, name) for name in over if name)
-        names = [key_of(node) or "" for given in handed for _, _, node in given]
-        phases = {phase_of(name) or "unknown" for name in names}
-    return bool(phases) and not phases & {"train", "unknown"}
+def _compare(
+    story: Story, held: _Pass, trained: list[_Pass], passes: list[_Pass]
+) -> Finding | None:
+    """Compare inputs from the data on where these are in sight, else from the batch on."""
+    name = function_name(held.event).lower()
+    known = all(p.input.is_known for p in (*trained, held))
+    if any(word in name for word in ON_PURPOSE) or not known:
+        return None
+    beside = [p for p in passes if p.event.node is not held.event.node and p.role is held.role
+              and p.model is held.model and p.input.source is held.input.source]  # fmt: skip
+    if any(not p.input.is_known or _is_as(p.input, trained) for p in beside):
+        return None
+    deep = [replace(p, input=preprocessing_of(story, p.given)) for p in (held, *trained)]
+    if all(p.input.is_known for p in deep):
+        held, *trained = deep
+    return _difference(held, trained)
 
 
-def _compare(pair: _Pair) -> Iterator[Finding]:
-    module = pair.module
-    function = module.function_of(pair.held_out)
-    name = function.name.lower() if function is not None else ""
-    trained = [changes_of(module, c) for c in pair.training]
-    held = changes_of(module, pair.held_out)
-    if any(word in name for word in ON_PURPOSE) or not all(c.is_known for c in (*trained, held)):
-        return
-    again = (c for c in pair.beside if _sources(module, c) & _sources(module, pair.held_out))
-    if any(_is_as(changes_of(module, c), trained) for c in again):
-        return
-    if held.noise and not any(c.noise for c in trained):
-        says = f"`{held.noise[0]}` on the input in validation, not in training"
-        yield _finding(pair, "Validation adds noise", says, "augmentation-in-validation")
-    elif all(c.fixed != held.fixed for c in trained):
-        says = f"validation: {_words(held)}; training: {_words(trained[0])}"
+def _difference(held: _Pass, trained: list[_Pass]) -> Finding | None:
+    noise = held.input.noise
+    if noise and all(len(p.input.noise) < len(noise) for p in trained):
+        says = f"`{source_text(noise[-1])}` on the input in validation, not in training"
+        return _finding(held, trained[0], "Validation adds noise", says, _NOISE)
+    if all(p.input.scaling != held.input.scaling and _is_like(p, held) for p in trained):
+        says = f"validation: {_words(held.input)}; training: {_words(trained[0].input)}"
         claim = "Validation scales or shifts the input in another way than training"
-        yield _finding(pair, claim, says, "preprocessing-mismatch")
+        return _finding(held, trained[0], claim, says, "preprocessing-mismatch")
+    return None
 
 
-def _sources(module: Module, call: ast.Call) -> set[str]:
-    """The names that a model's input is made from, one assignment back."""
-    given = {n.id for a in call.args[:1] for n in ast.walk(a) if isinstance(n, ast.Name)}
-    scope: ast.AST = module.function_of(call) or module.tree
-    assigned = (n for n in ast.walk(scope) if isinstance(n, ast.Assign))
-    made = [n.value for n in assigned if any(key_of(t) in given for t in n.targets)]
-    names = {n.id for v in made for n in ast.walk(v) if isinstance(n, ast.Name)}
-    return (given | names) - set(module.aliases)
+_NOISE = "augmentation-in-validation"
 
 
-def _is_as(changes: Changes, trained: list[Changes]) -> bool:
+def _is_like(trained: _Pass, held: _Pass) -> bool:
+    """Tell whether two inputs take the same way but for their scale."""
+    return set(held.input.others) <= set(trained.input.others)
+
+
+def _is_as(changes: Preprocessing, trained: list[_Pass]) -> bool:
     """Tell whether an input is as in training: what stands beside it is a second view of it."""
-    alike = (
-        c for c in trained if c.fixed == changes.fixed and bool(c.noise) >= bool(changes.noise)
-    )
-    return not changes.is_known or any(alike)
+    alike = (p.input for p in trained if p.input.scaling == changes.scaling)
+    return any(len(p.noise) >= len(changes.noise) for p in alike)
 
 
-def _words(changes: Changes) -> str:
-    return f"the input {' '.join(changes.fixed)}" if changes.fixed else "the input as it comes"
+def _words(changes: Preprocessing) -> str:
+    return f"the input {' '.join(changes.scaling)}" if changes.scaling else "the input as it comes"
 
 
-def _finding(pair: _Pair, claim: str, says: str, cause: str) -> Finding:
-    module, call = pair.module, pair.held_out
-    return Finding(
-        claim=f"{claim}: {says}",
-        strength=Strength.STRONG,
-        evidence=(
-            module.cite(call, says),
-            module.cite(pair.training[0], "the same model in training"),
-        ),
-        shows=cause,
+def _finding(held: _Pass, trained: _Pass, claim: str, says: str, cause: str) -> Finding:
+    return finding(
+        f"{claim}: {says}",
+        cause,
+        held.event,
+        cite(held.event, says),
+        cite(trained.event, "the same model in training"),
         is_symptom=True,
-        location=module.location(module.statement_of(call) or call),
     )
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import isfinite
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.evaluations import is_over_held_out_data
+from traindx.analysis.recordings.traces import told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model import Run
-from traindx.recording import Epoch, Evaluation, Loader, Process, Sample, Summary
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Epoch, Evaluation, Loader, Process, Sample, Summary
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.evaluations import is_over_held_out_data
-from traindx.runtime.traces import told_once
 
 FEWEST_SAMPLES = 5
 STEADY = 1.6  # at most, between the widest and the narrowest batch of training

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import decay, flat, join
-from traindx.model import Floats, Run, Series, make_run
-from traindx.names import HIGHER_IS_BETTER, kind_of
+from traindx.examples import decay, flat, join, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.metric_names import HIGHER_IS_BETTER, kind_of
+from traindx.model.run import Floats, Run, Series
 from traindx.registry import detector
 
 LEARNT = 0.4  # of its start: where the loss was just before the jump, or lower

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.values import (
+    Instance,
+    Items,
+    Result,
+    Value,
+    constant,
+)
+from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.data import Role, feeds, named_role, subject_of
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.loaders import PHASES, phase_of, resolve
-from traindx.source.module import Module, key_of, literal
-from traindx.source.project import Project
 
 CLOSE = 0.01  # rounded otherwise, not another normalisation
-COMMON = frozenset(
-    {"transform", "transforms", "transformation", "transformations", "tf", "tfs", "tfm", "tfms",
-     "t", "trans", "compose", "composed", "preprocess", "preprocessing", "pipeline", "aug",
-     "augment", "augmentation", "augmentations", "data", "set", "self", "img", "image", "images"}
-)  # fmt: skip
+Numbers = list[list[float]]
+Pair = tuple[Result, Result]
 
 
 @detector(needs=("source",), suggests=("preprocessing-mismatch",))
@@ -27,9 +30,9 @@ def check(run: Run) -> Iterator[Finding]:
     """The transforms of training and validation normalise with other numbers, or one not at all.
 
     ## What it detects
-    Two compositions of torchvision transforms in one block, one named for training and one for
-    validation or testing and otherwise alike, whose `Normalize` differs in its numbers or is there
-    in training only.
+    Two compositions of torchvision transforms, one that training data pass through and one that
+    held-out data do (by the loaders that read them, else by their names), whose `Normalize` differs
+    in its numbers or is there in training only.
 
     ## Why it matters
     The model sees shifted inputs in validation: a gap that no regularisation closes.
@@ -41,97 +44,137 @@ def check(run: Run) -> Iterator[Finding]:
     Numbers that are computed, and compositions that are joined from parts, are not compared, and
     neither are the transforms of different datasets or inputs, which their names tell apart.
     """
-    project = project_of(run)
-    for module in project.training_modules:
-        found: dict[tuple[ast.AST, int, str, str], tuple[str, ast.Call]] = {}
-        for node in module.nodes(ast.Assign):
-            name, call = key_of(node.targets[0]) or "", node.value
-            if isinstance(call, ast.Call) and _is_composition(module, call) and phase_of(name):
-                block, branch = _block(module, node)
-                found[block, branch, _subject(name), phase_of(name)] = (name, call)
-        for (block, branch, subject, phase), (name, call) in found.items():
-            train = found.get((block, branch, subject, "train"))
-            if phase != "train" and train is not None:
-                yield from _compare(project, module, train, (name, call))
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for train, held in (*_by_use(story), *_by_name(story)):
+            if train is held or held.site is None or held.site.node in seen:
+                continue
+            found = _compare(train, held)
+            if found is not None:
+                seen.add(held.site.node)
+                yield found
 
 
-def _block(module: Module, node: ast.Assign) -> tuple[ast.AST, int]:
-    """The statement a line stands in, and its branch: other branches are for other data."""
-    above = module.parents[node]
-    branches: list[list[ast.stmt]] = [getattr(above, "body", []), getattr(above, "orelse", [])]
-    return above, next((i for i, branch in enumerate(branches) if node in branch), -1)
+def _by_use(story: Story) -> Iterator[Pair]:
+    """The compositions of the loaders of one dataset's kind that train and evaluate."""
+    found = feeds(story)
+    for train in found:
+        for held in found:
+            if not train.trains or held.role is not Role.HELD_OUT:
+                continue
+            kinds = [_made_by(f.dataset) for f in (train, held)]
+            pair = [_transform(f.dataset) for f in (train, held)]
+            if kinds[0] == kinds[1] and pair[0] is not None and pair[1] is not None:
+                yield pair[0], pair[1]
 
 
-def _subject(name: str) -> str:
-    """What a name speaks of, apart from its phase: `mnist` of `mnist_train_tf`."""
-    words = re.split(r"[^a-z0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
-    phases = frozenset[str]().union(*PHASES.values())
-    return " ".join(sorted({w for w in words if w} - phases - COMMON))
+def _made_by(dataset: Value | None) -> object:
+    if isinstance(dataset, Instance):
+        return dataset.cls.node
+    return dataset.maker if isinstance(dataset, Result) else dataset
 
 
-def _compare(
-    project: Project, module: Module, train: tuple[str, ast.Call], held: tuple[str, ast.Call]
-) -> Iterator[Finding]:
-    first, second = _normalize(project, module, train[1]), _normalize(project, module, held[1])
-    if first is None or not (_is_literal(first) and (second is None or _is_literal(second))):
-        return
-    if second is None and not _is_whole(module, held[1]):
-        return
-    if second is not None and _are_close(_numbers(first), _numbers(second)):
-        return
-    how = "does not normalise" if second is None else f"uses {ast.unparse(second)}"
-    yield Finding(
-        claim=f"`{train[0]}` and `{held[0]}` normalise differently: the second {how}",
-        strength=Strength.STRONG,
-        evidence=(
-            module.cite(first, f"training: {ast.unparse(first)}"),
-            module.cite(second or held[1], f"held-out data: {how}"),
-        ),
-        shows="preprocessing-mismatch",
+def _transform(dataset: Value | None) -> Result | None:
+    """The composition that the examples of a dataset pass through."""
+    if isinstance(dataset, Result):
+        given = dataset.kwargs.get("transform")
+    elif isinstance(dataset, Instance):
+        held = [v for v in dataset.fields.values() if _is_composition(v)]
+        given = held[0] if len(held) == 1 else None
+    else:
+        given = None
+    return given if isinstance(given, Result) and _is_composition(given) else None
+
+
+def _by_name(story: Story) -> Iterator[Pair]:
+    """Compositions that are named for training and for held-out data, and otherwise alike."""
+    made = [e for e in story.events if e.result is not None and _is_composition(e.result)]
+    for held in made:
+        if held.result is None or named_role(held.result) is not Role.HELD_OUT:
+            continue
+        for train in made:
+            first, second = train.result, held.result
+            is_pair = first is not None and named_role(first) is Role.TRAIN
+            if not is_pair or not _is_same_branch(train, held):
+                continue
+            is_made = isinstance(first, Result) and isinstance(second, Result)
+            if is_made and subject_of(first) == subject_of(second):  # type: ignore[arg-type]
+                yield first, second  # type: ignore[misc]
+
+
+def _is_same_branch(one: ProgramEvent, other: ProgramEvent) -> bool:
+    """Tell whether two things are done under the same conditions: others are for other data."""
+    sides = [[(g.site.node, g.holds) for g in event.guards] for event in (one, other)]
+    return sides[0] == sides[1]
+
+
+def _is_composition(value: Value) -> bool:
+    is_made = isinstance(value, Result) and value.receiver is None
+    return is_made and value.maker.rsplit(".", 1)[-1] == "Compose"  # type: ignore[attr-defined]
+
+
+def _compare(train: Result, held: Result) -> Finding | None:
+    first, second = _normalize(train), _normalize(held)
+    numbers = None if first is None else _numbers(first)
+    other = None if second is None else _numbers(second)
+    if first is None or numbers is None or (second is not None and other is None):
+        return None
+    if second is None and not _is_whole(held):
+        return None
+    if other is not None and _are_close(numbers, other):
+        return None
+    how = "does not normalise" if second is None else f"uses {source_text(second)}"
+    names = [min(v.names, key=len, default="the transform") for v in (train, held)]
+    return finding(
+        f"`{names[0]}` and `{names[1]}` normalise differently: the second {how}",
+        "preprocessing-mismatch",
+        second or held,
+        cite(first, f"training: {source_text(first)}"),
+        cite(second or held, f"held-out data: {how}"),
         is_symptom=True,
-        location=module.location(second or held[1]),
     )
 
 
-def _is_composition(module: Module, call: ast.Call) -> bool:
-    name = module.qualified(call.func) or ""
-    return name.startswith("torchvision.transforms") and name.endswith(".Compose")
+def _steps(composed: Result) -> list[Value] | None:
+    """The transforms of a composition; None where some are out of sight."""
+    given = composed.args[0] if composed.args else composed.kwargs.get("transforms")
+    return given.members if isinstance(given, Items) and given.is_whole else None
 
 
-def _normalize(project: Project, module: Module, composed: ast.Call) -> ast.Call | None:
-    at: ast.AST = module.function_of(composed) or module.tree
-    given = composed.args[0] if composed.args else None
-    for part in given.elts if isinstance(given, ast.List) else []:
-        made = resolve(project, module, at, part)
-        name = module.qualified(made.func) if isinstance(made, ast.Call) else None
-        if isinstance(made, ast.Call) and (name or "").endswith(".Normalize"):
-            return made
+def _normalize(composed: Result) -> Result | None:
+    for step in _steps(composed) or []:
+        if isinstance(step, Result) and step.maker.rsplit(".", 1)[-1] == "Normalize":
+            return step
     return None
 
 
-def _is_whole(module: Module, composed: ast.Call) -> bool:
-    """Tell whether every part of a composition is in sight, and it ends in a tensor."""
-    given = composed.args[0] if composed.args else None
-    parts = given.elts if isinstance(given, ast.List) else []
-    names = [module.qualified(p.func) or "" for p in parts if isinstance(p, ast.Call)]
-    is_seen = len(names) == len(parts) and all(n.startswith("torchvision.") for n in names)
-    return is_seen and any(n.endswith((".ToTensor", ".ToDtype")) for n in names)
+def _is_whole(composed: Result) -> bool:
+    """Tell whether every step of a composition is a library's, and it ends in a tensor."""
+    steps = _steps(composed)
+    makers = [s.maker for s in steps or [] if isinstance(s, Result)]
+    is_seen = steps is not None and len(makers) == len(steps)
+    is_known = is_seen and all(n.startswith(("torchvision.", "torch.nn.")) for n in makers)
+    return is_known and any(n.endswith((".ToTensor", ".ToDtype")) for n in makers)
 
 
-def _is_literal(call: ast.Call) -> bool:
-    return all(literal(a) is not None for a in (*call.args, *(k.value for k in call.keywords)))
-
-
-def _numbers(call: ast.Call) -> list[list[float]]:
+def _numbers(made: Result) -> Numbers | None:
     """The mean and the deviation, one number each where all channels have the same."""
-    named = sorted((k for k in call.keywords if k.arg != "inplace"), key=lambda k: k.arg or "")
-    values = [literal(a) for a in (*call.args[:2], *(k.value for k in named))]
-    rows = [v if isinstance(v, (list, tuple)) else [v] for v in values]
-    numbers = [[float(x) for x in r if isinstance(x, (int, float))] for r in rows]
-    return [r[:1] if len(set(r)) == 1 else r for r in numbers]
+    given = {**dict(zip(("mean", "std"), made.args, strict=False)), **made.kwargs}
+    rows = [_row(given.get(name)) for name in ("mean", "std")]
+    found = [r for r in rows if r]
+    return found if len(found) == 2 else None
 
 
-def _are_close(one: list[list[float]], other: list[list[float]]) -> bool:
+def _row(value: Value | None) -> list[float]:
+    members = value.members if isinstance(value, Items) else [] if value is None else [value]
+    found = [constant(v) for v in members]
+    numbers = [float(x) for x in found if isinstance(x, (int, float))]
+    if len(numbers) != len(found):
+        return []
+    return numbers[:1] if len(set(numbers)) == 1 else numbers
+
+
+def _are_close(one: Numbers, other: Numbers) -> bool:
     if [len(r) for r in one] != [len(r) for r in other]:
         return False
     pairs = (p for a, b in zip(one, other, strict=True) for p in zip(a, b, strict=True))

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite
-from traindx.examples import decay, flat, join
-from traindx.model import Run, Series, make_run
-from traindx.names import HIGHER_IS_BETTER, LOWER_IS_BETTER, kind_of
+from traindx.analysis.curves import divergence, running_median
+from traindx.examples import decay, flat, join, make_run
+from traindx.model.findings import Evidence, Finding, Strength, cite
+from traindx.model.metric_names import HIGHER_IS_BETTER, LOWER_IS_BETTER, kind_of
+from traindx.model.run import Run, Series
 from traindx.registry import detector
-from traindx.stats import divergence, running_median
 
 CLEAR = 1.2  # the validation loss a fifth above its best: no longer a matter of calibration alone
 TRAIN_GAIN = 0.05  # of its level at the turn that the training loss must still gain

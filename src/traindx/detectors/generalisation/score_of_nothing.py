@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.model import Floats, Run, Series, make_run
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Floats, Run, Series
 from traindx.registry import detector
 
 SCORES = ("accuracy", "em", "f1", "recall", "precision", "map", "bleu", "rouge", "iou", "dice")

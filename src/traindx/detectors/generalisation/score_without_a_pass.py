@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.values import Part, Result, Value, depends_on
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.kinds import Kind, names_of, words_of
+from traindx.analysis.program.training.operations import LOSSES, operation_of
+from traindx.analysis.program.training.phases import Loop
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do, acts_of
-from traindx.source.module import Function, Module, key_of
-from traindx.source.project import Project
-from traindx.source.values import Kind, value_of
 
-# what the values or the call that makes them are named where a model has had its part in them
-OUTPUT = re.compile(
-    r"out|pred|logit|score|prob|recon|hat$|forward|infer|(?:^|_)(?:run|step|model|net)(?:_|$)",
-    re.IGNORECASE,
-)
-GROWS = ("append", "extend", "add", "insert", "put")
+# words of the names of outputs, and of functions out of sight that may run a model
+OUTPUT = frozenset(
+    {"out", "output", "outputs", "pred", "preds", "prediction", "predictions", "logit", "logits",
+     "score", "scores", "prob", "probs", "recon", "hat", "forward", "infer", "inference", "predict",
+     "run", "step", "model", "net"}
+)  # fmt: skip
 
 
 @detector(needs=("source",), suggests=("metric-bug",))
@@ -29,8 +31,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A function that puts its model into evaluation mode and computes a loss in a loop over batches,
-    on values that were unpacked from the batch and that nothing has touched since, while the model
-    is neither called nor handed to anything in that loop.
+    on two parts of one batch, while the model is neither called nor handed to anything in that
+    loop and has had no part in what the loop goes over.
 
     ## Why it matters
     The number says nothing about the model: it is the same after every epoch, and early stopping
@@ -44,119 +46,61 @@ def check(run: Run) -> Iterator[Finding]:
     that were gathered before and are scored in a loop of their own are left alone, as are a loss
     that was made with the model, and values that are named as outputs.
     """
-    project = project_of(run)
-    for module in project.training_modules:
-        for function in module.functions.values():
-            acts = acts_of(project, module, function)
-            models = {a.target for a in acts if a.do is Do.EVAL_MODE and a.function is function}
-            for loss in acts:
-                if models and loss.do is Do.LOSS and loss.function is function:
-                    yield from _untouched(project, module, function, models, loss)
+    for story in program_of(run).stories:
+        seen: set[object] = set()
+        modes = story.does(Do.EVAL_MODE)
+        for event in story.events if modes else ():
+            if not event.loops or event.node in seen or not _is_loss(story, event):
+                continue
+            own = [d for d in modes if d.event.function is event.function is not None]
+            loop = Loop(story, event.loops[-1], is_apart=True)
+            if not own or loop.does(Do.FORWARD) or not _is_of_batch(event):
+                continue
+            models = [d.subject for d in own if d.subject is not None]
+            if not any(_has_part(loop, event, model) for model in models):
+                seen.add(event.node)
+                yield _finding(loop, event, own[0])
 
 
-def _untouched(
-    project: Project, module: Module, function: Function, models: set[str], loss: Act
-) -> Iterator[Finding]:
-    loop = loss.loops[-1] if loss.loops else None
-    call = loss.node
-    given = call.args[:2] if isinstance(call, ast.Call) else []
-    if not isinstance(loop, ast.For) or loop not in module.parents or len(given) != 2:
-        return
-    names = [n.id for n in given if isinstance(n, ast.Name)]
-    used = {
-        key_of(n)
-        for s in loop.body
-        for n in ast.walk(s)
-        if isinstance(n, (ast.Name, ast.Attribute))
-    }
-    if len(names) != 2 or used & models or not _are_of_one_batch(loop, names):
-        return
-    if _holds_outputs(function, loop, models) or _may_run_inside(
-        project, loop, names, loss, models
-    ):
-        return
-    yield Finding(
-        claim=f"The loss in `{function.name}` compares `{names[0]}` with `{names[1]}`, both data",
-        strength=Strength.STRONG,
-        evidence=(
-            module.cite(call, "neither is an output of the model"),
-            module.cite(loop, f"{', '.join(sorted(models))} does not run in this loop"),
-        ),
-        shows="metric-bug",
-        is_symptom=True,
-        location=module.location(call),
-    )
+def _is_loss(story: Story, event: ProgramEvent) -> bool:
+    operation = operation_of(event.result)
+    is_known = operation is not None and operation.name in LOSSES
+    called = event.name == "()" and story.kind_of(event.receiver).kind is Kind.LOSS
+    return (is_known or called) and len(event.args) == 2 and not event.is_own
 
 
-def _are_of_one_batch(loop: ast.For, names: list[str]) -> bool:
-    """Tell whether both names come from one unpacking in the loop, and from nothing else."""
-    bound = [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Assign)]
-    held = [(t, n) for n in bound for t in n.targets for p in ast.walk(t) if key_of(p) in names]
-    if not held:
-        target = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
-        return set(names) <= target
-    places = {n for _, n in held}
-    unpacked = {n.id for t, _ in held for n in ast.walk(t) if isinstance(n, ast.Name)}
-    return len(places) == 1 and set(names) <= unpacked
+def _is_of_batch(event: ProgramEvent) -> bool:
+    """Tell whether a loss compares two parts of one batch that are not named as outputs."""
+    parts = [a for a in event.args if isinstance(a, Part)]
+    if len(parts) != 2 or parts[0].of is not parts[1].of or parts[0].key == parts[1].key:
+        return False
+    batch = parts[0].of
+    is_drawn = isinstance(batch, Result) and batch.maker in ("builtins.next", "()")
+    named = [n for v in parts for n in names_of(v)]
+    if isinstance(batch, Result) and batch.receiver is not None:
+        named += names_of(batch.receiver)
+    return is_drawn and not any(words_of(n) & OUTPUT for n in named)
 
 
-def _holds_outputs(function: Function, loop: ast.For, models: set[str]) -> bool:
-    """Tell whether the loop goes over what the model has had its part in before."""
-    touched = set(models)
-    earlier = [n for n in ast.walk(function) if getattr(n, "lineno", loop.lineno) < loop.lineno]
-    for _ in range(3):
-        for node in earlier:
-            if _keys(_given(node)) & touched:
-                touched |= _keys(_taking(node))
-    return bool(_keys([loop.iter]) & touched)
-
-
-def _given(node: ast.AST) -> list[ast.expr]:
-    """What a statement puts into something."""
-    if isinstance(node, (ast.Assign, ast.AugAssign)):
-        return [node.value]
-    if isinstance(node, ast.For):
-        return [node.iter]
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return node.args if node.func.attr in GROWS else []
-    return []
-
-
-def _taking(node: ast.AST) -> list[ast.expr]:
-    """What a statement puts something into."""
-    if isinstance(node, ast.Assign):
-        return node.targets
-    if isinstance(node, (ast.AugAssign, ast.For)):
-        return [node.target]
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return [node.func.value]
-    return []
-
-
-def _keys(nodes: list[ast.expr]) -> set[str]:
-    return {k for node in nodes for n in ast.walk(node) if (k := key_of(n))} - {"self"}
-
-
-def _is_made_with(project: Project, loss: Act, models: set[str]) -> bool:
-    """Tell whether a loss was given the model when it was made."""
-    called = loss.node.func if isinstance(loss.node, ast.Call) else loss.node
-    bound = project.lookup(loss.module, loss.node, key_of(called) or "")
-    made = [v for v in (*bound, loss.value.call) if isinstance(v, ast.Call)]
-    given = [a for call in made for a in (*call.args, *(k.value for k in call.keywords))]
-    kinds = {value_of(project, loss.module, loss.node, a).kind for a in given}
-    return Kind.MODEL in kinds or bool(_keys(given) & models)
-
-
-def _may_run_inside(
-    project: Project, loop: ast.For, names: list[str], loss: Act, models: set[str]
-) -> bool:
-    """Tell whether the model may run where it is not named: in the loss, or in a step."""
-    if _is_made_with(project, loss, models):
+def _has_part(loop: Loop, loss: ProgramEvent, model: Value) -> bool:
+    """Tell whether a model had its part in what a loss compares, or may run in the loop unseen."""
+    compared = [*loss.args, *([] if loss.receiver is None else [loss.receiver])]
+    if any(depends_on(value, model) for value in compared):
         return True
-    bound = [n for s in loop.body for n in ast.walk(s) if isinstance(n, ast.Assign)]
-    values = [n.value for n in bound if _keys(n.targets) & set(names)]
-    called = [key_of(v.func) or "" for v in values if isinstance(v, ast.Call)]
-    return any(OUTPUT.search(n.rsplit(".", 1)[-1]) for n in (*names, *called))
+    given = (v for e in loop.events for v in (e.receiver, *e.args, *e.kwargs.values()))
+    return any(v is not None and depends_on(v, model) for v in given)
+
+
+def _finding(loop: Loop, loss: ProgramEvent, mode: Deed) -> Finding:
+    names = [next(iter(names_of(a)[::-1]), "a part of the batch") for a in loss.args]
+    return finding(
+        f"The loss in `{loss.function_name}` compares `{names[0]}` with `{names[1]}`, both data",
+        "metric-bug",
+        loss,
+        cite(loss, "neither is an output of the model"),
+        cite(loop.run.site, f"{mode.text} does not run in this loop"),
+        is_symptom=True,
+    )
 
 
 _LOOP = """
@@ -198,7 +142,27 @@ def _gathered() -> Run:
     return make_run(sources={"train.py": _GATHERED})
 
 
-FIRES = {"inputs against targets": _loop("loss = criterion(inputs, targets)")}
+_OWN_CLASS = """
+import torch
+import torch.nn.functional as F
+
+class Evaluator:
+    def __init__(self, net, batches):
+        self.net, self.batches = net, batches
+
+    def score(self):
+        self.net.eval()
+        losses = []
+        with torch.no_grad():
+            for noisy, clean in self.batches:
+                losses.append(F.mse_loss(noisy, clean).item())
+        return sum(losses) / len(losses)
+"""
+
+FIRES = {
+    "inputs against targets": _loop("loss = criterion(inputs, targets)"),
+    "noisy against clean, in a class": make_run(sources={"score.py": _OWN_CLASS}),
+}
 
 SILENT = {
     "outputs against targets": _loop("loss = criterion(model(inputs), targets)"),

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite, cite_setting
-from traindx.model import Confusion, Run, make_run
+from traindx.examples import make_run
+from traindx.model.findings import Evidence, Finding, Strength, cite, cite_setting
+from traindx.model.run import Confusion, Run
 from traindx.registry import detector
 
 SKEWED = 10.0  # largest over smallest class; below, plain training copes

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Part, Value
+from traindx.analysis.program.training.claims import cite, finding, function_name, source_text
+from traindx.analysis.program.training.data import Role
+from traindx.analysis.program.training.kinds import names_of, words_of
+from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.splits import Division, divisions, roles_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.module import Module, key_of
-from traindx.source.project import Project
 
 SORTS = ("argsort", "sort", "sorted", "sort_values")
 LABELS = frozenset({"y", "label", "labels", "target", "targets", "class", "classes", "category"})
-# what the parts of a split are called, one to learn from and one to be judged by
-PARTS = re.compile(
-    r"(?:^|_)[xy]?(?:(?:train|valid|test|eval|held|hold)[a-z]*|trn?|va|val|dev|tst|te)(?:_|$)"
-)
 # parts that are meant to have classes of their own
 ON_PURPOSE = re.compile(
     r"client|federat|non_?iid|shard|worker|node|task|incremental|continual|unseen|novel|zero_?shot"
@@ -32,9 +32,9 @@ def check(run: Run) -> Iterator[Finding]:
     """Data that were put in the order of their labels are split at an index.
 
     ## What it detects
-    A name that is bound to itself in the order of an `argsort` of the labels, and that is then cut
-    into `[:n]` and `[n:]` without being shuffled in between, where the second part is named for
-    training, validation or testing, or made in a function that splits.
+    Data taken in the order of an `argsort` of the labels (or sorted by a column of them) and then
+    cut into `[:n]` and `[n:]` without being shuffled in between, where the parts are for training
+    and for validation or testing, or are made in a function that splits.
 
     ## Why it matters
     One part holds other classes than the other. What is learnt from the first says nothing about
@@ -47,104 +47,65 @@ def check(run: Run) -> Iterator[Finding]:
     A study of classes that were never seen splits by class on purpose, and so does one of clients
     or tasks that differ; where names say so, or name no such parts, the rule is silent.
     """
-    project = project_of(run)
-    for module in project.training_modules:
-        for scope in (module.tree, *module.functions.values()):
-            for name, node in _sorted_names(project, module, scope):
-                cut = _cut(scope, name, node)
-                if cut is not None and _is_held_out(module, cut):
-                    yield _finding(module, name, node, cut)
-                    break
+    for story in program_of(run).stories:
+        for division in divisions(story):
+            order = None if division.order is not None else _order(division.whole)
+            if order is not None and _is_held_out(story, division):
+                yield _finding(division, order)
+                return
 
 
-def _sorted_names(
-    project: Project, module: Module, scope: ast.AST
-) -> Iterator[tuple[str, ast.Assign]]:
-    """The names that are put in the order of labels, with the statement that does it."""
-    for node in module.nodes(ast.Assign):
-        if (module.function_of(node) or module.tree) is not scope:
-            continue
-        for target, value in _pairs(node):
-            name = key_of(target)
-            is_taken = isinstance(value, ast.Subscript) and key_of(value.value) == name
-            if name and is_taken and isinstance(value, ast.Subscript):
-                order = value.slice
-                made = (
-                    project.lookup(module, node, order.id)
-                    if isinstance(order, ast.Name)
-                    else [order]
-                )
-                if len(made) == 1 and _is_order_of_labels(made[0]):
-                    yield name, node
+def _order(value: Value) -> Value | None:
+    """What put data in the order of their labels."""
+    operation = operation_of(value)
+    if operation is None:
+        return None
+    if operation.name == "getitem" and len(operation.operands) > 1:
+        return _sorting(operation.operands[1])
+    if operation.name == "sort_values":
+        return _sorting(value)
+    return None
 
 
-def _pairs(node: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
-    target, value = node.targets[0], node.value
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-        return list(zip(target.elts, value.elts, strict=False))
-    return [(target, value)]
+def _sorting(value: Value) -> Value | None:
+    if isinstance(value, Part) and value.key in (1, "indices"):  # of `labels.sort()`
+        value = value.of
+    operation = operation_of(value)
+    if operation is None or operation.name not in SORTS:
+        return None
+    given = [*operation.operands, *operation.settings.values()]
+    return value if any(_is_label(v) for v in given) else None
 
 
-def _is_order_of_labels(node: ast.expr) -> bool:
-    if not isinstance(node, ast.Call):
-        return False
-    name = key_of(node.func) or ""
-    if name.rsplit(".", 1)[-1] not in SORTS:
-        return False
-    sorted_by = [*node.args, *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
-    return any(_is_label(key_of(a) or "") for a in sorted_by)
+def _is_label(value: Value) -> bool:
+    """Tell whether a value, or the column it names, is of labels."""
+    text = getattr(value, "value", None)
+    names = [text] if isinstance(text, str) else names_of(value)
+    return any(words_of(name) & LABELS for name in names)
 
 
-def _is_label(key: str) -> bool:
-    return bool(set(key.rsplit(".", 1)[-1].lower().strip("_").split("_")) & LABELS)
-
-
-def _cut(scope: ast.AST, name: str, after: ast.Assign) -> ast.Subscript | None:
-    """The second half of a cut at one index, before the name is bound anew."""
-    bound = [
-        n.lineno
-        for n in ast.walk(scope)
-        if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
-    ]
-    end = min((line for line in bound if line > after.lineno), default=10**9)
-    slices = [
-        n
-        for n in ast.walk(scope)
-        if isinstance(n, ast.Subscript) and key_of(n.value) == name
-        and isinstance(n.slice, ast.Slice) and after.lineno < n.lineno <= end
-    ]  # fmt: skip
-    heads = {ast.dump(s.upper) for n in slices if (s := _slice(n)).upper and s.lower is None}
-    tails = (n for n in slices if (s := _slice(n)).lower and ast.dump(s.lower) in heads)
-    return next(tails, None)
-
-
-def _is_held_out(module: Module, cut: ast.Subscript) -> bool:
+def _is_held_out(story: Story, division: Division) -> bool:
     """Tell whether a cut parts what is learnt from what is judged by, and not by design."""
-    statement, function = module.statement_of(cut), module.function_of(cut)
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    names = [n for t in targets for p in ast.walk(t) if (n := key_of(p))]
-    around = function.name if function is not None else ""
-    if any(ON_PURPOSE.search(n) for n in (*names, around)):
+    around = function_name(division.tail)
+    made = [division.head, division.tail, *story.made_from(division.tail)]
+    made += story.made_from(division.head)
+    names = [name for value in made for name in names_of(value)]
+    if any(ON_PURPOSE.search(name) for name in (*names, around)):
         return False
-    is_named = any(PARTS.search(re.sub(r"([A-Z])", r"_\1", n).lower()) for n in names)
-    return is_named or "split" in around.lower()
+    roles = roles_of(story, division.head) | roles_of(story, division.tail)
+    return Role.HELD_OUT in roles or "split" in around.lower()
 
 
-def _slice(node: ast.Subscript) -> ast.Slice:
-    return node.slice if isinstance(node.slice, ast.Slice) else ast.Slice()
-
-
-def _finding(module: Module, name: str, node: ast.Assign, cut: ast.Subscript) -> Finding:
-    return Finding(
-        claim=f"`{name}` is sorted by label and then cut in two: each part has its own classes",
-        strength=Strength.STRONG,
-        evidence=(
-            module.cite(node, f"`{ast.unparse(node)}`: in the order of the labels"),
-            module.cite(cut, f"`{ast.unparse(cut)}`: the later classes"),
-        ),
-        shows="distribution-shift",
+def _finding(division: Division, order: Value) -> Finding:
+    name = min(division.whole.names, key=len, default="the data")
+    cut = source_text(division.tail)
+    return finding(
+        f"`{name}` is sorted by label and then cut in two: each part has its own classes",
+        "distribution-shift",
+        division.whole,
+        cite(order, "in the order of the labels"),
+        cite(division.tail, f"`{cut}`: the later classes"),
         is_symptom=True,
-        location=module.location(node),
     )
 
 

@@ -2,38 +2,53 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
-from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.module import Module, argument, key_of, literal
-from traindx.source.project import Project
-
-PAIRS = frozenset({"train_test_split", "TensorDataset"})  # features first, targets second
-STACKS = frozenset({"hstack", "column_stack", "concatenate", "cat", "concat", "append"})
-SAME = frozenset(
-    {"reshape", "view", "unsqueeze", "to_numpy", "values", "astype", "float", "to", "copy",
-     "to_frame", "tensor", "as_tensor", "from_numpy", "array", "asarray", "FloatTensor", "Tensor"}
-)  # fmt: skip
-ARRAYS = frozenset(
-    {"values", "to_numpy", "tensor", "as_tensor", "from_numpy", "array", "asarray", "FloatTensor"}
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
+from traindx.analysis.program.execution.values import (
+    Items,
+    Known,
+    Part,
+    Result,
+    Value,
+    constant,
+    depends_on,
+    origins,
 )
-TAKES_OUT = ("drop", "pop")
-PICKS = (ast.Slice, ast.List, ast.Name, ast.Attribute)
+from traindx.analysis.program.training.claims import cite, finding, source_text, statement_text
+from traindx.analysis.program.training.contents import whole_tensor
+from traindx.analysis.program.training.data import data_chain
+from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
+from traindx.registry import detector
+
+PAIRS = ("train_test_split", "TensorDataset")  # features first, targets second
+WIDE = frozenset({"hstack", "column_stack"})
+STACKS = frozenset({"concatenate", "cat", "concat", "append"}) | WIDE
+VIEWS = ("values", "array", "T")  # attributes that are the table itself
+TAKES_OUT = (".drop", ".pop", "operator.delitem")
 TAKES_COLUMNS = frozenset({"delete", "drop", "index_select", "hsplit", "narrow", "take"})
+STATISTICS = frozenset({"mean", "sum", "median", "average", "nanmean"})
 
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
     """Features and targets that one call takes side by side, row by row."""
 
-    call: ast.Call
-    features: ast.expr
-    targets: ast.expr
+    story: Story
+    event: ProgramEvent
+
+    @property
+    def features(self) -> Value:
+        return self.event.args[0]
+
+    @property
+    def targets(self) -> Value:
+        return self.event.args[1]
 
 
 @detector(needs=("source",), suggests=("data-leakage",))
@@ -42,181 +57,155 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     Features and targets that `train_test_split` or `TensorDataset` takes side by side, where the
-    features are a whole table of which the targets are a column that was never dropped, or were
-    joined with the targets; and a column of features that is overwritten with the targets after the
-    split.
+    features are a whole table of which the targets are a column that was never dropped, were joined
+    with the targets, or hold means of the targets over rows that are held out later (a target
+    encoding fitted before the split); and a column of features that is overwritten with the targets
+    after the split.
 
     ## Why it matters
     The model copies its answer. The result is perfect, or, where only one of the splits has it,
     absurd; on new data neither holds.
 
     ## What to do
-    `X = table.drop(columns="price")`, and let nothing that is made from the target into it.
+    `X = table.drop(columns="price")`, and let nothing that is made from the target into it; fit a
+    target encoding on the training part.
 
     ## When it is wrong
     Forecasts use earlier values of what they predict: shifted columns and windows are other values,
     and left alone. So are features from which columns are taken after the split.
     """
-    project = project_of(run)
-    for module in project.training_modules:
-        for pair in _pairs(module):
-            found = _whole_table(project, module, pair) or _joined(project, module, pair)
-            if found is not None and _is_cut_later(module, pair):
+    for story in program_of(run).stories:
+        for event in story.events:
+            is_pair = event.name.rsplit(".", 1)[-1] in PAIRS and len(event.args) == 2
+            if not is_pair or event.is_own:
                 continue
-            found = found or _overwritten(module, pair)
-            if found is not None:
-                node, says = found
-                yield _finding(module, node, says, pair)
+            pair = _Pair(story, event)
+            found: tuple[Value | ProgramEvent, str] | None = _whole_table(pair) or _joined(pair)
+            if found is not None and _is_cut_later(pair):
+                continue
+            found = found or _overwritten(pair) or _encoded(pair)
+            if found is not None and found[0].site is not None:
+                yield _finding(pair, *found)
                 return
 
 
-def _finding(module: Module, node: ast.AST, says: str, pair: _Pair) -> Finding:
-    return Finding(
-        claim=f"The features hold the target: {says}",
-        strength=Strength.STRONG,
-        evidence=(
-            module.cite(node, says),
-            module.cite(pair.call, "features and targets side by side"),
-        ),
-        shows="data-leakage",
+def _finding(pair: _Pair, at: Value | ProgramEvent, says: str) -> Finding:
+    return finding(
+        f"The features hold the target: {says}",
+        "data-leakage",
+        at,
+        cite(at, says),
+        cite(pair.event, "features and targets side by side"),
         is_symptom=True,
-        location=module.location(module.statement_of(node) or node),
     )
 
 
-def _pairs(module: Module) -> Iterator[_Pair]:
-    for call, name in module.calls():
-        plain = [a for a in call.args if not isinstance(a, ast.Starred)]
-        if name.rsplit(".", 1)[-1] in PAIRS and len(plain) == len(call.args) == 2:
-            yield _Pair(call, plain[0], plain[1])
-
-
-def _bare(node: ast.expr) -> ast.expr:
-    """What a value is, without changes of its type and shape."""
+def _bare(value: Value) -> Value:
+    """What a value is, without changes of its type and shape or a new axis."""
     while True:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr not in SAME:
-                return node
-            is_function = bool(node.args) and key_of(node.func.value) in ("torch", "np", "numpy")
-            node = node.args[0] if is_function else node.func.value
-        elif isinstance(node, ast.Attribute) and node.attr in SAME:
-            node = node.value
-        else:
-            return node
+        inner = whole_tensor(value)
+        if isinstance(inner, Part) and inner.key in VIEWS:
+            inner = inner.of
+        operation = operation_of(inner)
+        if operation is not None and operation.name in ("to_frame", "copy") and operation.operands:
+            inner = operation.operands[0]
+        if isinstance(inner, Result) and inner.maker == "operator.getitem":
+            parts = inner.args[1].inputs if isinstance(inner.args[1], Items) else ()
+            if any(isinstance(p, Known) and p.value is None for p in parts):
+                inner = inner.args[0]
+        if inner is value:
+            return value
+        value = inner
 
 
-def _resolved(project: Project, module: Module, at: ast.AST, node: ast.expr) -> ast.expr:
-    """What a name was bound to, where that is one thing only."""
-    bare = _bare(node)
-    while isinstance(bare, ast.Name):
-        bound = project.lookup(module, at, bare.id)
-        if len(bound) != 1 or bound[0] is bare:
-            return bare
-        inner = _bare(bound[0])
-        if not isinstance(inner, (ast.Name, ast.Subscript)):
-            return bare
-        bare = inner
-    return bare
-
-
-def _whole_table(project: Project, module: Module, pair: _Pair) -> tuple[ast.AST, str] | None:
-    column = _resolved(project, module, pair.call, pair.targets)
-    table = _resolved(project, module, pair.call, pair.features)
-    name = literal(column.slice) if isinstance(column, ast.Subscript) else None
-    if not isinstance(column, ast.Subscript) or not isinstance(name, str):
+def _whole_table(pair: _Pair) -> tuple[Value, str] | None:
+    column, table = _bare(pair.targets), _bare(pair.features)
+    if not isinstance(column, Part) or not isinstance(column.key, str) or column.of is not table:
         return None
-    if not isinstance(table, ast.Name) or key_of(column.value) != table.id:
-        return None
-    if not _is_array(project, module, pair.call, pair.features):
+    if table is pair.features or column.site is None:
         return None  # a table that is split as a whole may have its columns picked later
-    scope: ast.AST = module.function_of(pair.call) or module.tree
-    if len(project.lookup(module, pair.call, table.id)) > 1 or _is_taken_out(scope, table.id):
+    for event in pair.story.events:
+        owner = event.receiver or (event.args[0] if event.args else None)
+        if event.name in TAKES_OUT and owner is table:
+            return None
+    name = min(table.names, key=len, default="the table")
+    return column, f"`{source_text(column)}` is predicted from all of `{name}`"
+
+
+def _joined(pair: _Pair) -> tuple[Value, str] | None:
+    """The features are a join, along their columns, of which the targets are a part."""
+    target, joined = _bare(pair.targets), whole_tensor(pair.features)
+    operation = operation_of(joined)
+    if operation is None or not operation.operands:
         return None
-    return column, f"`{ast.unparse(column)}` is predicted from all of `{table.id}`"
+    last = operation.name.rsplit(".", 1)[-1]
+    axis = operation.settings.get("axis") or operation.settings.get("dim")
+    if axis is None and len(operation.operands) > 1:
+        axis = operation.operands[1]
+    is_wide = last in WIDE or constant(axis) in (1, -1)
+    parts = operation.operands[0].members if isinstance(operation.operands[0], Items) else []
+    if last in STACKS and is_wide and len(parts) > 1 and any(_bare(p) is target for p in parts):
+        return joined, f"`{source_text(joined)}` joins the targets with the features"
+    return None
 
 
-def _is_array(project: Project, module: Module, at: ast.AST, node: ast.expr) -> bool:
-    """Tell whether a table, or what its name was bound to, is made into plain numbers."""
-    name = _bare(node)
-    bound = project.lookup(module, at, name.id) if isinstance(name, ast.Name) else []
-    attributes = (n for v in (node, *bound) for n in ast.walk(v) if isinstance(n, ast.Attribute))
-    return any(n.attr in ARRAYS for n in attributes)
-
-
-def _is_taken_out(scope: ast.AST, table: str) -> bool:
-    calls = (n.func for n in ast.walk(scope) if isinstance(n, ast.Call))
-    owners = (f for f in calls if isinstance(f, ast.Attribute) and f.attr in TAKES_OUT)
-    deleted = (n for n in ast.walk(scope) if isinstance(n, ast.Delete))
-    is_deleted = any(key_of(t) == table for n in deleted for t in n.targets)
-    return is_deleted or any(key_of(f.value) == table for f in owners)
-
-
-def _is_cut_later(module: Module, pair: _Pair) -> bool:
+def _is_cut_later(pair: _Pair) -> bool:
     """Tell whether columns are picked or left out after features and targets were set side by side.
 
     That may be in a loop over batches, under any name; the targets have no columns to pick.
     """
-    taken = (n for n in module.nodes(ast.Subscript) if n.lineno > pair.call.lineno)
-    if any(isinstance(n.ctx, ast.Load) and _is_of_columns(n.slice) for n in taken):
-        return True
-    later = (name for call, name in module.calls() if call.lineno > pair.call.lineno)
-    return any(name.rsplit(".", 1)[-1] in TAKES_COLUMNS for name in later)
-
-
-def _is_of_columns(index: ast.expr) -> bool:
-    """Tell whether an index picks several columns: `[:, :-1]`, `[:, columns]`, `[["a", "b"]]`."""
-    if not isinstance(index, ast.Tuple):
-        return isinstance(index, ast.List)
-    first, last = index.elts[0], index.elts[-1]
-    is_all_rows = ast.unparse(first) in (":", "...")
-    return is_all_rows and isinstance(last, PICKS) and ast.unparse(last) != ":"
-
-
-def _joined(project: Project, module: Module, pair: _Pair) -> tuple[ast.AST, str] | None:
-    """The features are a join, along their columns, of which the targets are a part."""
-    target, features = _bare(pair.targets), _bare(pair.features)
-    if not isinstance(target, ast.Name) or not isinstance(features, ast.Name):
-        return None
-    for value in project.lookup(module, pair.call, features.id):
-        if not isinstance(value, ast.Call) or value.lineno > pair.call.lineno:
+    for event in pair.story.events:
+        if event.order <= pair.event.order or event.act is EventForm.STORE:
             continue
-        last = (key_of(value.func) or "").rsplit(".", 1)[-1]
-        axis = argument(value, "axis") or argument(value, "dim")
-        is_wide = last in ("hstack", "column_stack") or literal(axis) in (1, -1)
-        parts = value.args[0].elts if value.args and isinstance(value.args[0], _SEVERAL) else []
-        names = [inner.id for p in parts if isinstance(inner := _column(p), ast.Name)]
-        if last in STACKS and is_wide and target.id in names and len(parts) > 1:
-            return value, f"`{ast.unparse(value)}` joins the targets with the features"
+        if event.name.rsplit(".", 1)[-1] in TAKES_COLUMNS:
+            return True
+        if event.name == "operator.getitem" and _is_of_columns(event.args[1]):
+            return True
+    return False
+
+
+def _is_of_columns(key: Value) -> bool:
+    """Tell whether a key picks several columns: `[:, :-1]`, `[:, columns]`, `[["a", "b"]]`."""
+    if not isinstance(key, Items):
+        return False
+    if key.kind == "list":
+        return True
+    last = key.members[-1] if key.fields else None
+    is_new = isinstance(last, Known) and last.value is None
+    return len(key.fields) > 1 and not is_new and not isinstance(last, Known)
+
+
+def _overwritten(pair: _Pair) -> tuple[ProgramEvent, str] | None:
+    """A part of the split features gets the values of the split targets."""
+    split = pair.event.result
+    for event in pair.story.events:
+        if event.act is not EventForm.STORE or event.name != "[]" or event.order < pair.event.order:
+            continue
+        written, given = event.receiver, _bare(event.args[0])
+        if not (isinstance(written, Part) and isinstance(given, Part)):
+            continue
+        if (
+            written.of is split
+            and given.of is split
+            and written.key in (0, 1)
+            and given.key in (2, 3)
+        ):
+            return event, f"`{statement_text(event)}` after the split"
     return None
 
 
-_SEVERAL = (ast.List, ast.Tuple)
-
-
-def _column(node: ast.expr) -> ast.expr:
-    """A part of a join, without a new dimension such as `y[:, None]`."""
-    bare = _bare(node)
-    is_new_axis = isinstance(bare, ast.Subscript) and "None" in ast.unparse(bare.slice)
-    return _bare(bare.value) if is_new_axis and isinstance(bare, ast.Subscript) else bare
-
-
-def _overwritten(module: Module, pair: _Pair) -> tuple[ast.AST, str] | None:
-    """A part of the split features gets the values of the split targets."""
-    statement = module.statement_of(pair.call)
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-    if not isinstance(target, ast.Tuple) or len(target.elts) != 4:
+def _encoded(pair: _Pair) -> tuple[Value, str] | None:
+    """Features that hold means of the targets of all rows."""
+    if not pair.event.name.endswith("train_test_split"):
         return None
-    features = {key_of(e) for e in target.elts[:2]} - {None, "_"}
-    targets = {key_of(e) for e in target.elts[2:]} - {None, "_"}
-    scope: ast.AST = module.function_of(pair.call) or module.tree
-    for node in ast.walk(scope):
-        if not isinstance(node, ast.Assign) or node.lineno <= pair.call.lineno:
+    target = pair.targets
+    for value in origins(pair.features):
+        operation = operation_of(value)
+        if operation is None or operation.name not in STATISTICS or not operation.operands:
             continue
-        written = node.targets[0]
-        given = _column(node.value)
-        is_feature = isinstance(written, ast.Subscript) and key_of(written) in features
-        if is_feature and isinstance(given, ast.Name) and given.id in targets:
-            return node, f"`{ast.unparse(node)}` after the split"
+        chain = list(data_chain(pair.story, operation.operands[0]))
+        if any(v is target for v in chain) and not depends_on(target, value) and value.site:
+            return value, f"`{source_text(value)}` of the targets is computed before the split"
     return None
 
 

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Value
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.loaders import (
+    dataset_of,
+    has_sampler,
+    is_held_out,
+    is_loader,
+    is_switched,
+    named_loaders,
+    same_data,
+)
+from traindx.analysis.program.training.phases import evaluations, loops_of, phase_word
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.loaders import Loader, loaders_in, phase_of, resolve
-from traindx.source.module import Module, argument, key_of, literal
-from traindx.source.project import Project
 
-SPLIT = ("Subset", "random_split", "SubsetRandomSampler", "sampler", "indices", "fold", "overfit")
-SWITCHES = re.compile(r"^(?:set|use|switch|select|to)_|split|mode|phase|^(?:train|eval)$")
-LOOKS = ("transform", "target_transform", "download")  # the same data, looked at otherwise
+Named = tuple[str, Value]
 
 
 @detector(needs=("source",), suggests=("evaluating-on-training-data",))
@@ -24,9 +31,9 @@ def check(run: Run) -> Iterator[Finding]:
     """A loader named for validation or testing reads the training dataset.
 
     ## What it detects
-    `val_loader = train_loader`; two loaders, one for training and one for validation, over the very
-    same dataset object or tensors; a validation loader over a torchvision dataset made with
-    `train=True`.
+    `val_loader = train_loader`; two loaders, one for training and one for validation, over the same
+    dataset object, the same tensors, or datasets that are made alike: the same class or function
+    with the same split, also where the split is a default that nobody overrides.
 
     ## Why it matters
     The metric says how well the training data are remembered. It looks excellent and says nothing
@@ -36,127 +43,63 @@ def check(run: Run) -> Iterator[Finding]:
     Hold data out: `random_split`, or the dataset's own test split.
 
     ## When it is wrong
-    One dataset with samplers or subsets over different indices is right; files that split by index
-    are left alone, and so is a deliberate check on training data that is named so, or that only
-    happens under a condition. A dataset that is switched from one split to the other, or that draws
-    new examples, may be the same object; the training split of another dataset is held-out data.
+    One dataset with samplers or subsets over different indices is right, and so is a deliberate
+    check on training data that is named so, or that only happens under a condition. A dataset that
+    is switched from one split to the other, or that draws new examples, may be the same object; the
+    training split of another dataset is held-out data.
     """
-    project = project_of(run)
-    loaders = loaders_in(project)
-    for module in project.training_modules:
-        if any(word in module.text for word in SPLIT):
-            continue
-        yield from _aliases(project, module)
-        own = [x for x in loaders if x.module is module and not x.has_sampler]
-        for held in own:
-            if phase_of(held.name) in ("val", "test"):
-                yield from _same_dataset(project, held, own)
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for train, held in _pairs(story):
+            says = _same(story, train, held)
+            node = None if held[1].site is None else held[1].site.node
+            if says and node not in seen:
+                seen.add(node)
+                yield _finding(train, held, says)
 
 
-def _aliases(project: Project, module: Module) -> Iterator[Finding]:
-    for node in module.nodes(ast.Assign):
-        target, value = key_of(node.targets[0]) or "", node.value
-        if not isinstance(value, (ast.Name, ast.Attribute)) or "loader" not in target.lower():
-            continue
-        source = key_of(value) or ""
-        if _is_conditional(module, node) or len(project.lookup(module, node, target)) > 1:
-            continue
-        if phase_of(target) in ("val", "test") and phase_of(source) == "train":
-            claim = f"`{target}` is `{source}`: validation runs on training data"
-            yield _finding(module, node, claim, "the same loader under another name")
+def _pairs(story: Story) -> Iterator[tuple[Named, Named]]:
+    """Pairs of loaders: one that is trained on, and one for held-out data."""
+    for loaders in named_loaders(story):
+        trained = [(n, v) for n, v in loaders.items() if phase_word(n) == "train"]
+        held = [(n, v) for n, v in loaders.items() if is_held_out(n)]
+        yield from ((t, h) for t in trained for h in held)
+    over = [x.over for x in loops_of(story) if x.does(Do.BACKWARD) and x.over is not None]
+    for evaluation in evaluations(story):
+        held_out = None if evaluation.loop is None else evaluation.loop.over
+        if held_out is not None and is_loader(held_out):
+            name = next((n for n in sorted(held_out.names) if is_held_out(n)), evaluation.split)
+            others = [v for v in over if is_loader(v) and v is not held_out]
+            yield from (((_train_name(v), v), (name, held_out)) for v in others)
 
 
-def _same_dataset(project: Project, held: Loader, own: list[Loader]) -> Iterator[Finding]:
-    module = held.module
-    key = key_of(held.dataset) if held.dataset is not None else None
-    train = [x for x in own if phase_of(x.name) == "train" and x.scope is held.scope]
-    for other in train:
-        same = key is not None and isinstance(held.dataset, (ast.Name, ast.Attribute))
-        if same and other.dataset is not None and key_of(other.dataset) == key:
-            bound = project.lookup(module, held.call, key or "")
-            if len(bound) == 1 and not _gives_other_data(project, module, key or "", bound[0]):
-                claim = f"`{held.name}` and `{other.name}` read the same dataset `{key}`"
-                yield _finding(module, held.call, claim, f"{key} is also the training data")
-                return
-        if _is_wrapped_alike(module, held.dataset, other.dataset) and held.dataset is not None:
-            text = ast.unparse(held.dataset)
-            claim = f"`{held.name}` and `{other.name}` both read `{text}`"
-            yield _finding(module, held.call, claim, f"{text} is also the training data")
-            return
-    made = resolve(project, module, held.scope, held.dataset)
-    known = [resolve(project, module, x.scope, x.dataset) for x in train]
-    is_known = isinstance(made, ast.Call) and any(_is_same_data(made, k) for k in known)
-    if isinstance(made, ast.Call) and is_known and _is_train_split(module, made):
-        claim = f"`{held.name}` reads the training split: `train=True`"
-        yield _finding(module, made, claim, "train=True for held-out data")
+def _train_name(loader: Value) -> str:
+    return next((n for n in sorted(loader.names) if phase_word(n) == "train"), "the training data")
 
 
-def _is_conditional(module: Module, node: ast.AST) -> bool:
-    """Tell whether a statement runs in some runs only, as a fallback or to debug."""
-    conditions = (n for n in module.enclosing(node) if isinstance(n, (ast.If, ast.Try)))
-    return any(not isinstance(n, ast.If) or "__name__" not in ast.unparse(n.test)
-               for n in conditions)  # fmt: skip
+def _same(story: Story, train: Named, held: Named) -> str:
+    """Say in what way two loaders give the same examples; empty where they may not."""
+    (train_name, one), (_, other) = train, held
+    if one is other:
+        return f"the same loader as {train_name}"
+    data = dataset_of(one)
+    if has_sampler(one) or has_sampler(other) or not same_data(data, dataset_of(other)):
+        return ""
+    if data is None or is_switched(story, data, [one, other]):
+        return ""
+    return f"it reads the same data as {train_name}"
 
 
-def _gives_other_data(project: Project, module: Module, key: str, made: ast.expr) -> bool:
-    """Tell whether one dataset may give other examples to each loader: switched, or drawn anew."""
-    for node in module.nodes(ast.Attribute):
-        is_own = key_of(node.value) == key or (key_of(node.value) or "").endswith(".dataset")
-        is_set = isinstance(node.ctx, ast.Store) and node.attr not in LOOKS
-        above = module.parents.get(node)
-        is_called = isinstance(above, ast.Call) and above.func is node
-        if is_own and (is_set or (is_called and SWITCHES.search(node.attr))):
-            return True
-    name = module.qualified(made.func) if isinstance(made, ast.Call) else None
-    found = project.find_class(module, name or "")
-    return found is not None and _draws(found[1])
-
-
-def _draws(cls: ast.ClassDef) -> bool:
-    """Tell whether a dataset makes up its examples, whatever their index."""
-    if any("Iterable" in ast.unparse(base) for base in cls.bases):
-        return True
-    for method in cls.body:
-        if isinstance(method, ast.FunctionDef) and method.name == "__getitem__":
-            index = method.args.args[-1].arg
-            names = {n.id for n in ast.walk(method) if isinstance(n, ast.Name)}
-            return index not in names
-    return False
-
-
-def _is_same_data(one: ast.Call, other: ast.expr | None) -> bool:
-    """Tell whether two calls make the same dataset, but for how it is looked at."""
-    return isinstance(other, ast.Call) and _identity(one) == _identity(other)
-
-
-def _identity(made: ast.Call) -> tuple[str, ...]:
-    named = sorted(ast.dump(k) for k in made.keywords if k.arg not in LOOKS)
-    return ast.dump(made.func), *(ast.dump(a) for a in made.args), *named
-
-
-def _is_wrapped_alike(module: Module, one: ast.expr | None, other: ast.expr | None) -> bool:
-    """Tell whether two datasets hold the same tensors; a class of one's own may draw new ones."""
-    if not isinstance(one, ast.Call) or other is None or not one.args:
-        return False
-    name = (module.qualified(one.func) or "").rpartition(".")[2]
-    is_plain = name == "TensorDataset" and all(isinstance(a, ast.Name) for a in one.args)
-    return is_plain and ast.dump(one) == ast.dump(other)
-
-
-def _is_train_split(module: Module, made: ast.Call) -> bool:
-    name = module.qualified(made.func) or ""
-    is_torchvision = name.startswith("torchvision.datasets.")
-    return is_torchvision and literal(argument(made, "train")) is True
-
-
-def _finding(module: Module, node: ast.AST, claim: str, says: str) -> Finding:
-    return Finding(
-        claim=claim,
-        strength=Strength.STRONG,
-        evidence=(module.cite(node, says),),
-        shows="evaluating-on-training-data",
+def _finding(train: Named, held: Named, says: str) -> Finding:
+    (_, one), (name, other) = train, held
+    where = dataset_of(other) if one is not other else None
+    at = where if where is not None and where.site is not None else other
+    return finding(
+        f"`{name}` holds the training data: {says}",
+        "evaluating-on-training-data",
+        other,
+        cite(at, f"{name}: {says}"),
         is_symptom=True,
-        location=module.location(node),
     )
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from traindx.evidence import Evidence, Finding, Strength, at, cite_record
+from traindx.analysis.recordings.traces import layers_named, told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model import Run
-from traindx.recording import Evaluation, Process, Sample
+from traindx.model.findings import Evidence, Finding, Strength, at, cite_record
+from traindx.model.recording import Evaluation, Process, Sample
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.traces import layers_named, told_once
 
 ENOUGH = 3  # samples in a row
 

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Evidence, Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Answer
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.claims import cite, finding, surround
+from traindx.analysis.program.training.modes import is_mode_sure, last_mode, mode_dependent
+from traindx.analysis.program.training.phases import HeldOutPass, evaluations
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.loaders import resolve
-from traindx.source.models import changes_with_mode, layers_of
-from traindx.source.module import Module, key_of
-from traindx.source.patches import diff, inserting_after, inserting_before
-from traindx.source.phases import (
-    LEARNS,
-    Evaluation,
-    evaluations,
-    is_same_model,
-    mode_before,
-)
-from traindx.source.project import Project
-from traindx.source.values import value_of
-
-LEVELS = 4  # names that are followed from a loop or container to the models in it
-SETS_MODE = re.compile(r"(?:^|_)(?:eval|evaluating|mode|modes)(?:_|$)|eval_?mode", re.IGNORECASE)
-COPIES = re.compile(r"deepcopy|clone|AveragedModel|\bEMA|state_dict")
-OF_GRADIENTS = ("inference_mode", "set_grad_mode")
 
 
 @detector(needs=("source",), suggests=("validation-in-train-mode",))
@@ -36,9 +21,9 @@ def check(run: Run) -> Iterator[Finding]:
     """A validation loop runs a model with dropout or batch norm that is in training mode.
 
     ## What it detects
-    A loop over validation or test data, or a block without gradients that speaks of nothing but
-    such data, which runs a model made in sight with dropout or batch norm in it, while nothing
-    called `eval()` on that model before, or `train()` was called last.
+    A loop over validation or test data, or a pass without gradients over nothing but such data,
+    that runs a model made in sight with dropout or batch norm in it, while the model is in training
+    mode: nothing called `eval()` on it or on what holds it, or `train()` was called last.
 
     ## Why it matters
     Dropout makes the metric noisy and too low. Batch norm normalises by the validation batch and,
@@ -48,144 +33,57 @@ def check(run: Run) -> Iterator[Finding]:
     Call `model.eval()` before the loop and `model.train()` before training goes on.
 
     ## When it is wrong
-    Dropout that stays on to sample predictions is meant so. A loop that sets `train()` itself is
-    left alone, and so is one after an `eval()` of what may hold the model: a container, a context.
+    Dropout that stays on to sample predictions is meant so: a loop that sets `train()` itself and
+    passes that repeat one input are left alone, as is a model that was handed to something out of
+    sight, or is one of several whose modes are set together.
     """
-    project = project_of(run)
-    for evaluation in evaluations(project):
-        forward = evaluation.forward
-        made = forward.value.call
-        if made is None or not forward.value.is_certain or _decides_itself(evaluation):
-            continue
-        layers = changes_with_mode(layers_of(project, forward.module, made))
-        mode = mode_before(evaluation.entry, forward)
-        if not layers or _may_be_in_eval(project, evaluation, mode):
-            continue
-        over = "loop" if isinstance(evaluation.block, ast.For) else "pass"
-        yield Finding(
-            claim=f"The {evaluation.phase} {over} runs {forward.target} in training mode: "
-            f"{', '.join(layers)} {'behaves' if len(layers) == 1 else 'behave'} as in training",
-            strength=Strength.STRONG,
-            evidence=_evidence(evaluation, mode),
-            shows="validation-in-train-mode",
-            is_symptom=True,
-            location=evaluation.module.location(evaluation.forward.statement or evaluation.block),
-            patch=_patch(evaluation),
-        )
+    for story in program_of(run).stories:
+        for evaluation in evaluations(story):
+            forward = _in_training_mode(evaluation)
+            model = evaluation.forward.subject
+            if forward is None or model is None or not is_mode_sure(story, model, forward.event):
+                continue
+            layers = mode_dependent(story, model)
+            if layers and not evaluation.is_sampled and not _is_meant(evaluation, forward):
+                yield _finding(evaluation, forward, layers)
 
 
-def _evidence(evaluation: Evaluation, mode: Act | None) -> tuple[Evidence, ...]:
-    forward = evaluation.forward
-    here = forward.module.cite(forward.node, f"{forward.target} runs here without eval()")
-    if mode is None:
-        return (here,)
-    return here, mode.module.cite(mode.node, "its mode was last set here, to training")
+def _in_training_mode(evaluation: HeldOutPass) -> Deed | None:
+    """The first run of the pass, where every run of it is in training mode."""
+    passes = evaluation.passes
+    is_training = all(d.event.is_training is Answer.YES for d in passes)
+    return passes[0] if is_training else None
 
 
-def _decides_itself(evaluation: Evaluation) -> bool:
-    """Tell whether the block, or a function that only evaluates, sets a mode in some other way."""
-    function = evaluation.module.function_of(evaluation.block)
-    inside = (a for a in evaluation.entry.acts if a.function is function)
-    also_trains = function is evaluation.entry.scope or any(a.do in LEARNS for a in inside)
-    scope = evaluation.block if function is None or also_trains else function
-    for node in ast.walk(scope):
-        if isinstance(node, ast.Attribute) and node.attr in ("train", "eval"):
-            return True
-    return False
-
-
-def _may_be_in_eval(project: Project, evaluation: Evaluation, mode: Act | None) -> bool:
-    """Tell whether the model is in evaluation mode, by itself or with what holds it since."""
-    if mode is not None and mode.do is Do.EVAL_MODE:
-        return True
-    if _is_set_out_of_sight(project, evaluation):
-        return True
-    acts, forward = evaluation.entry.acts, evaluation.forward
-    first = 0 if mode is None else acts.index(mode) + 1
-    since = acts[first : acts.index(forward)]
-    return any(a.do is Do.EVAL_MODE and _may_hold(project, a, forward) for a in since)
-
-
-def _may_hold(project: Project, act: Act, forward: Act) -> bool:
-    """Tell whether what an act is done to holds a model: by its parts, or out of sight."""
-    if act.target and forward.target.startswith(f"{act.target}."):
-        return True
-    if act.target in (f"{forward.target}.module", f"{forward.target}._orig_mod"):
-        return True
-    if act.subject is None:
+def _is_meant(evaluation: HeldOutPass, forward: Deed) -> bool:
+    """Tell whether the evaluation itself sets the training mode that it runs in."""
+    mode = last_mode(evaluation.story, forward.subject, forward.event)
+    if mode is None or mode.event.by_framework or mode.event.function is not forward.event.function:
         return False
-    several = _looped_over(act)
-    if any(not _is_listed(project, act, x) for x in several):
-        return True  # some models, which ones is out of sight
-    return _reaches(project, act, [act.subject, *several], forward.value.call)
+    return not evaluation.learns or (evaluation.loop is not None and evaluation.loop.holds(mode))
 
 
-def _looped_over(act: Act) -> list[ast.expr]:
-    """What the loops go over that give a name to what an act is done to."""
-    names = {key_of(n) for n in ast.walk(act.subject)} if act.subject is not None else set()
-    found = []
-    for above in act.module.enclosing(act.node):
-        loops = [above] if isinstance(above, ast.For) else getattr(above, "generators", [])
-        found += [x.iter for x in loops if names & {key_of(n) for n in ast.walk(x.target)} - {None}]
-    return found
-
-
-def _is_listed(project: Project, act: Act, node: ast.expr) -> bool:
-    """Tell whether every member of what a loop goes over is written down."""
-    made = resolve(project, act.module, act.node, node)
-    given = made.args[0] if isinstance(made, ast.Call) and len(made.args) == 1 else made
-    is_written = isinstance(given, (ast.Tuple, ast.List, ast.Set))
-    return is_written and not any(isinstance(n, ast.Starred) for n in ast.walk(given or node))
-
-
-def _reaches(project: Project, act: Act, pending: list[ast.expr], made: ast.Call | None) -> bool:
-    """Tell whether a model is among what some expressions are made from."""
-    at = act.function or act.module.tree
-    seen: set[str] = set()
-    for _ in range(LEVELS):
-        names = [n for node in pending for n in _names(act.module, node)]
-        if any(value_of(project, act.module, at, n).call is made for n in names):
-            return True
-        fresh = {k for n in names if (k := key_of(n))} - seen
-        seen |= fresh
-        bound = [v for key in fresh for v in project.lookup(act.module, act.node, key)]
-        pending = [v for v in bound if not COPIES.search(ast.unparse(v))]
-    return False
-
-
-def _names(module: Module, node: ast.expr) -> list[ast.expr]:
-    """The names that an expression takes its value from, without those of what it calls."""
-    called = {n.func for n in ast.walk(node) if isinstance(n, ast.Call)}
-    names = (n for n in ast.walk(node) if isinstance(n, ast.Name) and n not in called)
-    own = (n for n in ast.walk(node) if isinstance(n, ast.Attribute) and key_of(n.value) == "self")
-    plain = (n for n in names if n.id != "self" and n.id not in module.aliases)
-    return [*plain, *own]
-
-
-def _is_set_out_of_sight(project: Project, evaluation: Evaluation) -> bool:
-    """Tell whether a context, a decorator or a foreign function speaks of the mode."""
-    module, block = evaluation.module, evaluation.block
-    function = module.function_of(block)
-    names = list(evaluation.forward.contexts)
-    for decorator in function.decorator_list if function is not None else ():
-        called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        names.append(module.qualified(called) or "")
-    for call, name in module.calls(function or module.tree):
-        if call.lineno < block.lineno and not project.find_function(module, name):
-            given = {key_of(n) for a in call.args for n in ast.walk(a)}
-            names += [name] if evaluation.forward.target in given else []
-    lasts = (n.rsplit(".", 1)[-1] for n in names)
-    return any(SETS_MODE.search(n) for n in lasts if n not in OF_GRADIENTS)
-
-
-def _patch(evaluation: Evaluation) -> str | None:
-    module, block, name = evaluation.module, evaluation.block, evaluation.forward.target
-    edits = [inserting_before(module, block, f"{name}.eval()")]
-    acts = evaluation.entry.acts
-    returns = (a for a in acts if a.do is Do.TRAIN_MODE and a.loops)
-    if not any(is_same_model(a, evaluation.forward) for a in returns):
-        edits.append(inserting_after(module, block, f"{name}.train()"))
-    return diff(module, *edits)
+def _finding(evaluation: HeldOutPass, forward: Deed, layers: list[str]) -> Finding:
+    story, name = evaluation.story, forward.text
+    mode = last_mode(story, forward.subject, forward.event)
+    evidence = [cite(forward, f"{name} runs here without eval()")]
+    if mode is not None:
+        evidence.append(cite(mode, "its mode was last set here, to training"))
+    is_set_again = any(
+        d.subject is forward.subject and d.event.loops for d in story.does(Do.TRAIN_MODE)
+    )
+    behave = "behaves" if len(layers) == 1 else "behave"
+    return finding(
+        f"The {evaluation.split} {evaluation.form} runs {name} in training mode: "
+        f"{', '.join(layers)} {behave} as in training",
+        "validation-in-train-mode",
+        forward,
+        *evidence,
+        is_symptom=True,
+        patch=surround(
+            evaluation.site, f"{name}.eval()", "" if is_set_again else f"{name}.train()"
+        ),
+    )
 
 
 _PROGRAM = """

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.events import LoopRun, ProgramEvent
+from traindx.analysis.program.execution.values import Answer, Items, Result, Value
+from traindx.analysis.program.training.claims import cite, finding, replace, source_text, use_of
+from traindx.analysis.program.training.gradients import carriers, has_history
+from traindx.analysis.program.training.graphs import Graphs, feeds_backward, graph_of, turn_in
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.loops import TrainingLoop, training_loops
-from traindx.source.module import Module, key_of
-from traindx.source.patches import diff, replacing
 
-NO_GRAPH = ("no_grad", "inference_mode")
-CUTS = frozenset({"item", "detach", "data", "tolist", "numpy"})
+EMPTIES = frozenset({".clear", ".pop", ".popleft"})
 
 
 @detector(needs=("source",), suggests=("graph-kept-alive",))
 def check(run: Run) -> Iterator[Finding]:
-    """A running total or list keeps the loss tensor of every step.
+    """A running total, moving average or list keeps the loss tensor of every step.
 
     ## What it detects
-    `total += loss` or `losses.append(loss)` in a training loop, where `loss` is the very tensor
-    that `backward` is called on and the total outlives the step.
+    In a loop that trains: a value that each turn computes from its own last value and from a tensor
+    with a graph (`total += loss`, a meter's `update(loss)`, an exponential average), or a list that
+    each turn appends such a tensor to, and that no backward is called on.
 
     ## Why it matters
     The tensor holds on to the graph that made it. Memory grows with every step until the device
@@ -35,152 +36,89 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     A sum that backward is called on later has to keep its graph; totals that feed a loss are left
-    alone, and so are those kept under `no_grad`, those of a loss that is detached in place before,
+    alone, and so are those kept under `no_grad`, those of a loss that is detached in place before
     and queues of a fixed length.
     """
-    for loop in training_loops(project_of(run)):
-        for backward in loop.does(Do.BACKWARD):
-            name, inner = _loss_name(backward), backward.loops[-1]
-            if not name or not _is_own_loop(loop, backward) or _is_cut(backward, name):
-                continue
-            for node, kept, use in _kept(inner, name):
-                if _feeds_backward(loop, backward, kept) or _is_made_within(inner, kept):
-                    continue
-                if _is_without_graph(backward.module, node) or _is_short(backward.module, kept):
-                    continue
-                if _is_detached(inner, name, node, kept):
-                    continue
-                yield _finding(backward.module, node, kept, use)
-            break
+    for story in program_of(run).stories:
+        graphs = Graphs(story)
+        seen: set[object] = set()
+        for _, _, loop in graphs.pairs():
+            for event, kept in (*_totals(graphs, loop), *_lists(story, loop)):
+                if event.node not in seen and not _is_detached(story, event, kept):
+                    seen.add(event.node)
+                    yield _finding(event, kept)
 
 
-def _loss_name(backward: Act) -> str:
-    """The name of the loss, also inside `scaler.scale(loss)` and `(loss / n)`."""
-    subject = backward.subject
-    if isinstance(subject, ast.BinOp) and isinstance(subject.op, (ast.Mult, ast.Div)):
-        return key_of(subject.left) or key_of(subject.right) or ""
-    if isinstance(subject, ast.Call) and len(subject.args) == 1:
-        return key_of(subject.args[0]) or ""
-    return backward.target
+def _totals(graphs: Graphs, loop: LoopRun) -> Iterator[tuple[ProgramEvent, Value]]:
+    """The values that a turn computes from their own last values and a term with a graph."""
+    first: dict[int, ProgramEvent] = {}
+    for event in graphs.story.events:
+        number, result = turn_in(event, loop), event.result
+        if number is None or not isinstance(result, Result) or event.is_own:
+            continue
+        before = first.setdefault(id(event.node), event)
+        if number == 0 or before.result is None or before is event:
+            continue
+        if not any(v is before.result for v in graph_of(result, certain=False)):
+            continue
+        terms = [v for v in _terms(result, before.result) if has_history(v) is Answer.YES]
+        if terms and not feeds_backward(graphs.story, result):
+            yield event, terms[0]
 
 
-def _finding(module: Module, node: ast.stmt, kept: str, use: ast.expr) -> Finding:
-    name = module.source(use)
-    how = "detach" if _is_used_as_tensor(module, node, kept) else "item"
-    return Finding(
-        claim=f"`{kept}` keeps `{name}` of every step, and with it the step's graph",
-        strength=Strength.STRONG,
-        evidence=(module.cite(node, f"{name} is kept with its graph here"),),
-        shows="graph-kept-alive",
-        is_symptom=True,
-        location=module.location(node),
-        patch=diff(module, replacing(use, f"{name}.{how}()")),
-    )
+def _terms(result: Value, before: Value) -> list[Value]:
+    """What is added to a total, through scaling: `loss` of `total + loss * n`."""
+    found: list[Value] = []
+    for value in carriers(result):
+        if any(v is before for v in graph_of(value, certain=False)):
+            continue
+        found.append(_unscaled(value))
+    return found
 
 
-def _is_own_loop(loop: TrainingLoop, backward: Act) -> bool:
-    """Tell whether backward stands in the text of its loop, so that names mean the same."""
-    return backward.loops[-1] in backward.module.enclosing(backward.node)
-
-
-def _kept(inner: ast.AST, name: str) -> Iterator[tuple[ast.stmt, str, ast.expr]]:
-    """The statements that keep the tensor, what they keep it in, and its use there."""
-    for node in ast.walk(inner):
-        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
-            kept, use = key_of(node.target), _use(node.value, name)
-            if kept and kept != name and use is not None:
-                yield node, kept, use
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            func, args = node.value.func, node.value.args
-            if isinstance(func, ast.Attribute) and func.attr == "append" and len(args) == 1:
-                kept, use = key_of(func.value), _use(args[0], name)
-                if kept and use is not None:
-                    yield node, kept, use
-
-
-def _use(value: ast.expr, name: str) -> ast.expr | None:
-    """The loss in `loss`, `loss * n`, `loss / n`; nothing where it goes through a call."""
-    if key_of(value) == name and not isinstance(value, ast.Subscript):
+def _unscaled(value: Value, depth: int = 6) -> Value:
+    """The tensor that is scaled before it is kept, by the name that it has."""
+    is_scaled = isinstance(value, Result) and value.maker in ("operator.mul", "operator.div")
+    if value.names or not is_scaled or depth == 0:
         return value
-    if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Mult, ast.Div)):
-        return _use(value.left, name) or _use(value.right, name)
-    return None
+    below = next((v for v in carriers(value) if has_history(v) is Answer.YES), None)
+    return value if below is None else _unscaled(below, depth - 1)
 
 
-def _is_cut(backward: Act, name: str) -> bool:
-    """Tell whether the loop rebinds the name to a plain value, as `loss = loss.item()` does.
-
-    What a call makes of the loss after `backward`, as `loss = reduce(loss)`, may be such too.
-    """
-    for node in ast.walk(backward.loops[-1]):
-        if isinstance(node, ast.Assign) and any(key_of(t) == name for t in node.targets):
-            attributes = (n.attr for n in ast.walk(node.value) if isinstance(n, ast.Attribute))
-            if CUTS & set(attributes):
-                return True
-            given = node.value.args if isinstance(node.value, ast.Call) else []
-            if node.lineno > backward.line and any(key_of(a) == name for a in given):
-                return True
-    return False
-
-
-def _is_detached(inner: ast.AST, name: str, node: ast.stmt, kept: str) -> bool:
-    """Tell whether the loss is detached in place before it is kept, or what it is kept in."""
-    for call in (n for n in ast.walk(inner) if isinstance(n, ast.Call)):
-        func = call.func
-        if isinstance(func, ast.Attribute) and func.attr == "detach_":
-            # a list holds the very tensor; a sum holds the graph that the tensor had then
-            is_before = call.lineno <= node.lineno or isinstance(node, ast.Expr)
-            if key_of(func.value) == kept or (key_of(func.value) == name and is_before):
-                return True
-    return False
+def _lists(story: Story, loop: LoopRun) -> Iterator[tuple[ProgramEvent, Value]]:
+    """The lists that tensors with a graph are appended to in every turn."""
+    first: set[tuple[int, int]] = set()
+    for event in story.events:
+        number, held = turn_in(event, loop), event.receiver
+        if number is None or event.name != ".append" or not isinstance(held, Items):
+            continue
+        if number == 0:
+            first.add((id(event.node), id(held)))
+        elif (id(event.node), id(held)) in first and has_history(event.args[0]) is Answer.YES:
+            is_emptied = any(e.receiver is held and e.name in EMPTIES for e in story.events)
+            if not is_emptied and not feeds_backward(story, held):
+                yield event, event.args[0]
 
 
-def _is_short(module: Module, kept: str) -> bool:
-    """Tell whether it is a queue that forgets: `deque(maxlen=100)`."""
-    bound = (n for n in module.nodes(ast.Assign) if any(key_of(t) == kept for t in n.targets))
-    made = (n.value for n in bound if isinstance(n.value, ast.Call))
-    return any(k.arg == "maxlen" for call in made for k in call.keywords)
+def _is_detached(story: Story, event: ProgramEvent, kept: Value) -> bool:
+    """Tell whether the loss is detached in place before it is kept; in a list, ever."""
+    calls = [e for e in story.events if e.name == ".detach_" and e.receiver is kept]
+    return any(e.order < event.order or event.name == ".append" for e in calls)
 
 
-def _feeds_backward(loop: TrainingLoop, backward: Act, kept: str) -> bool:
-    scope = backward.function or backward.module.tree
-    feeding = {_loss_name(a) for a in loop.does(Do.BACKWARD)}
-    subjects = [a.subject for a in loop.does(Do.BACKWARD) if a.subject is not None]
-    feeding |= {k for s in subjects for n in ast.walk(s) if (k := key_of(n))}
-    assigns = [n for n in ast.walk(scope) if isinstance(n, ast.Assign)]
-    for _ in range(3):
-        for node in assigns:
-            if any(key_of(t) in feeding for t in node.targets):
-                feeding |= {k for n in ast.walk(node.value) if (k := key_of(n))}
-    return kept in feeding
-
-
-def _is_made_within(inner: ast.AST, kept: str) -> bool:
-    """Tell whether the total starts anew in every iteration."""
-    for node in getattr(inner, "body", []):
-        if isinstance(node, (ast.Assign, ast.AnnAssign)):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if any(key_of(t) == kept for t in targets):
-                return True
-    return False
-
-
-def _is_without_graph(module: Module, node: ast.AST) -> bool:
-    around = (n for n in module.enclosing(node) if isinstance(n, ast.With))
-    text = " ".join(ast.unparse(i.context_expr) for n in around for i in n.items)
-    return any(word in text for word in NO_GRAPH)
-
-
-def _is_used_as_tensor(module: Module, node: ast.AST, kept: str) -> bool:
-    scope: ast.AST = module.function_of(node) or module.tree
-    uses = (n for n in ast.walk(scope) if isinstance(n, (ast.Attribute, ast.Call)))
-    for use in uses:
-        if isinstance(use, ast.Attribute) and key_of(use.value) == kept and use.attr != "append":
-            return True
-        is_call = isinstance(use, ast.Call) and any(key_of(a) == kept for a in use.args)
-        if is_call and (module.qualified(getattr(use, "func", use)) or "").startswith("torch."):
-            return True
-    return False
+def _finding(event: ProgramEvent, kept: Value) -> Finding:
+    use = use_of(event, kept)
+    name = source_text(use) if use is not None else "loss"
+    held = event.receiver if event.name == ".append" else event.result
+    holder = "the total" if held is None else min(sorted(held.names), key=len, default="the total")
+    return finding(
+        f"`{holder}` keeps `{name}` of every step, and with it the step's graph",
+        "graph-kept-alive",
+        event,
+        cite(event, f"{name} is kept with its graph here"),
+        is_symptom=True,
+        patch=None if use is None else replace(use, f"{name}.item()"),
+    )
 
 
 _LOOP = """

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite
-from traindx.failures import own_frames
-from traindx.model import Failure, Run, make_run
+from traindx.analysis.errors.failing_lines import evaluates_with_gradients
+from traindx.analysis.errors.memory_messages import DEVICE_MEMORY
+from traindx.analysis.errors.memory_sizes import Allocation, memory_words, read_allocation
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.examples import make_failed_run, make_run
+from traindx.model.findings import Evidence, Finding, Strength, cite
+from traindx.model.run import Failure, Run
 from traindx.registry import detector
-from traindx.source.errors import (
-    Allocation,
-    explain,
-    make_failed_run,
-    match_root,
-    memory_words,
-    read_allocation,
-    site_at,
-)
 
-MESSAGE = re.compile(
-    r"(?:CUDA|HIP|XPU|MPS(?: backend)?) (?:error: )?out of memory"
-    r"|Tried to allocate .{0,40}(?:GPU|MPS)|CUBLAS_STATUS_ALLOC_FAILED|CUDNN_STATUS_ALLOC_FAILED"
-    r"|RESOURCE_EXHAUSTED: .{0,60}[Oo]ut of memory|OOM when allocating tensor with shape",
-    re.DOTALL,
-)
-ANY = re.compile("")
 SHARED_PART = 0.2  # of the device; less is the context or the desktop
 LOOSE_PART = 0.1  # of the device; less is what any caching allocator keeps
 LATE_STEPS = 100  # a need that is the same in every step shows long before this
@@ -57,14 +44,13 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     A longer sequence or a larger last batch makes a constant need fail late as well.
     """
-    hit = match_root(run, MESSAGE) or match_root(run, ANY, types=("ResourceExhaustedError",))
-    if hit is None:
+    known = known_error(run, DEVICE_MEMORY)
+    if known is None:
         return
-    failure, _ = hit
-    sizes = read_allocation(failure.message)
-    weights, reason, notes = _weigh(run, failure, sizes)
-    claim = f"The device is out of memory{_words(sizes)}{reason}"
-    yield explain(run, failure, claim, suggests=weights, notes=notes)
+    sizes = read_allocation(known.failure.message)
+    weights, reason, notes = _weigh(run, known.failure, sizes)
+    claim = known.claim(sizes=_words(sizes), reason=reason)
+    yield finding(known, claim, suggests=weights, notes=notes)
 
 
 def _words(sizes: Allocation) -> str:
@@ -104,24 +90,12 @@ def _weigh(run: Run, failure: Failure, sizes: Allocation) -> tuple[Weights, str,
 def _weigh_place(run: Run, failure: Failure) -> Weights:
     if any("/optim/" in f.file or f.code.endswith("optimizer.step()") for f in failure.frames):
         return {"optimizer-state-memory": Strength.STRONG, "activation-memory": Strength.WEAK}
-    if _evaluates_with_grad(run, failure):
+    if evaluates_with_gradients(run, failure):
         return {"evaluation-with-grad": Strength.STRONG, "activation-memory": Strength.WEAK}
     weights = {"activation-memory": Strength.STRONG, "optimizer-state-memory": Strength.WEAK}
     if failure.step is not None and failure.step >= LATE_STEPS:
         weights["graph-kept-alive"] = Strength.MODERATE
     return weights
-
-
-def _evaluates_with_grad(run: Run, failure: Failure) -> bool:
-    for frame in own_frames(failure):
-        if re.search(r"\b_?(?:eval|valid|test)", frame.function):
-            site = site_at(run, frame)
-            function = site.function if site is not None else None
-            if site is not None and function is not None:
-                first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
-                text = "\n".join(site.module.lines[first - 1 : function.end_lineno])
-                return "no_grad" not in text and "inference_mode" not in text
-    return False
 
 
 def _growth(run: Run) -> Evidence | None:

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run
+from traindx.analysis.errors.memory_messages import SHARED_MEMORY
+from traindx.analysis.errors.messages import findings
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import explain, make_failed_run, root_failure
-
-STATED = re.compile(
-    r"insufficient shared memory|out of shared memory|killed by signal: Bus error"
-    r"|unable to (?:mmap|open shared memory object|resize file|write to file|allocate shared)"
-    r".{0,60}(?:torch_|shm|shared)|No space left on device: '?/dev/shm",
-    re.IGNORECASE | re.DOTALL,
-)
-HANDLES = re.compile(
-    r"Too many open files|received 0 items of ancdata|unable to open shared memory"
-)
 
 
 @detector(needs=("failure",), suggests=("shared-memory-exhausted", "worker-crash"))
@@ -40,16 +31,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     "Too many open files" may also come from files that the dataset opens and never closes.
     """
-    failure = root_failure(run)
-    if failure is None:
-        return
-    if STATED.search(failure.message) or failure.type == "BusError":
-        claim = "A data loader worker found no room in shared memory"
-        yield explain(run, failure, claim, shows="shared-memory-exhausted")
-    elif HANDLES.search(failure.message):
-        claim = "The process has no file handle left, of which every shared tensor takes one"
-        guesses = {"shared-memory-exhausted": Strength.STRONG, "worker-crash": Strength.WEAK}
-        yield explain(run, failure, claim, suggests=guesses)
+    yield from findings(run, SHARED_MEMORY)
 
 
 FIRES = {

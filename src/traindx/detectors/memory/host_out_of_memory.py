@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run
+from traindx.analysis.errors.memory_messages import HOST_MEMORY
+from traindx.analysis.errors.memory_sizes import memory_bytes, memory_words
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import explain, make_failed_run, match_root, memory_bytes, memory_words
 
-TORCH = re.compile(
-    r"DefaultCPUAllocator: (?:can't allocate memory|not enough memory): you tried to allocate "
-    r"(\d+) ?(bytes|[KMGT]?B)"
-)
-NUMPY = re.compile(
-    r"Unable to allocate (\d+(?:\.\d+)? [KMGTP]iB) for an array with shape \(([\d, ]*)\)"
-    r"(?: and data type (\w+))?"
-)
-PLAIN = re.compile(r"Cannot allocate memory|std::bad_alloc|CUDA error: out of host memory")
 HUGE = 1 << 44  # 16 TiB: no host has that, a size or shape is wrong
 
 
@@ -41,25 +34,17 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     A cgroup limit (container, Slurm) is lower than what the machine has.
     """
-    hit = match_root(run, TORCH, NUMPY, PLAIN)
-    if hit is None:
-        hit = match_root(run, re.compile(""), types=("MemoryError",))
-    if hit is None:
+    known = known_error(run, HOST_MEMORY)
+    if known is None:
         return
-    failure, found = hit
-    size = 0.0
-    if found.re is TORCH:
-        size = memory_bytes(f"{found[1]} {found[2]}") or 0.0
-    elif found.re is NUMPY:
-        size = memory_bytes(found[1]) or 0.0
-    asked = f" {memory_words(size)}" if size else ""
-    shape = f" for an array of shape ({found[2]}) of {found[3]}" if found.re is NUMPY else ""
+    size = memory_bytes(known["size"]) or 0.0
+    asked = memory_words(size) if size else "more memory"
     if size > HUGE:
-        claim = f"The program asks for{asked}{shape}: more than any host has, so a size is wrong"
-        yield explain(run, failure, claim, suggests={"api-misuse": Strength.STRONG})
-        return
-    claim = f"The host cannot give{asked or ' more memory'}{shape}"
-    yield explain(run, failure, claim, suggests={"host-memory-growth": Strength.STRONG})
+        shape = known.claim(asked=asked).removeprefix("The host cannot give ")
+        claim = f"The program asks for {shape}: more than any host has, so a size is wrong"
+        yield finding(known, claim, suggests={"api-misuse": Strength.STRONG})
+    else:
+        yield finding(known, known.claim(asked=asked))
 
 
 FIRES = {

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Answer, Result
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.claims import cite, decorate, finding
+from traindx.analysis.program.training.gradients import (
+    ends_in_numbers,
+    is_frozen,
+    wants_gradients,
+)
+from traindx.analysis.program.training.phases import LEARNS, evaluations
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.module import Function, Module
-from traindx.source.patches import diff, inserting_before
-from traindx.source.phases import LEARNS, Entry, entries, is_same_model, is_without_gradients
-
-SWITCHES = frozenset({"set_grad_enabled", "set_grad_mode", "requires_grad_", "no_grad"})
-USES_GRADIENTS = re.compile(r"requires_grad|autograd|\.grad\b|enable_grad|backward")
-SCORES = re.compile(r"accura|eval|valid|score|metric|(?:^|_)test(?:_|$)", re.IGNORECASE)
-READS = frozenset({"item", "argmax", "numpy", "tolist"})
 
 
 @detector(needs=("source",), suggests=("evaluation-with-grad",))
@@ -26,10 +25,9 @@ def check(run: Run) -> Iterator[Finding]:
     """A function runs a model only to read off a number, and gradients are recorded.
 
     ## What it detects
-    A function named for a score or an evaluation, without a loop over a loader, that calls `eval()`
-    on a model, runs it outside any `no_grad` or `inference_mode`, and reads numbers off the
-    outcome; and any function that gives back nothing of the outcome but `.item()`. In a program
-    that trains and whose calls are in sight from its start.
+    A function that learns nothing and runs a model while autograd records, and from whose outputs
+    nothing is made but numbers without a history (`.item()`, `argmax`, comparisons, NumPy). In a
+    program that trains and whose calls are in sight from its start.
 
     ## Why it matters
     The forward pass over all held-out data keeps every activation for a backward pass that never
@@ -39,104 +37,55 @@ def check(run: Run) -> Iterator[Finding]:
     Put `@torch.no_grad()` on the function.
 
     ## When it is wrong
-    Functions that mention gradients (attacks, saliency) and those that learn are left alone, and so
+    Functions that ask for gradients (attacks, saliency) and those that learn are left alone, and so
     are outputs that are handed on as they are.
     """
-    project = project_of(run)
-    for entry in entries(project):
-        if not any(a.do is Do.BACKWARD for a in entry.acts):
+    for story in program_of(run).stories:
+        if not story.does(Do.BACKWARD):
             continue
-        for function, acts in _functions(entry):
-            is_number = _gives_only_numbers(function)
-            found = _forward_with_gradients(acts, needs_mode=not is_number)
-            if found is None or not (is_number or _reads_a_score(found.module, function)):
+        known = {e.forward.event.node for e in evaluations(story) if e.loop is not None}
+        seen: set[object] = set()
+        for function, passes in _functions(story).items():
+            first = passes[0]
+            if first.event.node in known or not all(_is_wasted(story, d) for d in passes):
                 continue
-            if _is_switched_off(found.module):
-                continue
-            yield _finding(found, function)
+            inside = [e for e in story.events if e.function is function]
+            if first.event.node not in seen and not wants_gradients(inside):
+                seen.add(first.event.node)
+                yield _finding(first)
 
 
-def _functions(entry: Entry) -> Iterator[tuple[Function, list[Act]]]:
-    """The functions that the program calls and that learn nothing, with what they do."""
-    groups: dict[Function, list[Act]] = {}
-    for act in entry.acts:
-        if act.function is not None and act.function is not entry.scope:
-            groups.setdefault(act.function, []).append(act)
-    for function, acts in groups.items():
-        if not any(a.do in LEARNS for a in acts) and not any(a.loops for a in _own(acts)):
-            yield function, acts
+def _functions(story: Story) -> dict[object, list[Deed]]:
+    """The functions that the program calls and that learn nothing, with their forward passes."""
+    learning = {d.event.function for d in story.does(*LEARNS, Do.ZERO_GRAD)}
+    found: dict[object, list[Deed]] = {}
+    for deed in story.does(Do.FORWARD):
+        function = deed.event.function
+        is_called = function is not None and function is not story.execution.function
+        if is_called and function not in learning and not deed.event.within:
+            found.setdefault(function, []).append(deed)
+    return found
 
 
-def _own(acts: list[Act]) -> list[Act]:
-    """Forward passes in a loop of the function itself; the loop over epochs calls it."""
-    return [
-        a for a in acts
-        if a.do is Do.FORWARD and any(loop in a.module.enclosing(a.node) for loop in a.loops)
-    ]  # fmt: skip
-
-
-def _gives_only_numbers(function: Function) -> bool:
-    """Tell whether a function ends in `.item()`s and hands no value to anything out of sight.
-
-    Such a function cannot let anybody call backward on what it computed.
-    """
-    nodes = [n for n in ast.walk(function) if n is not function]
-    given = [n.value for n in nodes if isinstance(n, ast.Return)]
-    handed = (n.value for n in nodes if isinstance(n, ast.Expr))
-    calls = (n for n in handed if isinstance(n, ast.Call) and (n.args or n.keywords))
-    keeps = (ast.Yield, ast.YieldFrom, ast.Global, ast.Nonlocal, ast.FunctionDef, ast.Lambda)
-    if USES_GRADIENTS.search(ast.unparse(function)) or any(isinstance(n, keeps) for n in nodes):
+def _is_wasted(story: Story, forward: Deed) -> bool:
+    """Tell whether a pass builds a graph of which nothing but numbers is kept."""
+    event, result = forward.event, forward.event.result
+    if event.gradients is not Answer.YES or result is None or forward.subject is None:
         return False
-    targets = (t for n in nodes if isinstance(n, ast.Assign) for t in n.targets)
-    if any(isinstance(t, (ast.Attribute, ast.Subscript)) for t in targets) or any(calls):
+    if isinstance(result, Result) and result.gradients is not Answer.YES:
         return False
-    return bool(given) and all(v is not None and _is_number(v) for v in given)
+    return not is_frozen(story, forward.subject) and ends_in_numbers(story, result)
 
 
-def _is_number(value: ast.expr) -> bool:
-    if isinstance(value, ast.Tuple):
-        return all(map(_is_number, value.elts))
-    func = value.func if isinstance(value, ast.Call) else None
-    return isinstance(func, ast.Attribute) and func.attr == "item"
-
-
-def _forward_with_gradients(acts: list[Act], *, needs_mode: bool) -> Act | None:
-    modes = [a for a in acts if a.do is Do.EVAL_MODE]
-    for act in acts:
-        if act.do is Do.FORWARD and not is_without_gradients(act):
-            before = [m for m in modes if m.line < act.line and is_same_model(m, act)]
-            if before or not needs_mode:
-                return act
-    return None
-
-
-def _reads_a_score(module: Module, function: Function) -> bool:
-    nodes = list(ast.walk(function))
-    reads = any(isinstance(n, ast.Attribute) and n.attr in READS for n in nodes)
-    text = ast.unparse(function)
-    return bool(SCORES.search(function.name)) and reads and not USES_GRADIENTS.search(text)
-
-
-def _is_switched_off(module: Module) -> bool:
-    for call, name in module.calls():
-        last = name.rsplit(".", 1)[-1]
-        if last in SWITCHES and isinstance(module.parents.get(call), ast.Expr):
-            return True
-    return False
-
-
-def _finding(forward: Act, function: Function) -> Finding:
-    module = forward.module
-    patch = None
-    if module.aliases.get("torch") == "torch":
-        patch = diff(module, inserting_before(module, function, "@torch.no_grad()"))
-    return Finding(
-        claim=f"The function {function.name} runs {forward.target} while gradients are recorded",
-        strength=Strength.STRONG,
-        evidence=(module.cite(forward.node, "a graph is built here, and never used"),),
-        shows="evaluation-with-grad",
-        location=module.location(forward.statement or forward.node),
-        patch=patch,
+def _finding(forward: Deed) -> Finding:
+    is_torch = forward.event.module.aliases.get("torch") == "torch"
+    name = forward.event.function_name
+    return finding(
+        f"The function {name} runs {forward.text} while gradients are recorded",
+        "evaluation-with-grad",
+        forward,
+        cite(forward, "a graph is built here, and never used"),
+        patch=decorate(forward, "@torch.no_grad()") if is_torch else None,
     )
 
 

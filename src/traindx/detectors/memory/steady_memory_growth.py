@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import isnan
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite_record
-from traindx.examples import recorded
-from traindx.model import Floats, Run, make_run
-from traindx.recording import Counts, Epoch, Process, Sample
+from traindx.analysis.errors.memory_sizes import memory_words
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.training.claims import source_text
+from traindx.analysis.program.training.hoards import hoard_of
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.recordings.ranks import last_step
+from traindx.examples import make_run, recorded
+from traindx.model.findings import Evidence, Finding, Strength, cite_record
+from traindx.model.recording import Counts, Epoch, Process, Sample
+from traindx.model.run import Floats, Run
 from traindx.registry import detector
-from traindx.runtime.ranks import last_step
-from traindx.source import project_of
-from traindx.source.errors import memory_words
-from traindx.source.loops import training_loops
-from traindx.source.module import Module, key_of
-from traindx.source.project import Project
 
 ENOUGH = 8  # samples after the beginning …
 FEW = 4  # … or so many, if all samples from the first step on lie on one line
@@ -29,9 +28,6 @@ BEGINNING = 0.2  # of the steps: pools, caches and the first batches are allocat
 GROWTH = 0.2
 LEAST_BYTES = 200 << 20
 STILL_GROWING = 0.5  # of the average pace, in each third; what fills up slows down
-SHRINKS = ("clear", "pop", "popleft", "remove")
-NUMBERS = frozenset({"item", "tolist"})
-TENSORS = frozenset({"detach", "clone", "cpu", "numpy"})
 CHAINED = 3.0  # times as many nodes in the graph at the end
 
 KINDS = {"rss_bytes": "Resident memory of the host", "device_bytes": "Memory of the device"}
@@ -61,7 +57,7 @@ def check(run: Run) -> Iterator[Finding]:
     pages of a memory-mapped file: so the samples after the first whole epoch count, and without
     one it is a remark only, unless the source has a list that the loop adds tensors to for ever.
     """
-    hoard = _hoard(project_of(run)) if run.sources else None
+    hoard = hoard_of(program_of(run)) if run.sources else None
     for process in run.recording.processes if run.recording is not None else ():
         found = list(_grown(process, hoard))
         yield from found
@@ -69,7 +65,18 @@ def check(run: Run) -> Iterator[Finding]:
             return  # the other ranks do the same
 
 
-def _grown(process: Process, hoard: Hoard | None) -> Iterator[Finding]:
+def _evidence(
+    process: Process, samples: Sequence[Sample], field: str, kept: ProgramEvent | None
+) -> tuple[Evidence, ...]:
+    told = ((s, f"step {s.step}: {memory_words(_value(s, field))}") for s in samples)
+    cited = tuple(cite_record(process, s.line, says, step=s.step) for s, says in told)
+    if kept is None:
+        return cited
+    says = f"`{source_text(kept)}` at every step, and nothing is ever taken away"
+    return (*cited, kept.cite(says))
+
+
+def _grown(process: Process, hoard: ProgramEvent | None) -> Iterator[Finding]:
     is_chained = _is_chained(process)
     trained = [e.step for e in process.epochs if e.trained and e.is_whole]
     begin = max(BEGINNING * last_step(process), trained[0] if trained else 0.0)
@@ -98,61 +105,8 @@ def _grown(process: Process, hoard: Hoard | None) -> Iterator[Finding]:
             suggests={cause: strength} if on_device else _host_causes(strength),
             is_symptom=is_sure,
             onset=float(first.step),
-            location=kept.module.location(kept.call) if kept is not None else None,
+            location=kept.location if kept is not None else None,
         )
-
-
-def _evidence(
-    process: Process, samples: Sequence[Sample], field: str, kept: Hoard | None
-) -> tuple[Evidence, ...]:
-    told = ((s, f"step {s.step}: {memory_words(_value(s, field))}") for s in samples)
-    cited = tuple(cite_record(process, s.line, says, step=s.step) for s, says in told)
-    return cited if kept is None else (*cited, kept.module.cite(kept.call, kept.says))
-
-
-@dataclass(frozen=True, eq=False)
-class Hoard:
-    """A list that a training loop adds tensors to and never takes any from."""
-
-    module: Module
-    call: ast.Call
-
-    @property
-    def says(self) -> str:
-        return f"`{ast.unparse(self.call)}` at every step, and nothing is ever taken away"
-
-
-def _hoard(project: Project) -> Hoard | None:
-    for loop in training_loops(project):
-        for call, _ in loop.module.calls(loop.node):
-            func = call.func
-            if not isinstance(func, ast.Attribute) or func.attr != "append" or not call.args:
-                continue
-            key = key_of(func.value) or ""
-            made = project.lookup(loop.module, loop.function or loop.module.tree, key)
-            is_list = bool(made) and all(isinstance(v, ast.List) and not v.elts for v in made)
-            inside = [n for v in made for n in loop.module.enclosing(v) if n is loop.node]
-            if is_list and not inside and not _shrinks(loop.node, key) and _is_tensor(call.args[0]):
-                return Hoard(loop.module, call)
-    return None
-
-
-def _shrinks(loop: ast.AST, key: str) -> bool:
-    calls = (n.func for n in ast.walk(loop) if isinstance(n, ast.Call))
-    owners = (f for f in calls if isinstance(f, ast.Attribute) and f.attr in SHRINKS)
-    is_cut = any(isinstance(n, ast.Delete) and key in ast.unparse(n) for n in ast.walk(loop))
-    return is_cut or any(key_of(f.value) == key for f in owners)
-
-
-def _is_tensor(value: ast.expr) -> bool:
-    """Tell whether a value is a tensor by the way it is made, and not a number taken from one."""
-    calls = [n.func for n in ast.walk(value) if isinstance(n, ast.Call)]
-    methods = {f.attr for f in calls if isinstance(f, ast.Attribute)}
-    is_number = bool(methods & NUMBERS) or any(
-        isinstance(f, ast.Name) and f.id in ("float", "int", "len") for f in calls
-    )
-    is_torch = any((key_of(f) or "").startswith("torch.") for f in calls)
-    return not is_number and (is_torch or bool(methods & TENSORS))
 
 
 def _is_straight(process: Process, field: str, late: int) -> bool:

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Answer, Result, Value
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.claims import cite, decorate, enclose, finding
+from traindx.analysis.program.training.gradients import is_frozen, wants_gradients
+from traindx.analysis.program.training.phases import LEARNS, HeldOutPass, Loop, evaluations
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.module import Function, Module
-from traindx.source.patches import diff, inserting_before, within
-from traindx.source.phases import Evaluation, evaluations, is_without_gradients
-from traindx.source.project import Project
-
-SWITCHES = frozenset({"set_grad_enabled", "set_grad_mode", "requires_grad_", "no_grad"})
-USES_GRADIENTS = frozenset({"requires_grad", "grad", "autograd", "requires_grad_", "enable_grad"})
-
-# contexts and decorators that are known to leave gradients as they are
-KEEPS_GRADIENTS = re.compile(
-    r"autocast|enable_grad|profile|record_function|tqdm|progress|timer|(?:^|\.)(?:open|suppress"
-    r"|nullcontext|staticmethod|classmethod|compile|join|Progress|catch_warnings|redirect_stdout"
-    r"|main|command|option|record|cache|lru_cache|wraps|property|device|stream|no_sync)$"
-    r"|amp\.|SummaryWriter|logging|wandb|mlflow",
-    re.IGNORECASE,
-)
 
 
 @detector(needs=("source",), suggests=("evaluation-with-grad",))
@@ -34,8 +21,9 @@ def check(run: Run) -> Iterator[Finding]:
     """A validation loop runs the model while gradients are recorded.
 
     ## What it detects
-    A loop over validation or test data that runs the model and learns nothing from it, outside any
-    `no_grad` or `inference_mode`, in a program whose calls are in sight from its start.
+    A loop over validation or test data that runs the model and learns nothing from it while
+    autograd records, in a program whose calls are in sight from its start. Where one loop trains
+    and validates in turn (`for phase in ...`), the turns that validate.
 
     ## Why it matters
     Every forward pass builds a graph and keeps its activations: validation needs as much memory as
@@ -45,99 +33,60 @@ def check(run: Run) -> Iterator[Finding]:
     Put `@torch.no_grad()` on the function, or the loop into `with torch.no_grad():`.
 
     ## When it is wrong
-    Evaluation that needs gradients (attacks, saliency, test-time training) mentions them in the
+    HeldOutPass that needs gradients (attacks, saliency, test-time training) asks for them in the
     loop and is left alone, as is a function whose callers are out of sight, and a loop within a
     context, or under a decorator, that is not known to leave gradients on.
     """
-    project = project_of(run)
-    for evaluation in evaluations(project):
-        forward, module, loop = evaluation.forward, evaluation.module, evaluation.block
-        if is_without_gradients(forward) or not isinstance(loop, ast.For):
-            continue
-        if not _is_in_sight(evaluation) or _is_discarded(forward):
-            continue
-        if _uses_gradients(module, loop) or _is_switched_off(project, evaluation):
-            continue
-        yield Finding(
-            claim=f"The {evaluation.phase} loop runs {forward.target} while gradients are recorded",
-            strength=Strength.STRONG,
-            evidence=(
-                module.cite(loop, f"the loop over {module.source(loop.iter)}"),
-                forward.module.cite(forward.node, "a graph is built here, and never used"),
-            ),
-            shows="evaluation-with-grad",
-            location=module.location(forward.statement or loop),
-            patch=_patch(evaluation),
-        )
+    for story in program_of(run).stories:
+        if story.execution.function is not None and not story.does(Do.BACKWARD):
+            continue  # a caller out of sight may switch gradients off
+        for evaluation in evaluations(story):
+            if evaluation.loop is not None and _records(story, evaluation):
+                yield _finding(evaluation, evaluation.loop)
 
 
-def _is_in_sight(evaluation: Evaluation) -> bool:
-    """Tell whether the program is seen from its start, so that no caller can switch off."""
-    function = evaluation.module.function_of(evaluation.block)
-    if evaluation.entry.scope is not function:
-        return True
-    return any(a.do is Do.BACKWARD for a in evaluation.entry.acts)
-
-
-def _is_discarded(forward: Act) -> bool:
-    """Tell whether the output is thrown away: a pass that only renews batch statistics."""
-    statement = forward.statement
-    is_bare = isinstance(statement, ast.Expr) and statement.value is forward.node
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    return is_bare or any(isinstance(t, ast.Name) and t.id == "_" for t in targets)
-
-
-def _is_under_unknown(evaluation: Evaluation) -> bool:
-    """Tell whether a context or decorator around the pass may switch gradients off."""
-    module = evaluation.module
-    if any(not KEEPS_GRADIENTS.search(c) for c in evaluation.forward.contexts):
-        return True
-    function = module.function_of(evaluation.block)
-    decorators = function.decorator_list if function is not None else []
-    called = (d.func if isinstance(d, ast.Call) else d for d in decorators)
-    return any(not KEEPS_GRADIENTS.search(module.qualified(d) or "") for d in called)
-
-
-def _uses_gradients(module: Module, loop: ast.For) -> bool:
-    scope = module.function_of(loop) or loop
-    nodes = ast.walk(scope if isinstance(scope, ast.For) else loop)
-    return any(isinstance(n, ast.Attribute) and n.attr in USES_GRADIENTS for n in nodes)
-
-
-def _is_switched_off(project: Project, evaluation: Evaluation) -> bool:
-    modules = {a.module for a in evaluation.entry.acts} | {evaluation.module}
-    for module in modules:
-        for call, _ in module.calls():
-            func = call.func
-            last = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
-            if last in SWITCHES and isinstance(module.parents.get(call), ast.Expr):
-                return True
-    return _is_under_unknown(evaluation) or _is_decorated_forward(project, evaluation)
-
-
-def _is_decorated_forward(project: Project, evaluation: Evaluation) -> bool:
-    found = project.find_class(evaluation.forward.module, evaluation.forward.value.made_by)
-    if found is None:
+def _records(story: Story, evaluation: HeldOutPass) -> bool:
+    """Tell whether every run of a pass builds a graph that nothing is done with."""
+    loop, model = evaluation.loop, evaluation.forward.subject
+    if loop is None or model is None or is_frozen(story, model):
         return False
-    home, cls = found
-    forward = home.functions.get(f"{home.dotted(cls)}.forward")
-    return forward is not None and any("grad" in ast.unparse(d) for d in forward.decorator_list)
+    if wants_gradients(loop.events) or story.reads_gradients(loop.events):
+        return False
+    return all(_builds_graph(d) and not _is_dropped(story, d) for d in evaluation.passes)
 
 
-def _patch(evaluation: Evaluation) -> str | None:
-    module, loop = evaluation.module, evaluation.block
-    if module.aliases.get("torch") != "torch":
-        return None
-    function = module.function_of(loop)
-    if function is not None and not _trains(evaluation, function):
-        return diff(module, inserting_before(module, function, "@torch.no_grad()"))
-    edit = within(module, loop, "with torch.no_grad():")
-    return None if edit is None else diff(module, edit)
+def _builds_graph(forward: Deed) -> bool:
+    result = forward.event.result
+    is_inside = not isinstance(result, Result) or result.gradients is Answer.YES
+    return forward.event.gradients is Answer.YES and is_inside
 
 
-def _trains(evaluation: Evaluation, function: Function) -> bool:
-    inside = (a for a in evaluation.entry.acts if a.function is function)
-    return evaluation.entry.scope is function or any(a.do is Do.BACKWARD for a in inside)
+def _is_dropped(story: Story, forward: Deed) -> bool:
+    """Tell whether the output is thrown away: a pass that only renews batch statistics."""
+    result: Value | None = forward.event.result
+    return forward.event.is_dropped or (result is not None and "_" in result.names)
+
+
+def _finding(evaluation: HeldOutPass, loop: Loop) -> Finding:
+    forward = evaluation.forward
+    over = loop.run.site.module
+    is_shared = bool(Loop(evaluation.story, loop.run).does(*LEARNS))
+    patch = None
+    if over.aliases.get("torch") == "torch" and not is_shared:
+        in_place = evaluation.learns or over.function_of(loop.run.site.node) is None
+        patch = (
+            enclose(loop.run.site, "with torch.no_grad():")
+            if in_place
+            else decorate(loop.run.site, "@torch.no_grad()")
+        )
+    return finding(
+        f"The {evaluation.split} loop runs {forward.text} while gradients are recorded",
+        "evaluation-with-grad",
+        forward,
+        cite(loop.run.site, "the loop"),
+        cite(forward, "a graph is built here, and never used"),
+        patch=patch,
+    )
 
 
 _PROGRAM = """

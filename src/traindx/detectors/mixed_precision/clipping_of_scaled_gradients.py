@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.claims import (
+    cite,
+    finding,
+    insert_before,
+    is_same_function,
+    receiver_of,
+    source_text,
+)
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.scaling import (
+    is_gradient_scaler,
+    is_scaled_by_engine,
+    scaler_of,
+)
+from traindx.analysis.program.training.updates import Update, updates
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.loops import TrainingLoop, training_loops
-from traindx.source.module import argument, key_of, literal
-from traindx.source.patches import diff, inserting_before
-from traindx.source.project import Project
+
+UNSCALES = (".get_scale", ".unscale_gradients")  # asked for by a limit that is scaled as well
 
 
 @detector(needs=("source",), suggests=("clip-without-unscale",))
@@ -21,96 +33,73 @@ def check(run: Run) -> Iterator[Finding]:
     """Gradients are clipped before the scaler has unscaled them.
 
     ## What it detects
-    A training loop that scales its loss with a gradient scaler, clips with one of torch's clipping
-    functions and steps through the scaler, without `unscale_` before the clip.
+    A step through a gradient scaler that also scaled the loss, where one of torch's clipping
+    functions comes between the backward pass and the step without `unscale_` before it. The same
+    where a framework (Accelerate, Fabric) that may run in float16 scales the loss, and gradients
+    are clipped past it.
 
     ## Why it matters
     The gradients are still multiplied by the loss scale (65536 at first), so nearly every step is
     clipped to a norm that is thousands of times too small: training crawls.
 
     ## What to do
-    Call `scaler.unscale_(optimizer)` between `backward` and the clipping.
+    Call `scaler.unscale_(optimizer)` between `backward` and the clipping; with a framework, its own
+    clipping function.
 
     ## When it is wrong
     A limit that is multiplied by the scale is right without unscaling; such a loop asks the scaler
     for its scale and is left alone. So is a `scale` or a scaler that is not torch's, or is off.
     """
-    project = project_of(run)
-    for loop in training_loops(project):
-        clip, step = _scaled_clip(loop), loop.first(Do.SCALER_STEP)
-        if clip is None or step is None or not isinstance(step.node, ast.Call):
-            continue
-        if not _is_at_work(project, step):
-            continue
-        given = step.node.args[0] if step.node.args else None
-        optimizer = step.module.source(given) if given is not None else "optimizer"
-        call = f"{step.target}.unscale_({optimizer})"
-        statement = clip.statement
-        patch = None
-        if statement is not None and clip.function is step.function:
-            patch = diff(clip.module, inserting_before(clip.module, statement, call))
-        is_felt = _is_scaled_up(run)
-        yield Finding(
-            claim=f"Gradients are clipped before `{call}`, at the scale of the loss scaler",
-            strength=Strength.STRONG if is_felt else Strength.MODERATE,
-            evidence=(
-                clip.module.cite(clip.node, "clipped here, still scaled"),
-                step.module.cite(step.node, "unscaled only here"),
-            ),
-            shows="clip-without-unscale" if is_felt else None,
-            suggests={} if is_felt else {"clip-without-unscale": Strength.WEAK},
-            is_symptom=is_felt,
-            location=clip.location,
-            patch=patch,
-        )
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for update in updates(story):
+            clip = _scaled_clip(update)
+            if clip is not None and clip.event.node not in seen:
+                seen.add(clip.event.node)
+                yield _finding(run, update, clip)
+
+
+def _scaled_clip(update: Update) -> Deed | None:
+    """The first clip of gradients that are still scaled."""
+    story, backward, scaler = update.story, update.backward, update.step.through
+    is_by_scaler = scaler is not None and scaler_of(backward.subject) is scaler
+    if is_by_scaler and not is_gradient_scaler(story, scaler):
+        return None
+    if not is_by_scaler and not is_scaled_by_engine(story, backward):
+        return None
+    if any(e.name in UNSCALES for e in update.between.events):
+        return None
+    for deed in update.between.does(Do.UNSCALE, Do.CLIP):
+        if deed.do is Do.UNSCALE:
+            return None
+        if deed.event.name.startswith("torch."):
+            return deed
+    return None
+
+
+def _finding(run: Run, update: Update, clip: Deed) -> Finding:
+    step, is_engine = update.step, update.step.through is None
+    scaler = receiver_of(update.backward if is_engine else step)
+    name = "scaler" if scaler is None else source_text(scaler)
+    call = f"{name}.unscale_gradients()" if is_engine else f"{name}.unscale_({step.text})"
+    is_felt = _is_scaled_up(run)
+    return finding(
+        f"Gradients are clipped before `{call}`, at the scale of the loss scaler",
+        "clip-without-unscale",
+        clip,
+        cite(clip, "clipped here, still scaled"),
+        cite(step, "unscaled only here"),
+        strength=Strength.STRONG if is_felt else Strength.MODERATE,
+        hint=None if is_felt else Strength.WEAK,
+        is_symptom=is_felt,
+        patch=insert_before(clip, call) if is_same_function(clip, step) else None,
+    )
 
 
 def _is_scaled_up(run: Run) -> bool:
     """A scale that fell to one and below makes no norm large any more: its fall is the fault."""
     scale = run.get("loss_scale")
     return scale is None or not len(scale.finite()) or float(scale.finite().values.max()) > 1.0
-
-
-def _scaled_clip(loop: TrainingLoop) -> Act | None:
-    """The first clip between a scaled backward and the scaler's step."""
-    is_scaled = False
-    for act in loop.acts:
-        if act.do is Do.BACKWARD:
-            is_scaled = _is_scaled(loop, act)
-        elif act.do is Do.UNSCALE or _asks_scale(loop):
-            return None
-        elif act.do is Do.CLIP and is_scaled and act.target.startswith("torch."):
-            return act if _steps_later(loop, act) else None
-    return None
-
-
-def _is_scaled(loop: TrainingLoop, backward: Act) -> bool:
-    """Tell whether the loss is scaled by what steps, and not by a weight with such a method."""
-    subject = backward.subject
-    func = subject.func if isinstance(subject, ast.Call) else None
-    if not isinstance(func, ast.Attribute) or func.attr != "scale":
-        return False
-    steps = loop.does(Do.SCALER_STEP)
-    return any(a.target == key_of(func.value) or a.function is not backward.function for a in steps)
-
-
-def _is_at_work(project: Project, step: Act) -> bool:
-    """Tell whether a scaler is torch's, or out of sight, and is not switched off."""
-    call = step.value.call
-    if call is not None:
-        return literal(argument(call, "enabled")) is not False
-    at: ast.AST = step.function or step.module.tree
-    made = project.lookup(step.module, at, step.target)
-    return not made or any("GradScaler" in ast.unparse(v) for v in made)
-
-
-def _steps_later(loop: TrainingLoop, clip: Act) -> bool:
-    return any(a.do is Do.SCALER_STEP for a in loop.acts[loop.acts.index(clip) :])
-
-
-def _asks_scale(loop: TrainingLoop) -> bool:
-    nodes = (n for n in ast.walk(loop.node) if isinstance(n, ast.Attribute))
-    return any(n.attr in ("get_scale", "unscale_") for n in nodes)
 
 
 _LOOP = """
@@ -135,9 +124,67 @@ def _loop(clip: str, made: str = 'torch.amp.GradScaler("cuda")') -> Run:
     return make_run(sources={"train.py": text})
 
 
-FIRES = {"no unscale_": _loop(_CLIP)}
+_TRAINER = """
+import torch
+from torch import nn
+class T:
+    def __init__(self, model):
+        self.model = model
+        self.opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        self.scaler = torch.cuda.amp.GradScaler()
+    def backward(self, loss):
+        self.scaler.scale(loss).backward()
+    def update(self):
+        nn.utils.clip_grad_value_(self.model.parameters(), 0.5)
+        self.scaler.step(self.opt)
+        self.scaler.update()
+    def fit(self, dl):
+        for x, y in dl:
+            self.opt.zero_grad()
+            with torch.autocast("cuda", dtype=torch.float16):
+                loss = nn.functional.mse_loss(self.model(x), y)
+            self.backward(loss)
+            self.update()
+"""
+
+_ACCELERATE = """
+import torch
+from accelerate import Accelerator
+acc = Accelerator(gradient_accumulation_steps=4, mixed_precision="fp16")
+model, opt, loader = acc.prepare(model, torch.optim.SGD(model.parameters(), lr=.1), loader)
+for x, y in loader:
+    with acc.accumulate(model):
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        acc.backward(loss)
+        if acc.sync_gradients:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        opt.step()
+        opt.zero_grad()
+"""
+
+FIRES = {
+    "past Accelerate": make_run(sources={"train.py": _ACCELERATE}),
+    "in methods of a trainer": make_run(sources={"train.py": _TRAINER}),
+    "no unscale_": _loop(_CLIP),
+}
+
+_TRAINER_SOUND = """
+import torch
+from accelerate import Accelerator
+acc = Accelerator(gradient_accumulation_steps=4, mixed_precision="fp16")
+model, opt, loader = acc.prepare(model, torch.optim.SGD(model.parameters(), lr=.1), loader)
+for x, y in loader:
+    with acc.accumulate(model):
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        acc.backward(loss)
+        if acc.sync_gradients:
+            acc.clip_grad_norm_(model.parameters(), 1.0)
+        opt.step()
+        opt.zero_grad()
+"""
 
 SILENT = {
+    "near miss: clipped by Accelerate": make_run(sources={"train.py": _TRAINER_SOUND}),
     "unscaled first": _loop(f"scaler.unscale_(optimizer)\n    {_CLIP}"),
     "no clipping": _loop("pass"),
     "near miss: a scaler of its own kind": _loop(_CLIP, "TermScaler(1000)"),

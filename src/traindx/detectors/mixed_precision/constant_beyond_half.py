@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding
-from traindx.model import Run
+from traindx.analysis.errors.messages import findings
+from traindx.analysis.errors.precision_messages import CONSTANT_BEYOND_HALF
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import explain, make_failed_run, match_root
-
-MESSAGE = re.compile(
-    r"value cannot be converted to type (?:at|c10)::(Half) without overflow"
-    r"|value cannot be converted to type (?:torch\.)?(float16|Half) without overflow"
-)
 
 
 @detector(needs=("failure",), suggests=("fp16-overflow",))
@@ -34,11 +30,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     It is not: the message says it all.
     """
-    hit = match_root(run, MESSAGE)
-    if hit is None:
-        return
-    claim = "A constant is too large for float16, which ends at 65504"
-    yield explain(run, hit[0], claim, shows="fp16-overflow")
+    yield from findings(run, CONSTANT_BEYOND_HALF)
 
 
 FIRES = {

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Result
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.losses import losses
+from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.precision import autocast_type, half_cast
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.scaling import knows_scaling
+from traindx.analysis.program.training.updates import Update, is_one_turn, updates
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.loops import TrainingLoop, training_loops
-from traindx.source.module import Module, argument, key_of, literal
-from traindx.source.values import Kind
-
-AUTOCASTS = ("torch.autocast", "torch.amp.autocast", "torch.cuda.amp.autocast")
-LEVELS = 5  # of operations between a cast and backward
-ON_WAY = ("mean", "sum", "mul", "div", "clone", "contiguous")
-SCALED = ("scaler", "deepspeed", "apex", "Accelerator", "Fabric", "loss_scale")
 
 
 @detector(needs=("source",), suggests=("fp16-overflow",))
@@ -27,10 +26,10 @@ def check(run: Run) -> Iterator[Finding]:
     """The forward pass runs in float16 on CUDA and nothing scales the loss.
 
     ## What it detects
-    A training loop whose loss is computed under `autocast` on CUDA with float16 (its default
-    there), in a file that knows no gradient scaler and no framework that brings one. Or one that
-    casts the loss itself to float16 before backward, as a scale written by hand may need it; more
-    so where the loss is infinite or NaN.
+    A backward pass and step whose loss is computed under `autocast` on CUDA with float16 (its
+    default there), in a program that knows no gradient scaler and no framework that brings one. Or
+    one that casts the loss itself to float16 before backward, as a scale written by hand may need
+    it; more so where the loss is infinite or NaN.
 
     ## Why it matters
     Gradients below 6e-8 become zero and large ones overflow: the loss stalls, or turns NaN.
@@ -41,96 +40,63 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Models with large gradients may train without scaling; and the default type can be set globally.
     """
-    for loop in training_loops(project_of(run)):
-        backward = loop.first(Do.BACKWARD)
-        if backward is None or not loop.does(Do.STEP) or not _is_plain(backward):
-            continue
-        cast = _cast(backward, backward.subject)
-        if cast is not None:
-            yield _cast_finding(run, backward, cast)
-            continue
-        context = _float16_context(loop)
-        if context is None or any(w in loop.module.text for w in SCALED):
-            continue
-        yield Finding(
-            claim="The loss is computed in float16 and its gradients are not scaled",
-            strength=Strength.MODERATE,
-            evidence=(
-                loop.module.cite(context, f"float16 by `{ast.unparse(context)}`"),
-                backward.module.cite(backward.node, "backward without a scaler"),
-            ),
-            suggests={"fp16-overflow": Strength.MODERATE},
-            location=loop.module.location(context),
-        )
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for update in updates(story):
+            if update.step.through is not None or update.backward.through is not None:
+                continue
+            if update.backward.event.node in seen:
+                continue
+            cast, context = half_cast(update.backward.subject), _float16_context(update)
+            if cast is not None or (context is not None and not knows_scaling(story)):
+                seen.add(update.backward.event.node)
+            if cast is not None:
+                yield _cast_finding(run, update.backward, cast)
+            elif context is not None and not knows_scaling(story):
+                yield _context_finding(update.backward, context)
 
 
-def _cast_finding(run: Run, backward: Act, cast: ast.expr) -> Finding:
-    losses = run.get("loss/train")
-    is_broken = losses is not None and not bool(np.isfinite(losses.values).all())
-    strength = Strength.STRONG if is_broken else Strength.MODERATE
-    module = backward.module
-    then = ", and it is infinite or NaN" if is_broken else ""
-    return Finding(
-        claim=f"The loss is cast to float16 before backward: it ends at 65504{then}",
-        strength=strength,
-        evidence=(module.cite(cast, f"`{ast.unparse(cast)}`, and backward starts from it"),),
-        suggests={"fp16-overflow": strength},
-        is_symptom=is_broken,
-        location=backward.location,
-    )
-
-
-def _cast(backward: Act, node: ast.expr | None, levels: int = LEVELS) -> ast.expr | None:
-    """The cast to float16 of the value that backward starts from, scaled or not."""
-    if node is None or levels == 0:
-        return None
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
-        sides = (_cast(backward, side, levels - 1) for side in (node.left, node.right))
-        return next((side for side in sides if side is not None), None)
-    if isinstance(node, ast.Name):
-        scope: ast.AST = backward.function or backward.module.tree
-        assigned = (n for n in ast.walk(scope) if isinstance(n, ast.Assign))
-        named = [n for n in assigned if any(key_of(t) == node.id for t in n.targets)]
-        made = (n for n in named if n.lineno <= backward.line)
-        last = max(made, key=lambda n: n.lineno, default=None)
-        return _cast(backward, last.value if last is not None else None, levels - 1)
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return None
-    given = [backward.module.qualified(a) for a in (*node.args, *(k.value for k in node.keywords))]
-    is_cast = node.func.attr in ("to", "type") and bool({*given} & {"torch.float16", "torch.half"})
-    if is_cast or (node.func.attr == "half" and not node.args):
-        return node
-    return _cast(backward, node.func.value, levels - 1) if node.func.attr in ON_WAY else None
-
-
-def _is_plain(backward: Act) -> bool:
-    return backward.value.kind not in (Kind.ACCELERATOR, Kind.MODEL)
-
-
-def _float16_context(loop: TrainingLoop) -> ast.Call | None:
-    losses = loop.does(Do.LOSS, Do.FORWARD)
-    if not any(c in AUTOCASTS for a in losses for c in a.contexts):
-        return None
-    for node in ast.walk(loop.node):
-        if isinstance(node, ast.With):
-            for item in node.items:
-                call = item.context_expr
-                if isinstance(call, ast.Call) and _is_float16(loop.module, call):
-                    return call
+def _float16_context(update: Update) -> Result | None:
+    """The autocast in float16 around the forward pass or the loss of a backward pass."""
+    story, backward = update.story, update.backward.event
+    operation = operation_of(update.backward.subject)
+    if operation is not None and operation.name == "mul":
+        return None  # a scale written by hand
+    computed = [*(d.event for d in story.does(Do.FORWARD)), *losses(story, story.events)]
+    for event in computed:
+        if event.order < backward.order and is_one_turn(event, backward):
+            for context in event.contexts:
+                if isinstance(context, Result) and autocast_type(context) == "float16":
+                    return context
     return None
 
 
-def _is_float16(module: Module, call: ast.Call) -> bool:
-    name = module.qualified(call.func) or ""
-    if name not in AUTOCASTS or any(k.arg is None for k in call.keywords):
-        return False
-    enabled = argument(call, "enabled")
-    if enabled is not None and literal(enabled) is not True:
-        return False
-    on_cuda = name.startswith("torch.cuda") or literal(argument(call, "device_type", 0)) == "cuda"
-    given = argument(call, "dtype")
-    is_half = given is None or module.qualified(given) in ("torch.float16", "torch.half")
-    return on_cuda and is_half
+def _context_finding(backward: Deed, context: Result) -> Finding:
+    return finding(
+        "The loss is computed in float16 and its gradients are not scaled",
+        "fp16-overflow",
+        context,
+        cite(context, f"float16 by `{source_text(context)}`"),
+        cite(backward, "backward without a scaler"),
+        strength=Strength.MODERATE,
+        hint=Strength.MODERATE,
+    )
+
+
+def _cast_finding(run: Run, backward: Deed, cast: Result) -> Finding:
+    series = run.get("loss/train")
+    is_broken = series is not None and not bool(np.isfinite(series.values).all())
+    strength = Strength.STRONG if is_broken else Strength.MODERATE
+    then = ", and it is infinite or NaN" if is_broken else ""
+    return finding(
+        f"The loss is cast to float16 before backward, where the largest number is 65504{then}",
+        "fp16-overflow",
+        backward,
+        cite(cast, f"`{source_text(cast)}`, and backward starts from it"),
+        strength=strength,
+        hint=strength,
+        is_symptom=is_broken,
+    )
 
 
 _LOOP = """

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Result, Value
+from traindx.analysis.program.training.acts import Deed
+from traindx.analysis.program.training.claims import cite, finding, remove_alone, source_text
+from traindx.analysis.program.training.ownership import holders, parameters_given
+from traindx.analysis.program.training.precision import Conversion, conversion_of
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.settings import constants_of
+from traindx.analysis.program.training.updates import Update, updates
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.loops import training_loops
-from traindx.source.module import Module, key_of
-from traindx.source.patches import diff, removing
-from traindx.source.values import WRAPPERS, Kind
 
-HALVES = ("torch.float16", "torch.half")
-WIDER = re.compile(r"float32|bfloat16|float64|double|\bfloat\b")
-# what puts trainable layers into a model, or makes some of it float32 again
-ADAPTS = re.compile(
-    r"adapter|lora|peft|prepare_model|inject|kbit|^float$|^bfloat16$|^double$", re.I
-)
-MASTER = ("master", "fp32", "float()", "FP16_Optimizer", "apex", "deepspeed")
+# Adam moves a weight by about the learning rate; bfloat16 has eight bits, so that a step of 3e-5 is
+# rounded away in every weight above 0.015, which is most of them
+LOST_RATE = 3e-5
 
 
 @detector(needs=("source",), suggests=("half-precision-weights",))
@@ -30,8 +27,9 @@ def check(run: Run) -> Iterator[Finding]:
     """A model is converted to half precision and trained by a plain optimizer.
 
     ## What it detects
-    `model.half()` or `model.to(torch.float16)` before the training loop, and an optimizer of
-    torch's own over the parameters of that very model, without a copy in full precision.
+    A model that is converted to float16, or loaded in it, before an optimizer of torch's own steps
+    over the parameters of that very model, without a copy in full precision. The same with bfloat16
+    where Adam's learning rate is so small that its updates are rounded away.
 
     ## Why it matters
     Half precision has eleven bits: an update smaller than about 1/2000 of a weight is lost, and
@@ -43,109 +41,54 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     A frozen half-precision base under trainable adapters in full precision is fine. Hence a model
-    is left alone that is made anew from the converted one, given new layers or converted again
-    before the optimizer is made.
+    is left alone that is made anew from the converted one, given new layers, converted again, or
+    handed to something out of sight before the optimizer is made.
     """
-    for loop in training_loops(project_of(run)):
-        for step in loop.does(Do.STEP):
-            found = _halved(step)
-            if found is None or not loop.does(Do.BACKWARD):
-                continue
-            statement, name = found
-            text = ast.unparse(statement)
-            is_alone = isinstance(statement, ast.Expr)
-            patch = diff(step.module, removing(step.module, statement)) if is_alone else None
-            yield Finding(
-                claim=f"`{text}` makes the weights of `{name}` half precision, and "
-                f"`{step.target}` updates them as they are",
-                strength=Strength.STRONG,
-                evidence=(
-                    step.module.cite(statement, "the weights become half precision here"),
-                    step.module.cite(step.node, "and are updated here"),
-                ),
-                shows="half-precision-weights",
-                is_symptom=True,
-                location=step.module.location(statement),
-                patch=patch,
-            )
-            break
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for update in updates(story):
+            for model in _models(update):
+                found = conversion_of(story, model, update.step.event)
+                if found is None or found.is_mixed or not _is_lossy(story, found, update):
+                    continue
+                if found.site.node not in seen:
+                    seen.add(found.site.node)
+                    yield _finding(found, update.step)
 
 
-def _halved(step: Act) -> tuple[ast.stmt, str] | None:
-    made, module = step.value.call, step.module
-    is_torch = step.value.made_by.startswith("torch.optim.")
-    if made is None or step.value.kind is not Kind.OPTIMIZER or not is_torch or not made.args:
-        return None
-    held = made.args[0]
-    func = held.func if isinstance(held, ast.Call) else None
-    if not isinstance(func, ast.Attribute) or func.attr != "parameters" or _has_master(module):
-        return None
-    name = key_of(func.value)
-    scope: ast.AST = module.function_of(made) or module.tree
-    for node in getattr(scope, "body", []):
-        if node.lineno > step.line or not isinstance(node, (ast.Expr, ast.Assign)):
-            continue
-        if name and _is_halving(module, node.value, name):
-            lines = range(node.lineno + 1, made.lineno)
-            between = (n for n in ast.walk(scope) if getattr(n, "lineno", 0) in lines)
-            is_changed = any(_is_changed(module, n, name) for n in between)
-            return None if is_changed else (node, name)
-    return None
-
-
-def _is_changed(module: Module, node: ast.AST, name: str) -> bool:
-    """Tell whether other weights may take the place of the halved ones, or join them."""
-    if isinstance(node, ast.Assign):
-        parts = [p for t in node.targets for p in (t.elts if isinstance(t, ast.Tuple) else [t])]
-        keys = [key_of(p) or "" for p in parts]
-        if any(k.startswith(f"{name}.") and not _is_setting(k) for k in keys):
-            return True  # a new head, in full precision
-        return name in keys and not _is_model_again(module, node.value, name)
-    if not isinstance(node, ast.Call):
-        return False
-    last = (module.qualified(node.func) or "").rsplit(".", 1)[-1]
-    given = [key_of(a) for a in (*node.args, *(k.value for k in node.keywords))]
-    if name in given and ADAPTS.search(last):
+def _is_lossy(story: Story, found: Conversion, update: Update) -> bool:
+    """Tell whether the updates are smaller than what the weights can show."""
+    if found.dtype == "float16":
         return True
-    is_own = isinstance(node.func, ast.Attribute) and key_of(node.func.value) == name
-    is_other_type = last in ("to", "type") and WIDER.search(ast.unparse(node)) is not None
-    return is_own and (is_other_type or ADAPTS.search(last) is not None)
+    optimizer = update.optimizer
+    if found.dtype != "bfloat16" or not isinstance(optimizer, Result):
+        return False
+    rate = optimizer.kwargs.get("lr") or next(iter(optimizer.args[1:2]), None)
+    rates = [r for r in constants_of(story, rate) if isinstance(r, float)]
+    return "Adam" in optimizer.maker and bool(rates) and max(rates) <= LOST_RATE
 
 
-def _is_setting(key: str) -> bool:
-    return any(word in key for word in ("requires_grad", "config", "training"))
+def _models(update: Update) -> list[Value]:
+    """The models all of whose parameters an optimizer of torch holds."""
+    optimizer = update.optimizer
+    if not isinstance(optimizer, Result) or not optimizer.maker.startswith("torch.optim."):
+        return []
+    return [model for model, is_whole in holders(parameters_given(optimizer)) if is_whole]
 
 
-def _is_model_again(module: Module, value: ast.expr, name: str) -> bool:
-    """Tell whether these are the same weights: `model.cuda()`, `torch.compile(model)`."""
-    node = value
-    while isinstance(node, ast.Call):
-        own = node.func.value if isinstance(node.func, ast.Attribute) else None
-        last = node.func.attr if isinstance(node.func, ast.Attribute) else key_of(node.func) or ""
-        if module.aliases.get(last, last).rsplit(".", 1)[-1] not in WRAPPERS:
-            return False
-        is_method = own is not None and name in {key_of(n) for n in ast.walk(own)}
-        inner = own if is_method else next(iter(node.args), None)
-        if inner is None:
-            return False
-        node = inner
-    return key_of(node) == name
-
-
-def _is_halving(module: Module, value: ast.expr, name: str) -> bool:
-    """Tell whether a chain of calls on the model converts it: `model.cuda().half()`."""
-    node, is_half = value, False
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        given = [module.qualified(a) for a in (*node.args, *(k.value for k in node.keywords))]
-        is_half |= node.func.attr == "half" or (
-            node.func.attr == "to" and any(g in HALVES for g in given)
-        )
-        node = node.func.value
-    return is_half and key_of(node) == name
-
-
-def _has_master(module: Module) -> bool:
-    return any(word in module.text for word in MASTER)
+def _finding(found: Conversion, step: Deed) -> Finding:
+    text, is_half = source_text(found.site), found.dtype == "float16"
+    name = step.text if not step.event.by_framework else "the framework's AdamW"
+    return finding(
+        f"`{text}` makes the weights {found.dtype}, and {name} updates them as they are",
+        "half-precision-weights",
+        found.site,
+        cite(found.site, f"the weights become {found.dtype} here"),
+        cite(step, "and are updated here"),
+        strength=Strength.STRONG if is_half else Strength.MODERATE,
+        is_symptom=is_half,
+        patch=remove_alone(found.site),
+    )
 
 
 _PROGRAM = """
@@ -167,7 +110,55 @@ def _program(convert: str, after: str = "") -> Run:
     return make_run(sources={"train.py": _PROGRAM.format(convert=convert, after=after)})
 
 
+_BUILT = """
+import torch
+from torch import nn
+def build(half=True):
+    net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
+    return net.half() if half else net
+net = build().cuda()
+opt = torch.optim.AdamW(net.parameters(), lr=1e-4)
+for x, y in loader:
+    opt.zero_grad()
+    nn.functional.cross_entropy(net(x.half()), y).backward()
+    opt.step()
+"""
+
+_LEARNER = """
+import torch
+from torch import nn
+class Learner:
+    def __init__(self, model):
+        self.model = model.half().cuda()
+        self.opt = torch.optim.Adam(self.model.parameters())
+    def fit(self, dl):
+        for x, y in dl:
+            self.opt.zero_grad()
+            nn.functional.cross_entropy(self.model(x), y).backward()
+            self.opt.step()
+"""
+
+_TRANSFORMERS = """
+import torch
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+{more}
+model = AutoModelForCausalLM.from_pretrained("gpt2", torch_dtype=torch.{dtype})
+{after}
+arguments = TrainingArguments("out", learning_rate={rate}, bf16=True)
+Trainer(model=model, args=arguments, train_dataset=data).train()
+"""
+
+
+def _transformers(dtype: str = "bfloat16", rate: str = "1e-5", after: str = "") -> Run:
+    more = "from peft import get_peft_model" if "peft" in after else ""
+    text = _TRANSFORMERS.format(dtype=dtype, rate=rate, after=after, more=more)
+    return make_run(sources={"train.py": text})
+
+
 FIRES = {
+    "loaded in bfloat16, with steps that it cannot show": _transformers(),
+    "in a class": make_run(sources={"train.py": _LEARNER}),
+    "by a function that builds the model": make_run(sources={"train.py": _BUILT}),
     "half": _program("model.half()"),
     "half on the device": _program("model = model.cuda().half()"),
     "wrapped afterwards": _program(
@@ -177,6 +168,11 @@ FIRES = {
 }
 
 SILENT = {
+    "loaded in float32": _transformers("float32"),
+    "near miss: loaded in bfloat16, with adapters": _transformers(
+        after="model = get_peft_model(model, config)"
+    ),
+    "near miss: loaded in bfloat16, with large steps": _transformers(rate="1e-3"),
     "bfloat16": _program("model.to(torch.bfloat16)"),
     "near miss: half after training, for inference": _program("", "model.half()"),
     "near miss: adapters are added to it": _program(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program import project_of
+from traindx.analysis.program.deprecations import Rename, renamed, uses
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.module import Module
-from traindx.source.patches import Edit, diff, replacing
 
 OLD = {
     f"torch.{device}.amp.{place}{name}": (device, name)
@@ -22,6 +21,7 @@ OLD = {
         ("GradScaler", "grad_scaler."),
     )
 }
+KEYWORDS = {"autocast": "enabled"}  # the first argument of before, which has to be named now
 
 
 @detector(needs=("source",), suggests=("deprecated-amp-api",))
@@ -42,63 +42,24 @@ def check(run: Run) -> Iterator[Finding]:
     version or by `try` is left alone.
     """
     for module in project_of(run).training_modules:
-        uses = [(c, *OLD[n]) for c, n in module.calls() if n in OLD and not _is_choice(module, c)]
-        if not uses:
+        found = uses(module, OLD)
+        if not found:
             continue
-        first, device, name = uses[0]
-        count = f" ({len(uses)} uses)" if len(uses) > 1 else ""
+        device, name = OLD[found[0].name]
+        count = f" ({len(found)} uses)" if len(found) > 1 else ""
         yield Finding(
             claim=f"`torch.{device}.amp.{name}` is deprecated in favour of "
             f'`torch.amp.{name}("{device}")`{count}',
             strength=Strength.STRONG,
-            evidence=tuple(module.cite(c, f"old name of {n}") for c, _, n in uses[:5]),
+            evidence=tuple(u.cite(f"old name of {OLD[u.name][1]}") for u in found[:5]),
             shows="deprecated-amp-api",
-            location=module.location(first),
-            patch=_patch(module, uses),
+            location=found[0].location,
+            patch=renamed(module, [(u, _rename(*OLD[u.name])) for u in found]),
         )
 
 
-def _is_choice(module: Module, call: ast.Call) -> bool:
-    """Tell whether the old name is only the fallback: in a `try`, or by version."""
-    for node in module.enclosing(call):
-        if isinstance(node, (ast.Try, ast.ExceptHandler)):
-            return True
-        if isinstance(node, (ast.If, ast.IfExp)):
-            text = ast.unparse(node.test).lower()
-            if "version" in text or "hasattr" in text or "torch_" in text:
-                return True
-    return False
-
-
-def _patch(module: Module, uses: list[tuple[ast.Call, str, str]]) -> str | None:
-    edits = []
-    for call, device, name in uses:
-        first = call.args[0] if call.args else None
-        keyword = "enabled=" if name == "autocast" and first is not None else ""
-        if len(call.args) > 1 and name == "autocast":
-            return None
-        line, column = call.func.end_lineno or call.lineno, (call.func.end_col_offset or 0) + 1
-        has_more = bool(call.args or call.keywords)
-        text = f'"{device}"' + (", " if has_more else "") + keyword
-        edits.append(Edit(line, column, line, column, text))
-        if isinstance(call.func, ast.Attribute):
-            edits.append(replacing(call.func, f"torch.amp.{name}"))
-    changed = _imports(module)
-    if changed is None or (module.aliases.get("torch") != "torch" and not changed):
-        return None
-    return diff(module, *edits, *changed)
-
-
-def _imports(module: Module) -> list[Edit] | None:
-    """The imports renamed; None where one of them brings in something else as well."""
-    edits = []
-    for node in module.nodes(ast.ImportFrom):
-        if node.module in ("torch.cuda.amp", "torch.cpu.amp"):
-            names = [a.name for a in node.names]
-            if set(names) - {"autocast", "GradScaler"} or any(a.asname for a in node.names):
-                return None
-            edits.append(replacing(node, f"from torch.amp import {', '.join(names)}"))
-    return edits
+def _rename(device: str, name: str) -> Rename:
+    return Rename(f"torch.amp.{name}", f'"{device}"', KEYWORDS.get(name, ""))
 
 
 _LOOP = """

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.claims import (
+    cite,
+    finding,
+    insert_after,
+    receiver_of,
+    source_text,
+)
+from traindx.analysis.program.training.phases import Loop, training_loops
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.scaling import is_gradient_scaler, scaler_of
+from traindx.analysis.program.training.updates import is_handed_on
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.loops import TrainingLoop, training_loops
-from traindx.source.module import key_of
-from traindx.source.patches import diff, inserting_after
 
 
 @detector(needs=("source",), suggests=("missing-scaler-update",))
@@ -20,8 +27,8 @@ def check(run: Run) -> Iterator[Finding]:
     """A training loop steps through a gradient scaler and never updates it.
 
     ## What it detects
-    A loop with `scaler.scale(loss).backward()` and `scaler.step(optimizer)` in which nothing calls
-    `scaler.update()`.
+    A loop with `scaler.scale(loss).backward()` and `scaler.step(optimizer)`, where nothing in the
+    program calls `update()` of that scaler.
 
     ## Why it matters
     The scale never adapts. After the first overflow every step is skipped for good, and a second
@@ -34,44 +41,40 @@ def check(run: Run) -> Iterator[Finding]:
     A scaler that is handed to a function out of sight may be updated there; such loops are left
     alone.
     """
-    for loop in training_loops(project_of(run)):
-        steps = loop.does(Do.SCALER_STEP)
-        if not steps or loop.does(Do.SCALER_UPDATE):
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for loop in training_loops(story):
+            step = _step_without_update(loop)
+            if step is not None and step.event.node not in seen:
+                seen.add(step.event.node)
+                yield _finding(step)
+
+
+def _step_without_update(loop: Loop) -> Deed | None:
+    """The last step through a scaler of this loop's loss that nothing updates."""
+    story = loop.story
+    for step in reversed(loop.does(Do.STEP)):
+        scaler = step.through
+        if scaler is None or not is_gradient_scaler(story, scaler):
             continue
-        last = steps[-1]
-        if not _is_gradient_scaler(loop, last) or _is_handed_on(loop, last.target):
-            continue
-        statement = last.statement
-        patch = None
-        if statement is not None:
-            call = f"{last.target}.update()"
-            patch = diff(last.module, inserting_after(last.module, statement, call))
-        yield Finding(
-            claim=f"The loop calls `{last.target}.step` and never `{last.target}.update()`",
-            strength=Strength.STRONG,
-            evidence=(last.module.cite(last.node, "the scaler steps here, and is not updated"),),
-            shows="missing-scaler-update",
-            is_symptom=True,
-            location=last.location,
-            patch=patch,
-        )
+        scales = any(scaler_of(d.subject) is scaler for d in loop.does(Do.BACKWARD))
+        is_updated = any(d.subject is scaler for d in story.does(Do.SCALER_UPDATE))
+        if scales and not is_updated and not is_handed_on(story, story.events, scaler):
+            return step
+    return None
 
 
-def _is_gradient_scaler(loop: TrainingLoop, step: Act) -> bool:
-    """Tell whether the scaler also scales the loss of this loop."""
-    subjects = (a.subject for a in loop.does(Do.BACKWARD))
-    funcs = (s.func for s in subjects if isinstance(s, ast.Call))
-    scales = (f for f in funcs if isinstance(f, ast.Attribute) and f.attr == "scale")
-    return any(key_of(f.value) == step.target for f in scales)
-
-
-def _is_handed_on(loop: TrainingLoop, scaler: str) -> bool:
-    for node in ast.walk(loop.node):
-        if isinstance(node, ast.Call):
-            given = [*node.args, *(k.value for k in node.keywords)]
-            if any(key_of(a) == scaler for a in given):
-                return True
-    return False
+def _finding(step: Deed) -> Finding:
+    site = receiver_of(step)
+    scaler = "scaler" if site is None else source_text(site)
+    return finding(
+        f"The loop calls `{scaler}.step` and never `{scaler}.update()`",
+        "missing-scaler-update",
+        step,
+        cite(step, "the scaler steps here, and is not updated"),
+        is_symptom=True,
+        patch=insert_after(step, f"{scaler}.update()"),
+    )
 
 
 _LOOP = """
@@ -93,9 +96,49 @@ def _loop(more: str) -> Run:
     return make_run(sources={"train.py": _LOOP.format(more=more)})
 
 
-FIRES = {"no update": _loop("pass")}
+_WRAPPER = """
+import torch
+class Stepper:
+    def __init__(self, opt, amp):
+        self.opt = opt
+        self.scaler = torch.amp.GradScaler("cuda", enabled=amp)
+    def __call__(self, loss, params, clip=None):
+        self.scaler.scale(loss).backward()
+        if clip is not None:
+            self.scaler.unscale_(self.opt)
+            torch.nn.utils.clip_grad_norm_(params, clip)
+        self.scaler.step(self.opt)
+        self.opt.zero_grad(set_to_none=True)
+model = torch.nn.Linear(3, 3)
+st = Stepper(torch.optim.SGD(model.parameters(), lr=.1), True)
+for x, y in loader:
+    st(torch.nn.functional.mse_loss(model(x), y), model.parameters(), 1.0)
+"""
+
+FIRES = {"in a wrapper": make_run(sources={"train.py": _WRAPPER}), "no update": _loop("pass")}
+
+_WRAPPER_SOUND = """
+import torch
+class Stepper:
+    def __init__(self, opt, amp):
+        self.opt = opt
+        self.scaler = torch.amp.GradScaler("cuda", enabled=amp)
+    def __call__(self, loss, params, clip=None):
+        self.scaler.scale(loss).backward()
+        if clip is not None:
+            self.scaler.unscale_(self.opt)
+            torch.nn.utils.clip_grad_norm_(params, clip)
+        self.scaler.step(self.opt)
+        self.scaler.update()
+        self.opt.zero_grad(set_to_none=True)
+model = torch.nn.Linear(3, 3)
+st = Stepper(torch.optim.SGD(model.parameters(), lr=.1), True)
+for x, y in loader:
+    st(torch.nn.functional.mse_loss(model(x), y), model.parameters(), 1.0)
+"""
 
 SILENT = {
+    "updated in a wrapper": make_run(sources={"train.py": _WRAPPER_SOUND}),
     "updated": _loop("scaler.update()"),
     "near miss: handed to a function out of sight": _loop("finish(scaler)"),
     "near miss: a scaler of features": make_run(

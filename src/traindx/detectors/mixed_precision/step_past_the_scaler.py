@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import depends_on, options_of
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.claims import (
+    cite,
+    finding,
+    is_same_function,
+    receiver_of,
+    replace_statement,
+    source_text,
+)
+from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.scaling import is_scaled, scaler_of
+from traindx.analysis.program.training.updates import Update, updates, writes_gradients
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.loops import training_loops
-from traindx.source.module import argument, key_of, literal
-from traindx.source.patches import diff, replacing
-from traindx.source.project import Project
-from traindx.source.values import Kind, value_of
 
 
 @detector(needs=("source",), suggests=("scaler-bypassed",))
@@ -22,8 +29,8 @@ def check(run: Run) -> Iterator[Finding]:
     """The loss is scaled and the optimizer is stepped without the scaler.
 
     ## What it detects
-    A training loop with `scaler.scale(loss).backward()` and a plain `optimizer.step()`, in which
-    nothing calls `scaler.step` or `unscale_`.
+    A backward pass from a loss that a gradient scaler scaled, and then a plain `optimizer.step()`:
+    without `unscale_`, or with it and on no condition that keeps infinite gradients out.
 
     ## Why it matters
     The gradients are up to 65536 times too large. SGD diverges at once; Adam hides it until an
@@ -33,79 +40,48 @@ def check(run: Run) -> Iterator[Finding]:
     Replace `optimizer.step()` by `scaler.step(optimizer)` and `scaler.update()`.
 
     ## When it is wrong
-    A loop that divides the gradients by the scale itself reads `.grad` or the scale; it is left
-    alone. So is a `scale` of something else than torch's gradient scaler (a weight that ramps a
-    loss up), a scaler that is switched off, and an optimizer that is given the scaler.
+    A loop that divides the gradients by the scale itself writes `.grad`; it is left alone. So is a
+    `scale` of something else than torch's gradient scaler (a weight that ramps a loss up), a scaler
+    that is switched off, and an optimizer that is given the scaler.
     """
-    project = project_of(run)
-    for loop in training_loops(project):
-        scaled = next((a for a in loop.does(Do.BACKWARD) if _is_scaled(project, a)), None)
-        step = loop.first(Do.STEP)
-        if scaled is None or step is None or loop.does(Do.SCALER_STEP, Do.UNSCALE):
-            continue
-        after = loop.acts.index(step) > loop.acts.index(scaled)
-        places = [p for p in (loop.node, scaled.function, step.function) if p is not None]
-        if not after or step.loops != scaled.loops or any(map(_divides_itself, places)):
-            continue
-        scaler = _scaler(scaled)
-        name = "" if scaler is None else key_of(scaler) or ""
-        if _is_given(project, step, name):
-            continue
-        yield Finding(
-            claim=f"The loss is scaled by `{name}` and `{step.target}.step()` bypasses it",
-            strength=Strength.STRONG,
-            evidence=(
-                scaled.module.cite(scaled.node, "gradients are scaled here"),
-                step.module.cite(step.node, "and applied as they are here"),
-            ),
-            shows="scaler-bypassed",
-            is_symptom=True,
-            location=step.location,
-            patch=_patch(step, name, has_update=bool(loop.does(Do.SCALER_UPDATE))),
-        )
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for update in updates(story):
+            if _is_bypassed(update) and update.step.event.node not in seen:
+                seen.add(update.step.event.node)
+                has_update = bool(story.does(Do.SCALER_UPDATE))
+                yield _finding(update.backward, update.step, has_update=has_update)
 
 
-def _scaler(backward: Act) -> ast.expr | None:
-    subject = backward.subject
-    func = subject.func if isinstance(subject, ast.Call) else None
-    is_scaled = isinstance(func, ast.Attribute) and func.attr == "scale"
-    return func.value if is_scaled and isinstance(func, ast.Attribute) else None
-
-
-def _is_scaled(project: Project, backward: Act) -> bool:
-    """Tell whether a gradient scaler of torch, or one handed over under such a name, scales."""
-    scaler = _scaler(backward)
-    if scaler is None:
+def _is_bypassed(update: Update) -> bool:
+    story, step, backward = update.story, update.step, update.backward
+    optimizer, scaler = step.subject, scaler_of(backward.subject)
+    if optimizer is None or scaler is None or step.through is not None:
         return False
-    at: ast.AST = backward.function or backward.module.tree
-    made = [ast.unparse(v) for v in project.lookup(backward.module, at, key_of(scaler) or "")]
-    if made:
-        return any("GradScaler" in m for m in made) and not any("enabled=False" in m for m in made)
-    value = value_of(project, backward.module, at, scaler)
-    is_off = value.call is not None and literal(argument(value.call, "enabled")) is False
-    return value.kind is Kind.SCALER and not is_off
+    if not is_scaled(story, backward) or story.kind_of(optimizer).kind is not Kind.OPTIMIZER:
+        return False
+    if any(d.through is not None and d.subject is optimizer for d in story.does(Do.STEP)):
+        return False  # the other way of a condition
+    if update.between.does(Do.UNSCALE) and step.event.guards:
+        return False  # on finite gradients only, perhaps
+    if any(depends_on(optimizer, o) for o in options_of(scaler)):
+        return False
+    return not writes_gradients(story, update.between.events)
 
 
-def _is_given(project: Project, step: Act, scaler: str) -> bool:
-    """Tell whether what steps was made with the scaler, and may divide by its scale."""
-    at: ast.AST = step.function or step.module.tree
-    made = project.lookup(step.module, at, step.target)
-    return any(key_of(n) == scaler for v in made for n in ast.walk(v))
-
-
-def _divides_itself(loop: ast.AST) -> bool:
-    nodes = (n for n in ast.walk(loop) if isinstance(n, ast.Attribute))
-    return any(n.attr in ("grad", "get_scale", "unscale_") for n in nodes)
-
-
-def _patch(step: Act, scaler: str, *, has_update: bool) -> str | None:
-    statement = step.statement
-    if not isinstance(statement, ast.Expr):
-        return None
-    indent = " " * statement.col_offset
-    update = "" if has_update else f"\n{indent}{scaler}.update()"
-    edit = replacing(statement, f"{scaler}.step({step.target}){update}")
-    return diff(step.module, edit)
+def _finding(backward: Deed, step: Deed, *, has_update: bool) -> Finding:
+    scaled = None if backward.subject is None else receiver_of(backward.subject)
+    name = "scaler" if scaled is None else source_text(scaled)
+    lines = [f"{name}.step({step.text})", *([] if has_update else [f"{name}.update()"])]
+    return finding(
+        f"The loss is scaled by `{name}` and `{step.text}.step()` bypasses it",
+        "scaler-bypassed",
+        step,
+        cite(backward, "gradients are scaled here"),
+        cite(step, "and applied without the scaler here"),
+        is_symptom=True,
+        patch=replace_statement(step, *lines) if is_same_function(step, backward) else None,
+    )
 
 
 _LOOP = """
@@ -128,7 +104,27 @@ def _loop(backward: str, step: str, scaler: str = 'torch.amp.GradScaler("cuda")'
 
 _SCALED = "scaler.scale(loss).backward()"
 
+_WRAPPER = """
+import torch
+class Stepper:
+    def __init__(self, opt, amp):
+        self.opt = opt
+        self.scaler = torch.amp.GradScaler("cuda", enabled=amp)
+    def __call__(self, loss, params, clip=None):
+        self.scaler.scale(loss).backward()
+        if clip is not None:
+            torch.nn.utils.clip_grad_norm_(params, clip)
+        self.opt.step()
+        self.scaler.update()
+        self.opt.zero_grad(set_to_none=True)
+model = torch.nn.Linear(3, 3)
+st = Stepper(torch.optim.SGD(model.parameters(), lr=.1), True)
+for x, y in loader:
+    st(torch.nn.functional.mse_loss(model(x), y), model.parameters(), 1.0)
+"""
+
 FIRES = {
+    "in a wrapper": make_run(sources={"train.py": _WRAPPER}),
     "plain step": _loop(_SCALED, "optimizer.step()"),
     "made on a condition": _loop(_SCALED, "optimizer.step()", "GradScaler() if amp else None"),
 }

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite_record
+from traindx.analysis.recordings.traces import Trace, named, told_once, traces_of
 from traindx.examples import recorded, watched
-from traindx.model import Run, Series
-from traindx.recording import Parameter, Process
+from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.recording import Parameter, Process
+from traindx.model.run import Run, Series
 from traindx.registry import detector
-from traindx.runtime.traces import Trace, named, told_once, traces_of
 
 CAUSE = "half-precision-weights"
 HALVES = ("float16", "bfloat16")

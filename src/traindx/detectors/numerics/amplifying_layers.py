@@ -7,13 +7,21 @@ from dataclasses import replace
 from itertools import pairwise
 from math import isfinite, log, sqrt
 
-from traindx.evidence import Finding, Strength, cite_record
+from traindx.analysis.recordings.observations import late_samples, processes_of
+from traindx.analysis.recordings.traces import latest_models
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Activation, LossInput, Model, Parameter, Process, Sample, Summary
+from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.recording import (
+    Activation,
+    LossInput,
+    Model,
+    Parameter,
+    Process,
+    Sample,
+    Summary,
+)
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.observations import late_samples, processes_of
-from traindx.runtime.traces import latest_models
 
 CAUSE = "exploding-activations"
 PER_LAYER = 2.0  # times; sound initialisation keeps the spread, or halves it

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.breakdowns import BreakdownKind, breakdown_of
+from traindx.analysis.recordings.observations import operation, processes_of
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Activation, NonFinite, Place, Process, Sample, Summary
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Activation, NonFinite, Place, Process, Sample, Summary
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.breakdowns import Kind, breakdown_of
-from traindx.runtime.observations import operation, processes_of
 
 CAUSE = "fully-masked-attention"
 
@@ -37,7 +37,7 @@ def check(run: Run) -> Iterator[Finding]:
     """
     found = breakdown_of(run)
     if found is not None:
-        if found.kind is Kind.MASKED:
+        if found.kind is BreakdownKind.MASKED:
             where = found.title[0].upper() + found.title[1:]
             yield Finding(
                 claim=f"{where} gives NaN at step {found.record.step}: {found.why}",

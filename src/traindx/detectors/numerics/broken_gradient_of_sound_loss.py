@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from math import isfinite, isnan, nan
 from typing import Any
 
-from traindx.evidence import Evidence, Finding, Location, Strength, at, cite_record
+from traindx.analysis.program.training.edges import edged_operations
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.recordings.breakdowns import breakdown_of
+from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import recorded
-from traindx.model import Run, Source
-from traindx.recording import Counts, Place, Process, Sample, Summary
+from traindx.model.findings import Evidence, Finding, Location, Strength, at, cite_record
+from traindx.model.recording import Counts, Place, Process, Sample, Summary
+from traindx.model.run import Run, Source
 from traindx.registry import detector
-from traindx.runtime.breakdowns import breakdown_of
-from traindx.runtime.observations import processes_of
-from traindx.source import project_of
-from traindx.source.module import Module
 
 ORDINARY = 1e4  # losses and earlier gradients below it do not overflow on the way back
-EDGED = frozenset(
-    {"sqrt", "rsqrt", "norm", "vector_norm", "acos", "arccos", "asin", "arcsin", "atan2", "dist",
-     "cdist", "std", "var", "pow", "where"}
-)  # fmt: skip
-_GUARD = re.compile(r"clamp|clip|eps|max\(|1e-|\d\.\d*e-")
 
 
 @detector(needs=("recording",), suggests=("unstable-operation", "incorrect-custom-backward"))
@@ -72,6 +65,19 @@ def check(run: Run) -> Iterator[Finding]:
         return
 
 
+def _suspect(run: Run, backward: Place | None) -> tuple[Location, Evidence] | None:
+    """The one operation with an edge, and no guard in sight, in the file that calls backward."""
+    if backward is None:
+        return None
+    file = backward.file.rsplit("/", 1)[-1]
+    events = edged_operations(program_of(run))
+    found = [e for e in events if e.module.path.rsplit("/", 1)[-1] == file]
+    if len(found) != 1:
+        return None
+    says = "the derivative of this operation does not exist at the edge of its domain"
+    return found[0].module.location(found[0].node), found[0].cite(says)
+
+
 def _first_broken(process: Process) -> Sample | None:
     """The first sample with NaN gradients, if all that led to them was sound."""
     counts = process.counts
@@ -94,30 +100,6 @@ def _is_sound(process: Process, sample: Sample) -> bool:
     are_outputs = not any(i.prediction.nonfinite for i in sample.losses)
     is_batch = not any(b.nonfinite for b in sample.batch)
     return is_first and is_loss_sound and are_weights and are_outputs and is_batch
-
-
-def _suspect(run: Run, backward: Place | None) -> tuple[Location, Evidence] | None:
-    """The one operation with an edge, and no guard in sight, in the file that calls backward."""
-    if backward is None:
-        return None
-    for module in project_of(run).training_modules:
-        if module.path.rsplit("/", 1)[-1] != backward.file.rsplit("/", 1)[-1]:
-            continue
-        found = [n for n in module.nodes(ast.Call) if _has_edge(module, n)]
-        if len(found) == 1:
-            says = "the derivative of this operation does not exist at the edge of its domain"
-            return module.location(found[0]), module.cite(found[0], says)
-    return None
-
-
-def _has_edge(module: Module, call: ast.Call) -> bool:
-    name = (module.qualified(call.func) or "").rsplit(".", 1)[-1]
-    is_torch = (module.qualified(call.func) or "").startswith("torch.")
-    is_method = isinstance(call.func, ast.Attribute) and not is_torch
-    called = call.func.attr if is_method and isinstance(call.func, ast.Attribute) else name
-    is_square = called == "pow" and ast.unparse(call).endswith(("(2)", "(2.0)", ", 2)", ", 2.0)"))
-    is_known = called in EDGED and not is_square and (is_torch or is_method)
-    return is_known and not _GUARD.search(ast.unparse(call))
 
 
 _SOUND = Summary("0", (32, 8), "float32", "cpu", -2.0, 2.0, 0.0, 1.0)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength, at
+from traindx.analysis.recordings.breakdowns import (
+    Breakdown,
+    BreakdownKind,
+    breakdown_of,
+    strength_of,
+)
+from traindx.analysis.recordings.observations import operation
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import NonFinite, Place, Process, Summary
+from traindx.model.findings import Finding, Strength, at
+from traindx.model.recording import NonFinite, Place, Process, Summary
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.breakdowns import Breakdown, Kind, breakdown_of, strength_of
-from traindx.runtime.observations import operation
 
 UNSTABLE, CUSTOM = "unstable-operation", "incorrect-custom-backward"
 DATA = "nan-in-data"
@@ -44,13 +49,17 @@ def check(run: Run) -> Iterator[Finding]:
     may have reached the edge because the weights diverged before; then the curve shows a climb.
     """
     found = breakdown_of(run)
-    if found is None or found.kind not in (Kind.EDGE, Kind.CUSTOM, Kind.UNCLEAR):
+    if found is None or found.kind not in (
+        BreakdownKind.EDGE,
+        BreakdownKind.CUSTOM,
+        BreakdownKind.UNCLEAR,
+    ):
         return
-    if found.kind is Kind.UNCLEAR and operation(found.record.op).rstrip("_") in WRITES:
+    if found.kind is BreakdownKind.UNCLEAR and operation(found.record.op).rstrip("_") in WRITES:
         yield _written(found)
         return
-    cause = CUSTOM if found.kind is Kind.CUSTOM else UNSTABLE
-    is_shown = found.is_shown and found.kind is Kind.EDGE
+    cause = CUSTOM if found.kind is BreakdownKind.CUSTOM else UNSTABLE
+    is_shown = found.is_shown and found.kind is BreakdownKind.EDGE
     strength = strength_of(found)
     yield Finding(
         claim=_claim(found),

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from math import isfinite
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.errors.messages import read
+from traindx.analysis.errors.precision_messages import NAN_PARAMETERS
+from traindx.analysis.program.program_words import writes_minus_infinity
+from traindx.analysis.recordings.observations import own_place, processes_of, summary_words
 from traindx.examples import recorded
-from traindx.model import Run, Source
-from traindx.recording import Caught, Place, Process, Sample, Summary
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Caught, Place, Process, Sample, Summary
+from traindx.model.run import Run, Source
 from traindx.registry import detector
-from traindx.runtime.observations import own_place, processes_of, summary_words
 
-REFUSED = re.compile(
-    r"satisfy the constraint .*but found invalid values"
-    r"|probability tensor contains either `?inf`?, `?nan`?",
-    re.DOTALL,
-)
-MASKS = re.compile(r"-\s*(?:float\(['\"]inf|torch\.inf|math\.inf|np\.inf|inf\b)|['\"]-inf|finfo")
 SHOWN = 3
 
 
@@ -44,9 +40,9 @@ def check(run: Run) -> Iterator[Finding]:
     A row whose every action is masked with −inf is NaN too; where the program masks, it is said
     with less weight. An operation inside the model may break for single rows as well.
     """
-    masks = any(MASKS.search(source.text) for source in run.sources)
+    masks = writes_minus_infinity(run)
     for process in processes_of(run):
-        caught = next((c for c in process.caught if REFUSED.search(c.message)), None)
+        caught = next((c for c in process.caught if read(c.message, NAN_PARAMETERS)), None)
         if caught is None or _broke_before(process):
             continue
         broken = [s for _, s in caught.tensors if s.nonfinite and isfinite(s.low)]

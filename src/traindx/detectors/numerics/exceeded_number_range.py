@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import hypot, isfinite
 
-from traindx.evidence import Evidence, Finding, Strength, at, cite_record
+from traindx.analysis.recordings.breakdowns import Breakdown, BreakdownKind, breakdown_of
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import NonFinite, Process, Sample, Summary
+from traindx.model.findings import Evidence, Finding, Strength, at, cite_record
+from traindx.model.recording import NonFinite, Process, Sample, Summary
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.breakdowns import Breakdown, Kind, breakdown_of
 
 GREW = 10.0  # times the size of the weights, or of the loss, at the first sample
 
@@ -49,7 +49,11 @@ def check(run: Run) -> Iterator[Finding]:
     Without an earlier sample the course is not known and the causes stay open.
     """
     found = breakdown_of(run)
-    if found is None or found.kind not in (Kind.OVERFLOW, Kind.WEIGHTS, Kind.HALF):
+    if found is None or found.kind not in (
+        BreakdownKind.OVERFLOW,
+        BreakdownKind.WEIGHTS,
+        BreakdownKind.HALF,
+    ):
         return
     earlier = [s for s in found.process.samples if s.step < found.record.step]
     grown = _growth(found.process, earlier)
@@ -60,7 +64,7 @@ def check(run: Run) -> Iterator[Finding]:
         evidence=(*found.evidence, *grown),
         suggests=suggests,
         against=dict.fromkeys(("unstable-operation", "nan-in-data"), _STRONG)
-        if found.is_shown and (found.kind is not Kind.WEIGHTS or _is_half(found.record))
+        if found.is_shown and (found.kind is not BreakdownKind.WEIGHTS or _is_half(found.record))
         else {},
         shows=shows,
         is_symptom=True,
@@ -71,7 +75,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _claim(found: Breakdown) -> str:
     record = found.record
-    if found.kind is Kind.WEIGHTS:
+    if found.kind is BreakdownKind.WEIGHTS:
         what = f" ({record.parameter})" if record.parameter else ""
         return f"Weights{what} were no numbers any more before step {record.step} began"
     title = found.title[0].upper() + found.title[1:]
@@ -81,9 +85,9 @@ def _claim(found: Breakdown) -> str:
 def _causes(
     found: Breakdown, earlier: list[Sample], grown: tuple[Evidence, ...]
 ) -> tuple[str | None, Mapping[str, Strength]]:
-    if found.kind is Kind.HALF:
+    if found.kind is BreakdownKind.HALF:
         return ("fp16-overflow", {}) if found.is_shown else (None, {"fp16-overflow": _STRONG})
-    if found.kind is Kind.WEIGHTS and _is_half(found.record):
+    if found.kind is BreakdownKind.WEIGHTS and _is_half(found.record):
         return None, {"half-precision-weights": _STRONG, "fp16-overflow": Strength.MODERATE}
     if grown:
         return None, {
@@ -91,7 +95,7 @@ def _causes(
             "exploding-activations": Strength.MODERATE,
             "missing-gradient-clipping": Strength.WEAK,
         }
-    if found.kind is Kind.WEIGHTS:
+    if found.kind is BreakdownKind.WEIGHTS:
         return None, dict.fromkeys(("lr-too-high", "unstable-operation", "nan-in-data"), _WEAK)
     if found.is_shown and found.record.step <= 1 and not earlier:
         return "exploding-activations", {"bad-initialisation": Strength.MODERATE}

@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite, cite_event
-from traindx.examples import decay
-from traindx.model import Event, Failure, Run, Series, make_run
+from traindx.examples import decay, make_run
+from traindx.model.findings import Evidence, Finding, Strength, cite, cite_event
+from traindx.model.run import Event, Failure, Run, Series
 from traindx.registry import detector
 
 USELESS = 1.0  # at a scale of one nothing is left to scale; healthy scales stay above a hundred

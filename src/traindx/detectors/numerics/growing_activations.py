@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import flat
-from traindx.model import Floats, Run, make_run
+from traindx.analysis.curves import slope_z
+from traindx.examples import flat, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Floats, Run
 from traindx.registry import detector
-from traindx.stats import slope_z
 
 ACTIVATION = re.compile(
     r"activation|(^|[/_.])act([/_.]|$)|hidden.*(norm|max|std)|logit.*(max|norm)", re.IGNORECASE

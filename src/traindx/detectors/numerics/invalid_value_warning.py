@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite_event
-from traindx.examples import decay, join
-from traindx.model import Event, Run, Series, make_run
+from traindx.examples import decay, join, make_run
+from traindx.model.findings import Finding, Strength, cite_event
+from traindx.model.run import Event, Run, Series
 from traindx.registry import detector
 
 INVALID = re.compile(

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.events import EventForm as Form
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.values import Items, Result, Value, constant
+from traindx.analysis.program.training.claims import cite, finding, replace, source_text
+from traindx.analysis.program.training.contents import same_numbers
+from traindx.analysis.program.training.numbers import number_of
+from traindx.analysis.program.training.operations import (
+    Operation,
+    is_in_place,
+    operation_name,
+    operation_of,
+)
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.module import Module, argument, key_of, literal
-from traindx.source.patches import diff, replacing
-from traindx.source.project import Project
 
 CAUSE = "fully-masked-attention"
 FAR = -1e3  # a score that low is as good as −inf
-KEEPS = frozenset({"bool", "to", "type", "cuda", "cpu", "clone", "detach", "unsqueeze", "float"})
-MASKS = frozenset({"attn_mask", "src_mask", "tgt_mask", "mask"})
-TAKES_BLOCKED = re.compile(r"\bnn\.(?:modules\.\w+\.)?(?:MultiheadAttention|Transformer\w*)$")
-# what puts a column or row beside a mask, or another value in its place
-SHIFTS = frozenset({"cat", "concat", "concatenate", "hstack", "vstack", "pad", "where", "roll"})
-OTHER_DIAGONAL = frozenset({"triu", "tril", "fill_diagonal", "diagonal", "roll"})
-FILLS = frozenset({"masked_fill", "masked_fill_"})
+MASKS = ("attn_mask", "src_mask", "tgt_mask", "mask")
+SAME_AS_ONE = {"eq": (1, True), "ne": (0, False), "gt": (0, False)}
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
@@ -30,9 +33,9 @@ def check(run: Run) -> Iterator[Finding]:
     """The upper triangle that blocks attention includes the diagonal.
 
     ## What it detects
-    `torch.triu` of a square of ones or of −inf without `diagonal=1`, where it blocks: as an added
-    mask of −inf, as the mask of `masked_fill` with −inf ahead of a softmax, or as the mask of an
-    attention or transformer layer of torch, in which True means blocked.
+    `torch.triu` of a square of ones or of −inf without `diagonal=1`, where it blocks: added to the
+    scores of a softmax as −inf, as the mask of a `masked_fill` with −inf ahead of a softmax, or as
+    the mask of an attention or transformer layer of torch, in which True means blocked.
 
     ## Why it matters
     No position sees itself, and the first one sees nothing: its softmax is over an empty set, which
@@ -46,227 +49,165 @@ def check(run: Run) -> Iterator[Finding]:
     or compared with 0 on its way is left alone, as is one whose use cannot be seen, that is changed
     after it was made (`fill_diagonal_`) or that gets another column.
     """
-    project = project_of(run)
-    for module in project.modules:
-        for call, name in module.calls():
-            if name.rsplit(".", 1)[-1] != "triu" and getattr(call.func, "attr", "") != "triu":
-                continue
-            square = _square(call, name)
-            if square is None or not _has_diagonal(call, name):
-                continue
-            use = call if _is_minus_infinity(square) else _blocking_use(project, module, call)
-            if use is not None and not _is_turned(module, call) and not _is_mended(module, call):
-                yield _finding(module, call, use)
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for event in story.events:
+            for mask in _blocking(event):
+                triangle = _triangle(mask)
+                if triangle is None or triangle.site is None or triangle.site.node in seen:
+                    continue
+                if not _is_changed(story, triangle):
+                    seen.add(triangle.site.node)
+                    yield _finding(triangle, event)
 
 
-def _finding(module: Module, call: ast.Call, use: ast.AST) -> Finding:
-    written = module.source(call)
-    return Finding(
-        claim=f"`{written}` blocks the diagonal too: the first position sees nothing",
-        strength=Strength.STRONG,
-        evidence=(
-            module.cite(call, f"`{written}` begins at the diagonal, which is number 0"),
-            *(() if use is call else (module.cite(use, "what it marks is blocked here"),)),
-        ),
-        shows=CAUSE,
+def _blocking(event: ProgramEvent) -> Iterator[Value]:
+    """The masks that block what they mark in an event: of a softmax, of an attention layer."""
+    layer = event.receiver
+    if event.name == "()" and isinstance(layer, Result) and layer.maker.startswith("torch.nn."):
+        kind = layer.maker.rsplit(".", 1)[-1]
+        if kind == "MultiheadAttention" or kind.startswith("Transformer"):
+            yield from (event.kwargs[name] for name in MASKS if name in event.kwargs)
+            return
+    operation = operation_of(event.result)
+    if operation is None or operation.name not in ("softmax", "log_softmax"):
+        return
+    for scores in same_numbers(operation.operands[0]) if operation.operands else ():
+        yield from _masks_of(operation_of(scores))
+
+
+def _masks_of(scores: Operation | None) -> Iterator[Value]:
+    """What is filled into scores or added to them."""
+    if scores is None:
+        return
+    if scores.name == "masked_fill" and len(scores.operands) > 2:
+        value = number_of(scores.operands[2])
+        if value is not None and value <= FAR:
+            yield scores.operands[1]
+    elif scores.name == "add":
+        yield from (v for v in scores.operands if _is_far(operation_of(_plain(v))))
+
+
+def _plain(value: Value) -> Value:
+    """The value behind moves, casts, and comparisons that say what a mask says."""
+    for _ in range(12):
+        value = next(iter(same_numbers(value)), value)
+        operation = operation_of(value)
+        if operation is None:
+            return value
+        if operation.name == "bool":
+            value = operation.operands[0]
+        elif operation.name == "mul":
+            value = next((v for v in operation.operands if isinstance(v, Result)), value)
+        elif operation.name in SAME_AS_ONE and len(operation.operands) == 2:
+            if constant(operation.operands[1]) not in SAME_AS_ONE[operation.name]:
+                return value
+            value = operation.operands[0]
+        else:
+            return value
+    return value
+
+
+def _is_far(operation: Operation | None) -> bool:
+    """Tell whether a triangle is one of −inf."""
+    made = None if operation is None or not operation.operands else operation.operands[0]
+    square = operation_of(made)
+    if square is None or square.name != "full" or len(square.operands) < 2:
+        return False
+    value = number_of(square.operands[1])
+    return value is not None and value <= FAR
+
+
+def _triangle(mask: Value) -> Result | None:
+    """The upper triangle with its diagonal that a mask is, as it is."""
+    moved = [operation_of(v) for v in _moves(mask)]
+    if any(m is not None and m.name in ("transpose", "t", "permute", "T") for m in moved):
+        return None
+    value = _plain(mask)
+    operation = operation_of(value)
+    if operation is None or operation.name != "triu" or not isinstance(value, Result):
+        return None
+    given = operation.settings.get("diagonal", next(iter(operation.operands[1:]), None))
+    number = 0 if given is None else constant(given)
+    is_whole = isinstance(number, int) and number <= 0
+    return value if is_whole and operation.operands and _is_square(operation.operands[0]) else None
+
+
+def _moves(value: Value) -> Iterator[Value]:
+    for _ in range(12):
+        yield value
+        operation = operation_of(value)
+        if operation is None or not operation.operands:
+            return
+        value = operation.operands[0]
+
+
+def _is_square(value: Value) -> bool:
+    """Tell whether a tensor is the same everywhere, with sides that are one value."""
+    operation = operation_of(next(iter(same_numbers(value)), value))
+    if operation is None or operation.name not in ("ones", "full"):
+        return False
+    sides = list(operation.operands)
+    if sides and isinstance(sides[0], Items):
+        sides = sides[0].members
+    elif operation.name == "full":
+        return False
+    return len(sides) >= 2 and _is_same(sides[-1], sides[-2])
+
+
+def _is_same(first: Value, second: Value) -> bool:
+    known = constant(first)
+    if first is second or (known is not None and known == constant(second)):
+        return True
+    if not isinstance(first, Result) or not isinstance(second, Result):
+        return False
+    pairs = zip(first.inputs, second.inputs, strict=False)
+    is_alike = first.maker == second.maker and len(first.inputs) == len(second.inputs)
+    return is_alike and first.maker != "()" and all(_is_same(a, b) for a, b in pairs)
+
+
+def _is_changed(story: Story, triangle: Result) -> bool:
+    """Tell whether a mask may get another diagonal after it was made; −inf opens nothing."""
+    for event in story.events:
+        changed = event.receiver if event.receiver is not None else next(iter(event.args), None)
+        if changed is None or not any(v is triangle for v in _moves(changed)):
+            continue
+        name = operation_name(event.name)
+        if event.act is Form.STORE or "diagonal" in name:
+            return True
+        if is_in_place(event.name) and not (name == "masked_fill" and _fills_far(event)):
+            return True
+    return False
+
+
+def _fills_far(event: ProgramEvent) -> bool:
+    value = number_of(event.args[1]) if len(event.args) > 1 else None
+    return value is not None and value <= FAR
+
+
+def _finding(triangle: Result, use: ProgramEvent) -> Finding:
+    written = source_text(triangle)
+    return finding(
+        f"`{written}` masks the diagonal too: the first position sees nothing",
+        CAUSE,
+        triangle,
+        cite(triangle, f"`{written}` begins at the diagonal, which is number 0"),
+        cite(use, "what it marks is masked here"),
         is_symptom=True,
-        location=module.location(call),
-        patch=_patch(module, call),
+        patch=_patch(triangle, written),
     )
 
 
-def _patch(module: Module, call: ast.Call) -> str | None:
-    given = next((k for k in call.keywords if k.arg == "diagonal"), None)
-    if given is not None:
-        return diff(module, replacing(given.value, "1"))
-    written = module.source(call)
-    has_positional = len(call.args) > (1 if _is_function(call) else 0)
-    if has_positional or not written.endswith(")"):
+def _patch(triangle: Result, written: str) -> str | None:
+    given = triangle.kwargs.get("diagonal")
+    if given is not None and given.site is not None:
+        return replace(given, "1")
+    is_positional = len(triangle.args) > (1 if triangle.receiver is None else 0)
+    if given is not None or is_positional or not written.endswith(")"):
         return None
     inside = written[:-1].rstrip().rstrip(",")
     separator = "" if inside.endswith("(") else ", "
-    return diff(module, replacing(call, f"{inside}{separator}diagonal=1)"))
-
-
-def _is_function(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Name) or key_of(call.func) in ("torch.triu", "th.triu")
-
-
-def _square(call: ast.Call, name: str) -> ast.expr | None:
-    """Return what the triangle is cut from, if it is a square that is the same everywhere."""
-    is_method = not name.startswith("torch.") and isinstance(call.func, ast.Attribute)
-    whole = call.func.value if is_method else argument(call, "input", 0)  # type: ignore[attr-defined]
-    made = [
-        n
-        for n in ast.walk(whole or call)
-        if isinstance(n, ast.Call) and (key_of(n.func) or "").endswith((".ones", ".full"))
-    ]
-    if whole is None or len(made) != 1 or not made[0].args:
-        return None
-    sides: list[ast.expr] = list(made[0].args)
-    if isinstance(sides[0], (ast.Tuple, ast.List)):
-        sides = sides[0].elts
-    is_square = len(sides) >= 2 and ast.dump(sides[-1]) == ast.dump(sides[-2])
-    return whole if is_square or _is_square_full(sides) else None
-
-
-def _is_square_full(sides: list[ast.expr]) -> bool:
-    return len(sides) == 3 and ast.dump(sides[0]) == ast.dump(sides[1])
-
-
-def _has_diagonal(call: ast.Call, name: str) -> bool:
-    position = 1 if name.startswith("torch.") else 0
-    given = argument(call, "diagonal", position)
-    value = 0 if given is None else literal(given)
-    return isinstance(value, int) and value <= 0
-
-
-def _is_minus_infinity(node: ast.AST | None) -> bool:
-    texts = (ast.unparse(n) for n in ast.walk(node)) if node is not None else ()
-    return any(t.replace("'", '"') in ('float("-inf")', "-inf") or t in _NAMED for t in texts)
-
-
-_NAMED = ("-math.inf", "-np.inf", "-torch.inf", "-float('inf')")
-
-
-def _is_turned(module: Module, call: ast.Call) -> bool:
-    """Tell whether the triangle is inverted, transposed or compared where it is made."""
-    node: ast.AST = call
-    for above in module.enclosing(call):
-        if isinstance(above, ast.stmt):
-            return False
-        if isinstance(above, ast.UnaryOp) or _is_other_method(above, node):
-            return True
-        if isinstance(above, (ast.Compare, ast.BinOp)) and not _is_one(above):
-            return True
-        node = above
-    return False
-
-
-def _is_mended(module: Module, call: ast.Call) -> bool:
-    """Tell whether the mask may get another diagonal, or another column, after it was made."""
-    if any(_shifts(module, n) for n in module.enclosing(call)):
-        return True
-    statement = module.statement_of(call)
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    key = key_of(targets[0]) if len(targets) == 1 else None
-    if key is None:
-        return False
-    scope = module.class_of(call) if key.startswith("self.") else module.function_of(call)
-    held = (n for n in ast.walk(scope or module.tree) if isinstance(n, (ast.Name, ast.Attribute)))
-    return any(_is_changed(module, n) for n in held if key_of(n) == key)
-
-
-def _is_changed(module: Module, held: ast.expr) -> bool:
-    """Tell whether a place where a mask is used writes to it, or takes it at another diagonal."""
-    node: ast.AST = held
-    for above in module.enclosing(held):
-        if isinstance(above, ast.stmt):
-            return isinstance(above, ast.AugAssign) and above.target is node
-        if isinstance(above, ast.Subscript) and above.value is node:
-            if not isinstance(above.ctx, ast.Load) or _cuts_the_front(above.slice):
-                return True
-        elif isinstance(above, ast.Attribute):
-            if _is_open_again(module, above):
-                return True
-        elif isinstance(above, ast.BinOp) and "eye(" in ast.unparse(above):
-            return True
-        elif isinstance(above, ast.Call) and above.func is not node:
-            return _shifts(module, above) or _fills_in_place(module, above, node)
-        node = above
-    return False
-
-
-def _is_open_again(module: Module, method: ast.Attribute) -> bool:
-    """Tell whether a method of a mask may open its diagonal; to fill −inf in opens nothing."""
-    if method.attr in FILLS:
-        call = module.parents.get(method)
-        value = argument(call, "value", 1) if isinstance(call, ast.Call) else None
-        return literal(value) in (0, False)
-    return method.attr.endswith("_") or method.attr in OTHER_DIAGONAL
-
-
-def _fills_in_place(module: Module, call: ast.Call, mask: ast.AST) -> bool:
-    """`torch.diagonal(mask).zero_()`, `np.fill_diagonal(mask, 0)`."""
-    name = (module.qualified(call.func) or "").rsplit(".", 1)[-1]
-    return "diagonal" in name and mask in call.args
-
-
-def _cuts_the_front(index: ast.expr) -> bool:
-    """`mask[1:]` and `mask[:, 1:]` move the diagonal; `mask[:n, :n]` does not."""
-    slices = (n for n in ast.walk(index) if isinstance(n, ast.Slice))
-    return any(s.lower is not None and literal(s.lower) != 0 for s in slices)
-
-
-def _shifts(module: Module, node: ast.AST) -> bool:
-    name = module.qualified(node.func) or "" if isinstance(node, ast.Call) else ""
-    return name.rsplit(".", 1)[-1] in SHIFTS
-
-
-def _is_other_method(above: ast.AST, node: ast.AST) -> bool:
-    is_method = isinstance(above, ast.Attribute) and above.value is node
-    return is_method and above.attr not in (*KEEPS, *FILLS)  # type: ignore[attr-defined]
-
-
-def _is_one(node: ast.Compare | ast.BinOp) -> bool:
-    """`mask == 1` and `mask > 0` say what the mask says, and a factor does not turn it."""
-    if isinstance(node, ast.BinOp):
-        return isinstance(node.op, ast.Mult)
-    pair = (type(node.ops[0]), literal(node.comparators[0]))
-    return pair in ((ast.Eq, 1), (ast.Gt, 0), (ast.NotEq, 0), (ast.Eq, True))
-
-
-def _blocking_use(project: Project, module: Module, call: ast.Call) -> ast.AST | None:
-    statement = module.statement_of(call)
-    scope = module.function_of(call) or module.tree
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        key = key_of(statement.targets[0])
-        if key is None or key.startswith("self."):
-            return None
-        held = [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == key]
-        stored = [n for n in held if isinstance(n.ctx, ast.Store)]
-        uses = [_blocked_by(project, module, n) for n in held if isinstance(n.ctx, ast.Load)]
-        if len(stored) != 1:
-            return None
-        return next((u for u in uses if u is not None), None)
-    return _blocked_by(project, module, call)
-
-
-def _blocked_by(project: Project, module: Module, node: ast.expr) -> ast.AST | None:
-    """Return the call in which a mask blocks what it marks, if it is handed over as it is."""
-    mask: ast.AST = node
-    for above in module.enclosing(node):
-        if isinstance(above, ast.Call):
-            if above.func is mask:
-                mask = above
-                continue
-            return above if _blocks(project, module, above, mask) else None
-        is_kept = isinstance(above, ast.Attribute) and above.attr in KEEPS
-        is_part = isinstance(above, ast.Subscript) and above.value is mask
-        is_same = isinstance(above, ast.Compare) and _is_one(above)
-        if not (is_kept or is_part or is_same or isinstance(above, ast.keyword)):
-            return None
-        mask = above
-    return None
-
-
-def _blocks(project: Project, module: Module, call: ast.Call, mask: ast.AST) -> bool:
-    last = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    if last in FILLS:
-        value = argument(call, "value", 1)
-        number = literal(value)
-        is_far = isinstance(number, (int, float)) and number <= FAR
-        is_mask = argument(call, "mask", 0) is mask
-        # what is not normalised may be a choice of pairs, each once and none with itself
-        scope = module.function_of(call) or module.tree
-        is_attention = "softmax" in ast.unparse(scope)
-        return is_mask and is_attention and (is_far or _is_minus_infinity(value))
-    if not isinstance(mask, ast.keyword) or mask.arg not in MASKS:
-        return False
-    scope = module.function_of(call) or module.tree
-    made = project.lookup(module, scope, key_of(call.func) or "")
-    names = [module.qualified(v.func) or "" for v in made if isinstance(v, ast.Call)]
-    return bool(names) and all(TAKES_BLOCKED.search(n) for n in names)
+    return replace(triangle, f"{inside}{separator}diagonal=1)")
 
 
 _LAYER = """

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from math import isfinite, nan
 from typing import Any
 
-from traindx.evidence import Evidence, Finding, Strength, at, cite_record
+from traindx.analysis.recordings.breakdowns import BreakdownKind, breakdown_of
+from traindx.analysis.recordings.observations import processes_of, summary_words
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import LossInput, NonFinite, Process, Sample, Summary
+from traindx.model.findings import Evidence, Finding, Strength, at, cite_record
+from traindx.model.recording import LossInput, NonFinite, Process, Sample, Summary
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.breakdowns import Kind, breakdown_of
-from traindx.runtime.observations import processes_of, summary_words
 
 CAUSE = "nan-in-data"
 SHOWN = 4
@@ -39,7 +39,7 @@ def check(run: Run) -> Iterator[Finding]:
     """
     found = breakdown_of(run)
     if found is not None:
-        if found.kind is Kind.DATA:
+        if found.kind is BreakdownKind.DATA:
             told = next((s for s in found.record.inputs if s.nonfinite), None)
             what = f" ({summary_words(told)})" if told is not None else ""
             yield _finding(

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite, cite_event, cite_setting
-from traindx.examples import decay, join
-from traindx.model import Event, Run, Series, make_run
+from traindx.examples import decay, join, make_run
+from traindx.model.findings import Evidence, Finding, Strength, cite, cite_event, cite_setting
+from traindx.model.run import Event, Run, Series
 from traindx.registry import detector
 
 LASTS = 3  # points up to the end, after finite ones or beside a loss of nothing

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite, cite_event, cite_setting
-from traindx.examples import decay, join
-from traindx.model import Failure, Origin, Run, Series, make_run
-from traindx.names import HIGHER_IS_BETTER, PHASES, kind_of, phase_of, words
+from traindx.analysis.curves import curve
+from traindx.analysis.recordings.breakdowns import cause_of
+from traindx.examples import decay, join, make_run
+from traindx.model.findings import Evidence, Finding, Strength, cite, cite_event, cite_setting
+from traindx.model.metric_names import HIGHER_IS_BETTER, PHASES, kind_of, phase_of, words
+from traindx.model.run import Failure, Origin, Run, Series
 from traindx.registry import detector
-from traindx.runtime.breakdowns import cause_of
-from traindx.stats import curve
 
 GREW = 2.0  # times the median of the run's last part, in the last points before the end: a climb
 BURST = 1e4  # times the last whole loss that was logged

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run
+from traindx.analysis.errors.messages import finding, known_error, occurrences
+from traindx.analysis.errors.precision_messages import DISTRIBUTION, PRINTED_NUMBER
+from traindx.analysis.program.program_words import writes_minus_infinity
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import explain, make_failed_run, match_root
-
-# any number fits the constraint Real, so that only NaN breaks it
-REAL = re.compile(
-    r"Expected parameter (\w+) .{0,400}?to satisfy the constraint (?:IndependentConstraint\()?"
-    r"Real(?:Vector)?\(\).{0,40}?but found invalid values:?(.*)",
-    re.DOTALL,
-)
-DRAWN = re.compile(r"probability tensor contains either `?inf`?, `?nan`? or element < 0")
-NUMBER = re.compile(r"(?<![\w.])-?\d+\.\d*(?:e[+-]?\d+)?")
-
-MASKS = re.compile(r"-\s*(?:float\(['\"]inf|(?:torch|math|np)\.inf)|['\"]-inf|finfo")
 
 IN_PART = {"nan-in-data": Strength.STRONG, "unstable-operation": Strength.WEAK}
 IN_FULL = {
@@ -57,27 +48,26 @@ def check(run: Run) -> Iterator[Finding]:
     values or in the source, less is claimed. A recording knows which
     tensors were broken, and is asked in place of the message.
     """
-    hit = match_root(run, REAL, DRAWN)
-    if hit is None or run.recording is not None:
+    known = known_error(run, DISTRIBUTION)
+    if known is None or run.recording is not None:
         return
-    failure, found = hit
-    if found.re is DRAWN:
-        claim = "Probabilities that are no numbers are drawn from: the model gives NaN or Inf"
-        yield explain(run, failure, claim, suggests=IN_FULL)
+    if known.kind != "values":
+        yield finding(known)
         return
-    sound = len(NUMBER.findall(found[2]))
-    if not sound and "nan" not in found[2]:
+    name, values = known["name"], known["values"]
+    sound = occurrences(values, PRINTED_NUMBER[0])
+    if not sound and "nan" not in values:
         return  # the values are cut off
     claim = (
-        f"Some of the {found[1]} of a distribution are NaN, and {sound} of those printed are not: "
+        f"Some of the {name} of a distribution are NaN, and {sound} of those printed are not: "
         "single examples are broken, the weights are not"
         if sound
-        else f"All {found[1]} of a distribution are NaN: the weights or all inputs are broken"
+        else f"All {name} of a distribution are NaN: the weights or all inputs are broken"
     )
     guesses = IN_PART if sound else IN_FULL
-    if sound and ("-inf" in found[2] or any(MASKS.search(s.text) for s in run.sources)):
+    if sound and ("-inf" in values or writes_minus_infinity(run)):
         guesses = {**IN_PART, "nan-in-data": Strength.MODERATE}
-    yield explain(run, failure, claim, suggests=guesses)
+    yield finding(known, claim, suggests=guesses)
 
 
 def _run(values: str, constraint: str = "IndependentConstraint(Real(), 1)") -> Run:

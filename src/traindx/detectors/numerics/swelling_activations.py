@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isfinite
 
-from traindx.evidence import Finding, Strength, cite_record
+from traindx.analysis.recordings.observations import has_learnt, late_from, medians, processes_of
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Activation, Process, Sample
+from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.recording import Activation, Process, Sample
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.observations import has_learnt, late_from, medians, processes_of
 
 CAUSE = "exploding-activations"
 GREW = 1000.0  # times the spread at the first sample; trained networks grow tenfold

@@ -2,37 +2,40 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.values import Answer, Known, Result, Value, origins
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.contents import Content, contents, same_numbers
+from traindx.analysis.program.training.kinds import Kind, names_of
+from traindx.analysis.program.training.layers import is_parameter
+from traindx.analysis.program.training.numbers import number_of
+from traindx.analysis.program.training.operations import LOSSES, Operation, operation_of
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.inputs import holds, values_from_inputs
-from traindx.source.loaders import resolve
-from traindx.source.loops import training_loops
-from traindx.source.module import Function, Module, key_of, literal
-from traindx.source.project import Project
-from traindx.source.values import Kind, value_of
 
-PROBABILITIES = frozenset({"softmax", "sigmoid"})
-NORMS = frozenset({"norm", "vector_norm"})
-SQUARE = re.compile(r"\*\* ?2(?:\.0)?\b|pow\(.*\b2(?:\.0)?\)|square\(")
+CAUSE = "unstable-operation"
+PROBABLE = {Content.PROBABILITIES, Content.UNIT_INTERVAL}
+GUARDS = frozenset({"clamp", "clamp_min", "clamp_max", "min", "minimum", "nan_to_num"})
 SMALL = 0.01  # what is added below this keeps an argument off zero
+Edge = tuple[str, str, bool]  # what it is, what is better, whether the edge is certainly reached
 
 
-@detector(needs=("source",), suggests=("unstable-operation",))
+@detector(needs=("source",), suggests=(CAUSE,))
 def check(run: Run) -> Iterator[Finding]:
     """A loss takes the logarithm of a probability, divides by a norm, or takes a root, unguarded.
 
     ## What it detects
-    In functions and classes named for a loss: the logarithm of a softmax or sigmoid, or of what is
-    mixed from one, a division by a norm, the square root of a sum of squares, or an arc cosine,
-    with nothing that keeps the argument away from the edge. In any module: the root of `1 - x²`.
-    In a training loop: the exponential of a loss, as what is minimised.
+    In what backward is called on, and in functions and classes named for a loss: the logarithm of a
+    softmax or sigmoid, or of what is mixed from one, a division by a norm, the square root of a sum
+    of squares, or an arc cosine, with nothing that keeps the argument away from the edge. In any
+    forward pass: the root of `1 - x²`. The exponential of a loss, as what is minimised. A root of
+    the distances of a tensor to itself is certain: its diagonal is 0.
 
     ## Why it matters
     Log of 0 is −∞, x/0 is NaN, and the gradient of a root is infinite at 0. One sample at the edge
@@ -44,154 +47,162 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     The edge may never be reached by the data; hence a remark, which counts once the loss is NaN.
     """
-    project = project_of(run)
-    for module in project.training_modules:
-        for name, function in module.functions.items():
-            if _runs_no_backward(function):
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        losses = [d.subject for d in story.does(Do.BACKWARD) if d.subject is not None]
+        minimised = {id(v) for loss in losses for v in origins(loss)}
+        for event in story.events:
+            if event.node in seen or event.gradients is Answer.NO or event.is_own:
                 continue
-            is_loss = "loss" in name.lower()
-            edges = _edges(project, module, function) if is_loss else iter(())
-            roots = _half_circles(module, function) if is_loss or name.endswith(".forward") else ()
-            for node, what, better in (*edges, *roots):
-                yield _finding(module, node, what, better)
-    for act in (a for loop in training_loops(project) for a in loop.does(Do.BACKWARD)):
-        for node in _exponentials(project, act):
-            says = "the exponential of a loss"
-            yield _finding(act.module, node, says, "one sample that is far off makes it infinite")
+            is_loss = id(event.result) in minimised or _is_named_for_loss(event)
+            edge = _edge(event, is_loss)
+            if edge is None and any(event.result is loss for loss in losses):
+                edge = _exponential(story, event.result)
+            if edge is not None:
+                seen.add(event.node)
+                yield _finding(event, edge, id(event.result) in minimised)
 
 
-def _finding(module: Module, node: ast.AST, what: str, better: str) -> Finding:
-    return Finding(
-        claim=f"The loss holds an operation that can break: {what}",
-        strength=Strength.MODERATE,
-        evidence=(module.cite(node, f"{what}; {better}"),),
-        suggests={"unstable-operation": Strength.MODERATE},
-        location=module.location(node),
-    )
+def _is_named_for_loss(event: ProgramEvent) -> bool:
+    function = event.function
+    cls = None if function is None else event.module.class_of(function)
+    names = (str(getattr(function, "name", "")), "" if cls is None else cls.name)
+    return any("loss" in name.lower() for name in names)
 
 
-def _half_circles(module: Module, function: Function) -> Iterator[tuple[ast.AST, str, str]]:
-    """`torch.sqrt(1 - x ** 2)`: the sine of an angle from its cosine, unguarded."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.Call) and _called(module, node) == "sqrt":
-            given = _operand(module, node)
-            is_rest = isinstance(given, ast.BinOp) and isinstance(given.op, ast.Sub)
-            if (
-                not is_rest
-                or not isinstance(given, ast.BinOp)
-                or literal(given.left) not in (1, 1.0)
-            ):
-                continue
-            if SQUARE.search(ast.unparse(given.right)):
-                yield node, "the root of 1 - x²", "its gradient is infinite at ±1; clamp inside"
-
-
-def _exponentials(project: Project, act: Act) -> Iterator[ast.Call]:
-    """The exponential of a loss function's value, where it is what `backward` is called on."""
-    key = None if act.subject is None else key_of(act.subject)
-    at: ast.AST = act.function or act.module.tree
-    for value in project.lookup(act.module, at, key) if key else ():
-        if not isinstance(value, ast.Call) or _called(act.module, value) != "exp":
-            continue
-        inside = [n for n in ast.walk(value) if isinstance(n, ast.Call) and n is not value]
-        is_guarded = any(_called(act.module, n) in ("clamp", "clip", "min") for n in inside)
-        kinds = {value_of(project, act.module, at, n.func).kind for n in inside}
-        if Kind.LOSS in kinds and not is_guarded:
-            yield value
-
-
-def _runs_no_backward(function: ast.AST) -> bool:
-    decorators = getattr(function, "decorator_list", [])
-    return any("grad" in ast.unparse(d) for d in decorators)
-
-
-def _edges(
-    project: Project, module: Module, function: Function
-) -> Iterator[tuple[ast.AST, str, str]]:
-    given_in = values_from_inputs(function)
-    for node in ast.walk(function):
-        is_division = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
-        divisor = node.right if is_division and isinstance(node, ast.BinOp) else None
-        if divisor is not None and _called(module, divisor) in NORMS and holds(divisor, given_in):
-            yield node, "a division by a norm", "F.normalize guards it"
-        if not isinstance(node, ast.Call):
-            continue
-        last, given = _called(module, node), _operand(module, node)
-        if given is None:
-            continue
-        made = resolve(project, module, function, given)
-        inner = _called(module, made) if isinstance(made, ast.Call) else ""
-        if last == "log" and inner in PROBABILITIES:
-            yield node, f"the logarithm of a {inner}", f"log_{inner} (F.logsigmoid) is exact"
-        elif last == "log" and _is_mixed(project, module, function, made):
-            yield (
-                node,
-                "the logarithm of a probability",
-                "it is −∞ once the model is sure and wrong",
-            )
-        elif last == "sqrt" and isinstance(made, ast.Call) and _is_sum_of_squares(made):
-            yield node, "the root of a sum of squares", "its gradient is infinite at 0"
-        elif last in ("acos", "arccos") and inner not in ("clamp", "clip") and not _is_bound(made):
-            yield node, "an arc cosine", "its gradient is infinite at ±1; clamp before"
-
-
-def _is_mixed(
-    project: Project, module: Module, function: Function, node: ast.expr | None, depth: int = 5
-) -> bool:
-    """Tell whether a value is made of probabilities by nothing but products, sums and 1 - p.
-
-    A small number that is added is a guard, and so is any call.
-    """
-    if depth == 0 or node is None:
-        return False
-    if isinstance(node, ast.Call):
-        return _called(module, node) in PROBABILITIES
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult)):
-        sides = (node.left, node.right)
-        if isinstance(node.op, ast.Add) and any(_is_small(s) for s in sides):
-            return False
-        return any(_is_mixed(project, module, function, s, depth - 1) for s in sides)
-    known = project.bindings(function).get(key_of(node) or "", [])
-    return len(known) == 1 and _is_mixed(project, module, function, known[0], depth - 1)
-
-
-def _is_small(node: ast.expr) -> bool:
-    """An epsilon, by its value or by its name."""
-    value = literal(node)
-    name = (key_of(node) or "").lower()
-    is_number = isinstance(value, (int, float)) and value < SMALL
-    return is_number or "eps" in name or "smooth" in name or "tiny" in name
-
-
-def _is_bound(made: ast.expr | None) -> bool:
-    """Arithmetic may keep the argument inside its domain; it is given the benefit of the doubt."""
-    return isinstance(made, ast.BinOp)
-
-
-def _called(module: Module, node: ast.expr | None) -> str:
-    """The last part of what a call of torch calls: a function of torch, or a method."""
-    if not isinstance(node, ast.Call):
-        return ""
-    name = module.qualified(node.func) or ""
-    if name.startswith(("torch.", "F.")):
-        return name.rsplit(".", 1)[-1]
-    is_method = isinstance(node.func, ast.Attribute) and name.split(".")[0] not in module.roots
-    return node.func.attr if is_method and isinstance(node.func, ast.Attribute) else ""
-
-
-def _operand(module: Module, call: ast.Call) -> ast.expr | None:
-    name = module.qualified(call.func) or ""
-    if name.startswith("torch."):
-        return call.args[0] if call.args else None
-    if isinstance(call.func, ast.Attribute) and key_of(call.func) != "math":
-        return call.func.value if not call.args else None
+def _edge(event: ProgramEvent, is_loss: bool) -> Edge | None:
+    operation = operation_of(event.result)
+    if operation is None or not operation.operands:
+        return None
+    given = operation.operands[0]
+    if operation.name == "sqrt" and _is_half_circle(operation_of(given)):
+        return "the root of 1 - x²", "its gradient is infinite at ±1; clamp inside", False
+    if not is_loss:
+        return None
+    if operation.name == "log":
+        return _logarithm(given)
+    if operation.name == "sqrt" and _is_sum_of_squares(operation_of(given)):
+        says = "its gradient is infinite at 0"
+        if _is_of_itself(given):
+            return "the root of distances of a tensor to itself", f"{says}: the diagonal", True
+        return "the root of a sum of squares", says, False
+    if operation.name == "div" and _is_norm(operation):
+        return "a division by a norm", "F.normalize guards it", False
+    if operation.name in ("acos", "arccos") and _is_open(operation_of(given)):
+        return "an arc cosine", "its gradient is infinite at ±1; clamp before", False
     return None
 
 
-def _is_sum_of_squares(call: ast.Call) -> bool:
-    text = ast.unparse(call)
-    is_sum = text.endswith((".sum()", ".mean()")) or ".sum(" in text or text.startswith("torch.sum")
-    return is_sum and ("** 2" in text or "pow(2)" in text or "square(" in text) and "+ " not in text
+def _logarithm(given: Value) -> Edge | None:
+    found = {content for content, _ in contents(given)}
+    if found and found <= PROBABLE:
+        name = next(iter(found)).value
+        return f"the logarithm of a {name}", f"log_{name} (F.logsigmoid) is exact", False
+    if _is_mixed(given):
+        return "the logarithm of a probability", "−∞ once the model is sure and wrong", False
+    return None
+
+
+def _is_mixed(value: Value, depth: int = 5) -> bool:
+    """Tell whether a value is made of probabilities by nothing but products, sums and 1 - p.
+
+    A small number that is added is a guard, and so is any other operation.
+    """
+    found = {content for content, _ in contents(value)}
+    if found and found <= PROBABLE:
+        return True
+    operation = operation_of(value)
+    if operation is None or operation.name not in ("add", "sub", "mul") or depth == 0:
+        return False
+    if operation.name == "add" and any(_is_small(v) for v in operation.operands):
+        return False
+    return any(_is_mixed(v, depth - 1) for v in operation.operands)
+
+
+def _is_small(value: Value) -> bool:
+    """An epsilon, by its value or by its name."""
+    number = number_of(value)
+    words = ("eps", "smooth", "tiny")
+    is_named = any(w in name.lower() for name in names_of(value) for w in words)
+    return is_named or (number is not None and number < SMALL)
+
+
+def _is_square(operation: Operation | None) -> bool:
+    if operation is None or not operation.operands:
+        return False
+    if operation.name == "square":
+        return True
+    return operation.name == "pow" and number_of(operation.operands[-1]) == 2
+
+
+def _is_half_circle(operation: Operation | None) -> bool:
+    """`1 - x ** 2`: the sine of an angle from its cosine."""
+    if operation is None or operation.name != "sub" or len(operation.operands) != 2:
+        return False
+    return number_of(operation.operands[0]) == 1 and _is_square(operation_of(operation.operands[1]))
+
+
+def _is_sum_of_squares(operation: Operation | None) -> bool:
+    is_sum = operation is not None and operation.name in ("sum", "mean") and operation.operands
+    return (
+        bool(is_sum) and operation is not None and _is_square(operation_of(operation.operands[0]))
+    )
+
+
+def _is_of_itself(total: Value) -> bool:
+    """Tell whether squares are of the differences between all pairs of rows of one tensor."""
+    square = operation_of(operation_of(total).operands[0])  # type: ignore[union-attr]
+    difference = operation_of(square.operands[0]) if square is not None else None
+    if difference is None or difference.name != "sub" or len(difference.operands) != 2:
+        return False
+    first, second = (list(same_numbers(v)) for v in difference.operands)
+    is_one = len(first) == len(second) == 1 and first[0] is second[0]
+    return is_one and not isinstance(first[0], Known)
+
+
+def _is_norm(operation: Operation) -> bool:
+    below = operation_of(operation.operands[1]) if len(operation.operands) > 1 else None
+    if below is None or below.name not in ("norm", "vector_norm") or not below.operands:
+        return False
+    return not any(is_parameter(v) for v in origins(below.operands[0], 50))
+
+
+def _is_open(operation: Operation | None) -> bool:
+    """Arithmetic may keep an argument inside its domain; it is given the benefit of the doubt."""
+    arithmetic = ("add", "sub", "mul", "div", "pow", "neg")
+    return operation is None or operation.name not in (*GUARDS, *arithmetic)
+
+
+def _exponential(story: Story, loss: Value | None) -> Edge | None:
+    """The exponential of a loss function's value, where it is what backward is called on."""
+    operation = operation_of(loss)
+    if operation is None or operation.name != "exp" or not operation.operands:
+        return None
+    inside = [(v, operation_of(v)) for v in origins(operation.operands[0], 100)]
+    is_guarded = any(o is not None and o.name in GUARDS for _, o in inside)
+    is_loss = any(
+        (o is not None and o.name in LOSSES)
+        or (isinstance(v, Result) and story.kind_of(v.receiver).kind is Kind.LOSS)
+        for v, o in inside
+    )
+    if is_guarded or not is_loss:
+        return None
+    return "the exponential of a loss", "one sample that is far off makes it infinite", False
+
+
+def _finding(event: ProgramEvent, edge: Edge, is_minimised: bool) -> Finding:
+    what, better, is_certain = edge
+    claim = f"The loss holds an operation that can give NaN: {what}"
+    if is_certain and is_minimised:
+        says = cite(event, f"{what}; {better}")
+        return finding(claim, CAUSE, event, says, is_symptom=True)
+    return Finding(
+        claim=claim,
+        strength=Strength.MODERATE,
+        evidence=(event.cite(f"{what}; {better}"),),
+        suggests={CAUSE: Strength.MODERATE},
+        location=event.location,
+    )
 
 
 _LOSS = """

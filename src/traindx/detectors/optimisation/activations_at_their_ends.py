@@ -7,12 +7,19 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from traindx.evidence import Finding, Strength, cite_record
+from traindx.analysis.recordings.observations import (
+    has_learnt,
+    is_sound,
+    operation,
+    processes_of,
+    rows,
+    spans,
+)
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Activation, Model, Module, Parameter, Process, Sample
+from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.recording import Activation, Model, Parameter, Process, Sample, Submodule
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.observations import has_learnt, is_sound, operation, processes_of, rows, spans
 
 CAUSE = "saturated-activations"
 MOST = 0.9  # of the values of a layer, or of the paths through two of them; and of the samples
@@ -125,7 +132,9 @@ def _run(
 ) -> Run:
     activation = Activation(name, "tanh", (64, 128), saturated=saturated)
     parameters = (Parameter("fc1.weight", (128, 8)), Parameter("fc2.weight", (4, 128)))
-    model = Model(2, 0, "Net", parameters=parameters, modules=(Module("body", kind or "Linear"),))
+    model = Model(
+        2, 0, "Net", parameters=parameters, modules=(Submodule("body", kind or "Linear"),)
+    )
     samples = tuple(
         Sample(i + 3, i * 50, loss=losses[i > 0], activations=(activation,)) for i in range(8)
     )

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Answer, Items, Value
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.gradients import history
+from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.phases import Loop, loops_of
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.loops import TrainingLoop, training_loops
-from traindx.source.module import key_of
-from traindx.source.phases import is_without_gradients
-from traindx.source.project import Project
-
-LOADER = re.compile(r"load(?:er)?s?\w*$|(?:^|_)dl$|batches$", re.IGNORECASE)
-GATHERS = (
-    "append", "appendleft", "extend", "insert", "add", "update", "cat", "push", "put", "store",
-)  # fmt: skip
-DEEP = 4  # assignments between the output of the model and the loss
 
 
 @detector(needs=("source",), suggests=("missing-backward",))
 def check(run: Run) -> Iterator[Finding]:
-    """The model runs on every batch, and only the last one of an epoch is learnt from.
+    """The model runs on every batch, and only the last batch of an epoch is trained on.
 
     ## What it detects
-    A loop over a data loader, within a loop over epochs, that runs the model with gradients and
-    keeps its output in a name that the next batch overwrites, while `backward` is called behind
-    that loop on what is left in the name.
+    A loop over a data loader, within a loop over epochs, that runs the model with gradients, while
+    `backward` is called behind that loop on a loss that was computed from the output of the last
+    batch and of no other.
 
     ## Why it matters
     It is an indentation gone astray: one step per epoch, from one batch. The loss falls as slowly
@@ -43,92 +37,56 @@ def check(run: Run) -> Iterator[Finding]:
     Outputs or losses that are collected, summed up or carried on over the batches are learnt from
     together; these, and loops over time steps, are left alone.
     """
-    project = project_of(run)
-    for loop in training_loops(project):
-        for backward in loop.does(Do.BACKWARD):
-            forward = _overwritten(project, loop, backward)
-            if forward is None:
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for loop in loops_of(story):
+            if story.kind_of(loop.over).kind is not Kind.LOADER:
                 continue
-            yield Finding(
-                claim="Backward runs behind the loop over batches: only the last one is learnt",
-                strength=Strength.STRONG,
-                evidence=(
-                    forward.module.cite(forward.node, "the model runs on every batch here"),
-                    backward.module.cite(backward.node, "and backward only after the last one"),
-                ),
-                shows="missing-backward",
-                is_symptom=True,
-                location=backward.location,
-            )
-            break
+            if loop.does(Do.BACKWARD, Do.STEP, Do.GRAD, Do.MANUAL_UPDATE):
+                continue
+            for backward in story.does(Do.BACKWARD):
+                forward = _last_pass(loop, backward)
+                if forward is not None and backward.event.node not in seen:
+                    seen.add(backward.event.node)
+                    yield _finding(forward, backward)
 
 
-def _overwritten(project: Project, loop: TrainingLoop, backward: Act) -> Act | None:
-    """The pass over batches whose output is lost to all but the `backward` behind them."""
-    for forward in loop.does(Do.FORWARD):
-        batches = forward.loops[-1] if len(forward.loops) == len(backward.loops) + 1 else None
-        is_behind = isinstance(batches, ast.For) and backward.line > (batches.end_lineno or 0)
-        if not isinstance(batches, ast.For) or not is_behind or is_without_gradients(forward):
-            continue
-        if backward.loops != forward.loops[:-1] or forward.module is not backward.module:
-            continue
-        over = [k for n in ast.walk(batches.iter) if (k := key_of(n))]
-        if not any(LOADER.search(k) for k in over) or _learns(loop, batches):
-            continue
-        if _last_of(batches) & _made_of(project, backward) and not _gathers(batches):
-            return forward
-    return None
+def _last_pass(loop: Loop, backward: Deed) -> Deed | None:
+    """The pass of the last turn of a loop, where a loss is made of it and of no earlier one."""
+    if backward.subject is None or not backward.event.turns:
+        return None
+    around = len(backward.event.turns)
+    passes = [
+        d
+        for d in loop.does(Do.FORWARD)
+        if d.event.gradients is Answer.YES
+        and not d.event.within
+        and d.event.order < backward.event.order
+        and d.event.turns[:around] == backward.event.turns
+    ]
+    reached = {id(v) for v in history(backward.subject)}
+    used = [d for d in passes if any(id(v) in reached for v in _outputs(d))]
+    turns = {d.event.turns[around].number for d in passes}
+    is_last = len(turns) > 1 and {d.event.turns[around].number for d in used} == {max(turns)}
+    return used[0] if is_last else None
 
 
-def _learns(loop: TrainingLoop, batches: ast.For) -> bool:
-    return any(batches in a.loops for a in loop.does(Do.BACKWARD, Do.STEP, Do.GRAD))
+def _outputs(forward: Deed) -> list[Value]:
+    result = forward.event.result
+    if result is None:
+        return []
+    return result.members if isinstance(result, Items) else [result]
 
 
-def _last_of(batches: ast.For) -> set[str]:
-    """The names that a pass over the batches overwrites."""
-    bound = (n for s in batches.body for n in ast.walk(s) if isinstance(n, ast.Assign))
-    return {k for n in bound for t in n.targets for p in ast.walk(t) if (k := key_of(p))}
-
-
-def _gathers(batches: ast.For) -> bool:
-    """Tell whether anything is summed up or collected over the batches, or only one is wanted."""
-    if _carries(batches):
-        return True
-    for node in (n for s in batches.body for n in ast.walk(s)):
-        if isinstance(node, (ast.AugAssign, ast.Break)):
-            return True
-        func = node.func if isinstance(node, ast.Call) else None
-        if isinstance(func, ast.Attribute) and func.attr in GATHERS:
-            return True
-    return False
-
-
-def _carries(batches: ast.For) -> bool:
-    """Tell whether a name goes from batch to batch: `loss = loss + …`, `outputs[i] = …`."""
-    fresh = {n.id for n in ast.walk(batches.target) if isinstance(n, ast.Name)}
-    bound = (n for s in batches.body for n in ast.walk(s) if isinstance(n, ast.Assign))
-    for node in sorted(bound, key=lambda n: n.lineno):
-        parts = [p for t in node.targets for p in (t.elts if isinstance(t, ast.Tuple) else [t])]
-        read = {key_of(n) for n in ast.walk(node.value)}
-        keys = {k for p in parts if (k := key_of(p))}
-        if keys & read - fresh or any(isinstance(p, ast.Subscript) for p in parts):
-            return True
-        fresh |= keys
-    return False
-
-
-def _made_of(project: Project, backward: Act) -> set[str]:
-    """The names that what `backward` is called on was computed from, behind the batches."""
-    scope: ast.AST = backward.function or backward.module.tree
-    outer = backward.loops[-1] if backward.loops else scope
-    block = getattr(outer, "body", [])
-    own = [s for s in block if isinstance(s, ast.Assign) and s.lineno < backward.line]
-    names = {key_of(backward.subject) if backward.subject is not None else None}
-    for _ in range(DEEP):
-        for statement in own:
-            if any(key_of(t) in names for t in statement.targets):
-                names |= {key_of(n) for n in ast.walk(statement.value)}
-    return {n for n in names if n}
+def _finding(forward: Deed, backward: Deed) -> Finding:
+    return finding(
+        "Backward runs behind the loop over batches: only the last batch is trained on",
+        "missing-backward",
+        backward,
+        cite(forward, "the model runs on every batch here"),
+        cite(backward, "and backward only after the last one"),
+        is_symptom=True,
+    )
 
 
 _EPOCHS = """
@@ -155,11 +113,50 @@ def _epochs(inside: str = "pass", behind: str = "output") -> Run:
     return make_run(sources={"train.py": _EPOCHS.format(inside=inside, behind=behind)})
 
 
-FIRES = {"only the last output": _epochs()}
+_METHOD = """
+import torch
+from torch import nn
+class T:
+    def run(self, model, train_loader, opt, crit):
+        for epoch in range(3):
+            for x, y in train_loader:
+                loss = crit(model(x), y)
+            loss.backward()
+            opt.step()
+            opt.zero_grad()
+"""
+
+FIRES = {
+    "the loss of the last batch, in a method": make_run(sources={"train.py": _METHOD}),
+    "only the last output": _epochs(),
+}
 
 _STEPS = _EPOCHS.replace("for x, y in train_loader:", "for x in sequence.unbind(1):")
 
+_METHOD_SOUND = """
+import torch
+from torch import nn
+policy = nn.Linear(4, 2)
+opt = torch.optim.Adam(policy.parameters(), lr=1e-3)
+for episode in range(100):
+    logs, rewards = [], []
+    s = env.reset()
+    for t in range(200):
+        d = torch.distributions.Categorical(logits=policy(s))
+        a = d.sample()
+        logs.append(d.log_prob(a))
+        s, r, done, _ = env.step(a.item())
+        rewards.append(r)
+        if done:
+            break
+    loss = -(torch.stack(logs) * torch.tensor(rewards)).sum()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
 SILENT = {
+    "near miss: a loss over an episode": make_run(sources={"train.py": _METHOD_SOUND}),
     "near miss: outputs are collected": _epochs("outputs.append(output)", "torch.cat(outputs)"),
     "near miss: a sum over the batches": _epochs(
         "total = total + criterion(output, y)", "total + output"

@@ -7,11 +7,11 @@ from math import log
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite, cite_setting
-from traindx.examples import decay, flat
-from traindx.model import Run, Series, make_run
+from traindx.analysis.curves import curve, running_median, slope_z
+from traindx.examples import decay, flat, make_run
+from traindx.model.findings import Evidence, Finding, Strength, cite, cite_setting
+from traindx.model.run import Run, Series
 from traindx.registry import detector
-from traindx.stats import curve, running_median, slope_z
 
 CLASS_COUNTS = ("num_classes", "n_classes", "num_labels", "nb_classes", "classes", "nclass")
 VOCABULARIES = ("vocab_size", "n_vocab", "num_tokens", "vocabulary_size")

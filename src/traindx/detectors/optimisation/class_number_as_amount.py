@@ -7,13 +7,13 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.observations import is_integer, operation, summary_words
+from traindx.analysis.recordings.traces import latest_models, told_once
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import LossInput, Model, Parameter, Process, Sample, Summary
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import LossInput, Model, Parameter, Process, Sample, Summary
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.observations import is_integer, operation, summary_words
-from traindx.runtime.traces import latest_models, told_once
 
 CAUSE = "wrong-loss-for-task"
 AMOUNTS = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite, cite_setting
-from traindx.examples import decay, flat
-from traindx.model import Run, as_number, make_run
+from traindx.analysis.curves import curve
+from traindx.examples import decay, flat, make_run
+from traindx.model.findings import Evidence, Finding, Strength, cite, cite_setting
+from traindx.model.run import Run, as_number
 from traindx.registry import detector
-from traindx.stats import curve
 
 CLIPS = (
     "max_grad_norm", "grad_clip", "gradient_clip_val", "clip_grad_norm", "clip_grad", "clip_norm",

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
-from itertools import takewhile
 
-from traindx.evidence import Finding, Strength, cite_source
-from traindx.model import Run, make_run
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.claims import (
+    cite,
+    finding,
+    is_same_function,
+    move_before,
+)
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.updates import (
+    COMPUTES,
+    UpdateWindow,
+    excludes,
+    is_endless,
+    is_one_turn,
+    writes_gradients,
+)
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.loops import TrainingLoop, training_loops
-from traindx.source.module import argument
-from traindx.source.patches import diff, inserting_before, removing
-
-STEPS = (Do.STEP, Do.SCALER_STEP)
-COMPUTES = (Do.BACKWARD, Do.GRAD, Do.MANUAL_UPDATE)
 
 
 @detector(needs=("source",), suggests=("clip-after-step",))
@@ -25,7 +31,7 @@ def check(run: Run) -> Iterator[Finding]:
     """Gradients are clipped only after the optimizer has used them.
 
     ## What it detects
-    A loop in which the clipping call comes after the step and before anything computes the next
+    A loop in which the clipping comes after the step and before anything computes the next
     gradients, and none comes between `backward` and the step.
 
     ## Why it matters
@@ -40,90 +46,53 @@ def check(run: Run) -> Iterator[Finding]:
     infinite bound is left alone. So are gradients that are written by hand, and a clip on the way
     to another optimizer's step.
     """
-    for loop in training_loops(project_of(run)):
-        late = _late_clip(loop)
-        if late is None:
-            continue
-        step, clip = late
-        yield Finding(
-            claim="Gradients are clipped after the step, where it has no effect",
-            strength=Strength.STRONG,
-            evidence=(
-                cite_source(step.module.path, step.line, "the step uses the gradients here"),
-                cite_source(clip.module.path, clip.line, "they are clipped only here"),
-            ),
-            shows="clip-after-step",
-            location=clip.location,
-            patch=_patch(step, clip),
-        )
+    for story in program_of(run).stories:
+        clips = story.does(Do.CLIP)
+        late = {id(c): s for c in clips if (s := _step_before(story, c)) is not None}
+        for clip in clips:
+            step = late.get(id(clip))
+            if step is None or any(id(c) not in late for c in clips if _is_near(c, clip)):
+                continue
+            yield finding(
+                "Gradients are clipped after the step, where it has no effect",
+                "clip-after-step",
+                clip,
+                cite(step, "the step uses the gradients here"),
+                cite(clip, "they are clipped only here"),
+                patch=_patch(clip, step),
+            )
+            break
 
 
-def _late_clip(loop: TrainingLoop) -> tuple[Act, Act] | None:
-    order = [a for a in loop.acts if a.do in (*COMPUTES, Do.CLIP, *STEPS)]
-    clips = [i for i, a in enumerate(order) if a.do is Do.CLIP]
-    if not clips:
+def _patch(clip: Deed, step: Deed) -> str | None:
+    is_near = clip.event.turns == step.event.turns and is_same_function(clip, step)
+    return move_before(clip, step) if is_near else None
+
+
+def _is_near(one: Deed, other: Deed) -> bool:
+    return one.event.loops == other.event.loops
+
+
+def _step_before(story: Story, clip: Deed) -> Deed | None:
+    """The step that has used up the gradients before they are clipped."""
+    event = clip.event
+    if not event.turns or is_endless(event.argument("max_norm", 1)):
         return None
-    for i in clips:
-        before = order[:i]
-        last = before[-1] if before else None
-        if last is None or last.do not in STEPS or last.loops != order[i].loops:
-            return None
-    first = clips[0]
-    step, clip = order[first - 1], order[first]
-    is_for_another = any(
-        a.do in STEPS and _stepped(a) != _stepped(step) and a.loops == clip.loops
-        for a in _until_computed(order[first + 1 :])
-    )
-    if is_for_another or _only_measures(clip) or _writes_gradients(loop, step, clip):
+    order = [d for d in story.does(*COMPUTES, Do.MANUAL_UPDATE, Do.STEP)
+             if not excludes(d.event, event)]  # fmt: skip
+    before = [d for d in order if d.event.order < event.order and is_one_turn(d.event, event)]
+    if not before or before[-1].do is not Do.STEP:
         return None
-    return step, clip
-
-
-def _stepped(step: Act) -> str:
-    """The optimizer that steps, through its scaler too."""
-    given = step.node.args if isinstance(step.node, ast.Call) else []
-    is_scaled = step.do is Do.SCALER_STEP and given
-    return ast.unparse(given[0]) if is_scaled else step.target
-
-
-def _until_computed(acts: list[Act]) -> Iterator[Act]:
-    """The acts that still see the gradients of before."""
-    yield from takewhile(lambda a: a.do not in COMPUTES, acts)
-
-
-def _only_measures(clip: Act) -> bool:
-    """Tell whether a clip has no bound, so that it is there for the norm it returns."""
-    call = clip.node
-    bound = argument(call, "max_norm", 1) if isinstance(call, ast.Call) else None
-    return bound is not None and re.search(r"\binf\b", ast.unparse(bound)) is not None
-
-
-def _writes_gradients(loop: TrainingLoop, step: Act, clip: Act) -> bool:
-    """Tell whether gradients are written by hand, or by what runs out of sight, in between."""
-    if step.module is not clip.module:
-        return False
-    for node in ast.walk(step.module.function_of(clip.node) or loop.node):
-        is_between = step.line < getattr(node, "lineno", 0) <= clip.line
-        if not is_between or not isinstance(node, ast.Attribute):
-            continue
-        is_written = node.attr == "grad" and isinstance(node.ctx, ast.Store)
-        is_changed = getattr(node.value, "attr", "") == "grad" and node.attr.endswith("_")
-        if is_written or (is_changed and node.attr != "zero_"):
-            return True
-    return False
-
-
-def _patch(step: Act, clip: Act) -> str | None:
-    if clip.statement is None or step.statement is None or clip.module is not step.module:
+    step = before[-1]
+    if not any(d.do is Do.BACKWARD for d in before):
         return None
-    module = clip.module
-    first, last = clip.statement.lineno, clip.statement.end_lineno or clip.statement.lineno
-    text = "\n".join(line.strip() for line in module.lines[first - 1 : last])
-    if first != last:
-        return None
-    return diff(
-        module, removing(module, clip.statement), inserting_before(module, step.statement, text)
-    )
+    for later in (d for d in order if d.event.order > event.order):
+        if later.do is not Do.STEP:
+            break
+        if later.subject is not step.subject:
+            return None  # on the way to another optimizer
+    between = UpdateWindow(story, step.event, event).events
+    return None if writes_gradients(story, between) else step
 
 
 _LOOP = """
@@ -144,7 +113,23 @@ def _loop(*order: str) -> Run:
     return make_run(sources={"train.py": _LOOP.format(order=body)})
 
 
+_HELPER = """
+import torch
+from torch import nn
+model = nn.Linear(4, 2)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+def clip(m):
+    for p in m.parameters():
+        p.grad.clamp_(-1, 1)
+for x, y in loader:
+    opt.zero_grad()
+    nn.functional.mse_loss(model(x), y).backward()
+    opt.step()
+    clip(model)
+"""
+
 FIRES = {
+    "clamped by a helper": make_run(sources={"train.py": _HELPER}),
     "after the step": _loop("optimizer.step()", _CLIP),
     "by its old name": _loop("optimizer.step()", _CLIP.replace("norm_", "norm")),
 }

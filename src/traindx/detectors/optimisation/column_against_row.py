@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Result, Value, origins
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.claims import (
+    argument_site,
+    cite,
+    finding,
+    replace,
+    source_text,
+)
+from traindx.analysis.program.training.gradients import runs_behind
+from traindx.analysis.program.training.program import Computed, Story, program_of
+from traindx.analysis.program.training.shapes import Shape, is_reshaped, last_size, shape_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.columns import is_column, is_flat, is_grown, output_of
-from traindx.source.loops import training_loops
-from traindx.source.losses import LossCall, losses_in, wants
-from traindx.source.module import Module, key_of, literal
-from traindx.source.patches import diff, replacing
-from traindx.source.project import Project
-from traindx.source.ranks import Dims, Ranks
 
-DEEP = 4  # assignments followed
+LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 
 
 @detector(needs=("source",), suggests=("target-shape-broadcast",))
@@ -26,10 +29,10 @@ def check(run: Run) -> Iterator[Finding]:
     """Predictions of shape (N, 1) are compared with targets of shape (N).
 
     ## What it detects
-    A squared, absolute or Huber loss whose input is the output of a linear layer with one unit, in
-    its own shape, and whose target has one dimension for certain: made from a column of a table or
-    by a factory with a single size, and given no second dimension on the way. The same for a loss
-    written by hand, `((output - target) ** 2).mean()`, where both shapes are in sight.
+    A squared, absolute or Huber loss of which one side is a column, such as the output of a linear
+    layer with one unit, and the other has one dimension for certain: made from a column of a table,
+    by a factory with a single size, by an index or a reduction. The same for a loss written by
+    hand, `((output - target) ** 2).mean()`, where both shapes are in sight.
 
     ## Why it matters
     Broadcasting compares every prediction with every target, N × N pairs. The loss is a number,
@@ -42,133 +45,95 @@ def check(run: Run) -> Iterator[Finding]:
     Where either shape is out of sight nothing is said, nor where a loss by hand sets a column
     against a row of another length, such as thresholds or quantiles.
     """
-    project = project_of(run)
-    yield from _by_hand(project)
-    for loss in losses_in(project):
-        if wants(loss) != "same-shape" or loss.input is None or loss.target is None:
+    program = program_of(run)
+    seen: set[object] = set()
+    for loss in program.results(*LOSSES):
+        given, target = loss.operation.argument("input"), loss.operation.argument("target")
+        if given is None or target is None or loss.event.node in seen:
             continue
-        output = output_of(project, loss.module, loss.scope, loss.input)
-        if output is None or output.units != 1:
-            continue
-        flat = is_flat(project, loss.module, loss.scope, loss.target)
-        flat = flat or _row(project, loss.module, loss.scope, loss.target)
-        if flat is None:
-            continue
-        yield Finding(
-            claim=f"{loss.label} compares predictions of shape (N, 1) with targets of shape (N)",
-            strength=Strength.STRONG,
-            evidence=(
-                loss.module.cite(loss.call, "the two meet here and broadcast to (N, N)"),
-                output.module.cite(output.layer, "one output unit: (N, 1)"),
-                loss.module.cite(flat, "one dimension: (N)"),
-            ),
-            shows="target-shape-broadcast",
-            is_symptom=True,
-            location=loss.module.location(loss.call),
-            patch=_patch(loss),
-        )
+        if _meet(loss.story, given, target) or _meet(loss.story, target, given):
+            seen.add(loss.event.node)
+            yield _finding(loss, given, target)
+    for story in program.stories:
+        for difference in _differences(story):
+            if difference.site is not None and difference.site.node not in seen:
+                seen.add(difference.site.node)
+                yield _by_hand(difference)
 
 
-def _row(project: Project, module: Module, at: ast.AST, node: ast.expr) -> ast.expr | None:
-    """The node itself where it has one dimension, of more than one number, by its making."""
-    if _is_open(project, module, at, node):
-        return None
-    return node if _is_row(Ranks(project, module, at).of(node)) else None
+def _meet(story: Story, column: Value, row: Value) -> bool:
+    """Tell whether one side is a column for certain, and the other one flat."""
+    is_row = _is_row(shape_of(row)) and last_size(column) == 1
+    return is_row and not any(is_reshaped(story, v) for v in (column, row))
 
 
-def _is_open(project: Project, module: Module, at: ast.AST, node: ast.expr) -> bool:
-    """Tell whether a shape may be another than its making says."""
-    return is_grown(project, module, at, node) or _is_entry(project, module, at, node)
-
-
-def _is_entry(project: Project, module: Module, at: ast.AST, node: ast.expr) -> bool:
-    """Tell whether a value is taken by name from what may be a dictionary, of any shape."""
-    made, seen = [node], {node}
-    for _ in range(DEEP):
-        parts = [n for m in made for n in ast.walk(m)]
-        named = [n for n in parts if isinstance(n, ast.Subscript) and _is_text(n.slice)]
-        if any(not is_column(project, module, at, n) for n in named):
-            return True
-        names = {n.id for n in parts if isinstance(n, ast.Name)}
-        made = [v for n in names for v in project.lookup(module, at, n) if v not in seen]
-        seen.update(made)
-    return False
-
-
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(literal(node), str)
-
-
-def _is_row(shape: Dims | None) -> bool:
+def _is_row(shape: Shape | None) -> bool:
     return shape is not None and len(shape) == 1 and shape != (1,)
 
 
-def _is_column(shape: Dims | None) -> bool:
+def _is_column(shape: Shape | None) -> bool:
     return shape is not None and len(shape) == 2 and shape[1] == 1 and shape[0] != 1
 
 
-def _by_hand(project: Project) -> Iterator[Finding]:
+def _finding(loss: Computed, given: Value, target: Value) -> Finding:
+    is_column = last_size(given) == 1
+    site = argument_site(loss.event, given if is_column else target)
+    text = "" if site is None else source_text(site)
+    return finding(
+        f"{loss.label} broadcasts a shape of (N, 1) against a shape of (N)",
+        "target-shape-broadcast",
+        loss.event,
+        cite(loss.event, "the two meet here and broadcast to (N, N)"),
+        *(cite(v, says) for v, says in _made(given, target, is_column) if v.site is not None),
+        is_symptom=True,
+        patch=replace(site, f"{text}.squeeze(1)") if site is not None else None,
+    )
+
+
+def _made(given: Value, target: Value, is_column: bool) -> tuple[tuple[Value, str], ...]:
+    column, row = (given, target) if is_column else (target, given)
+    return (column, "a column: (N, 1)"), (row, "one dimension: (N)")
+
+
+def _differences(story: Story) -> Iterator[Result]:
     """The differences in losses that no loss function of torch's computes."""
-    seen: set[ast.AST] = set()
-    acts = (a for loop in training_loops(project) for a in loop.does(Do.BACKWARD))
-    for act in acts:
-        scope: ast.AST = act.function or act.module.tree
-        for module, at, node in _differences(project, act, scope):
-            ranks = Ranks(project, module, at)
-            left, right = ranks.of(node.left), ranks.of(node.right)
-            is_wrong = (_is_column(left) and _is_row(right)) or (
-                _is_row(left) and _is_column(right)
-            )
-            is_wrong = is_wrong and left is not None and right is not None and left[0] == right[0]
-            is_open = any(_is_open(project, module, at, n) for n in (node.left, node.right))
-            if not is_wrong or is_open or node in seen:
+    for deed in story.does(Do.BACKWARD):
+        for value in origins(deed.subject) if deed.subject is not None else ():
+            if not isinstance(value, Result) or value.maker != "operator.sub":
                 continue
-            seen.add(node)
-            yield Finding(
-                claim="The loss takes a difference between shape (N, 1) and shape (N)",
-                strength=Strength.STRONG,
-                evidence=(
-                    module.cite(
-                        node,
-                        f"`{module.source(node)}` broadcasts {_shown(left)} against "
-                        f"{_shown(right)} to N x N pairs",
-                    ),
-                ),
-                shows="target-shape-broadcast",
-                is_symptom=True,
-                location=module.location(node),
+            first, second = (shape_of(v) for v in value.args)
+            is_wrong = (_is_column(first) and _is_row(second)) or (
+                _is_row(first) and _is_column(second)
             )
+            if not is_wrong or not first or not second or not _are_pairs(value, first, second):
+                continue
+            if not any(is_reshaped(story, v) for v in value.args):
+                yield value
 
 
-def _shown(shape: Dims | None) -> str:
-    return str(tuple("N" if s is None else s for s in shape or ())).replace("'", "")
+def _are_pairs(value: Result, first: Shape, second: Shape) -> bool:
+    """Tell whether predictions meet as many targets, and not another row."""
+    if first[0] != second[0] or len([v for v in value.args if runs_behind(v)]) > 1:
+        return False
+    if first[0] is not None:
+        return True
+    below = [{id(v) for v in origins(side) if isinstance(v, Result)} for side in value.args]
+    return bool(below[0] & below[1])  # rows of one batch
 
 
-def _differences(
-    project: Project, act: Act, scope: ast.AST
-) -> Iterator[tuple[Module, ast.AST, ast.BinOp]]:
-    """Yield the subtractions in what `backward` is called on, one function of the user's deep."""
-    key = None if act.subject is None else key_of(act.subject)
-    values = project.lookup(act.module, scope, key) if key is not None else []
-    for value in values:
-        yield from ((act.module, scope, n) for n in _subtractions(value))
-        own = key_of(value.func) if isinstance(value, ast.Call) else None
-        found = None if own is None else project.find_function(act.module, own)
-        if found is not None:
-            yield from ((found[0], found[1], n) for n in _subtractions(found[1]))
-
-
-def _subtractions(node: ast.AST) -> Iterator[ast.BinOp]:
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub):
-            yield inner
-
-
-def _patch(loss: LossCall) -> str | None:
-    if loss.input is None:
-        return None
-    text = loss.module.source(loss.input)
-    return diff(loss.module, replacing(loss.input, f"{text}.squeeze(1)"))
+def _by_hand(difference: Result) -> Finding:
+    shapes = [shape_of(v) for v in difference.args]
+    shown = " against ".join(
+        str(tuple("N" if s is None else s for s in shape or ())).replace("'", "")
+        for shape in shapes
+    )
+    return finding(
+        "The loss takes a difference that broadcasts (N, 1) against (N)",
+        "target-shape-broadcast",
+        difference,
+        cite(difference, f"`{source_text(difference)}` broadcasts {shown} to N x N pairs"),
+        is_symptom=True,
+    )
 
 
 _PROGRAM = """

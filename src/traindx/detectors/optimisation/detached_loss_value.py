@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Location, Strength, cite_source
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.events import EventForm as Form
+from traindx.analysis.program.execution.values import Answer, Part, Result, Value, constant
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.gradients import (
+    Cut,
+    cuts_before,
+    has_history,
+    runs_behind,
+    runs_reached,
+    terms_of,
+)
+from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.ownership import owns
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.loops import training_loops
-from traindx.source.module import Module, key_of
-from traindx.source.project import Project
-
-CUTS = {"item": ".item()", "detach": ".detach()", "numpy": ".numpy()", "tolist": ".tolist()"}
-NEW_TENSORS = {"torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor",
-               "torch.autograd.Variable", "torch.from_numpy"}  # fmt: skip
 
 
 @detector(needs=("source",), suggests=("detached-loss",))
@@ -24,9 +30,9 @@ def check(run: Run) -> Iterator[Finding]:
     """Backward is called on a value that was cut from the computation.
 
     ## What it detects
-    The loss that `backward` is called on, followed back to the statement that made it: a call of
-    `.item()`, `.detach()`, `.data`, `.numpy()`, or a new tensor built from an old value. As a
-    remark, a loss that is told to require gradients.
+    A loss, or a policy-gradient term of it, whose whole history ends in `.item()`, `.detach()`,
+    `.data`, `.numpy()`, a new tensor built from old values, or a `log_prob` that was computed under
+    `no_grad`. As a remark, a loss on which `requires_grad` is set before backward.
 
     ## Why it matters
     The new value knows nothing of the model. Backward fails, or, with `requires_grad=True` set to
@@ -36,142 +42,106 @@ def check(run: Run) -> Iterator[Finding]:
     Call `backward` on the loss itself; use `.item()` only for what is printed.
 
     ## When it is wrong
-    Only the last assignment before `backward` in the same function is looked at, and only where it
-    is sure to run; a detached part of a larger sum is fine and is left alone.
+    A detached part of a larger sum is fine and is left alone, and so is a value that may come from
+    elsewhere, or that one branch detaches and another does not.
     """
-    project = project_of(run)
-    for loop in training_loops(project):
-        for backward in loop.does(Do.BACKWARD):
-            cut = _cut(project, backward)
-            if cut is None:
-                yield from _forced(backward)
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for backward in story.does(Do.BACKWARD):
+            if backward.event.node in seen or backward.subject is None:
                 continue
-            node, how = cut
-            line = getattr(node, "lineno", backward.line)
-            yield Finding(
-                claim=f"The loss is cut from the graph by {how} before backward",
-                strength=Strength.STRONG,
-                evidence=(
-                    cite_source(backward.module.path, line, f"{how} makes a value without history"),
-                    cite_source(
-                        backward.module.path, backward.line, "backward is called on it here"
-                    ),
-                ),
-                shows="detached-loss",
-                is_symptom=True,
-                location=_location(backward, node),
-            )
-            break
+            found = list(_faults(story, backward, backward.subject))
+            if found:
+                seen.add(backward.event.node)
+            yield from found
 
 
-def _forced(backward: Act) -> Iterator[Finding]:
-    """`loss.requires_grad = True`: a loss that has a history needs no such line."""
-    key = None if backward.subject is None else key_of(backward.subject)
-    scope: ast.AST = backward.function or backward.module.tree
-    for node in ast.walk(scope):
-        if not isinstance(node, (ast.Assign, ast.Expr)) or node.lineno > backward.line:
+def _faults(story: Story, backward: Deed, loss: Value) -> Iterator[Finding]:
+    cuts = cuts_before(loss) if has_history(loss) is Answer.NO else []
+    if cuts and all(how is Cut.DETACHED for how, _ in cuts):
+        yield _cut(backward, cuts[0][1])
+        return
+    for term in terms_of(loss) if not cuts else []:
+        chance = _unrecorded_chance(term)
+        if chance is not None and not _is_trained_here(story, loss, chance):
             continue
-        text = ast.unparse(node).replace(" ", "")
-        if text in (f"{key}.requires_grad=True", f"{key}.requires_grad_(True)") or (
-            text == f"{key}.requires_grad_()"
-        ):
+        if chance is not None:
+            yield _unrecorded(backward, chance)
+            return
+    yield from _forced(story, backward, loss)
+
+
+def _unrecorded_chance(term: Value) -> Value | None:
+    """The log-probability of a term that has no history, since autograd was off."""
+    if has_history(term) is not Answer.NO:
+        return None
+    found = (v for how, v in cuts_before(term) if how is Cut.UNRECORDED)
+    return next((v for v in found if _is_of_policy(v)), None)
+
+
+def _is_trained_here(story: Story, loss: Value, chance: Value) -> bool:
+    """Tell whether the layer behind is the optimizer's, and no other term reaches it."""
+    layer = runs_behind(chance)[0].receiver
+    reached = any(r.receiver is layer for r in runs_reached(loss))
+    optimizers = [d.subject for d in story.does(Do.STEP) if d.subject is not None]
+    return (
+        layer is not None and not reached and any(owns(o, layer) is Answer.YES for o in optimizers)
+    )
+
+
+def _is_of_policy(value: Value) -> bool:
+    operation = operation_of(value)
+    return operation is not None and operation.name in ("log_prob", "log_softmax", "gather")
+
+
+def _name(cut: Value) -> str:
+    if isinstance(cut, Part):
+        return f".{cut.key}"
+    maker = cut.maker if isinstance(cut, Result) else ""
+    return f"{maker}()" if maker.startswith(".") else f"{maker}(…)"
+
+
+def _cut(backward: Deed, cut: Value) -> Finding:
+    how = _name(cut)
+    return finding(
+        f"The loss is detached from the graph by {how} before backward",
+        "detached-loss",
+        cut if cut.site is not None else backward,
+        cite(cut if cut.site is not None else backward, f"{how} makes a value without history"),
+        cite(backward, "backward is called on it here"),
+        is_symptom=True,
+    )
+
+
+def _unrecorded(backward: Deed, chance: Value) -> Finding:
+    return finding(
+        "The log-probabilities in the loss were computed under no_grad: that term has no gradient",
+        "detached-loss",
+        chance if chance.site is not None else backward,
+        cite(chance if chance.site is not None else backward, "computed under no_grad here"),
+        cite(backward, "backward is called on the sum here"),
+        is_symptom=True,
+    )
+
+
+def _forced(story: Story, backward: Deed, loss: Value) -> Iterator[Finding]:
+    """`loss.requires_grad = True`: a loss that has a history needs no such line."""
+    for event in story.events:
+        if event.order > backward.event.order or event.receiver is not loss:
+            continue
+        is_store = event.act is Form.STORE and event.name == "requires_grad"
+        given = constant(event.args[0]) if event.args else True
+        if given is True and (is_store or event.name == ".requires_grad_"):
             yield Finding(
-                claim=f"`{key}` is told to require gradients before backward",
+                claim=f"`requires_grad` is set on `{backward.text or 'loss'}` before backward",
                 strength=Strength.MODERATE,
                 evidence=(
-                    backward.module.cite(
-                        node, "needless for a loss of the model; it hides one without a history"
-                    ),
+                    event.cite("needless for a loss of the model; it hides one without a history"),
                 ),
                 suggests={"detached-loss": Strength.MODERATE},
-                location=backward.module.location(node),
+                location=event.location,
             )
             return
-
-
-def _location(backward: Act, node: ast.AST) -> Location:
-    line = getattr(node, "lineno", backward.line)
-    return Location(backward.module.path, line, getattr(node, "end_lineno", None) or line)
-
-
-def _cut(project: Project, backward: Act) -> tuple[ast.AST, str] | None:
-    subject = backward.subject
-    if subject is None:
-        return None
-    direct = _cutting(backward.module, subject)
-    if direct is not None:
-        return subject, direct
-    key = key_of(subject)
-    scope: ast.AST = backward.function or backward.module.tree
-    if key is None or key.startswith("self."):
-        return None
-    made = [v for v in project.bindings(scope).get(key, []) if v.lineno <= backward.line]
-    if not made:
-        return None
-    latest = max(made, key=lambda v: v.lineno)
-    how = _cutting(backward.module, latest)
-    is_it = how is not None and _reaches(backward, latest, key)
-    return (latest, how) if how is not None and is_it else None
-
-
-def _reaches(backward: Act, value: ast.expr, key: str) -> bool:
-    """Tell whether a value under a name is surely what `backward` finds there.
-
-    It may stand in another branch, be added to on the way, or be hidden by the name of a loop.
-    """
-    module = backward.module
-    if not set(_branches(module, value)) <= set(_branches(module, backward.node)):
-        return False
-    around = [n for n in module.enclosing(backward.node) if isinstance(n, ast.For)]
-    if any(isinstance(n, ast.Name) and n.id == key for a in around for n in ast.walk(a.target)):
-        return False
-    scope: ast.AST = backward.function or module.tree
-    later = (n for n in ast.walk(scope) if value.lineno < getattr(n, "lineno", 0) <= backward.line)
-    return not any(_adds_to(n, key) for n in later)
-
-
-def _branches(module: Module, node: ast.AST) -> Iterator[str]:
-    """Yield the conditions that a node stands under, alike for the same branch of the same test."""
-    below = node
-    for above in module.enclosing(node):
-        if isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            return
-        if isinstance(above, ast.If) and below is not above.test:
-            yield f"{below in above.body} {ast.dump(above.test)}"
-        if isinstance(above, ast.ExceptHandler):
-            yield f"except {above.lineno}"
-        below = above
-
-
-def _adds_to(node: ast.AST, key: str) -> bool:
-    """`loss += …`, `loss.add_(…)`."""
-    if isinstance(node, ast.AugAssign):
-        return key_of(node.target) == key
-    func = node.func if isinstance(node, ast.Call) else None
-    is_in_place = isinstance(func, ast.Attribute) and func.attr.endswith("_")
-    is_in_place = is_in_place and getattr(func, "attr", "") != "requires_grad_"
-    return is_in_place and isinstance(func, ast.Attribute) and key_of(func.value) == key
-
-
-def _cutting(module: Module, node: ast.expr) -> str | None:
-    """How an expression cuts the graph, if the whole of it does."""
-    if isinstance(node, ast.Attribute) and node.attr == "data":
-        return ".data"
-    if not isinstance(node, ast.Call):
-        return None
-    if isinstance(node.func, ast.Attribute) and node.func.attr in CUTS and not node.args:
-        return CUTS[node.func.attr]
-    if isinstance(node.func, ast.Attribute) and node.func.attr in {"requires_grad_", "to", "cuda"}:
-        return _cutting(module, node.func.value)
-    name = module.qualified(node.func) or ""
-    builds_from_value = node.args and not isinstance(node.args[0], ast.Constant)
-    if name in NEW_TENSORS and builds_from_value and not _is_list(node.args[0]):
-        return f"{name}(…)"
-    return None
-
-
-def _is_list(node: ast.expr) -> bool:
-    return isinstance(node, (ast.List, ast.Tuple))
 
 
 _LOOP = """

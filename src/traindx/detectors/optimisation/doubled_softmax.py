@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Location, Strength, cite_source
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Result, Value
+from traindx.analysis.program.training.claims import cite, finding, replace, source_text
+from traindx.analysis.program.training.contents import Content, contents
+from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.losses import losses_in, wants
-from traindx.source.outputs import Ending, ending_of
-from traindx.source.patches import diff, replacing
 
-WRONG = {"logits": {"softmax"}, "binary-logits": {"sigmoid", "softmax"}}
+WRONG = {
+    "cross_entropy": {Content.PROBABILITIES},
+    "binary_cross_entropy_with_logits": {Content.UNIT_INTERVAL, Content.PROBABILITIES},
+}
 
 
 @detector(needs=("source",), suggests=("softmax-before-cross-entropy",))
@@ -36,44 +40,34 @@ def check(run: Run) -> Iterator[Finding]:
     pass through a softmax are the second argument, which is not looked at. Of several outputs, only
     the one that the loss takes counts; a softmax on a condition is left alone.
     """
-    project = project_of(run)
-    seen: set[ast.AST] = set()
-    for loss in losses_in(project):
-        wrong = WRONG.get(wants(loss), set())
-        given = loss.input
-        if not wrong or given is None:
+    seen: set[object] = set()
+    for loss in program_of(run).results(*WRONG):
+        given = loss.operation.argument("input")
+        found = list(contents(given)) if given is not None else []
+        if not found or any(content not in WRONG[loss.operation.name] for content, _ in found):
             continue
-        ending = ending_of(project, loss.module, loss.scope, given)
-        if ending is None or ending.operation not in wrong or ending.node in seen:
+        content, made = found[0]
+        if made.site is None or made.site.node in seen:
             continue
-        seen.add(ending.node)
-        line = getattr(ending.node, "lineno", 1)
-        last = getattr(ending.node, "end_lineno", None) or line
-        yield Finding(
-            claim=f"A {ending.operation} is applied before {loss.label}, which applies its own",
-            strength=Strength.STRONG,
-            evidence=(
-                cite_source(ending.module.path, line, f"{ending.operation} here"),
-                cite_source(loss.module.path, loss.line, f"its result goes into {loss.label} here"),
-            ),
-            shows="softmax-before-cross-entropy",
+        seen.add(made.site.node)
+        yield finding(
+            f"A {content.value} is applied before {loss.label}, which applies its own",
+            "softmax-before-cross-entropy",
+            made,
+            cite(made, f"{content.value} here"),
+            cite(loss.event, f"its result goes into {loss.label} here"),
             is_symptom=True,
-            location=Location(ending.module.path, line, last),
-            patch=_patch(ending),
+            patch=_patch(made),
         )
 
 
-def _patch(ending: Ending) -> str | None:
-    """Replace the call by its argument, where it is a plain call on a tensor."""
-    call = ending.node
-    if not isinstance(call, ast.Call) or not call.args:
+def _patch(made: Value) -> str | None:
+    """Replace a function by its argument."""
+    is_function = isinstance(made, Result) and made.receiver is None and made.args
+    operation = operation_of(made)
+    if not is_function or operation is None or operation.operands[0].site is None:
         return None
-    name = ending.module.qualified(call.func) or ""
-    is_function = name.startswith("torch.") and name.rsplit(".", 1)[-1].islower()
-    if not is_function:
-        return None
-    inner = ast.get_source_segment(ending.module.text, call.args[0])
-    return None if inner is None else diff(ending.module, replacing(call, inner))
+    return replace(made, source_text(operation.operands[0]))
 
 
 _MODEL = """

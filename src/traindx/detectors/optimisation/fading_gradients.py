@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite, cite_record
-from traindx.examples import recorded, watched, weights
-from traindx.model import Floats, Run, Series, make_run
-from traindx.recording import Model, Process
+from traindx.analysis.recordings.observations import has_learnt
+from traindx.analysis.recordings.traces import Trace, latest_models, told_once, traces_of
+from traindx.examples import make_run, recorded, watched, weights
+from traindx.model.findings import Evidence, Finding, Strength, cite, cite_record
+from traindx.model.recording import Model, Process
+from traindx.model.run import Floats, Run, Series
 from traindx.registry import detector
-from traindx.runtime.observations import has_learnt
-from traindx.runtime.traces import Trace, latest_models, told_once, traces_of
 
 FADED = 1e-3  # first layers over last layers; well-scaled networks stay within a factor of thirty
 DEEP_ENOUGH = 4  # layers; fewer cannot show a course

@@ -9,12 +9,12 @@ from statistics import median
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
+from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import LossInput, Process, Sample, Summary
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.recording import LossInput, Process, Sample, Summary
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.observations import processes_of
 
 LOSSES = ("cross_entropy", "nll_loss")
 ENOUGH = 40  # points of the loss

@@ -9,14 +9,14 @@ from math import isfinite, prod, sqrt
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite, cite_record
+from traindx.analysis.curves import curve
+from traindx.analysis.program.origins import loads_weights, rescales
+from traindx.analysis.recordings.traces import FOLLOWERS, latest_models
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model import Floats, Run, Source
-from traindx.recording import Activation, Parameter, Process, Sample
+from traindx.model.findings import Finding, Strength, cite, cite_record
+from traindx.model.recording import Activation, Parameter, Process, Sample
+from traindx.model.run import Floats, Run, Source
 from traindx.registry import detector
-from traindx.runtime.traces import FOLLOWERS, latest_models
-from traindx.source.origins import loads_weights
-from traindx.stats import curve
 
 CAUSE = "bad-initialisation"
 SMALL = 0.03  # how much of its input's spread a layer passes on; narrow transformers begin at 0.1
@@ -32,10 +32,6 @@ GAINED = 0.5  # of the starting loss: a run that gains more has got over it
 POINTS = 30  # of the loss
 NORM = re.compile(r"norm", re.IGNORECASE)
 EMBEDDING = re.compile(r"embedding", re.IGNORECASE)
-# weights that are scaled before they are used, and normalisation that has no layer of its own
-RESCALED = re.compile(
-    r"weight_norm|spectral_norm|parametri|F\.(?:layer|batch|group|rms|instance)_norm|F\.normalize"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +71,7 @@ def check(run: Run) -> Iterator[Finding]:
     main = run.recording.main if run.recording is not None else None
     if loss is None or main is None or len(loss.finite()) < POINTS or not main.samples:
         return
-    texts = [source.text for source in run.sources]
-    if not texts or loads_weights(run) or any(map(RESCALED.search, texts)):
+    if not run.sources or loads_weights(run) or rescales(run):
         return
     finite, first = loss.finite(), main.samples[0]
     c = curve(finite.values)

@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from traindx.evidence import Finding, Strength, at, cite_record
-from traindx.examples import recorded, watched, weights
-from traindx.model import Run, Source
-from traindx.recording import Counts, Loaded, Model, Module, Parameter, Process
-from traindx.registry import detector
-from traindx.runtime.observations import has_learnt, last_step
-from traindx.runtime.traces import (
+from traindx.analysis.program.origins import (
+    brings_weights,
+    defined_names,
+    freezing,
+    loads_or_copies,
+    makes_optimizers,
+)
+from traindx.analysis.recordings.observations import has_learnt, last_step
+from traindx.analysis.recordings.traces import (
     ADAPTERS,
     FOLLOWERS,
     Trace,
@@ -23,8 +25,11 @@ from traindx.runtime.traces import (
     told_once,
     traces_of,
 )
-from traindx.source import project_of
-from traindx.source.cuts import freezing
+from traindx.examples import recorded, watched, weights
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Counts, Loaded, Model, Parameter, Process, Submodule
+from traindx.model.run import Run, Source
+from traindx.registry import detector
 
 CAUSE = "frozen-parameters"
 ENOUGH = 3  # samples of the owner
@@ -32,18 +37,10 @@ STEPS = 100
 A_PART = 0.2  # of the numbers of the model's weights; less is a detail
 MOST = 0.8  # of them: what is left cannot make up for it
 LAYERS = re.compile(r"^(?:Linear|LazyLinear|Bilinear|Conv\w*|LSTM|GRU|RNN|MultiheadAttention)$")
-# weights from elsewhere, or random ones on purpose
-KNOWN = re.compile(
-    r"load_weights|from_pretrained|pretrained|weights\s*=|load_check|load_file|\btimm\b"
-    r"|\bhub\b|\bclip\b|\.ckpt|safetensors|torchvision\.models|import models|lpips|\.copy_\("
-    r"|random.?(?:feature|proj|network)|reservoir|extreme.?learning|probe"
-    r"|distill|sentence.?transformers|pipeline\(|import_module|open_clip|fairseq|diffusers",
-    re.IGNORECASE,
+# random weights on purpose
+MEANT = re.compile(
+    r"random_?(?:feature|proj|network)|reservoir|extreme_?learning|probe|distill", re.IGNORECASE
 )
-# the best weights of this very run come back at its end; a recording tells when
-BROUGHT_BACK = re.compile(r"load_state_dict|torch\.load|deepcopy")
-# who gives an optimizer its parameters leaves the others out on purpose; frameworks do it unasked
-CHOSEN = re.compile(r"optim\.[A-Z]\w*\(|\b(?:\w*Adam\w*|SGD|RMSprop|Lion|Adafactor|Adagrad)\(")
 
 
 @detector(needs=("recording", "source"), suggests=(CAUSE,))
@@ -70,19 +67,19 @@ def check(run: Run) -> Iterator[Finding]:
     Random features, reservoirs and distilled random networks are fixed on purpose, and programs
     that say so are left alone. So are adapters, teachers, and weights that are switched on later.
     """
-    if any(KNOWN.search(source.text) for source in run.sources):
+    is_back = run.recording is not None and _is_late(run)
+    if brings_weights(run) or any(MEANT.search(name) for name in defined_names(run)):
         return
-    if any(BROUGHT_BACK.search(source.text) for source in run.sources) and not _is_late(run):
+    if not is_back and loads_or_copies(run):
         return
-    where = (freezing(module) for module in project_of(run).training_modules)
-    culprit = next((c for c in where if c is not None), None)
-    is_chosen = any(CHOSEN.search(source.text) for source in run.sources)
-    is_written = culprit is not None and not is_chosen
+    culprit = freezing(run)
+    is_written = culprit is not None and not makes_optimizers(run)
     for finding in told_once(run, lambda process: _look(process, is_written)):
         if culprit is None:
             yield finding
         else:
-            evidence = (*finding.evidence, culprit.evidence)
+            says = "turns the gradients of the model off"
+            evidence = (*finding.evidence, culprit.cite(says))
             yield replace(finding, evidence=evidence, location=culprit.location)
 
 
@@ -169,7 +166,7 @@ def _run(
     grads = [0.1 if p.is_trainable else None for p in parameters]
     still = [p.name for p in parameters if not p.is_trainable]
     process = watched(*parameters, grads=grads, still=still)
-    modules = tuple(Module(f"net.{i}", kind) for i in range(len(trainable)))
+    modules = tuple(Submodule(f"net.{i}", kind) for i in range(len(trainable)))
     models = tuple(replace(m, modules=modules) for m in process.models)
     samples = tuple(replace(s, step=i * steps // 6) for i, s in enumerate(process.samples))
     counts = Counts(99, steps=steps, backwards=steps)

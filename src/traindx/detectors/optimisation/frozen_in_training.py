@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.traces import ADAPTERS, latest_models, latest_optimizers, told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model import Run
-from traindx.recording import Counts, Model, Parameter, Process
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Counts, Model, Parameter, Process
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.traces import ADAPTERS, latest_models, latest_optimizers, told_once
 
 ENOUGH = 5  # steps
 MOST = 0.5  # of the parameters; who freezes more than this means to

@@ -1,136 +1,98 @@
-"""Every parameter of the model that is trained is frozen."""
+"""Every parameter of the model that is trained is frozen, or its random weights are."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Answer, Value
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.freezing import Switch, frozen_by, frozen_untrained
+from traindx.analysis.program.training.ownership import (
+    holders,
+    holding_of,
+    optimizers_of,
+    parameters_given,
+)
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.loops import training_loops
-from traindx.source.module import Module, key_of
-from traindx.source.values import Kind
-
-HARMLESS = frozenset(
-    {"to", "cuda", "cpu", "train", "eval", "parameters", "named_parameters", "state_dict",
-     "load_state_dict", "zero_grad", "requires_grad_", "half", "float"}
-)  # fmt: skip
 
 
 @detector(needs=("source",), suggests=("frozen-parameters",))
 def check(run: Run) -> Iterator[Finding]:
-    """A model is frozen as a whole and trained afterwards.
+    """A model is frozen as a whole and trained afterwards, or frozen at its random weights.
 
     ## What it detects
-    `for p in model.parameters(): p.requires_grad = False` (or `model.requires_grad_(False)`)
-    without a condition, and nothing between it and the training of that very model that adds a
-    layer, replaces the model, or switches a parameter on again. The same for a part of a model,
-    `model.fc`, where that part is all that the optimizer was given.
+    Every parameter that an optimizer holds (or that a framework trains) is switched off by
+    `requires_grad`, without a condition, and nothing between that and the training adds a layer,
+    replaces the model, or switches a parameter on again. And some tensors of a model, by their
+    place in the list, that was just made: nothing was loaded into it, nothing was trained before.
 
     ## Why it matters
-    No parameter gets a gradient: backward raises that nothing requires one.
+    No frozen parameter gets a gradient: backward raises that nothing requires one, or the model
+    learns around layers of random numbers.
 
     ## What to do
-    Freeze only the backbone, or give the model its new head after freezing.
+    Freeze only the backbone, after its weights are loaded, or give the model its new head after
+    freezing.
 
     ## When it is wrong
-    A function that gets the model may add trainable parts to it; such programs are left alone.
+    A function out of sight that gets the model may add trainable parts to it, or load weights; such
+    programs are left alone.
     """
-    for loop in training_loops(project_of(run)):
-        for step in loop.does(Do.STEP):
-            name, module = _model(step), step.module
-            made = step.value.call
-            runs = {a.target for a in loop.does(Do.FORWARD)}
-            if not name or made is None or made not in module.parents:
-                continue
-            if "." not in name and runs != {name}:
-                continue
-            scope: ast.AST = module.function_of(made) or module.tree
-            frozen = _freeze(scope, name)
-            if frozen is None or _is_thawed(module, scope, name, frozen):
-                continue
-            yield Finding(
-                claim=f"All parameters of `{name}` are frozen, and it is trained afterwards",
-                strength=Strength.STRONG,
-                evidence=(
-                    module.cite(frozen, "every parameter is frozen here"),
-                    module.cite(step.node, "and nothing is left to update here"),
-                ),
-                shows="frozen-parameters",
-                is_symptom=True,
-                location=module.location(frozen),
-            )
-            break
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        holding = holding_of(story, *optimizers_of(story))
+        found = [
+            (s, None)
+            for s in frozen_untrained(story)
+            if s.model is not None and (holding.is_open or holding.has(s.model))
+        ]
+        for switch, step in (*_all_frozen(story), *found):
+            if switch.event.node not in seen:
+                seen.add(switch.event.node)
+                yield _finding(switch, step)
 
 
-def _model(step: Act) -> str:
-    """The model in `SGD(model.parameters(), …)`."""
-    made = step.value.call
-    given = made.args[0] if made is not None and made.args else None
-    func = given.func if isinstance(given, ast.Call) else None
-    if step.value.kind is not Kind.OPTIMIZER or not isinstance(func, ast.Attribute):
-        return ""
-    is_plain = func.attr == "parameters" and isinstance(func.value, (ast.Name, ast.Attribute))
-    name = (key_of(func.value) or "") if is_plain else ""
-    return "" if name.startswith("self.") else name
+def _all_frozen(story: Story) -> Iterator[tuple[Switch, Deed | None]]:
+    """What freezes all that an optimizer holds, and the step that has nothing to update."""
+    for step in story.does(Do.STEP):
+        models = _trained(story, step)
+        frozen = [frozen_by(story, m, step.event) for m in models]
+        switches = [s for s in frozen if s is not None]
+        if switches and len(switches) == len(models):
+            yield switches[0], step
 
 
-def _freeze(scope: ast.AST, name: str) -> ast.stmt | None:
-    """The statement that freezes the whole model, where it runs without a condition."""
-    for node in getattr(scope, "body", []):
-        if isinstance(node, ast.For) and len(node.body) == 1:
-            is_all = _is_method(node.iter, "parameters", name)
-            if is_all and _switches(node.body[0], off=True):
-                return node
-        if isinstance(node, ast.Expr) and _is_method(node.value, "requires_grad_", name):
-            given = getattr(node.value, "args", [])
-            if given and _is_false(given[0]):
-                return node
-    return None
+def _trained(story: Story, step: Deed) -> list[Value]:
+    """The models whose parameters a step updates."""
+    given = None if step.subject is None else parameters_given(step.subject)
+    if given is not None or not step.event.by_framework:
+        return [model for model, _ in holders(given)]
+    before = (d for d in story.does(Do.FORWARD) if d.event.order < step.event.order)
+    recorded = [d for d in before if d.event.gradients is not Answer.NO and not d.event.within]
+    return [d.subject for d in recorded if d.subject is not None][-1:]
 
 
-def _is_method(node: ast.expr, method: str, owner: str) -> bool:
-    func = node.func if isinstance(node, ast.Call) else None
-    return isinstance(func, ast.Attribute) and func.attr == method and key_of(func.value) == owner
-
-
-def _switches(node: ast.stmt, *, off: bool) -> bool:
-    if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Attribute):
-        return False
-    return node.targets[0].attr == "requires_grad" and _is_false(node.value) is off
-
-
-def _is_false(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is False
-
-
-def _is_thawed(module: Module, scope: ast.AST, name: str, frozen: ast.stmt) -> bool:
-    """Tell whether anything later may give the model something to train."""
-    own = set(ast.walk(frozen))
-    for node in ast.walk(scope):
-        if node in own or getattr(node, "lineno", 0) <= frozen.lineno:
-            continue
-        if isinstance(node, ast.Assign):
-            targets = [ast.unparse(t) for t in node.targets]
-            if any(t == name or t.startswith((f"{name}.", f"{name}[")) for t in targets):
-                return True
-        if isinstance(node, ast.Attribute) and node.attr.startswith("requires_grad"):
-            return True
-        if isinstance(node, ast.Call) and _may_change(module, node, name):
-            return True
-    return False
-
-
-def _may_change(module: Module, call: ast.Call, name: str) -> bool:
-    if any(key_of(a) == name for a in (*call.args, *(k.value for k in call.keywords))):
-        return True
-    func = call.func
-    if isinstance(func, ast.Attribute) and key_of(func.value) == name:
-        return func.attr not in HARMLESS
-    return False
+def _finding(switch: Switch, step: Deed | None) -> Finding:
+    names = (switch.model.names if switch.model is not None else set()) - {"self"}
+    name = min(sorted(names), key=len, default="the model")
+    claim = f"Parameters of `{name}` are frozen at their random initial values"
+    second = cite(switch.event, "nothing was loaded or trained before this")
+    if step is not None:
+        claim = f"All parameters of `{name}` are frozen, and it is trained afterwards"
+        second = cite(step, "and nothing is left to update here")
+    return finding(
+        claim,
+        "frozen-parameters",
+        switch.event,
+        cite(switch.event, "parameters are frozen here"),
+        second,
+        is_symptom=True,
+    )
 
 
 _PROGRAM = """
@@ -166,13 +128,48 @@ def _head(value: str) -> Run:
     return make_run(sources={"train.py": text.replace("SGD(model.par", "SGD(model.fc.par")})
 
 
+_FRESH = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 8), nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(self.body(x).relu())
+
+def freeze(model, count):
+    for p in list(model.parameters())[:count]:
+        p.requires_grad_(False)
+
+net = Net()
+{before}
+freeze(net, 2)
+optimizer = torch.optim.Adam(net.parameters())
+for x, y in loader:
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(net(x), y).backward()
+    optimizer.step()
+"""
+
 FIRES = {
+    "the first tensors of a model that nothing was loaded into": make_run(
+        sources={"train.py": _FRESH.format(before="")}
+    ),
     "all of it": _program(),
     "by the method": _program("model.requires_grad_(False)"),
     "the head that alone is trained": _head("False"),
 }
 
 SILENT = {
+    "near miss: weights are loaded first": make_run(
+        sources={"train.py": _FRESH.format(before='net.load_state_dict(torch.load("a.pt"))')}
+    ),
+    "near miss: weights are loaded out of sight": make_run(
+        sources={"train.py": _FRESH.format(before="restore(net, path)")}
+    ),
     "near miss: the head that alone is trained is switched on": _head("True"),
     "nothing frozen": _program(""),
     "near miss: a new head": _program(after="model.fc = nn.Linear(512, 2)"),

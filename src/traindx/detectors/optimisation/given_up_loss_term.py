@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite
-from traindx.examples import decay, flat, join
-from traindx.model import Run, Series, make_run
+from traindx.examples import decay, flat, join, make_run
+from traindx.model.findings import Evidence, Finding, Strength, cite
+from traindx.model.run import Run, Series
 from traindx.registry import detector
 
 FELL = 0.2  # end over start of a term that was learnt

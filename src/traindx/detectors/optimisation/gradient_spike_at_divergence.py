@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite, cite_setting
-from traindx.examples import decay, flat, join
-from traindx.model import Floats, Run, Series, make_run
+from traindx.analysis.curves import divergence, spread
+from traindx.examples import decay, flat, join, make_run
+from traindx.model.findings import Evidence, Finding, Strength, cite, cite_setting
+from traindx.model.run import Floats, Run, Series
 from traindx.registry import detector
-from traindx.stats import divergence, spread
 
 SPIKE = 5.0  # times the level before; healthy gradient norms vary two- or threefold
 SURE = 6.0  # and beyond this many units of their own (logarithmic) spread

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import decay, join
-from traindx.model import Run, make_run
+from traindx.examples import decay, join, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Run
 from traindx.registry import detector
 
 LASTS = 5  # points in a row up to the end; a batch without a signal comes alone

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import decay, flat, join
-from traindx.model import Floats, Run, Series, make_run
+from traindx.analysis.curves import slope_z
+from traindx.examples import decay, flat, join, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Floats, Run, Series
 from traindx.registry import detector
-from traindx.stats import slope_z
 
 POOR = 0.7  # training accuracy below which a finished model has not fitted its own data
 LEVEL_PART = 0.4  # of the run that must be flat

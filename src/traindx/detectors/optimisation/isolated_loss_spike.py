@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import decay
-from traindx.model import Floats, Run, make_run
+from traindx.analysis.curves import divergence, running_median, spread
+from traindx.examples import decay, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Floats, Run
 from traindx.registry import detector
-from traindx.stats import divergence, running_median, spread
 
 HEIGHT = 12.0  # in units of the spread around the running median; minibatch noise is heavy-tailed
 FACTOR = 3.0  # and this many times the level around it

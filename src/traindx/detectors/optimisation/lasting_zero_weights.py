@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.traces import ADAPTERS, Trace, named, told_once, traces_of
 from traindx.examples import recorded, watched, weights
-from traindx.model import Run
-from traindx.recording import Process
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Process
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.traces import ADAPTERS, Trace, named, told_once, traces_of
 
 ENOUGH = 3  # samples
 LATER = 5  # steps by which a layer that starts at zero on purpose has left it

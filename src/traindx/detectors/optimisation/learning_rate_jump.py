@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import decay, join
-from traindx.model import Run, make_run
+from traindx.analysis.curves import divergence
+from traindx.examples import decay, join, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.stats import divergence
 
 JUMP = 2.0  # times its level before; schedules move by percents between two logged points
 BEFORE = 0.05  # of the run: a jump acts at once or not at all

@@ -1,103 +1,137 @@
-"""An optimizer is made with a learning rate of zero."""
+"""An optimizer runs with a learning rate of zero."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
+from traindx.analysis.program.execution.values import (
+    Answer,
+    Items,
+    Result,
+    Table,
+    Value,
+    constant,
+    origins,
+)
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.ownership import holders, parameters_given
+from traindx.analysis.program.training.phases import Loop, Unit
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.schedules import (
+    Schedule,
+    count_of,
+    pace_of,
+    schedules_of,
+)
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.loaders import resolve
-from traindx.source.module import Module, argument, key_of, literal
-from traindx.source.project import Project
 
-NO_OPTIMIZERS = ("lr_scheduler", "swa_utils")
-USES_ONLY = frozenset({"step", "unscale_", "print", "type", "id", "repr", "str", "isinstance"})
-RAISES_IT = ("param_groups", "lr_scheduler", "Scheduler", "scheduler", "set_lr", "adjust_lr")
+EARLY = 50  # steps; no run is meant to be over by then
 
 
 @detector(needs=("source",), suggests=("lr-zero",))
 def check(run: Run) -> Iterator[Finding]:
-    """An optimizer of torch is made with `lr=0`.
+    """An optimizer is made with `lr=0`, or its schedule ends at zero within a few steps.
 
     ## What it detects
-    The literal 0 as the learning rate of an optimizer, in a file that knows no schedule and writes
-    no learning rate later.
+    A learning rate of 0, as a number or through names and settings, that no schedule, checkpoint or
+    later assignment raises; and a `LambdaLR` whose factor is 0 for good after at most 50 steps,
+    where it is stepped for every batch.
 
     ## Why it matters
     Every step multiplies the update by zero: training runs at full cost and changes nothing.
 
     ## What to do
-    Give a learning rate: 1e-3 for Adam and 0.1 for SGD are where to start.
+    Give a learning rate: 1e-3 for Adam and 0.1 for SGD are where to start. Let a schedule end with
+    the run.
 
     ## When it is wrong
-    A schedule may raise the rate from zero; files that mention one are left alone. So is an
-    optimizer whose parameters may come in groups with rates of their own, or that is handed to a
-    function that writes rates or is out of sight.
+    A schedule may raise the rate from zero; such an optimizer is left alone. So is one whose
+    parameters may come in groups with rates of their own, or that is handed to code out of sight.
     """
-    project = project_of(run)
-    for module in project.training_modules:
-        for call, name in module.calls():
-            if not name.startswith("torch.optim.") or any(part in name for part in NO_OPTIMIZERS):
-                continue
-            rate = literal(argument(call, "lr", 1))
-            is_zero = isinstance(rate, (int, float)) and not isinstance(rate, bool) and rate == 0
-            if not is_zero or any(word in module.text for word in RAISES_IT):
-                continue
-            if _may_have_own_rates(project, module, call) or _may_be_raised(project, module, call):
-                continue
-            yield Finding(
-                claim=f"`{name.rsplit('.', 1)[-1]}` is made with a learning rate of 0",
-                strength=Strength.STRONG,
-                evidence=(module.cite(call, "lr is 0 here"),),
-                shows="lr-zero",
-                is_symptom=True,
-                location=module.location(call),
-            )
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for found in (*_made(story), *_ended(story)):
+            if found.location not in seen:
+                seen.add(found.location)
+                yield found
 
 
-def _may_have_own_rates(project: Project, module: Module, made: ast.Call) -> bool:
-    """Tell whether the parameters may come in groups with a rate each; `lr` is then unused."""
-    at: ast.AST = module.function_of(made) or module.tree
-    given = argument(made, "params", 0)
-    known = resolve(project, module, at, given)
-    if known is None:
+def _made(story: Story) -> Iterator[Finding]:
+    for event in story.events:
+        made, name = event.result, event.name.rsplit(".", 1)[-1]
+        is_arguments = name.endswith("TrainingArguments") and event.act is EventForm.CALL
+        rate = _zero(event.argument("learning_rate")) if is_arguments else None
+        if isinstance(made, Result) and story.is_kind(made, Kind.OPTIMIZER):
+            is_new = event.name.startswith("torch.optim.") and made.site is event.site
+            rate = _zero(event.argument("lr", 1)) if is_new else None
+            rate = None if rate is None or _may_be_raised(story, made) else rate
+        if rate is not None:
+            claim = f"`{name}` is made with a learning rate of 0"
+            yield finding(claim, "lr-zero", event, cite(event, "lr is 0 here"), is_symptom=True)
+
+
+def _zero(value: Value | None) -> Value | None:
+    number = constant(value)
+    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+    return value if is_number and number == 0 else None
+
+
+def _may_be_raised(story: Story, optimizer: Result) -> bool:
+    """Tell whether the rate may become another: by groups, a schedule, a checkpoint, by hand."""
+    given = parameters_given(optimizer)
+    tables = [v for v in origins(given, 100) if isinstance(v, Table)] if given is not None else []
+    if any("lr" in t.fields or not t.is_whole for t in tables) or not list(holders(given)):
         return True
-    if any(isinstance(n, ast.Dict) and "lr" in map(literal, n.keys) for n in ast.walk(known)):
+    if isinstance(given, Items) and not given.is_whole:
         return True
-    names = [n for n in ast.walk(known) if isinstance(n, ast.Call)]
-    return isinstance(known, ast.Call) and not any(_gives_parameters(n) for n in names)
+    if any(s.optimizer is optimizer for s in schedules_of(story)):
+        return True
+    is_loaded = any(d.subject is optimizer for d in story.does(Do.LOAD_STATE))
+    return (
+        is_loaded
+        or story.escapes(optimizer) is not Answer.NO
+        or any(_writes_rate(e, optimizer) for e in story.events)
+    )
 
 
-def _gives_parameters(call: ast.Call) -> bool:
-    return (key_of(call.func) or "").rsplit(".", 1)[-1] in ("parameters", "named_parameters")
+def _writes_rate(event: ProgramEvent, optimizer: Value) -> bool:
+    """Tell whether a store, or an update of a group, goes into an optimizer."""
+    if event.receiver is None or (event.act is not EventForm.STORE and event.name != ".update"):
+        return False
+    return any(v is optimizer for v in origins(event.receiver, 50))
 
 
-def _may_be_raised(project: Project, module: Module, made: ast.Call) -> bool:
-    """Tell whether the optimizer is handed to what writes rates, or to what is out of sight."""
-    above = module.parents.get(made)
-    keys = {key_of(t) for t in getattr(above, "targets", [])}
-    for call, name in module.calls():
-        if _is_restored(call, keys):
-            return True
-        given = [*call.args, *(k.value for k in call.keywords)]
-        if not any(g is made or key_of(g) in keys - {None} for g in given):
+def _ended(story: Story) -> Iterator[Finding]:
+    for schedule in schedules_of(story):
+        end = schedule.ends_at
+        if end is None or end == 0 or not _is_over_early(schedule, end):
             continue
-        found = project.find_function(module, name)
-        text = module.text if found is None else found[0].text
-        is_plain = name.startswith("torch.") or name.rsplit(".", 1)[-1] in USES_ONLY
-        if any(word in text for word in RAISES_IT) or (found is None and not is_plain):
-            return True
-    return False
+        yield finding(
+            f"{schedule.kind} sets the learning rate to 0 after {end} steps",
+            "lr-zero",
+            schedule.made,
+            cite(schedule.made, f"its factor is 0 from step {end} on"),
+            cite(schedule.steps[0], "and it is stepped for every batch"),
+            is_symptom=True,
+        )
 
 
-def _is_restored(call: ast.Call, keys: set[str | None]) -> bool:
-    """Tell whether a call loads the state of an optimizer; its rates are part of that."""
-    func = call.func
-    is_load = isinstance(func, ast.Attribute) and func.attr == "load_state_dict"
-    return is_load and isinstance(func, ast.Attribute) and key_of(func.value) in keys - {None}
+def _is_over_early(schedule: Schedule, end: int) -> bool:
+    """Tell whether a schedule is at its end long before the loop that steps it."""
+    if end > EARLY or not schedule.steps or not schedule.updates:
+        return False
+    event = schedule.steps[0].event
+    pace = pace_of(schedule.story, event)
+    turns = count_of(Loop(schedule.story, event.loops[-1])) if event.loops else None
+    if turns is not None and len(event.loops) == 1:
+        return turns > 2 * end and pace is not Unit.EPOCHS
+    return pace is Unit.BATCHES and len(event.loops) > 1
 
 
 def _program(rate: str, after: str = "", held: str = "model.parameters()", more: str = "") -> Run:
@@ -109,7 +143,31 @@ _TRAIN = "from engine import train\ntrain(model, optimizer)"
 _STEPS = "def train(model, optimizer):\n    optimizer.step()\n"
 _WRITES = "def train(model, optimizer):\n    optimizer.param_groups[0]['lr'] = 0.1\n"
 
+_FADES = """
+import torch
+
+def fit(net, loader, epochs):
+    opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+    fade = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: max(0.0, 1 - i / {steps}))
+    for epoch in range(epochs):
+        for x, y in loader:
+            opt.zero_grad()
+            torch.nn.functional.mse_loss(net(x), y).backward()
+            opt.step()
+            fade.step()
+"""
+
 FIRES = {
+    "a schedule that is over after ten batches": make_run(
+        sources={"train.py": _FADES.format(steps=10)}
+    ),
+    "zero by a setting": make_run(
+        sources={
+            "train.py": "import torch\nfrom dataclasses import dataclass\n@dataclass\n"
+            "class Config:\n    lr: float = 0.0\ncfg = Config()\nnet = torch.nn.Linear(4, 2)\n"
+            "opt = torch.optim.Adam(net.parameters(), lr=cfg.lr)\n"
+        }
+    ),
     "zero": _program("0"),
     "zero as a float": _program("0.0"),
     "handed to what only steps": _program("0", _TRAIN, more=_STEPS),
@@ -119,6 +177,9 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: a schedule of the length of a run": make_run(
+        sources={"train.py": _FADES.format(steps=10_000)}
+    ),
     "a rate": _program("0.1"),
     "near miss: a schedule raises it": _program(
         "0.0", "scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=10)"

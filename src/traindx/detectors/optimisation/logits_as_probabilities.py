@@ -5,12 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength, at, cite_record
-from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Caught, LossInput, Place, Process, Sample, Summary
-from traindx.registry import detector
-from traindx.runtime.observations import (
+from traindx.analysis.recordings.observations import (
     Term,
     operation,
     own_place,
@@ -20,6 +15,11 @@ from traindx.runtime.observations import (
     summary_words,
     terms_of,
 )
+from traindx.examples import recorded
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Caught, LossInput, Place, Process, Sample, Summary
+from traindx.model.run import Run
+from traindx.registry import detector
 
 CAUSE = "loss-expects-probabilities"
 ROUNDING = 1e-3  # a logarithm of a probability may lie above 0 by that much

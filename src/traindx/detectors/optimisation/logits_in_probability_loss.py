@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Location, Strength, cite_source
-from traindx.model import Run, make_run
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.contents import Content, contents
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.losses import losses_in, wants
-from traindx.source.outputs import ending_of
 
+RAW = {Content.SCORES, Content.POSITIVE}
 WRONG = {
-    "probabilities": {"linear", "convolution", "relu", "tanh", "log_softmax"},
-    "log-probabilities": {"linear", "convolution", "relu", "softmax", "sigmoid"},
-    "logarithms": {"softmax", "sigmoid"},  # of probabilities, first: KL divergence
+    "binary_cross_entropy": {*RAW, Content.SYMMETRIC, Content.LOG_PROBABILITIES},
+    "nll_loss": {*RAW, Content.PROBABILITIES, Content.UNIT_INTERVAL},
+    "kl_div": {Content.SCORES, Content.PROBABILITIES, Content.UNIT_INTERVAL},
 }
-
-WANTED = {"logarithms": "logarithms of probabilities"}
+WANTED = {
+    "binary_cross_entropy": "probabilities",
+    "nll_loss": "log-probabilities",
+    "kl_div": "log-probabilities",
+}
 
 
 @detector(needs=("source",), suggests=("loss-expects-probabilities",))
@@ -25,8 +30,9 @@ def check(run: Run) -> Iterator[Finding]:
     """Raw outputs are handed to a loss that wants probabilities or their logarithms.
 
     ## What it detects
-    The input of BCELoss, NLLLoss or KLDivLoss, followed back through assignments and the model's
-    `forward` to a layer or activation that does not give (log-)probabilities.
+    The input of a binary cross-entropy, NLL or KL-divergence loss, in whatever form it is written,
+    followed back through the program to a layer or activation that does not give
+    (log-)probabilities.
 
     ## Why it matters
     BCELoss fails or clamps outside [0, 1]; NLLLoss of logits has no minimum: the loss goes below
@@ -39,28 +45,27 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     An activation applied out of sight, as in a library model, is not followed; then nothing is
-    said.
+    said, nor where only one of several branches leaves the activation out.
     """
-    project = project_of(run)
-    for loss in losses_in(project):
-        wrong = WRONG.get(wants(loss), set())
-        if not wrong or loss.input is None:
+    seen: set[object] = set()
+    for loss in program_of(run).results(*WRONG):
+        given = loss.operation.argument("input")
+        found = list(contents(given)) if given is not None else []
+        wrong = WRONG[loss.operation.name]
+        if not found or any(content not in wrong for content, _ in found):
             continue
-        ending = ending_of(project, loss.module, loss.scope, loss.input)
-        if ending is None or ending.operation not in wrong:
+        content, made = found[0]
+        if made.site is None or loss.event.node in seen:
             continue
-        line = getattr(ending.node, "lineno", 1)
-        wanted = WANTED.get(wants(loss), wants(loss).replace("-", " "))
-        yield Finding(
-            claim=f"The {loss.label} wants {wanted} and is given the output of {ending.operation}",
-            strength=Strength.STRONG,
-            evidence=(
-                cite_source(loss.module.path, loss.line, f"{loss.label} is computed here"),
-                cite_source(ending.module.path, line, f"its input ends with {ending.operation}"),
-            ),
-            shows="loss-expects-probabilities",
+        seen.add(loss.event.node)
+        wanted = WANTED[loss.operation.name]
+        yield finding(
+            f"{loss.label} expects {wanted} and gets {content.value}",
+            "loss-expects-probabilities",
+            loss.event,
+            cite(loss.event, f"{loss.label} is computed here"),
+            cite(made, f"its input is the output of this ({content.value})"),
             is_symptom=True,
-            location=Location(loss.module.path, loss.line, loss.line),
         )
 
 

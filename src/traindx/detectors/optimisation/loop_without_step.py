@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength, cite_source
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Answer, Value
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.claims import cite, finding, insert_after
+from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.phases import Loop, training_loops
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.loops import TrainingLoop, training_loops
-from traindx.source.module import Module, key_of
-from traindx.source.patches import diff, inserting_after
-from traindx.source.project import Project
-from traindx.source.values import Kind, kind_made_by
 
-# a step of anything but a schedule, or a framework that steps by itself
-STEPPED = re.compile(
-    r"(?<!scheduler)(?<!sched)\.(?:step\b|\w*step\w*\()|\.fit\(|Trainer\(|LightningModule|deepspeed"
-)
-KEPT = frozenset({"state_dict", "load_state_dict", "param_groups", "add_param_group", "state"})
-
-UPDATES = (Do.STEP, Do.SCALER_STEP, Do.MANUAL_UPDATE, Do.GRAD)
+UPDATES = (Do.STEP, Do.MANUAL_UPDATE, Do.GRAD)
 
 
 @detector(needs=("source",), suggests=("missing-optimizer-step",))
@@ -46,109 +38,40 @@ def check(run: Run) -> Iterator[Finding]:
     A loop that uses gradients for something else (attacks, saliency, statistics) reads `.grad`;
     such loops, and loops that hand the optimizer to a function out of sight, are left alone.
     """
-    project = project_of(run)
-    for loop in training_loops(project):
-        backward = loop.does(Do.BACKWARD)
-        if not backward or loop.does(*UPDATES) or _uses_gradients_otherwise(loop):
-            continue
-        optimizer = _cleared_optimizer(loop) or _idle_optimizer(project, loop)
-        if optimizer is None:
-            continue
-        last = backward[-1]
-        yield Finding(
-            claim=f"The training loop calls backward and never {optimizer}.step()",
-            strength=Strength.STRONG,
-            evidence=(
-                cite_source(last.module.path, last.line, "gradients are computed here"),
-                cite_source(
-                    loop.module.path,
-                    getattr(loop.node, "lineno", 1),
-                    f"no call of {optimizer}.step() in this loop",
-                ),
-            ),
-            shows="missing-optimizer-step",
-            is_symptom=True,
-            location=last.location,
-            patch=_patch(last, optimizer),
-        )
+    for story in program_of(run).stories:
+        for loop in training_loops(story):
+            backward = loop.does(Do.BACKWARD)
+            if not backward or loop.does(*UPDATES) or story.reads_gradients(loop.events):
+                continue
+            optimizer = _unstepped(loop)
+            if optimizer is not None:
+                yield _finding(loop, backward[-1], optimizer)
 
 
-def _cleared_optimizer(loop: TrainingLoop) -> str | None:
-    cleared = _own_optimizer(loop)
-    if cleared is None or _is_handed_on(loop, cleared.target):
-        return None
-    return None if _has_another_name(loop.module, cleared.target) else cleared.target
-
-
-def _has_another_name(module: Module, optimizer: str) -> bool:
-    """Tell whether the step itself is given away, as to `torch.compile`, to be called later."""
-    for node in module.nodes(ast.Attribute):
-        if node.attr == "step" and key_of(node.value) == optimizer:
-            above = module.parents.get(node)
-            if not (isinstance(above, ast.Call) and above.func is node):
-                return True
-    return False
-
-
-def _idle_optimizer(project: Project, loop: TrainingLoop) -> str | None:
-    """The one optimizer that the loop's file makes, where nothing in sight could step it."""
-    if any(STEPPED.search(m.text) for m in project.training_modules):
-        return None
-    module = loop.module
-    made = [c for c, name in module.calls() if kind_made_by(name) is Kind.OPTIMIZER]
-    above = module.parents.get(made[0]) if len(made) == 1 else None
-    key = key_of(above.targets[0]) if isinstance(above, ast.Assign) else None
-    if key is None or any(_may_step(project, module, c, n, key) for c, n in module.calls()):
-        return None
-    if any(key_of(n.value) == key and n.attr not in KEPT for n in module.nodes(ast.Attribute)):
-        return None
-    returned = (n.value for n in module.nodes(ast.Return) if n.value is not None)
-    return None if any(key == key_of(n) for r in returned for n in ast.walk(r)) else key
-
-
-def _may_step(project: Project, module: Module, call: ast.Call, name: str, key: str) -> bool:
-    """Tell whether a call out of sight gets the optimizer; a schedule only changes its rate."""
-    given = [*call.args, *(k.value for k in call.keywords)]
-    if not any(key_of(n) == key for g in given for n in ast.walk(g)):
-        return False
-    return kind_made_by(name) is not Kind.SCHEDULER and not project.find_function(module, name)
-
-
-def _own_optimizer(loop: TrainingLoop) -> Act | None:
-    """The optimizer whose gradients the loop clears, where we saw how it was made."""
-    for act in loop.does(Do.ZERO_GRAD):
-        if act.value.kind is Kind.OPTIMIZER and act.value.is_certain:
-            return act
+def _unstepped(loop: Loop) -> Value | None:
+    """The optimizer of a loop, where nothing in sight or out of it can step it."""
+    story = loop.story
+    cleared = [d.subject for d in loop.does(Do.ZERO_GRAD)]
+    found = [v for v in cleared if v is not None and story.is_kind(v, Kind.OPTIMIZER)]
+    made = story.made(Kind.OPTIMIZER)
+    for optimizer in [*found, *(made if len(made) == 1 else [])]:
+        stepped = any(d.subject is optimizer for d in story.does(Do.STEP))
+        if not stepped and story.escapes(optimizer) is Answer.NO:
+            return optimizer
     return None
 
 
-def _uses_gradients_otherwise(loop: TrainingLoop) -> bool:
-    nodes = (n for n in ast.walk(loop.node) if isinstance(n, ast.Attribute))
-    return any(n.attr == "grad" and isinstance(n.ctx, ast.Load) for n in nodes)
-
-
-def _is_handed_on(loop: TrainingLoop, optimizer: str) -> bool:
-    """Tell whether a call in the loop gets the optimizer as an argument: it may step it."""
-    for node in ast.walk(loop.node):
-        if isinstance(node, ast.Call):
-            given = [*node.args, *(k.value for k in node.keywords)]
-            if any(key_of(a) == optimizer for a in given) and not _is_followed(loop, node):
-                return True
-    return False
-
-
-def _is_followed(loop: TrainingLoop, call: ast.Call) -> bool:
-    """Tell whether the walk went into a call, so that a step in it would have been seen."""
-    name = key_of(call.func) or ""
-    return any(a.function is not None and a.function.name == name for a in loop.acts)
-
-
-def _patch(backward: Act, optimizer: str) -> str | None:
-    statement = backward.statement
-    if statement is None:
-        return None
-    edit = inserting_after(backward.module, statement, f"{optimizer}.step()")
-    return diff(backward.module, edit)
+def _finding(loop: Loop, backward: Deed, optimizer: Value) -> Finding:
+    name = min(optimizer.names, key=len, default="optimizer")
+    return finding(
+        f"The training loop calls backward and never {name}.step()",
+        "missing-optimizer-step",
+        backward,
+        cite(backward, "gradients are computed here"),
+        cite(loop.run.site, f"no call of {name}.step() in this loop"),
+        is_symptom=True,
+        patch=insert_after(backward, f"{name}.step()"),
+    )
 
 
 _LOOP = """
@@ -170,7 +93,26 @@ for epoch in range(10):
 
 _IDLE = _LOOP.replace("        optimizer.zero_grad()\n", "")
 
+_SCALED = """
+import torch
+from torch import nn
+def make(model):
+    return torch.optim.SGD(model.parameters(), lr=.1), torch.amp.GradScaler()
+def main():
+    model = nn.Linear(4, 2)
+    opt, scaler = make(model)
+    sched = torch.optim.lr_scheduler.StepLR(opt, 3)
+    for e in range(3):
+        for x, y in loader:
+            opt.zero_grad()
+            scaler.scale(nn.functional.mse_loss(model(x), y)).backward()
+            scaler.update()
+        sched.step()
+main()
+"""
+
 FIRES = {
+    "scaled, and never stepped": make_run(sources={"train.py": _SCALED}),
     "no step at all": make_run(sources={"train.py": _LOOP.format(more="")}),
     "neither cleared nor stepped": make_run(sources={"train.py": _IDLE.format(more="")}),
 }

@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength, cite_source
-from traindx.model import Run, make_run
-from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.loops import TrainingLoop, training_loops
-from traindx.source.module import key_of
-from traindx.source.patches import diff, inserting_before
-from traindx.source.values import Kind
-
-CLEARS = re.compile(r"zero_grad|grad\s*=\s*None|grad\.zero_|clear_grad|set_to_none")
-# functions out of sight whose names say that they clear: `reset_gradients(model)`
-CLEARING = re.compile(
-    r"^(zero|clear|reset|clean|drop)(_all)?(_?grad(s|ient|ients)?)?$|grads?_to_(zero|none)$"
+from traindx.analysis.program.execution.values import Answer
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.claims import cite, finding, insert_before
+from traindx.analysis.program.training.phases import Loop
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.updates import (
+    UPDATES,
+    Repetition,
+    changed_tensor,
+    clears,
+    has_closure,
+    is_handed_on,
+    is_made,
+    is_trusted,
+    repetitions,
+    writes_gradients,
 )
-LIMITING = frozenset({"clamp_", "clip_", "div_", "nan_to_num_"})  # these leave old gradients in
-SOUND = re.compile(r"isfinite|isnan|isinf")  # a step that broken gradients are kept from
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
+from traindx.registry import detector
 
 
 @detector(needs=("source",), suggests=("missing-zero-grad",))
 def check(run: Run) -> Iterator[Finding]:
-    """A training loop steps its optimizer on gradients that pile up from batch to batch.
+    """A training loop updates its weights with gradients that accumulate from batch to batch.
 
     ## What it detects
-    A loop in which `backward` and the step of an optimizer run for every batch and no call
-    clears the gradients there: not at all, or only once per epoch. An optimizer that is handed in
-    from out of sight counts where no gradient is cleared anywhere in the code.
+    Two backward passes that follow each other in a loop, with a step of an optimizer or an update
+    by hand between them, and nothing that clears the gradients it applied: not at all, or only once
+    per epoch. An optimizer out of sight counts where no gradient is cleared anywhere in the code.
 
     ## Why it matters
     PyTorch adds to `.grad`. Every step then follows the sum of all batches so far: the effective
@@ -43,111 +45,72 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Accumulation on purpose clears the gradients after every few batches; an optimizer that is made
-    anew for every batch starts clean. Both are left alone, as is a step with a closure, and a loop
-    that writes gradients by hand in any other way than to limit them.
+    anew for every batch starts clean. Both are left alone, as is a step with a closure out of
+    sight, gradients that are written by hand in any other way than to limit them, and a model or
+    optimizer that is handed to a function out of sight.
     """
-    project = project_of(run)
-    is_cleared = any(CLEARS.search(m.text) for m in project.training_modules)
-    for loop in training_loops(project):
-        step = _plain_step(loop, is_cleared)
-        backward = loop.first(Do.BACKWARD)
-        if step is None or backward is None or loop.does(Do.GRAD, Do.MANUAL_UPDATE):
-            continue
-        inner = step.loops
-        if backward.loops != inner or _clears_in(loop, inner) or _is_out_of_sight(loop, step):
-            continue
-        if any(_may_clear(node) for text in _texts(loop, inner[-1]) for node in ast.walk(text)):
-            continue
-        cleared = loop.first(Do.ZERO_GRAD)
-        how = "only outside the loop over batches" if cleared else "nowhere in the loop"
-        evidence = [
-            cite_source(step.module.path, step.line, f"{step.target}.step() runs per batch")
-        ]
-        if cleared:
-            evidence.append(cite_source(cleared.module.path, cleared.line, "cleared only here"))
-        yield Finding(
-            claim=f"Gradients pile up: {step.target}.zero_grad() is called {how}",
-            strength=Strength.STRONG,
-            evidence=tuple(evidence),
-            shows="missing-zero-grad",
-            is_symptom=True,
-            location=backward.location,
-            patch=_patch(backward, step.target),
-        )
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for repeated in repetitions(story):
+            update = _update_on_old_gradients(repeated)
+            if update is not None and update.event.node not in seen:
+                seen.add(update.event.node)
+                yield _finding(repeated, update)
 
 
-def _plain_step(loop: TrainingLoop, is_cleared: bool) -> Act | None:
-    """The step of an optimizer, without a closure and on no condition but sound gradients."""
-    for act in loop.does(Do.STEP):
-        is_known = act.value.kind is Kind.OPTIMIZER and (
-            act.value.is_certain or (not is_cleared and _is_of_torch(act))
-        )
-        has_closure = isinstance(act.node, ast.Call) and bool(act.node.args or act.node.keywords)
-        is_plain = all(SOUND.search(ast.unparse(g)) for g in act.guards)
-        if is_known and is_plain and not has_closure:
-            return act
+def _update_on_old_gradients(repeated: Repetition) -> Deed | None:
+    """The update that the next one follows without any clearing in between."""
+    story, between = repeated.story, repeated.between
+    if between.does(Do.GRAD) or writes_gradients(story, between.events):
+        return None
+    cleared = between.does(Do.ZERO_GRAD)
+    models = [d.subject for d in between.does(Do.FORWARD)]
+    for update in between.does(*UPDATES):
+        if update.subject is None or is_handed_on(story, between.events, update.subject, *models):
+            continue
+        if update.do is Do.STEP and not _is_plain_step(story, update):
+            continue
+        is_cleared = any(clears(d, update.subject, story) is not Answer.NO for d in cleared)
+        if not is_cleared and _is_repeated(repeated, update):
+            return update
     return None
 
 
-def _is_of_torch(act: Act) -> bool:
-    """Tell whether an optimizer of unknown make is torch's: no class of the project's own."""
-    is_own = any("optim" in name.lower() for name in act.module.classes)
-    return "torch" in act.module.roots and not is_own
-
-
-def _clears_in(loop: TrainingLoop, inner: tuple[ast.AST, ...]) -> bool:
-    return any(len(a.loops) >= len(inner) for a in loop.does(Do.ZERO_GRAD))
-
-
-def _texts(loop: TrainingLoop, inner: ast.AST) -> list[ast.AST]:
-    """The loop over batches and the project's own functions that it runs."""
-    called = {a.function for a in loop.acts if a.function is not loop.function and inner in a.loops}
-    is_inside = {f: inner in set(ast.walk(f)) for f in called if f is not None}
-    return [inner, *(f for f, is_around in is_inside.items() if not is_around)]
-
-
-def _may_clear(node: ast.AST) -> bool:
-    """Tell whether code writes gradients by hand, or calls what by its name clears them."""
-    if isinstance(node, ast.Attribute) and node.attr == "grad":
-        return isinstance(node.ctx, (ast.Store, ast.Del))
-    if isinstance(node, ast.AugAssign):
-        return "attr='grad'" in ast.dump(node.target)
-    if not isinstance(node, ast.Call):
+def _is_plain_step(story: Story, step: Deed) -> bool:
+    """Tell whether a step is certain to leave the gradients as they are."""
+    optimizer = step.subject
+    if optimizer is None or not is_trusted(story, optimizer) or has_closure(step):
         return False
-    called = node.func.attr if isinstance(node.func, ast.Attribute) else key_of(node.func) or ""
-    if called.endswith("_") and called not in LIMITING and isinstance(node.func, ast.Attribute):
-        return called.startswith("_foreach_") or _is_gradient(node.func.value)
-    is_set = called == "setattr" and "'grad'" in ast.unparse(node)
-    return is_set or bool(node.args and CLEARING.search(called))
+    return is_made(optimizer) or not any(s.does(Do.ZERO_GRAD) for s in story.program.stories)
 
 
-def _is_gradient(node: ast.expr) -> bool:
-    """Tell whether a tensor is a gradient: `p.grad`, `p.grad.data`."""
-    while isinstance(node, ast.Attribute) and node.attr != "grad":
-        node = node.value
-    return isinstance(node, ast.Attribute)
-
-
-def _is_out_of_sight(loop: TrainingLoop, step: Act) -> bool:
-    """Tell whether something we cannot see may clear: the optimizer is made or passed on inside."""
-    made = step.value.call
-    inner = step.loops[-1]
-    if made is not None and any(node is made for node in ast.walk(inner)):
-        return True
-    for node in ast.walk(inner):
-        if isinstance(node, ast.Call):
-            given = {ast.unparse(a) for a in [*node.args, *(k.value for k in node.keywords)]}
-            if step.target in given:
-                return True
+def _is_repeated(repeated: Repetition, update: Deed) -> bool:
+    """Tell whether the same optimizer, or the same weight, is updated after the next pass too."""
+    tensor = changed_tensor(update.subject)
+    for later in repeated.story.does(update.do):
+        is_same = changed_tensor(later.subject) is tensor and later.event.node is update.event.node
+        if is_same and later.event.order > repeated.second.event.order:
+            return True
     return False
 
 
-def _patch(backward: Act, optimizer: str) -> str | None:
-    statement = backward.statement
-    if statement is None:
-        return None
-    edit = inserting_before(backward.module, statement, f"{optimizer}.zero_grad()")
-    return diff(backward.module, edit)
+def _finding(repeated: Repetition, update: Deed) -> Finding:
+    loop = Loop(repeated.story, repeated.loop)
+    is_step = update.do is Do.STEP
+    name = update.text if is_step else "the gradients"
+    missing = f"{name}.zero_grad() is called" if is_step else "they are cleared"
+    elsewhere = [d for d in repeated.story.does(Do.ZERO_GRAD) if d.subject is update.subject]
+    how = f"only outside the loop over {loop.unit.value}" if elsewhere else "nowhere in the loop"
+    is_near = repeated.first.event.function is update.event.function and is_step
+    return finding(
+        f"Gradients accumulate over all batches: {missing} {how}",
+        "missing-zero-grad",
+        repeated.first,
+        cite(update, "the weights are updated here, in every turn"),
+        *(cite(d, "cleared only here") for d in elsewhere[:1]),
+        is_symptom=True,
+        patch=insert_before(repeated.first, f"{name}.zero_grad()") if is_near else None,
+    )
 
 
 _LOOP = """
@@ -205,7 +168,40 @@ def _handed(more: str = "") -> Run:
     return make_run(sources={"train.py": _HANDED.format(more=more)})
 
 
+_TRAINER = """
+import torch
+from torch import nn
+class Trainer:
+    def __init__(self, model, lr):
+        self.model = model
+        self.opt = torch.optim.Adam(model.parameters(), lr=lr)
+        self.crit = nn.CrossEntropyLoss()
+    def batch(self, b):
+        x, y = b
+        loss = self.crit(self.model(x), y)
+        loss.backward()
+        self.opt.step()
+        return loss.item()
+    def fit(self, loader, n):
+        for e in range(n):
+            self.model.train()
+            for b in loader:
+                self.batch(b)
+"""
+
+_BY_HAND = """
+import torch
+
+w = torch.randn(3, requires_grad=True)
+for x, y in data:
+    ((x @ w - y) ** 2).mean().backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+"""
+
 FIRES = {
+    "an update by hand": make_run(sources={"train.py": _BY_HAND}),
+    "in a trainer of its own": make_run(sources={"train.py": _TRAINER}),
     "never cleared": _loop(_STEP),
     "handed in, stepped on finite gradients": _handed(),
     "limited by hand, never cleared": _loop(
@@ -214,7 +210,19 @@ FIRES = {
     "cleared once per epoch": _loop(_STEP, "    optimizer.zero_grad()"),
 }
 
+_BY_HAND_SOUND = """
+import torch
+
+w = torch.randn(3, requires_grad=True)
+for x, y in data:
+    ((x @ w - y) ** 2).mean().backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+        w.grad = None
+"""
+
 SILENT = {
+    "near miss: an update by hand, cleared": make_run(sources={"train.py": _BY_HAND_SOUND}),
     "near miss: handed in and cleared somewhere": _handed(_ELSEWHERE),
     "near miss: an optimizer of the project's own": _handed(_OWN),
     "cleared after the step": _loop(_STEP + "\n        optimizer.zero_grad(set_to_none=True)"),

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import decay, flat, join
-from traindx.model import Run, Series, make_run
+from traindx.analysis.curves import Divergence, divergence, slope_z
+from traindx.examples import decay, flat, join, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Run, Series
 from traindx.registry import detector
-from traindx.stats import Divergence, divergence, slope_z
 
 DOUBLED = 2.0  # a loss at twice its best is broken whatever the reason; below, several reasons fit
 NOTED = 1.15  # a climb of this factor is worth acting on

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite, cite_event
-from traindx.examples import decay, join
-from traindx.model import Event, Run, Series, make_run
+from traindx.analysis.curves import rank_z, wander
+from traindx.examples import decay, join, make_run
+from traindx.model.findings import Evidence, Finding, Strength, cite, cite_event
+from traindx.model.run import Event, Run, Series
 from traindx.registry import detector
-from traindx.stats import rank_z, wander
 
 SURE = 6.0  # in units of the run's own noise
 NOTABLE = 0.05  # of the loss before

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Location, Strength, cite
-from traindx.examples import decay, flat, join
-from traindx.model import Run, make_run
+from traindx.analysis.program.training.claims import source_text
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.widths import class_count
+from traindx.examples import decay, flat, join, make_run
+from traindx.model.findings import Evidence, Finding, Location, Strength, cite
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.module import Module, argument, key_of, literal
 
 POINTS = 5
 PHASES = ("train", "val", "test")
 RIGHT = 0.9  # of the answers; a loss of nothing leaves no mistakes
 NOTHING = 1e-7
 DECIMALS = 6  # a log that prints fewer rounds a small loss to zero
-SOFTMAX = ("cross_entropy", "CrossEntropyLoss", "log_softmax", "softmax")
-RESHAPES = ("reshape", "view", "unsqueeze")
 
 
 @detector(needs=("loss",), suggests=("wrong-loss-for-task", "degenerate-batch", "padding-in-loss"))
@@ -72,53 +70,22 @@ def check(run: Run) -> Iterator[Finding]:
     )
 
 
+def _single_output(run: Run) -> tuple[Evidence, Location] | None:
+    """Return where a softmax is taken over one output, if the source shows that."""
+    for computed in program_of(run).results("cross_entropy", "log_softmax", "softmax"):
+        operands = computed.operation.operands
+        if operands and class_count(operands[0]) == 1:
+            event = computed.event
+            says = f"`{source_text(event)}`: over one output, softmax is always 1"
+            return event.cite(says), event.module.location(event.node)
+    return None
+
+
 def _is_often_wrong(run: Run) -> bool:
     """Tell whether an accuracy contradicts a loss that is as small as the log's digits."""
     told = [s.finite() for p in PHASES if (s := run.get(f"accuracy/{p}")) is not None]
     values = [float(s.values.max()) for s in told if len(s) >= POINTS]
     return bool(values) and max(values) < RIGHT
-
-
-def _single_output(run: Run) -> tuple[Evidence, Location] | None:
-    """Return where a softmax is taken over one output, if the source shows that."""
-    for module in project_of(run).training_modules:
-        for call in module.nodes(ast.Call):
-            name = module.qualified(call.func) or key_of(call.func) or ""
-            if name.rpartition(".")[2] in SOFTMAX and _is_single(module, call):
-                says = f"`{ast.unparse(call)}`: over one output, softmax is always 1"
-                return module.cite(call, says), module.location(call)
-    return None
-
-
-def _is_single(module: Module, call: ast.Call) -> bool:
-    """Tell whether the outputs are made one column, or come from layers that have one output."""
-    shaped = [c for a in call.args[:1] for c in ast.walk(a) if isinstance(c, ast.Call)]
-    if any(_makes_column(c) for c in shaped):
-        return True
-    last = [c for c in module.nodes(ast.Call) if (key_of(c.func) or "").endswith("Linear")]
-    widths = [_width(module, w) for c in last if (w := argument(c, "out_features", 1)) is not None]
-    return bool(widths) and widths[-1] == 1
-
-
-def _width(module: Module, size: ast.expr) -> object:
-    """A number of outputs as it is written, or as the default of a parameter nobody gives."""
-    function = module.function_of(size)
-    if not isinstance(size, ast.Name) or function is None:
-        return literal(size)
-    spec = function.args
-    with_default = spec.args[len(spec.args) - len(spec.defaults) :]
-    default = dict(zip((a.arg for a in with_default), spec.defaults, strict=True)).get(size.id)
-    position = [a.arg for a in spec.args if a.arg != "self"].index(size.id) if default else 0
-    cls = module.class_of(function)
-    made = [c for c in module.nodes(ast.Call) if cls is not None and key_of(c.func) == cls.name]
-    is_given = any(argument(c, size.id, position) is not None for c in made)
-    return None if is_given or default is None else literal(default)
-
-
-def _makes_column(call: ast.Call) -> bool:
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    last = literal(call.args[-1]) if call.args else None
-    return name in RESHAPES and (last == 1 or (name == "unsqueeze" and last == -1))
 
 
 _SOURCE = """

@@ -7,13 +7,13 @@ from dataclasses import replace
 from math import hypot, isfinite, log
 from typing import Any
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.observations import late_samples, rows
+from traindx.analysis.recordings.traces import told_once
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Counts, LossInput, Process, Sample, Summary
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Counts, LossInput, Process, Sample, Summary
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.observations import late_samples, rows
-from traindx.runtime.traces import told_once
 
 CAUSE = "competing-losses"
 SQUARED = "mse_loss"

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite, cite_event, cite_setting
-from traindx.examples import decay, join
-from traindx.model import Event, Floats, Run, Series, as_number, make_run
+from traindx.analysis.curves import divergence, rank_z, running_median, wander
+from traindx.examples import decay, join, make_run
+from traindx.model.findings import Evidence, Finding, Strength, cite, cite_event, cite_setting
+from traindx.model.run import Event, Floats, Run, Series, as_number
 from traindx.registry import detector
-from traindx.stats import divergence, rank_z, running_median, wander
 
 SURE = 6.0  # in units of the noise between levels
 NOTABLE = 0.05  # of the loss before the step

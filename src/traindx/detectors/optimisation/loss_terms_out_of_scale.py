@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import decay, flat
-from traindx.model import Run, Series, make_run
+from traindx.examples import decay, flat, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Run, Series
 from traindx.registry import detector
 
 OUTWEIGHS = 1e4  # at start and end; weights of losses are tuned within a hundred or so

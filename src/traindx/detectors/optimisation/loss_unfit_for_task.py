@@ -2,48 +2,46 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Part, Result, Value, constant
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.contents import same_numbers
+from traindx.analysis.program.training.graphs import feeds_backward
+from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.program import Computed, Program, program_of
+from traindx.analysis.program.training.shapes import made_by_layer, shape_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.columns import Output, output_of
-from traindx.source.loaders import loaders_in, resolve
-from traindx.source.losses import LossCall, losses_in, wants
-from traindx.source.module import key_of
-from traindx.source.project import Project
 
 CLASSIFICATION = frozenset(
     {"MNIST", "FashionMNIST", "KMNIST", "QMNIST", "CIFAR10", "CIFAR100", "ImageFolder", "SVHN",
      "STL10", "ImageNet", "Food101", "DatasetFolder"}
 )  # fmt: skip
-
-
-# what makes one row of a sample, or takes nothing else
-ONE_ROW = re.compile(
-    r"flatten|view\(|reshape|squeeze|pool|conv|BatchNorm1d|LSTM|GRU|\[:, |\.mean\(|\.sum\(",
-    re.IGNORECASE,
-)
-TABLES = re.compile(r"\bpandas\b|sklearn\.datasets|\bTensorDataset\b")  # data of one row per sample
+TABLES = ("pandas", "sklearn.datasets", "torch.utils.data.TensorDataset")  # one row per sample
+DISTANCES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 
 
 @detector(needs=("source",), suggests=("wrong-loss-for-task",))
 def check(run: Run) -> Iterator[Finding]:
-    """Cross-entropy over a single output, or a regression loss on class labels.
+    """Cross-entropy over one output or over independent tags; a regression loss on class labels.
 
     ## What it detects
-    Cross-entropy whose input is the output of a linear layer with one unit, in its own shape; and a
-    squared or absolute error between several outputs and the labels of a classification dataset.
+    Cross-entropy whose input is the output of a linear layer with one unit, in its own shape;
+    cross-entropy on the output of a layer to which the same program applies a sigmoid when it
+    predicts; and a squared or absolute error between several outputs and the labels of a
+    classification dataset.
 
     ## Why it matters
-    Over one class the softmax is always 1 and the loss always 0: nothing is learnt. Squared error
-    treats class numbers as amounts, so class 9 is "further" from 1 than class 2 is.
+    Over one class the softmax is always 1 and the loss always 0: nothing is learnt. Softmax makes
+    labels that may hold together exclude each other, and its logits mean nothing to a sigmoid.
+    Squared error treats class numbers as amounts, so class 9 is "further" from 1 than class 2 is.
 
     ## What to do
-    One output: BCEWithLogitsLoss. Several classes: one unit per class and CrossEntropyLoss.
+    One output, or several labels at once: BCEWithLogitsLoss. Several classes: one unit per class
+    and CrossEntropyLoss.
 
     ## When it is wrong
     Scores of several candidates, one unit each, are softmaxed over the candidates; an output whose
@@ -51,78 +49,81 @@ def check(run: Run) -> Iterator[Finding]:
     rows of a sample, where nothing in the code tells that there is one. So are labels that pass
     through one-hot encoding.
     """
-    project = project_of(run)
-    for loss in losses_in(project):
-        if loss.input is None:
+    program = program_of(run)
+    seen: set[object] = set()
+    for loss in program.results("cross_entropy", *DISTANCES):
+        if loss.event.node in seen:
             continue
-        output = output_of(project, loss.module, loss.scope, loss.input)
-        if output is None:
-            continue
-        if wants(loss) == "logits" and output.units == 1:
-            if not _is_one_row(project, loss, output):
-                continue
-            why = f"{loss.label} over a single output is always 0"
-        elif wants(loss) == "same-shape" and output.units > 1 and _are_classes(project, loss):
-            why = f"{loss.label} between {output.units} outputs and class labels"
-        else:
-            continue
-        yield Finding(
-            claim=f"The loss does not fit the task: {why}",
-            strength=Strength.STRONG,
-            evidence=(
-                loss.module.cite(loss.call, "the loss is computed here"),
-                output.module.cite(output.layer, f"{output.units} output units"),
-            ),
-            shows="wrong-loss-for-task",
-            is_symptom=True,
-            location=loss.module.location(loss.call),
-        )
+        fault = _fault(program, loss)
+        if fault is not None:
+            why, *evidence = fault
+            seen.add(loss.event.node)
+            yield finding(
+                f"The loss does not fit the task: {why}",
+                "wrong-loss-for-task",
+                loss.event,
+                cite(loss.event, "the loss is computed here"),
+                *(cite(value, says) for value, says in evidence if value.site is not None),
+                is_symptom=True,
+            )
 
 
-def _is_one_row(project: Project, loss: LossCall, output: Output) -> bool:
+def _fault(program: Program, loss: Computed) -> tuple[str, tuple[Value, str]] | None:
+    given, target = loss.operation.argument("input"), loss.operation.argument("target")
+    layer = made_by_layer(given)
+    operation = operation_of(given)
+    if given is None or layer is None or operation is None:
+        return None
+    made = operation_of(Result("()", layer))
+    units = None if made is None else constant(made.settings.get("out_features"))
+    if loss.operation.name != "cross_entropy":
+        if isinstance(units, int) and units > 1 and _is_class(target):
+            why = f"{loss.label} between {units} outputs and class labels"
+            return why, (layer, f"{units} output units")
+        return None
+    if units == 1 and _is_one_row(program, given, target):
+        return f"{loss.label} over a single output is always 0", (layer, "one output unit")
+    sigmoid = _sigmoid_of(program, layer)
+    if sigmoid is not None:
+        why = f"trained with {loss.label} (softmax), and predicted with a sigmoid for each label"
+        return why, (sigmoid, "a sigmoid of the same output")
+    return None
+
+
+def _is_one_row(program: Program, given: Value, target: Value | None) -> bool:
     """Tell whether a model gives one score per sample, and not one for each of its candidates.
 
     Linear layers take rows of any number: (B, K, features) becomes (B, K, 1), K candidates.
     """
-    module = output.module
-    around = module.class_of(output.layer) or module.statement_of(output.layer) or output.layer
-    if ONE_ROW.search(ast.unparse(around)):
-        return True
-    if loss.target is not None and ".float()" in ast.unparse(loss.target):
-        return True
-    return any(TABLES.search(m.text) for m in project.modules)
+    shape = shape_of(given)
+    cast = operation_of(target)
+    if shape is not None:
+        return len(shape) == 2
+    imported = [n for m in program.project.modules for n in m.aliases.values()]
+    is_table = any(n == t or n.startswith(f"{t}.") for n in imported for t in TABLES)
+    return is_table or (cast is not None and cast.name == "float")
 
 
-def _are_classes(project: Project, loss: LossCall) -> bool:
-    """Tell whether the target is the label that a classification dataset gives, as it is."""
-    module, target = loss.module, loss.target
-    key = key_of(target) if isinstance(target, ast.Name) else None
-    for above in module.enclosing(loss.call):
-        if not isinstance(above, ast.For) or key is None:
-            continue
-        names = [n.id for n in ast.walk(above.target) if isinstance(n, ast.Name)]
-        if names[-1:] != [key] or len(names) < 2 or _is_rebound(above, key):
-            return False
-        held = [key_of(n) for n in ast.walk(above.iter)]
-        for loader in loaders_in(project):
-            if loader.module is module and loader.name and loader.name in held:
-                made = resolve(project, module, loader.scope, loader.dataset)
-                name = module.qualified(made.func) if isinstance(made, ast.Call) else None
-                plain = isinstance(made, ast.Call) and "target_transform" not in ast.unparse(made)
-                return plain and (name or "").rsplit(".", 1)[-1] in CLASSIFICATION
-    return False
+def _sigmoid_of(program: Program, layer: Result) -> Value | None:
+    """A sigmoid that a layer's output is given to, by itself: a threshold for each label."""
+    for found in program.results("sigmoid"):
+        given, made = found.operation.operands[:1], found.event.result
+        if given and made_by_layer(given[0]) is layer and made is not None:
+            return None if feeds_backward(found.story, made) else made
+    return None
 
 
-def _is_rebound(loop: ast.For, key: str) -> bool:
-    """A move to the device leaves labels labels; anything else may make them something else."""
-    for node in ast.walk(loop):
-        if isinstance(node, ast.Assign) and key in {
-            key_of(n) for t in node.targets for n in ast.walk(t)
-        }:
-            methods = {n.attr for n in ast.walk(node.value) if isinstance(n, ast.Attribute)}
-            if not methods <= {"to", "cuda", "device", "float"}:
-                return True
-    return False
+def _is_class(target: Value | None) -> bool:
+    """Tell whether a target is the label that a classification dataset gives, as it is."""
+    plain = next(iter(same_numbers(target)), None) if target is not None else None
+    if not isinstance(plain, Part) or plain.key != 1 or not isinstance(plain.of, Result):
+        return False
+    batch = plain.of
+    loader = batch.args[0] if batch.maker == "builtins.next" and batch.args else None
+    data = loader.args[0] if isinstance(loader, Result) and loader.args else None
+    if not isinstance(data, Result) or "target_transform" in data.kwargs:
+        return False
+    return data.maker.rsplit(".", 1)[-1] in CLASSIFICATION
 
 
 _PROGRAM = """
@@ -175,13 +176,41 @@ def _scorer(imports: str = "from my_data import loader") -> Run:
     return make_run(sources={"train.py": _SCORER.format(imports=imports)})
 
 
+_TAGS = """
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Embedding(90, 16), nn.Flatten(1), nn.Linear(160, 6))
+optimizer = torch.optim.Adam(net.parameters())
+
+def learn(words, tags):
+    optimizer.zero_grad()
+    nn.CrossEntropyLoss()(net(words), tags).backward()
+    optimizer.step()
+
+@torch.no_grad()
+def tags_of(words):
+    return {predicted}
+
+for words, tags in train_loader:
+    learn(words, tags)
+print(tags_of(held_out))
+"""
+
+
+def _tags(predicted: str) -> Run:
+    return make_run(sources={"train.py": _TAGS.format(predicted=predicted)})
+
+
 FIRES = {
+    "several tags at once": _tags("torch.sigmoid(net(words)) > 0.5"),
     "cross-entropy over one unit, for a table": _scorer("import pandas as pd"),
     "cross-entropy over one unit": _program(1, "CrossEntropyLoss"),
     "squared error on class labels": _program(10, "MSELoss"),
 }
 
 SILENT = {
+    "near miss: one of several classes": _tags("net(words).softmax(1).argmax(1)"),
     "ten classes": _program(10, "CrossEntropyLoss"),
     "near miss: a score for each candidate": _scorer(),
     "near miss: candidates side by side": _program(

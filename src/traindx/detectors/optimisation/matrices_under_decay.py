@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite, cite_record
+from traindx.analysis.curves import curve
+from traindx.analysis.recordings.observations import last_step
+from traindx.analysis.recordings.traces import Trace, latest_optimizers, traces_of
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model import Floats, Run, as_number
-from traindx.recording import Optimizer, Process
+from traindx.model.findings import Finding, Strength, cite, cite_record
+from traindx.model.recording import Optimizer, Process
+from traindx.model.run import Floats, Run, as_number
 from traindx.registry import detector
-from traindx.runtime.observations import last_step
-from traindx.runtime.traces import Trace, latest_optimizers, traces_of
-from traindx.stats import curve
 
 CAUSE = "weight-decay-too-high"
 SHRUNK = 0.2  # of the norm at the start, in the middle matrix

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import decay, flat
-from traindx.model import Run, make_run
+from traindx.examples import decay, flat, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Run
 from traindx.registry import detector
 
 ENOUGH = 3  # evaluations

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite, cite_record
+from traindx.analysis.curves import curve
+from traindx.analysis.recordings.traces import latest_optimizers, traces_of
 from traindx.examples import decay, join, recorded, watched, weights
-from traindx.model import Floats, Run, as_number
-from traindx.recording import Optimizer, Process
+from traindx.model.findings import Finding, Strength, cite, cite_record
+from traindx.model.recording import Optimizer, Process
+from traindx.model.run import Floats, Run, as_number
 from traindx.registry import detector
-from traindx.runtime.traces import latest_optimizers, traces_of
-from traindx.stats import curve
 
 CAUSE = "lr-too-high"
 HEAVY = 0.97  # of the step before; recipes take 0.9, some 0.95, few 0.99 at a small rate

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite, cite_setting
-from traindx.examples import decay, flat
-from traindx.model import Run, as_number, make_run
+from traindx.analysis.curves import curve, slope_z
+from traindx.examples import decay, flat, make_run
+from traindx.model.findings import Evidence, Finding, Strength, cite, cite_setting
+from traindx.model.run import Run, as_number
 from traindx.registry import detector
-from traindx.stats import curve, slope_z
 
 NEXT_TO_NOTHING = 0.05  # of the starting loss over the whole run
 STEADY = 0.5  # the second half still falls at this share of the first half's pace: no plateau

@@ -8,14 +8,14 @@ from math import isfinite
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite_record
+from traindx.analysis.curves import curve
+from traindx.analysis.recordings.observations import explains_targets
+from traindx.analysis.recordings.traces import Trace, told_once, traces_of
 from traindx.examples import decay, flat, join, recorded, watched, weights
-from traindx.model import Floats, Run
-from traindx.recording import Process, Sample
+from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.recording import Process, Sample
+from traindx.model.run import Floats, Run
 from traindx.registry import detector
-from traindx.runtime.observations import explains_targets
-from traindx.runtime.traces import Trace, told_once, traces_of
-from traindx.stats import curve
 
 SMALL = 1e-5  # of the weights' norm; a thousand such steps change a hundredth
 NOTHING = 1e-6  # of it: a thousand such steps change a thousandth

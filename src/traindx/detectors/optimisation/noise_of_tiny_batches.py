@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength, cite, cite_setting
-from traindx.examples import decay, flat
-from traindx.model import Floats, Run, as_number, make_run
+from traindx.analysis.curves import curve, noise, slope_z
+from traindx.examples import decay, flat, make_run
+from traindx.model.findings import Finding, Strength, cite, cite_setting
+from traindx.model.run import Floats, Run, as_number
 from traindx.registry import detector
-from traindx.stats import curve, noise, slope_z
 
 BATCHES = ("batch_size", "train_batch_size", "per_device_train_batch_size", "micro_batch_size")
 ACCUMULATION = ("gradient_accumulation_steps", "accumulate_grad_batches", "accumulation_steps")

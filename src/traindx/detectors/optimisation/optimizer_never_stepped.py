@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.traces import latest_models, latest_optimizers, told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model import Run
-from traindx.recording import Model, Optimizer, Process
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Model, Optimizer, Process
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.traces import latest_models, latest_optimizers, told_once
 
 CAUSE = "missing-optimizer-step"
 ENOUGH = 3  # samples in which its gradients wait

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from traindx.evidence import Finding, Strength, at, cite_record
-from traindx.examples import recorded, watched, weights
-from traindx.model import Run
-from traindx.recording import Model, Optimizer, Process
-from traindx.registry import detector
-from traindx.runtime.traces import (
+from traindx.analysis.recordings.traces import (
     FOLLOWERS,
     Trace,
     latest_models,
@@ -19,6 +14,11 @@ from traindx.runtime.traces import (
     told_once,
     traces_of,
 )
+from traindx.examples import recorded, watched, weights
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Model, Optimizer, Process
+from traindx.model.run import Run
+from traindx.registry import detector
 
 ENOUGH = 2  # samples
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import isfinite, log
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.traces import told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model import Run
-from traindx.recording import LossInput, Process, Sample, Summary
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import LossInput, Process, Sample, Summary
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.traces import told_once
 
 FAR_ABOVE = 5.0  # times the loss of guessing; sound weights begin within a factor of two
 EARLY = 3  # steps

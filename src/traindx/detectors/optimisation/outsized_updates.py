@@ -8,14 +8,14 @@ from math import isfinite, prod, sqrt
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite_record
+from traindx.analysis.curves import curve
+from traindx.analysis.recordings.observations import is_integer, last_step
+from traindx.analysis.recordings.traces import Trace, told_once, traces_of
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model import Floats, Run
-from traindx.recording import LossInput, Optimizer, Process, Sample, Summary
+from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.recording import LossInput, Optimizer, Process, Sample, Summary
+from traindx.model.run import Floats, Run
 from traindx.registry import detector
-from traindx.runtime.observations import is_integer, last_step
-from traindx.runtime.traces import Trace, told_once, traces_of
-from traindx.stats import curve
 
 LARGE = 0.1  # of the weights' norm in one step, in the middle layer; recipes stay below 0.01
 REPLACED = 1.0  # of their norm: a step that is larger than the weights

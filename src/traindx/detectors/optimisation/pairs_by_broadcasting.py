@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.observations import (
+    Term,
+    processes_of,
+    rows,
+    shape_words,
+    spans,
+    terms_of,
+)
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import LossInput, Process, Sample, Shape, Summary
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import LossInput, Process, Sample, Shape, Summary
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.observations import Term, processes_of, rows, shape_words, spans, terms_of
 
 CAUSE = "target-shape-broadcast"
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")

@@ -7,10 +7,11 @@ from math import log
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.model import Floats, Run, Series, make_run
+from traindx.analysis.recordings.policies import policy_entropy, policy_reward
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Floats, Run, Series
 from traindx.registry import detector
-from traindx.runtime.policies import policy_entropy, policy_reward
 
 ACTIONS = range(2, 7)  # beyond, ln A is so dense that any entropy lies near one
 NEAR = 0.05  # of ln A

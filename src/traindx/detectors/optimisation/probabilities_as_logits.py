@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.observations import Term, operation, processes_of, spans, terms_of
 from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import LossInput, Place, Process, Sample
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import LossInput, Place, Process, Sample
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.observations import Term, operation, processes_of, spans, terms_of
 
 CAUSE = "softmax-before-cross-entropy"
 WRONG = {"cross_entropy": ("softmax", "sigmoid"), "bce_with_logits": ("softmax", "sigmoid")}

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding
-from traindx.model import Run
+from traindx.analysis.errors.call_messages import SCHEDULE
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.written_calls import only, program_calls
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.errors import Culprit, explain, make_failed_run, match_root
-
-PAST = re.compile(r"Tried to step (\d+) times. The specified number of total steps is (\d+)")
-RESUMED = re.compile(r"param 'initial_lr' is not specified in param_groups\[\d+\] when resuming")
 
 
 @detector(needs=("failure",), suggests=("lr-schedule-misuse",))
@@ -36,26 +33,14 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     If the schedule is as long as intended, the loop is too long.
     """
-    hit = match_root(run, PAST, RESUMED)
-    if hit is None:
-        return
-    failure, found = hit
-    if found.re is PAST:
-        claim = f"The schedule is made for {found[2]} steps, and step {found[1]} is asked of it"
-    else:
-        claim = "The schedule is resumed, and the optimizer does not know the rate it started with"
-    yield explain(run, failure, claim, shows="lr-schedule-misuse", culprit=_made(run))
-
-
-def _made(run: Run) -> Culprit | None:
-    """The one place at which such a schedule is made."""
-    found = []
-    for module in project_of(run).modules:
-        for call, name in module.calls():
-            if name.rsplit(".", 1)[-1].endswith(("LR", "WarmRestarts", "Scheduler")) and call.args:
-                says = f"the schedule is made here: `{ast.unparse(call)}`"
-                found.append(Culprit(module, module.statement_of(call) or call, says))
-    return found[0] if len(found) == 1 else None
+    known = known_error(run, SCHEDULE)
+    if known is not None:
+        made = [
+            call.blamed(f"the schedule is made here: `{call.text}`", as_a_whole=True)
+            for call in program_calls(run)
+            if call.method.endswith(("LR", "WarmRestarts", "Scheduler")) and call.arguments
+        ]
+        yield finding(known, culprit=only(made))
 
 
 FIRES = {

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Answer, Result, options_of
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.program import Program, Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.module import Module, key_of
-
-MADE_BY = ("torch.optim.lr_scheduler.", "transformers.get_", "transformers.optimization.get_")
-# reading it, or keeping its state, does not move it
-READS = frozenset(
-    {"get_last_lr", "get_lr", "state_dict", "load_state_dict", "last_epoch", "base_lrs",
-     "print_lr", "_last_lr"}
-)  # fmt: skip
 
 
 @detector(needs=("source",), suggests=("lr-schedule-misuse",))
@@ -24,8 +20,8 @@ def check(run: Run) -> Iterator[Finding]:
     """A learning-rate schedule is made and `step()` is never called on it.
 
     ## What it detects
-    A schedule of `torch.optim.lr_scheduler` or `transformers` that is bound to a name of which
-    nothing is used afterwards, or only its state and its last rates.
+    A schedule that the program makes, in a function, a class or a script, and never steps; reading
+    its rates or saving its state does not move it.
 
     ## Why it matters
     The learning rate stays where the schedule began: a warm-up never ends, a decay never comes.
@@ -34,51 +30,52 @@ def check(run: Run) -> Iterator[Finding]:
     Call `scheduler.step()` after `optimizer.step()`, in the loop whose unit its length counts.
 
     ## When it is wrong
-    A schedule that is handed to a trainer, returned, or kept in an object may be stepped there and
-    is left alone.
+    A schedule that is handed to a trainer or to code out of sight, or returned, may be stepped
+    there and is left alone.
     """
-    for module in project_of(run).training_modules:
-        for made in module.nodes(ast.Assign):
-            name = key_of(made.targets[0]) if len(made.targets) == 1 else None
-            kind = _kind(module, made.value)
-            if kind and name and name.isidentifier() and _is_idle(module, made, name):
-                yield Finding(
-                    claim=f"`{name}` ({kind}) is made and never stepped: the learning rate stays "
-                    "where the schedule begins",
-                    strength=Strength.STRONG,
-                    evidence=(module.cite(made, f"no `{name}.step()` follows in this file"),),
-                    shows="lr-schedule-misuse",
-                    location=module.location(made),
-                )
+    program = program_of(run)
+    stepped = _stepped(program)
+    seen: set[object] = set()
+    for story in program.stories:
+        for made in story.made(Kind.SCHEDULER):
+            if not isinstance(made, Result) or made.site is None or made.site.node in seen:
+                continue
+            if made.site.node in stepped or not _is_idle(story, made):
+                continue
+            seen.add(made.site.node)
+            name = min(sorted(made.names - {"self"}), key=len, default="scheduler")
+            yield finding(
+                f"`{name}` ({made.maker.rsplit('.', 1)[-1]}) is made and never stepped: the "
+                "learning rate stays where the schedule begins",
+                "lr-schedule-misuse",
+                made,
+                cite(made, f"no `{name}.step()` follows"),
+            )
 
 
-def _kind(module: Module, value: ast.expr) -> str:
-    """Return the kind of schedule that a call makes, if it makes one."""
-    name = (module.qualified(value.func) or "") if isinstance(value, ast.Call) else ""
-    kind = name.rpartition(".")[2]
-    is_schedule = name.startswith(MADE_BY[0]) or (
-        name.startswith(MADE_BY[1:]) and "schedule" in name
-    )
-    return kind if is_schedule else ""
+def _stepped(program: Program) -> set[object]:
+    """Where the schedules are made that any program in sight steps, or keeps in another one."""
+    steps = (d for s in program.stories for d in s.does(Do.SCHEDULER_STEP))
+    return {
+        option.site.node
+        for deed in steps
+        if deed.subject is not None
+        for subject in options_of(deed.subject)
+        for option in (subject, *subject.inputs, *(m for v in subject.inputs for m in v.inputs))
+        if option.site is not None
+    }
 
 
-def _is_idle(module: Module, made: ast.Assign, name: str) -> bool:
-    """Tell whether a name is only read from, in the scope that binds it and all inside of it."""
-    scope = module.function_of(made) or module.tree
-    for node in ast.walk(scope if name not in _globals(module) else module.tree):
-        if not isinstance(node, ast.Name) or node.id != name:
-            continue
-        if isinstance(node.ctx, ast.Load):
-            above = module.parents.get(node)
-            if not isinstance(above, ast.Attribute) or above.attr not in READS:
-                return False
-        elif module.parents.get(node) is not made:
-            return False  # bound again: another one is stepped, perhaps
-    return True
+def _is_idle(story: Story, made: Result) -> bool:
+    """Tell whether a schedule stays in sight, in a program that steps optimizers."""
+    if story.escapes(made) is not Answer.NO or "SequentialLR" in made.maker:
+        return False
+    uses = story.uses(made)
+    return not any(e.name in (".prepare", ".step") or _is_kept(e.name) for e in uses)
 
 
-def _globals(module: Module) -> set[str]:
-    return {name for n in module.nodes(ast.Global) for name in n.names}
+def _is_kept(name: str) -> bool:
+    return name.endswith(("SequentialLR", "ChainedScheduler", ".append", ".register"))
 
 
 _LOOP = """
@@ -101,13 +98,36 @@ def _loop(after: str, handed: str = "") -> Run:
     return make_run(sources={"train.py": _LOOP.format(after=after, handed=handed)})
 
 
+_TRAINER = """
+import torch
+
+class Trainer:
+    def __init__(self, net):
+        self.opt = torch.optim.Adam(net.parameters())
+        self.decay = torch.optim.lr_scheduler.ExponentialLR(self.opt, 0.9)
+
+    def fit(self, net, loader):
+        for x, y in loader:
+            self.opt.zero_grad()
+            torch.nn.functional.mse_loss(net(x), y).backward()
+            self.opt.step()
+        {end}
+
+def main(net, loader):
+    Trainer(net).fit(net, loader)
+"""
+
 FIRES = {
+    "an attribute of a trainer": make_run(sources={"train.py": _TRAINER.format(end="pass")}),
     "never used": _loop("pass"),
     "only printed": _loop("print(scheduler.get_last_lr())"),
     "only saved": _loop("torch.save({'s': scheduler.state_dict()}, 'c.pt')"),
 }
 
 SILENT = {
+    "stepped by the trainer": make_run(
+        sources={"train.py": _TRAINER.format(end="self.decay.step()")}
+    ),
     "stepped": _loop("scheduler.step()"),
     "near miss: handed to a trainer": _loop("pass", "trainer.use(optimizer, scheduler)"),
     "near miss: kept in a list": _loop("for s in all: s.step()", "all = [scheduler]"),

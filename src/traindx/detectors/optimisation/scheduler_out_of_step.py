@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
-import ast
-import math
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength, cite_source
-from traindx.model import Run, make_run
-from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.errors import names_in
-from traindx.source.loaders import resolve
-from traindx.source.loops import TrainingLoop, training_loops
-from traindx.source.module import argument, key_of, literal
-from traindx.source.project import Project
-
-STEPS = (Do.STEP, Do.SCALER_STEP)
-PER_BATCH = {"OneCycleLR", "CyclicLR"}
-EPOCH_WORDS = ("epoch", "epochs")
-OTHER_UNITS = ("step", "iter", "batch", "per_")
-NEUTRAL = frozenset({"int", "round", "float", "max", "min", "list", "math", "math.ceil"})
-STRIDES = ("StepLR", "MultiStepLR")  # of which an equal number may be chance
-GAMMAS = {"StepLR": 2, "ExponentialLR": 1}  # by the position of the factor
-COUNTS = ("range", "trange")
-DATA = re.compile(
-    r"load|\bdl|_dl\b|batch|iter|data|train|sampl|queue|stream|generator|image|img|input|label"
-    r"|\bds\b|(?:^|[_ ,(])[xy]\b"
+from traindx.analysis.program.training.acts import Deed
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.phases import Loop, Unit
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.schedules import (
+    Schedule,
+    count_of,
+    pace_of,
+    schedules_of,
 )
-COUNTED = re.compile(r"batch|len\(\w*load|iters?_per|steps?_per")
-STEP_WORDS = re.compile(r"range\(.*(?:iter|step|batch)")
-OTHER_LOOPS = re.compile(r"epoch|fold|seed|phase|trial|zip\(.*(?:opt|sched)|models|nets\b|clients")
-BATCHES = re.compile(r"len\(|batch|iters|per_epoch")
-MANY_EPOCHS = 1000  # a larger number counts batches
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
+from traindx.registry import detector
+
 FEW_BATCHES = 300  # fewer than one epoch of most data; no schedule is meant to end there
+SMALL = 1e-6  # of the first rate: nothing is learned with that
 
 
 @detector(needs=("source",), suggests=("lr-schedule-misuse",))
@@ -43,12 +28,12 @@ def check(run: Run) -> Iterator[Finding]:
     """The learning-rate schedule is stepped per batch where it counts epochs, or the reverse.
 
     ## What it detects
-    A scheduler whose length or stride was given in epochs (`T_max=epochs`, `step_size=epochs // 2`,
-    `milestones=[0.5 * epochs]`) and that is stepped in the loop over batches; one that falls so
-    steeply (StepLR every 7 steps by 0.1, ExponentialLR by 0.9) that stepped for every batch it is
-    over within a few hundred batches; one that was given a number of batches (OneCycleLR, CyclicLR)
-    and is stepped once per epoch; and one that is stepped for every batch and for every epoch as
-    well.
+    A scheduler whose length is the number of epochs (`T_max=epochs`, `step_size=epochs // 2`) and
+    that is stepped for every batch; one that falls so steeply (StepLR every 7 steps by 0.1) that
+    stepped for every batch it is over within a few hundred batches; one that counts batches
+    (OneCycleLR, CyclicLR, a LambdaLR over steps) and is stepped once per epoch, by hand or by
+    Lightning; one that is stepped for every batch and for every epoch as well; and one that is
+    stepped before its optimizer.
 
     ## Why it matters
     Counted in the wrong unit the rate falls to its end within the first epochs, or never moves.
@@ -61,172 +46,91 @@ def check(run: Run) -> Iterator[Finding]:
     stepped out of sight. Loops over epochs without batches in them, and a step that is told where
     it is, `step(epoch + i / n)`, are left alone.
     """
-    project = project_of(run)
-    for loop in training_loops(project):
-        for act in loop.does(Do.SCHEDULER_STEP):
-            fault = _fault(project, loop, act)
-            if fault is None:
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for schedule in schedules_of(story):
+            fault = _fault(schedule)
+            if fault is None or schedule.made.site is None:
                 continue
-            made, why = fault
-            yield Finding(
-                claim=f"The learning-rate schedule is stepped at the wrong pace: {why}",
-                strength=Strength.STRONG,
-                evidence=(
-                    cite_source(act.module.path, act.line, f"{act.target}.step() runs here"),
-                    cite_source(act.module.path, made.lineno, "the schedule is made here"),
-                ),
-                shows="lr-schedule-misuse",
-                location=act.location,
+            step, why = fault
+            place = schedule.made if step.event.by_framework else step
+            if schedule.made.site.node in seen:
+                continue
+            seen.add(schedule.made.site.node)
+            yield finding(
+                f"The learning-rate schedule is stepped at the wrong pace: {why}",
+                "lr-schedule-misuse",
+                place,
+                cite(step, "it is stepped here"),
+                cite(schedule.made, "the schedule is made here"),
             )
-            break
 
 
-def _fault(project: Project, loop: TrainingLoop, act: Act) -> tuple[ast.Call, str] | None:
-    made = act.value.call
-    step = None if made is None else _step_of(loop, made)
-    if made is None or step is None or not act.value.is_certain or not _is_bare(act.node):
-        return None  # `step(epoch + i / n)` says itself where it is
-    if act.guards and [ast.dump(g) for g in act.guards] != [ast.dump(g) for g in step.guards]:
+def _fault(schedule: Schedule) -> tuple[Deed, str] | None:
+    if not schedule.updates:
         return None
-    kind = act.value.made_by.rsplit(".", 1)[-1]
-    per_batch = len(act.loops) >= len(step.loops)
-    is_for_batches = per_batch and len(step.loops) > 1 and _is_for_batches(act.loops)
-    length = _length(kind, made)
-    if is_for_batches and length is not None and _counts_epochs(loop, kind, length):
-        return made, f"{kind} counts {ast.unparse(length)} epochs and is stepped for every batch"
-    steps = _steps_to_nothing(kind, made)
-    if is_for_batches and steps < FEW_BATCHES:
-        return made, f"stepped for every batch, {kind} falls a millionfold in {steps:.0f} batches"
-    is_for_epochs = not per_batch and _is_for_batches(step.loops)
-    if kind in PER_BATCH and is_for_epochs and _counts_batches(project, loop, kind, made):
-        return made, f"{kind} counts batches and is stepped once per epoch"
-    if _is_stepped_twice(loop, act):
-        return made, f"{kind} is stepped for every batch and once more for every epoch"
-    return None
+    for step in schedule.steps:
+        why = _wrong_pace(schedule, step)
+        if why:
+            return step, why
+    return _twice(schedule) or _ahead(schedule)
 
 
-def _step_of(loop: TrainingLoop, made: ast.Call) -> Act | None:
-    """The step of the optimizer whose rate a schedule sets; of any, where there is only one."""
-    given = argument(made, "optimizer", 0)
-    key = None if given is None else key_of(given)
-    steps = loop.does(*STEPS)
-    own = [s for s in steps if s.target == key]
-    if own:
-        return own[0]
-    return steps[0] if len({s.target for s in steps}) == 1 else None
-
-
-def _counts_batches(project: Project, loop: TrainingLoop, kind: str, made: ast.Call) -> bool:
-    """Tell whether a schedule that could count either is given a number of batches."""
-    length = argument(made, "step_size_up", 3)
-    if kind == "OneCycleLR":
-        length = argument(made, "total_steps", 2) or argument(made, "steps_per_epoch", 4)
-    if length is None:
-        return kind == "CyclicLR"  # 2000 by default
-    at: ast.AST = loop.function or loop.module.tree
-    length = resolve(project, loop.module, at, length)
-    bound = resolve(project, loop.module, at, _bound(loop.node))
-    if length is None or (bound is not None and ast.dump(bound) == ast.dump(length)):
-        return False
-    number = literal(length)
-    if isinstance(number, int):
-        epochs = literal(bound)
-        return number > (2 * epochs if isinstance(epochs, int) else MANY_EPOCHS)
-    return bool(BATCHES.search(ast.unparse(length)))
-
-
-def _steps_to_nothing(kind: str, made: ast.Call) -> float:
-    """The number of steps after which a schedule has divided the rate by a million."""
-    gamma = literal(argument(made, "gamma", GAMMAS[kind])) if kind in GAMMAS else None
-    stride = literal(argument(made, "step_size", 1)) if kind == "StepLR" else 1
-    if kind == "StepLR" and gamma is None and argument(made, "gamma", 2) is None:
-        gamma = 0.1  # torch's default
-    is_known = isinstance(gamma, float) and isinstance(stride, int)
-    if not is_known or not 0 < gamma < 1:  # type: ignore[operator]
-        return math.inf
-    return stride * math.log(1e-6) / math.log(gamma)  # type: ignore[operator,arg-type]
-
-
-def _is_for_batches(loops: tuple[ast.AST, ...]) -> bool:
-    """Tell whether the inner loop goes over data, or counts the steps of an epoch."""
-    heads = [_head(node) for node in loops]
-    return _is_over_batches(loops[-1]) or (
-        len(heads) > 1 and "epoch" in heads[-2] and bool(STEP_WORDS.search(heads[-1]))
-    )
-
-
-def _head(node: ast.AST) -> str:
-    if not isinstance(node, ast.For):
+def _wrong_pace(schedule: Schedule, step: Deed) -> str:
+    """Why a step comes too often, or too seldom."""
+    update = schedule.updates[0]
+    if step.event.guards and not _is_alike(step, update):
         return ""
-    return f"{ast.unparse(node.target)} {ast.unparse(node.iter)}".lower()
+    pace, kind = pace_of(schedule.story, step.event), schedule.kind
+    is_inner = len(step.event.loops) > 1
+    if pace is Unit.BATCHES and is_inner:
+        if schedule.unit is Unit.EPOCHS:
+            return f"{kind} counts epochs and is stepped for every batch"
+        steps = schedule.steps_to(SMALL)
+        if steps < FEW_BATCHES:
+            return f"stepped for every batch, {kind} falls a millionfold in {steps:.0f} batches"
+    if pace is Unit.STEPS:
+        steps = schedule.steps_to(SMALL)
+        turns = count_of(Loop(schedule.story, step.event.loops[-1]))
+        if turns is not None and turns > 2 * steps:
+            return f"{kind} falls a millionfold in {steps:.0f} of {turns} steps"
+    is_outer = len(step.event.loops) < len(update.event.loops)
+    if pace is Unit.EPOCHS and is_outer and _counts_batches(schedule):
+        return f"{kind} counts batches and is stepped once per epoch"
+    return ""
 
 
-def _is_over_batches(node: ast.AST) -> bool:
-    """Tell whether a loop goes over data by its words: no epochs, folds, models or the like."""
-    if not isinstance(node, ast.For):
-        return False
-    head = _head(node)
-    is_count = isinstance(node.iter, ast.Call) and key_of(node.iter.func) in COUNTS
-    is_data = bool(COUNTED.search(head) if is_count else DATA.search(head))
-    return is_data and not OTHER_LOOPS.search(head)
+def _counts_batches(schedule: Schedule) -> bool:
+    is_default = schedule.kind == "CyclicLR" and not schedule.lengths  # 2000 steps
+    return is_default or schedule.unit is Unit.BATCHES
 
 
-def _is_stepped_twice(loop: TrainingLoop, act: Act) -> bool:
-    """Tell whether one schedule is stepped, without an argument, in both of two nested loops."""
-    plain = [
-        a
-        for a in loop.does(Do.SCHEDULER_STEP)
-        if a.value.call is act.value.call
-        and a.target == act.target
-        and not a.guards
-        and _is_bare(a.node)
-    ]
-    inner = max(plain, key=lambda a: len(a.loops), default=None)
-    is_nested = {len(a.loops) for a in plain} == {1, 2} and len(plain) == 2
-    return is_nested and inner is not None and _is_over_batches(inner.loops[-1])
+def _is_alike(step: Deed, update: Deed) -> bool:
+    """Tell whether schedule and optimizer are stepped under the same conditions."""
+    own = [(g.site.node, g.holds) for g in step.event.guards]
+    return own == [(g.site.node, g.holds) for g in update.event.guards]
 
 
-def _is_bare(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and not node.args and not node.keywords
-
-
-def _length(kind: str, made: ast.Call) -> ast.expr | None:
-    """The argument that says how long a schedule is, where it has one."""
-    if kind == "CosineAnnealingLR":
-        return argument(made, "T_max", 1)
-    if kind == "StepLR":
-        return argument(made, "step_size", 1)
-    if kind == "MultiStepLR":
-        return argument(made, "milestones", 1)
-    if kind == "LinearLR":
-        return argument(made, "total_iters", 3)
-    if kind == "PolynomialLR":
-        return argument(made, "total_iters", 1)
+def _twice(schedule: Schedule) -> tuple[Deed, str] | None:
+    plain = [s for s in schedule.steps if not s.event.guards]
+    paces = {pace_of(schedule.story, s.event) for s in plain}
+    if len(plain) == 2 and paces == {Unit.BATCHES, Unit.EPOCHS}:
+        what = f"{schedule.kind} is stepped for every batch and once more for every epoch"
+        return plain[0], what
     return None
 
 
-def _counts_epochs(loop: TrainingLoop, kind: str, length: ast.expr) -> bool:
-    """Tell whether a length is made of the number of epochs, or is the bound of the outer loop."""
-    keys = names_in(length)
-    keys = [k for k in keys if k not in NEUTRAL and not any(o.startswith(f"{k}.") for o in keys)]
-    names = [k.rsplit(".", 1)[-1].lower() for k in keys]
-    is_named = bool(names) and all(
-        any(w in n for w in EPOCH_WORDS) and not any(w in n for w in OTHER_UNITS) for n in names
-    )
-    bound = _bound(loop.node)
-    is_bound = bound is not None and ast.dump(bound) == ast.dump(length)
-    return is_named or (is_bound and kind not in STRIDES)
-
-
-def _bound(node: ast.AST) -> ast.expr | None:
-    call = node.iter if isinstance(node, ast.For) else None
-    if (
-        isinstance(call, ast.Call)
-        and key_of(call.func) in {"range", "trange", "tqdm"}
-        and call.args
-    ):
-        return call.args[-1] if len(call.args) < 3 else call.args[1]
-    return None
+def _ahead(schedule: Schedule) -> tuple[Deed, str] | None:
+    """A step that comes before the optimizer's in every turn skips the first rate."""
+    step = next(iter(schedule.steps), None)
+    update = schedule.updates[0]
+    if step is None or step.event.order > update.event.order or not step.event.loops:
+        return None
+    around = [x.site.node for x in update.event.loops]
+    own = [x.site.node for x in step.event.loops]
+    if own != around[: len(own)] or not _is_alike(step, update):
+        return None
+    return step, f"{schedule.kind} is stepped before its optimizer, and skips the first rate"
 
 
 _LOOP = """
@@ -252,7 +156,60 @@ def _loop(scheduler: str, *, inner: str = "", outer: str = "") -> Run:
     return make_run(sources={"train.py": text})
 
 
+_FACTORY = """
+from functools import partial
+import torch
+
+def learn(batch, net, opt, sched):
+    x, y = batch
+    opt.zero_grad()
+    torch.nn.functional.cross_entropy(net(x), y).backward()
+    opt.step()
+    {each}
+
+def run(net, batches, rounds=30):
+    opt = torch.optim.AdamW(net.parameters())
+    sched = torch.optim.lr_scheduler.CosineAnnealingLR(opt, T_max=rounds)
+    step = partial(learn, net=net, opt=opt, sched=sched)
+    for _ in range(rounds):
+        for batch in batches:
+            step(batch)
+        {after}
+"""
+_LIGHTNING = """
+import lightning as L
+import torch
+from torch import nn
+
+class Classifier(L.LightningModule):
+    def __init__(self, total_steps):
+        super().__init__()
+        self.fc, self.total_steps = nn.Linear(4, 3), total_steps
+
+    def training_step(self, batch, index):
+        x, y = batch
+        return nn.functional.cross_entropy(self.fc(x), y)
+
+    def configure_optimizers(self):
+        opt = torch.optim.Adam(self.parameters())
+        sched = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: 1 - i / self.total_steps)
+        return {{"optimizer": opt, "lr_scheduler": {{"scheduler": sched{more}}}}}
+"""
+
 FIRES = {
+    "a length in turns of the loop, stepped by a function": make_run(
+        sources={"train.py": _FACTORY.format(each="sched.step()", after="")}
+    ),
+    "Lightning steps it once per epoch": make_run(sources={"model.py": _LIGHTNING.format(more="")}),
+    "before its optimizer": make_run(
+        sources={
+            "train.py": _LOOP.format(
+                scheduler=_COSINE.replace("epochs", "total"), inner="", outer=""
+            ).replace(
+                "        optimizer.step()", "        scheduler.step()\n        optimizer.step()"
+            )
+        }
+    ),
     "a steep schedule for every batch": _loop(
         "StepLR(optimizer, step_size=7, gamma=0.1)", inner="scheduler.step()"
     ),
@@ -270,6 +227,15 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: the size of a step, from the settings": _loop(
+        'StepLR(optimizer, step_size=config["step_size"])', outer="scheduler.step()"
+    ),
+    "once per turn of the loop": make_run(
+        sources={"train.py": _FACTORY.format(each="", after="sched.step()")}
+    ),
+    "near miss: Lightning steps it for every batch": make_run(
+        sources={"model.py": _LIGHTNING.format(more=', "interval": "step"')}
+    ),
     "near miss: epochs of the full batch, in a loop over runs": make_run(
         sources={
             "train.py": _LOOP.format(

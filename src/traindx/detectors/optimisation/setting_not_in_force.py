@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite, cite_setting
-from traindx.model import Run, Setting, as_number, make_run
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength, cite, cite_setting
+from traindx.model.run import Run, as_number
 from traindx.registry import detector
 
 APART = 1.5  # times; schedules warm up to the configured value or decay from it
@@ -55,14 +56,6 @@ def check(run: Run) -> Iterator[Finding]:
         suggests={"config-not-applied": Strength.STRONG},
         onset=float(finite.steps[top]),
     )
-
-
-def _is_in_use(run: Run, setting: Setting) -> bool:
-    """Tell what an optimizer or a checkpoint was found to have from what was asked for."""
-    processes = run.recording.processes if run.recording is not None else ()
-    is_recorded = setting.artifact in {p.path for p in processes}
-    is_found = is_recorded and setting.key.startswith("optimizer")
-    return is_found or setting.key.startswith("checkpoint.")
 
 
 def _is_scaled(run: Run) -> bool:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
-from traindx.evidence import Finding, Strength, at, cite_record
-from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model import Run
-from traindx.recording import Parameter, Process
-from traindx.registry import detector
-from traindx.runtime.traces import (
+from traindx.analysis.curves import curve
+from traindx.analysis.program.origins import loads_weights
+from traindx.analysis.program.program_words import mentions
+from traindx.analysis.recordings.traces import (
     ADAPTERS,
     Trace,
     is_below,
@@ -19,14 +16,17 @@ from traindx.runtime.traces import (
     told_once,
     unreached,
 )
-from traindx.source.origins import loads_weights
-from traindx.stats import curve
+from traindx.examples import decay, flat, recorded, watched, weights
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Parameter, Process
+from traindx.model.run import Run
+from traindx.registry import detector
 
 ENOUGH = 3  # samples
 STALLED = 0.1  # of the starting loss gained at most
 POINTS = 20  # of the loss, to judge that
 # a lower part with weights of its own from elsewhere may be kept as it is on purpose
-_KEPT = re.compile(r"freez|frozen|feature_extract|probe")
+_KEPT = ("freez", "frozen", "feature_extract", "probe")
 
 
 @detector(
@@ -93,7 +93,7 @@ def _finding(run: Run, process: Process, below: Sequence[Trace], above: Sequence
 
 
 def _loads_nothing(run: Run) -> bool:
-    return not loads_weights(run) and not any(_KEPT.search(s.text) for s in run.sources)
+    return not loads_weights(run) and not mentions(run, *_KEPT)
 
 
 def _stands_still(run: Run) -> bool:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite, cite_setting
-from traindx.examples import decay, flat
-from traindx.model import Floats, Origin, Run, Series, as_number, make_run
+from traindx.analysis.curves import curve
+from traindx.examples import decay, flat, make_run
+from traindx.model.findings import Finding, Strength, cite, cite_setting
+from traindx.model.run import Floats, Origin, Run, Series, as_number
 from traindx.registry import detector
-from traindx.stats import curve
 
 SHRUNK = 0.2  # of the norm at the start
 HEAVY = 0.2  # decoupled decay above this is outside published recipes

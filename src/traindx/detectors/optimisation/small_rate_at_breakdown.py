@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Evidence, Finding, Strength, cite, cite_setting
-from traindx.examples import decay, join
-from traindx.model import Floats, Run, as_number, make_run
+from traindx.analysis.curves import divergence
+from traindx.examples import decay, join, make_run
+from traindx.model.findings import Evidence, Finding, Strength, cite, cite_setting
+from traindx.model.run import Floats, Run, as_number
 from traindx.registry import detector
-from traindx.stats import divergence
 
 SMALL = 1e-5  # what large pre-trained models are fine-tuned with
 TINY = 1e-6  # no network is known to diverge from steps of this size

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import isfinite
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.traces import Trace, latest_optimizers, told_once, traces_of
 from traindx.examples import recorded, watched, weights
-from traindx.model import Run
-from traindx.recording import Optimizer, Parameter, Process, Sample
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Optimizer, Parameter, Process, Sample
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.traces import Trace, latest_optimizers, told_once, traces_of
 
 ENOUGH = 2  # samples
 HALVES = ("float16", "bfloat16")

@@ -7,9 +7,9 @@ from math import log
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import decay
-from traindx.model import Floats, Run, Series, make_run
+from traindx.examples import decay, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Floats, Run, Series
 from traindx.registry import detector
 
 CLASSES = range(2, 21)

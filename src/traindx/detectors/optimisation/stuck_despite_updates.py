@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from statistics import median
 
-from traindx.evidence import Finding, Strength, cite_record
+from traindx.analysis.curves import curve
+from traindx.analysis.recordings.traces import Trace, told_once, traces_of
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model import Floats, Run
-from traindx.recording import Process
+from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.recording import Process
+from traindx.model.run import Floats, Run
 from traindx.registry import detector
-from traindx.runtime.traces import Trace, told_once, traces_of
-from traindx.stats import curve
 
 ENOUGH = 3  # samples
 POINTS = 30  # of the loss

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import isfinite
 
-from traindx.evidence import Finding, Strength, at, cite_record
+from traindx.analysis.recordings.traces import latest_optimizers, told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model import Run
-from traindx.recording import Counts, NonFinite, Process
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Counts, NonFinite, Process
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.runtime.traces import latest_optimizers, told_once
 
 ENOUGH = 10  # backward passes of a run that has ended; attacks and saliency maps need a few
 LONG = 600  # of a run that goes on: nobody accumulates over more micro-batches

@@ -8,14 +8,14 @@ from math import isfinite, log
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite, cite_record
+from traindx.analysis.curves import curve, slope_z
+from traindx.analysis.recordings.observations import last_step
+from traindx.analysis.recordings.traces import Trace, traces_of
 from traindx.examples import decay, recorded, watched, weights
-from traindx.model import Floats, Run
-from traindx.recording import Counts, Ending, LossInput, Process, Summary
+from traindx.model.findings import Finding, Strength, cite, cite_record
+from traindx.model.recording import Counts, Ending, LossInput, Process, Summary
+from traindx.model.run import Floats, Run
 from traindx.registry import detector
-from traindx.runtime.observations import last_step
-from traindx.runtime.traces import Trace, traces_of
-from traindx.stats import curve, slope_z
 
 TRAVELLED = 0.3  # of the weights' norm, over the whole run, if all steps went the same way
 GAINED = 0.35  # of the loss of a model that knows nothing

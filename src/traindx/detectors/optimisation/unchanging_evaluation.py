@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import decay, flat, join
-from traindx.model import Run, Series, make_run
+from traindx.examples import decay, flat, join, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Run, Series
 from traindx.registry import detector
 
 ENOUGH_DIGITS = 6  # four printed digits repeat on a plateau; six do not unless nothing moves

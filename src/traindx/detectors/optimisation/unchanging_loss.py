@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import decay, flat, join
-from traindx.model import Run, Series, make_run
+from traindx.examples import decay, flat, join, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Run, Series
 from traindx.registry import detector
 
 ENOUGH_DIGITS = 4  # the mean over an epoch repeats in three digits on any plateau

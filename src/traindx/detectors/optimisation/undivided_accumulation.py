@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.values import Known, Result, Value, constant
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.claims import (
+    argument_of,
+    cite,
+    finding,
+    is_same_function,
+    receiver_of,
+    replace,
+    source_text,
+)
+from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.losses import is_changed, is_mean
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.scaling import scaler_of, unscaled
+from traindx.analysis.program.training.updates import (
+    Repetition,
+    happens_with,
+    is_handed_on,
+    period_of,
+    remainder_of,
+    repetitions,
+    writes_gradients,
+)
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Act, Do
-from traindx.source.loops import TrainingLoop, training_loops
-from traindx.source.module import Module, argument, key_of, literal
-from traindx.source.patches import diff, replacing
-from traindx.source.project import Project
-from traindx.source.values import Kind
-
-STEPS = (Do.STEP, Do.SCALER_STEP)
-SHOWS = frozenset({"print", "range", "tqdm", "len", "str"})
 
 
 @detector(needs=("source",), suggests=("gradient-accumulation-unscaled",))
@@ -36,168 +50,88 @@ def check(run: Run) -> Iterator[Finding]:
     Divide: `(loss / n).backward()`.
 
     ## When it is wrong
-    A learning rate that was chosen for the sum is right as it is; a loss that is summed on purpose,
-    and frameworks that divide themselves, are left alone.
+    A learning rate that was chosen for the sum is right as it is: one that is computed is left
+    alone. So are a loss that is summed on purpose, and frameworks that divide themselves.
     """
-    project = project_of(run)
-    for loop in training_loops(project):
-        step = _periodic_step(loop)
-        backward = loop.first(Do.BACKWARD)
-        if step is None or backward is None or not _is_summed(project, loop, backward, step):
-            continue
-        count = _count(step)
-        kind = (step.value.made_by or "").rsplit(".", 1)[-1]
-        is_sgd = kind == "SGD"
-        cause = "gradient-accumulation-unscaled"
-        yield Finding(
-            claim=f"Gradients of {ast.unparse(count)} batches add up and the loss is not divided",
-            strength=Strength.STRONG if is_sgd else Strength.MODERATE,
-            evidence=(
-                backward.module.cite(backward.node, "backward on the whole loss, every batch"),
-                step.module.cite(step.node, f"the step, every {ast.unparse(count)} batches"),
-            ),
-            location=backward.location,
-            patch=_patch(backward, count),
-            suggests={} if is_sgd else {cause: Strength.MODERATE},
-            shows=cause if is_sgd else None,
-            is_symptom=is_sgd,
-        )
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for repeated in repetitions(story):
+            step = _periodic_step(repeated)
+            if step is None or not _is_whole_loss(repeated) or _is_reckoned_with(repeated, step):
+                continue
+            if repeated.second.event.node not in seen:
+                seen.add(repeated.second.event.node)
+                yield _finding(repeated.second, step)
 
 
-def _periodic_step(loop: TrainingLoop) -> Act | None:
-    """A step that runs every n batches, and no other step."""
-    steps = loop.does(*STEPS)
-    if not steps or any(_count_in(s) is None for s in steps):
+def _periodic_step(repeated: Repetition) -> Deed | None:
+    """A step that runs every n batches, and clears only then."""
+    between = repeated.between
+    steps, zeros = between.does(Do.STEP), between.does(Do.ZERO_GRAD)
+    if not steps or not zeros or period_of(repeated.second.event) is not None:
         return None
-    cleared = loop.does(Do.ZERO_GRAD)
-    return steps[0] if cleared and all(c.guards == steps[0].guards for c in cleared) else None
+    if any(period_of(s.event) is None or constant(period_of(s.event)) == 1 for s in steps):
+        return None
+    return steps[0] if all(happens_with(steps[0].event, z.event) for z in zeros) else None
 
 
-def _count_in(act: Act) -> ast.expr | None:
-    """The n of the nearest guard `… % n == 0`."""
-    for test in reversed(act.guards):
-        for node in ast.walk(test):
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-                return node.right
-    return None
-
-
-def _count(act: Act) -> ast.expr:
-    found = _count_in(act)
-    assert found is not None
-    return found
-
-
-def _is_summed(project: Project, loop: TrainingLoop, backward: Act, step: Act) -> bool:
-    if backward.guards or backward.loops != step.loops or loop.does(Do.GRAD, Do.MANUAL_UPDATE):
+def _is_whole_loss(repeated: Repetition) -> bool:
+    """Tell whether backward starts from the mean over one batch, at a gradient of 1."""
+    backward, story = repeated.second, repeated.story
+    loss = None if backward.subject is None else unscaled(backward.subject)
+    if loss is None or backward.through is not None or not is_mean(loss):
         return False
-    if backward.value.kind in (Kind.ACCELERATOR, Kind.MODEL) or literal(_count(step)) == 1:
-        return False
-    if any(c.endswith("accumulate") for c in backward.contexts) or _touches_gradients(loop):
-        return False
-    if _is_weighted(backward) or _is_reckoned_with(loop, _count(step)):
-        return False
-    name = _plain_name(backward)
-    losses = [a for a in loop.does(Do.LOSS) if name in _targets(a)]
-    if not name or len(losses) != 1 or _is_divided(backward, losses[0], name):
-        return False
-    return _is_mean(losses[0]) and not _is_rate_scaled(project, step)
+    event = backward.event
+    is_weighted = any(a is not backward.subject for a in event.args) or "gradient" in event.kwargs
+    accumulates = any(isinstance(c, Result) and c.maker == ".accumulate" for c in event.contexts)
+    return not is_weighted and not accumulates and not is_changed(loss, story.events)
 
 
-def _is_weighted(backward: Act) -> bool:
-    """`loss.backward(gradient=…)`: the gradient starts from another number than 1."""
-    call = backward.node
-    plain = ("retain_graph", "create_graph", "inputs")
-    return isinstance(call, ast.Call) and (
-        any(a is not backward.subject for a in call.args)
-        or any(k.arg not in plain for k in call.keywords)
+def _is_reckoned_with(repeated: Repetition, step: Deed) -> bool:
+    """Tell whether gradients or the learning rate may make up for the sum."""
+    story, events = repeated.story, repeated.between.events
+    if repeated.between.does(Do.GRAD, Do.MANUAL_UPDATE) or writes_gradients(story, events):
+        return True
+    if story.made(Kind.ENGINE) or is_handed_on(story, events, period_of(step.event)):
+        return True
+    return _is_rate_computed(step.subject)
+
+
+def _is_rate_computed(optimizer: Value | None) -> bool:
+    if not isinstance(optimizer, Result):
+        return False
+    rate = optimizer.kwargs.get("lr") or next(iter(optimizer.args[1:2]), None)
+    is_product = isinstance(rate, Result) and rate.maker.startswith("operator.")
+    return is_product or (isinstance(rate, Known) and bool(rate.operands))
+
+
+def _finding(backward: Deed, step: Deed) -> Finding:
+    remainder = remainder_of(step.event)
+    count = None if remainder is None else argument_of(remainder, 1)
+    text = "n" if count is None else source_text(count)
+    maker = step.subject.maker if isinstance(step.subject, Result) else ""
+    is_sgd = maker.endswith(".SGD")
+    is_near = count is not None and is_same_function(count, backward)
+    return finding(
+        f"Gradients of {text} batches add up and the loss is not divided by their number",
+        "gradient-accumulation-unscaled",
+        backward,
+        cite(backward, "backward on the whole loss, every batch"),
+        cite(step, f"the step, every {text} batches"),
+        strength=Strength.STRONG if is_sgd else Strength.MODERATE,
+        hint=None if is_sgd else Strength.MODERATE,
+        is_symptom=is_sgd,
+        patch=_patch(backward, text) if is_near else None,
     )
 
 
-def _is_reckoned_with(loop: TrainingLoop, count: ast.expr) -> bool:
-    """Tell whether the number of batches divides something, or is handed on to what may."""
-    key = key_of(count)
-    for node in ast.walk(loop.node) if key is not None else ():
-        parts: list[ast.expr] = []
-        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.Mult)):
-            parts = [node.left, node.right]
-        elif isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Div, ast.Mult)):
-            parts = [node.value]
-        elif isinstance(node, ast.Call) and key_of(node.func) not in SHOWS:
-            parts = [*node.args, *(k.value for k in node.keywords)]
-        if any(key_of(p) == key for p in parts):
-            return True
-    return False
-
-
-def _plain_name(backward: Act) -> str:
-    """The loss under its own name, also inside `scaler.scale(loss)`."""
-    subject = backward.subject
-    if isinstance(subject, ast.Call) and len(subject.args) == 1:
-        is_scaled = isinstance(subject.func, ast.Attribute) and subject.func.attr == "scale"
-        subject = subject.args[0] if is_scaled else None
-    return subject.id if isinstance(subject, ast.Name) else ""
-
-
-def _targets(act: Act) -> list[str]:
-    statement = act.statement
-    if not isinstance(statement, ast.Assign) or statement.value is not act.node:
-        return []
-    return [key_of(t) or "" for t in statement.targets]
-
-
-def _is_divided(backward: Act, loss: Act, name: str) -> bool:
-    """Tell whether the loss is changed, by whatever means, between its making and `backward`."""
-    around = backward.module.enclosing(backward.node)
-    loops = [n for n in around if n in backward.loops]
-    scope: ast.AST = loops[0] if loops else backward.function or backward.loops[0]
-    return any(_changes(n, loss, name) for n in ast.walk(scope))
-
-
-def _changes(node: ast.AST, loss: Act, name: str) -> bool:
-    if isinstance(node, ast.AugAssign):
-        return key_of(node.target) == name
-    if isinstance(node, ast.Assign):
-        is_other = node.value is not loss.node and not isinstance(node.value, ast.Constant)
-        return is_other and name in [key_of(t) for t in node.targets]
-    func = node.func if isinstance(node, ast.Call) else None
-    if not isinstance(func, ast.Attribute) or key_of(func.value) != name:
-        return False
-    return func.attr.endswith("_") or func.attr == "register_hook"
-
-
-def _is_mean(loss: Act) -> bool:
-    """Tell whether it is a loss of torch's own with its default, the mean."""
-    made = loss.value.call or (loss.node if isinstance(loss.node, ast.Call) else None)
-    name = loss.value.made_by or loss.target
-    is_torch = name.startswith("torch.")
-    reduction = None if made is None else literal(argument(made, "reduction"))
-    return is_torch and made is not None and reduction in (None, "mean")
-
-
-def _is_rate_scaled(project: Project, step: Act) -> bool:
-    made = step.value.call
-    rate = None if made is None else argument(made, "lr", 1)
-    key = rate.id if isinstance(rate, ast.Name) else None
-    at: ast.AST = step.function or step.module.tree
-    known = [] if key is None else project.lookup(step.module, at, key)
-    return any(isinstance(r, ast.BinOp) for r in (rate, *known))
-
-
-def _touches_gradients(loop: TrainingLoop) -> bool:
-    nodes = (n for n in ast.walk(loop.node) if isinstance(n, ast.Attribute))
-    return any(n.attr == "grad" for n in nodes)
-
-
-def _patch(backward: Act, count: ast.expr) -> str | None:
-    module: Module = backward.module
-    subject = backward.subject
-    if isinstance(subject, ast.Call):
-        inner = subject.args[0]
-        return diff(module, replacing(inner, f"{module.source(inner)} / {module.source(count)}"))
-    if subject is None:
-        return None
-    return diff(module, replacing(subject, f"({module.source(subject)} / {module.source(count)})"))
+def _patch(backward: Deed, count: str) -> str | None:
+    """Divide the loss, before the scaler where there is one."""
+    if scaler_of(backward.subject) is not None and backward.subject is not None:
+        loss = argument_of(backward.subject)
+        return None if loss is None else replace(loss, f"{source_text(loss)} / {count}")
+    loss = receiver_of(backward)
+    return None if loss is None else replace(loss, f"({source_text(loss)} / {count})")
 
 
 _LOOP = """
@@ -221,9 +155,50 @@ def _loop(divide: str = "pass", reduction: str = "", optimizer: str = "SGD") -> 
     return make_run(sources={"train.py": text})
 
 
-FIRES = {"never divided": _loop(), "with Adam, a remark": _loop(optimizer="AdamW")}
+_SKIPPED = """
+import torch
+from torch import nn
+ACC = 8
+model = nn.Linear(4, 2)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for i, (x, y) in enumerate(loader):
+    loss = nn.functional.mse_loss(model(x), y)
+    loss.backward()
+    if (i + 1) % ACC:
+        continue
+    opt.step()
+    opt.zero_grad()
+"""
+
+FIRES = {
+    "by an early continue": make_run(sources={"train.py": _SKIPPED}),
+    "never divided": _loop(),
+    "with Adam, a remark": _loop(optimizer="AdamW"),
+}
+
+_SKIPPED_SOUND = """
+import torch
+from torch import nn
+model = nn.Linear(4, 2)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cuda")
+for i, (x, y) in enumerate(loader):
+    loss = nn.functional.cross_entropy(model(x), y)
+    if not torch.isfinite(loss):
+        opt.zero_grad()
+        continue
+    scaler.scale(loss / 4).backward()
+    if (i + 1) % 4 != 0:
+        continue
+    scaler.unscale_(opt)
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(opt)
+    scaler.update()
+    opt.zero_grad()
+"""
 
 SILENT = {
+    "near miss: divided before the scaler": make_run(sources={"train.py": _SKIPPED_SOUND}),
     "divided": _loop("loss = loss / accumulation_steps"),
     "near miss: divided in place": _loop("loss /= accumulation_steps"),
     "near miss: divided by a method": _loop("loss = loss.div(4)"),

@@ -7,12 +7,7 @@ from dataclasses import replace
 from math import isfinite
 from statistics import median
 
-from traindx.evidence import Finding, Strength, cite_record
-from traindx.examples import recorded, watched, weights
-from traindx.model import Run
-from traindx.recording import Activation, LossInput, Process, Sample, Summary
-from traindx.registry import detector
-from traindx.runtime.observations import (
+from traindx.analysis.recordings.observations import (
     is_sound,
     late_samples,
     operation,
@@ -20,7 +15,12 @@ from traindx.runtime.observations import (
     rows,
     spans,
 )
-from traindx.runtime.traces import Trace, traces_of
+from traindx.analysis.recordings.traces import Trace, traces_of
+from traindx.examples import recorded, watched, weights
+from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.recording import Activation, LossInput, Process, Sample, Summary
+from traindx.model.run import Run
+from traindx.registry import detector
 
 CAUSE = "dead-relu"
 MOST = 0.9  # of the units of a layer

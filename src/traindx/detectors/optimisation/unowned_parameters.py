@@ -6,13 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import log
 
-from traindx.evidence import Evidence, Finding, Strength, at, cite_record
-from traindx.examples import recorded, watched, weights
-from traindx.model import Run
-from traindx.recording import Model, Parameter, Process
-from traindx.registry import detector
-from traindx.runtime.observations import has_learnt
-from traindx.runtime.traces import (
+from traindx.analysis.recordings.observations import has_learnt
+from traindx.analysis.recordings.traces import (
     ADAPTERS,
     FOLLOWERS,
     Trace,
@@ -24,6 +19,11 @@ from traindx.runtime.traces import (
     told_once,
     traces_of,
 )
+from traindx.examples import recorded, watched, weights
+from traindx.model.findings import Evidence, Finding, Strength, at, cite_record
+from traindx.model.recording import Model, Parameter, Process
+from traindx.model.run import Run
+from traindx.registry import detector
 
 ENOUGH = 2  # samples with a gradient
 NEAR = 0.9  # times the loss of a guess

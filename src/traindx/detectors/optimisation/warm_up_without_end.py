@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
-from traindx.examples import decay, flat
-from traindx.model import Run, make_run
+from traindx.analysis.curves import curve
+from traindx.examples import decay, flat, make_run
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.stats import curve
 
 ENOUGH = 8  # points
 GREW = 3.0  # times, from the first to the last point

@@ -8,15 +8,15 @@ from math import isfinite, log, sqrt
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite, cite_record
+from traindx.analysis.curves import curve
+from traindx.analysis.program.origins import loads_weights
+from traindx.analysis.recordings.observations import explains_targets, last_step
+from traindx.analysis.recordings.traces import ADAPTERS, Trace, latest_optimizers, traces_of
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model import Floats, Run, Series, Source
-from traindx.recording import Ending, LossInput, Optimizer, Process, Summary
+from traindx.model.findings import Finding, Strength, cite, cite_record
+from traindx.model.recording import Ending, LossInput, Optimizer, Process, Summary
+from traindx.model.run import Floats, Run, Series, Source
 from traindx.registry import detector
-from traindx.runtime.observations import explains_targets, last_step
-from traindx.runtime.traces import ADAPTERS, Trace, latest_optimizers, traces_of
-from traindx.source.origins import loads_weights
-from traindx.stats import curve
 
 TRAVELLED = 0.03  # of the weights' norm over the whole run; what learns from nothing moves by 1
 LEARNT = 0.05  # of the starting loss

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite, cite_setting
-from traindx.examples import recorded
-from traindx.model import Config, Floats, Run, Series, Setting, as_number, make_run
-from traindx.recording import Process
+from traindx.examples import make_run, recorded
+from traindx.model.findings import Finding, Strength, cite, cite_setting
+from traindx.model.recording import Process
+from traindx.model.run import Config, Floats, Run, Series, Setting, as_number
 from traindx.registry import detector
 
 VANISHED = 1e-8  # of its peak; no schedule means to end there, and float32 rounds such steps away

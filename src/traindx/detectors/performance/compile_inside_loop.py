@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.library import unmoved
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.phases import Loop, training_loops
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.loops import TrainingLoop, training_loops
-from traindx.source.module import key_of
-from traindx.source.values import WRAPPERS
 
 
 @detector(needs=("source",), suggests=("recompilation",))
@@ -19,8 +21,8 @@ def check(run: Run) -> Iterator[Finding]:
     """`torch.compile` is called inside a training loop.
 
     ## What it detects
-    A call of `torch.compile` within the text of a loop that trains, without a condition, on a model
-    that is the same one in each iteration.
+    A call of `torch.compile` in every turn of a loop that trains, there or in a function that it
+    calls, on a model that is the same one in each iteration.
 
     ## Why it matters
     Each call wraps the model anew, so its guards and caches start empty or pile up: time goes into
@@ -33,70 +35,37 @@ def check(run: Run) -> Iterator[Finding]:
     A loop over models, folds or settings that makes and trains one each time compiles rightly; a
     loop that also makes its model or its optimizer is left alone.
     """
-    for loop in training_loops(project_of(run)):
-        module = loop.module
-        if _makes_an_optimizer(loop):
-            continue
-        for call, name in module.calls(loop.node):
-            above = list(module.enclosing(call))
-            between = above[: above.index(loop.node)] if loop.node in above else above
-            is_guarded = any(isinstance(n, (ast.If, ast.FunctionDef)) for n in between)
-            if name == "torch.compile" and not is_guarded and _is_the_same_again(loop, call):
-                yield Finding(
-                    claim="The model is compiled inside the training loop",
-                    strength=Strength.STRONG,
-                    evidence=(
-                        module.cite(call, "compiled here, in every iteration"),
-                        module.cite(loop.node, "the loop"),
-                    ),
-                    shows="recompilation",
-                    is_symptom=True,
-                    location=module.location(call),
-                )
-                break
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for loop in training_loops(story):
+            compiled = [e for e in loop.events if _compiles(e) and e.node not in seen]
+            makes = any(e.result is v for v in story.made(Kind.OPTIMIZER) for e in loop.events)
+            again = next((e for e in compiled if _is_the_same_again(loop, e)), None)
+            if again is None or makes:
+                continue
+            seen.add(again.node)
+            yield finding(
+                "The model is compiled inside the training loop",
+                "recompilation",
+                again,
+                cite(again, "compiled here, in every iteration"),
+                cite(loop.run.site, "the loop"),
+                is_symptom=True,
+            )
 
 
-def _makes_an_optimizer(loop: TrainingLoop) -> bool:
-    """Tell whether each iteration starts a training of its own, here or in what it calls."""
-    called = {(a.module, a.function) for a in loop.acts if a.function is not loop.function}
-    texts = [(loop.module, loop.node), *((m, f) for m, f in called if f is not None)]
-    return any(n.startswith("torch.optim.") for m, text in texts for _, n in m.calls(text))
+def _compiles(event: ProgramEvent) -> bool:
+    return event.name == "torch.compile" and bool(event.args)
 
 
-def _is_the_same_again(loop: TrainingLoop, compiled: ast.Call) -> bool:
-    """Tell whether what is compiled was made before the loop."""
-    model = _unwrapped(compiled.args[0]) if compiled.args else None
-    key = None if model is None else key_of(model)
-    if key is None or isinstance(model, ast.Subscript):
-        return False
-    for node in ast.walk(loop.node):
-        if isinstance(node, (ast.For, ast.AsyncFor)) and _names(node.target, key):
-            return False
-        is_set = isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr))
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", node)]
-        value = getattr(node, "value", None)
-        if is_set and value is not None and any(_names(t, key) for t in targets):
-            kept = _unwrapped(value)
-            if key_of(kept) != key or isinstance(kept, ast.Subscript):
-                return False
-    return True
-
-
-def _names(target: ast.AST, key: str) -> bool:
-    return any(key_of(n) == key for n in ast.walk(target))
-
-
-def _unwrapped(node: ast.expr) -> ast.expr:
-    """Return the model in calls that give it back: `torch.compile(model.to(device))`."""
-    while isinstance(node, ast.Call):
-        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        if method == "compile" and node.args:
-            node = node.args[0]
-        elif method in WRAPPERS and isinstance(node.func, ast.Attribute):
-            node = node.func.value
-        else:
-            break
-    return node
+def _is_the_same_again(loop: Loop, event: ProgramEvent) -> bool:
+    """Tell whether each turn compiles, without a condition, what the turn before did."""
+    again = [e for e in loop.events if e.node is event.node and e is not event]
+    outer = next(t for t in event.turns if t.loop.site.node is loop.run.site.node)
+    depth = event.turns.index(outer)
+    is_guarded = len(event.guards) > len(loop.entered_under)
+    later = [e for e in again if e.turns[:depth] == event.turns[:depth] and e.turns != event.turns]
+    return not is_guarded and any(unmoved(e.args[0]) is unmoved(event.args[0]) for e in later)
 
 
 _PROGRAM = """

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
 import numpy as np
 
-from traindx.evidence import Finding, Strength, cite
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.values import Result, constant
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.claims import cite as cite_source
+from traindx.analysis.program.training.phases import is_every_turn
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import recorded
-from traindx.model import Run, Series, Source
-from traindx.recording import Model, Parameter, Process
+from traindx.model.findings import Finding, Strength, cite
+from traindx.model.recording import Model, Parameter, Process
+from traindx.model.run import Run, Series, Source
 from traindx.registry import detector
-from traindx.runtime.observations import processes_of
-from traindx.source import project_of
-from traindx.source.acts import Do
-from traindx.source.loops import training_loops
-from traindx.source.module import Module, literal
 
-SAVES = frozenset({"save_checkpoint", "save_pretrained", "save_state", "save_file", "save_model"})
 CALL_S = 5e-4  # to pickle, zip and write even a small file; more on a network
 BYTES_PER_S = 1e9  # of a fast disk
 NOTICED = 0.05  # of a step: the share that is spent on saving at the least
@@ -32,9 +32,9 @@ def check(run: Run) -> Iterator[Finding]:
     """The loop over batches saves a checkpoint without a condition, and steps are short.
 
     ## What it detects
-    `torch.save` or its kin in the innermost loop that steps the optimizer, under no `if`, where the
-    recorded steps are so short that writing a file of the model's size takes a twentieth of them
-    even on a fast disk.
+    `torch.save` or its kin in every turn of the innermost loop that steps the optimizer, there or
+    in a function that it calls, where the recorded steps are so short that writing a file of the
+    model's size takes a twentieth of them even on a fast disk.
 
     ## Why it matters
     Training stands still while the file is written, and nobody goes back to all those states.
@@ -52,23 +52,21 @@ def check(run: Run) -> Iterator[Finding]:
         return
     step_s = float(np.median(times.values))
     size = _bytes(run)
-    for module, call, count in _saves(run):
+    for save, count in _saves(run):
         share = count * (CALL_S + size / BYTES_PER_S) / step_s
         if share < NOTICED:
             continue
-        yield _finding(module, call, times, count, step_s, share)
+        yield _finding(save, times, count, step_s, share)
         return
 
 
-def _finding(
-    module: Module, call: ast.Call, times: Series, count: int, step_s: float, share: float
-) -> Finding:
+def _finding(save: ProgramEvent, times: Series, count: int, step_s: float, share: float) -> Finding:
     often = "a checkpoint" if count == 1 else f"{count} checkpoints"
     return Finding(
         claim=f"Every step saves {often}, and a step takes {1000 * step_s:.3g} ms",
         strength=Strength.STRONG,
         evidence=(
-            module.cite(call, f"`{ast.unparse(call.func)}` runs in every step"),
+            cite_source(save, f"`{save.name.lstrip('.')}` runs in every step"),
             cite(
                 times,
                 f"a step takes {1000 * step_s:.3g} ms; to save takes {min(share, 1):.0%} of it or "
@@ -79,7 +77,7 @@ def _finding(
         ),
         suggests={"checkpoint-overhead": Strength.STRONG},
         is_symptom=True,
-        location=module.location(call),
+        location=save.location,
     )
 
 
@@ -89,41 +87,25 @@ def _bytes(run: Run) -> float:
     return 4.0 * sum(prod(s) for s in shapes.values())
 
 
-def _saves(run: Run) -> Iterator[tuple[Module, ast.Call, int]]:
+def _saves(run: Run) -> Iterator[tuple[ProgramEvent, int]]:
     """Calls that save in every step, and how many times a step they do."""
-    for loop in training_loops(project_of(run)):
-        step = loop.first(Do.STEP, Do.SCALER_STEP)
-        if step is None or not step.loops or step.guards:
-            continue
-        module, inner = step.module, step.loops[-1]
-        for call, name in module.calls(inner):
-            last = name.rsplit(".", 1)[-1]
-            if name != "torch.save" and last not in SAVES:
+    for story in program_of(run).stories:
+        for step in story.does(Do.STEP):
+            depth = len(step.event.turns)
+            if not depth or step.event.guards:
                 continue
-            above = list(module.enclosing(call))
-            between = above[: above.index(inner)] if inner in above else None
-            count = _times(between) if between is not None else 0
-            if count:
-                yield module, call, count
+            for save in story.does(Do.SAVE):
+                is_inside = save.event.turns[:depth] == step.event.turns
+                if is_inside and is_every_turn(save.event, step.event):
+                    count = prod(_rounds(turn.loop.over) for turn in save.event.turns[depth:])
+                    if count:
+                        yield save.event, count
 
 
-def _times(between: list[ast.AST]) -> int:
-    """How often a call runs per round of the loop around it; 0 where that is not certain."""
-    count = 1
-    for node in between:
-        if isinstance(node, ast.For):
-            count *= _rounds(node)
-        elif not isinstance(node, (ast.With, ast.Expr, ast.Assign)):
-            return 0
-    return count
-
-
-def _rounds(loop: ast.For) -> int:
-    call = loop.iter
-    is_range = isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
-    if not is_range or not isinstance(call, ast.Call) or ast.unparse(call.func) != "range":
-        return 0
-    end = literal(call.args[0]) if len(call.args) == 1 else None
+def _rounds(over: object) -> int:
+    """How many turns a loop takes; 0 where that is not known."""
+    is_range = isinstance(over, Result) and over.maker == "builtins.range" and len(over.args) == 1
+    end = constant(over.args[0]) if isinstance(over, Result) and is_range else None
     return end if isinstance(end, int) and end > 0 else 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,14 +9,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from traindx.evidence import Finding, Strength, at, cite
-from traindx.examples import flat, recorded
-from traindx.model import Run, Series, Source, make_run
-from traindx.recording import Loader, Place, Process
+from traindx.analysis.program.training.loaders import waits_for_examples
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.recordings.ranks import training_loader
+from traindx.examples import flat, make_run, recorded
+from traindx.model.findings import Finding, Strength, at, cite
+from traindx.model.recording import Loader, Place, Process
+from traindx.model.run import Run, Series, Source
 from traindx.registry import detector
-from traindx.runtime.ranks import training_loader
-from traindx.source import project_of
-from traindx.source.module import argument, key_of
 
 WAITING = re.compile(r"(^|[/_ ])(data|load|loader|fetch|dataload)", re.IGNORECASE)
 WHOLE = re.compile(r"(^|[/_ ])(batch|step|iter|iteration|total)", re.IGNORECASE)
@@ -30,14 +29,6 @@ ENOUGH_STEPS = 20
 LEAST_STEP_S = 0.015
 MOST = 0.6  # of a recorded step: on a busy machine workers get less of it than usual
 IN_PLACE = 0.5  # of it, where the source shows that examples are fetched within the step
-FETCHING = frozenset({"__getitem__", "__iter__", "__next__"})
-# calls that wait for something else than the processor
-FETCHES = frozenset(
-    {"time.sleep", "open", "PIL.Image.open", "cv2.imread", "imageio.imread", "skimage.io.imread",
-     "torchvision.io.read_image", "torchvision.io.decode_image", "numpy.load", "torch.load",
-     "torchaudio.load", "librosa.load", "soundfile.read", "pandas.read_csv", "pandas.read_parquet",
-     "h5py.File", "requests.get", "urllib.request.urlopen", "subprocess.run"}
-)  # fmt: skip
 
 
 @detector(needs=("time/*",), suggests=("data-loading-bound",))
@@ -96,16 +87,7 @@ def _fetches_in_place(run: Run, loader: Loader | None) -> bool:
     """Tell whether the training process itself reads files for its examples, by the source."""
     if loader is None or loader.workers or not run.sources:
         return False
-    for module in project_of(run).training_modules:
-        collates = {
-            key_of(given)
-            for call, _ in module.calls()
-            if (given := argument(call, "collate_fn")) is not None
-        }
-        fetching = [f for f in module.nodes(ast.FunctionDef) if f.name in FETCHING | collates]
-        if any(name in FETCHES for f in fetching for _, name in module.calls(f)):
-            return True
-    return False
+    return waits_for_examples(program_of(run))
 
 
 def _workers(loader: Loader) -> str:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.values import Result
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.claims import cite, source_text
+from traindx.analysis.program.training.phases import Loop, is_every_turn
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.acts import Do
-from traindx.source.loops import training_loops
-from traindx.source.module import Module, key_of
 
 FORCED = {"torch.cuda.empty_cache": "empties the cache", "torch.cuda.synchronize": "waits",
           "gc.collect": "collects garbage"}  # fmt: skip
-READS = frozenset({"item", "cpu", "numpy", "tolist"})
+READS = (".item", ".cpu", ".numpy", ".tolist")
 MANY = 3  # one read per step for the running loss is what everybody does
 
 
@@ -24,8 +26,9 @@ def check(run: Run) -> Iterator[Finding]:
     """Every training step waits for the device, several times or by force.
 
     ## What it detects
-    In the loop over batches, without a condition: `torch.cuda.empty_cache()` or `synchronize()`, or
-    three and more values read back with `.item()`, `.cpu()` or `.numpy()`, in code for CUDA.
+    In every turn of the loop over batches: `torch.cuda.empty_cache()` or `synchronize()`, or three
+    and more values read back with `.item()`, `.cpu()` or `.numpy()`, in code for CUDA; in the loop
+    itself or in what it calls.
 
     ## Why it matters
     The host may run ahead of the device and hide its own work. Every read waits until the device
@@ -37,50 +40,44 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Large models hide it: with steps of a second a few waits cost nothing. Hence a weak remark.
     """
-    for loop in training_loops(project_of(run)):
-        backward = loop.first(Do.BACKWARD)
-        if backward is None or "cuda" not in backward.module.text:
-            continue
-        module, inner = backward.module, backward.loops[-1]
-        if inner not in module.enclosing(backward.node):
-            continue
-        waits = list(_unconditional_calls(module, inner))
-        forced = [(c, FORCED[n]) for c in waits if (n := module.qualified(c.func) or "") in FORCED]
-        reads = [c for c in waits if _is_read(c)]
-        if forced:
-            node, what = forced[0]
-            yield _finding(module, node, f"Every training step {what} of the device")
-        elif len(reads) >= MANY:
-            claim = f"Every training step reads {len(reads)} values back from the device"
-            yield _finding(module, reads[0], claim)
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for backward in story.does(Do.BACKWARD):
+            event = backward.event
+            if not event.loops or event.loops[-1].site.node in seen or event.by_framework:
+                continue
+            seen.add(event.loops[-1].site.node)
+            if "cuda" in event.module.text:
+                yield from _waits(Loop(story, event.loops[-1]), backward)
 
 
-def _finding(module: Module, node: ast.AST, claim: str) -> Finding:
+def _waits(loop: Loop, backward: Deed) -> Iterator[Finding]:
+    turn = backward.event.turns[-1]
+    calls = [e for e in loop.events if e.turns[-1:] == (turn,) and is_every_turn(e, backward.event)]
+    forced = [e for e in calls if e.name in FORCED]
+    reads = [e for e in calls if e.name in READS and not e.args and not _is_read_before(e)]
+    if forced:
+        what = FORCED[forced[0].name]
+        yield _finding(forced[0], f"Every training step {what} of the device")
+    elif len(reads) >= MANY:
+        yield _finding(
+            reads[0], f"Every training step reads {len(reads)} values back from the device"
+        )
+
+
+def _is_read_before(event: ProgramEvent) -> bool:
+    """Tell whether what is read was read back already: `x.cpu().numpy()` waits once."""
+    return isinstance(event.receiver, Result) and event.receiver.maker in READS
+
+
+def _finding(event: ProgramEvent, claim: str) -> Finding:
     return Finding(
         claim=claim,
         strength=Strength.WEAK,
-        evidence=(module.cite(node, f"`{ast.unparse(node)}` runs in every step"),),
+        evidence=(cite(event, f"`{source_text(event)}` runs in every step"),),
         suggests={"synchronisation-in-loop": Strength.WEAK},
-        location=module.location(node),
+        location=event.location,
     )
-
-
-def _unconditional_calls(module: Module, inner: ast.AST) -> Iterator[ast.Call]:
-    for node in ast.walk(inner):
-        if isinstance(node, ast.Call):
-            above = list(module.enclosing(node))
-            between = above[: above.index(inner)]
-            if not any(isinstance(n, (ast.If, ast.For, ast.While, ast.IfExp)) for n in between):
-                yield node
-
-
-def _is_read(call: ast.Call) -> bool:
-    func = call.func
-    if not isinstance(func, ast.Attribute) or func.attr not in READS or call.args:
-        return False
-    inner = func.value
-    is_chain = isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute)
-    return not (is_chain and isinstance(inner, ast.Call) and key_of(inner.func) is None)
 
 
 _LOOP = """

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength, at, cite_record
-from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Caught, Place, Process, Summary
-from traindx.registry import detector
-from traindx.runtime.observations import (
+from traindx.analysis.recordings.observations import (
     is_integer,
     own_place,
     place_words,
     processes_of,
     summary_words,
 )
+from traindx.examples import recorded
+from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.recording import Caught, Place, Process, Summary
+from traindx.model.run import Run
+from traindx.registry import detector
 
 CAUSE = "index-out-of-range"
 LOOKUP = re.compile(

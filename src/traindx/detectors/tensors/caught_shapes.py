@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from traindx.evidence import Evidence, Finding, Strength, at, cite_record
-from traindx.examples import recorded
-from traindx.model import Run
-from traindx.recording import Caught, Place, Process, Shape, Summary
-from traindx.registry import detector
-from traindx.runtime.observations import (
+from traindx.analysis.recordings.observations import (
     own_place,
     place_words,
     processes_of,
     shape_words,
     summary_words,
 )
+from traindx.examples import recorded
+from traindx.model.findings import Evidence, Finding, Strength, at, cite_record
+from traindx.model.recording import Caught, Place, Process, Shape, Summary
+from traindx.model.run import Run
+from traindx.registry import detector
 
 PRODUCT = re.compile(r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)")
 CHANNELS = re.compile(r"to have (\d+) channels, but got (\d+) channels")

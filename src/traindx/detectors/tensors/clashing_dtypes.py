@@ -2,49 +2,23 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding
-from traindx.model import Failure, Run
+from traindx.analysis.errors.messages import KnownError, finding, known_error
+from traindx.analysis.errors.precision_messages import DTYPES
+from traindx.analysis.errors.written_calls import float64_from_numpy
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.errors import Culprit, explain, make_failed_run, match_root, site_of
-from traindx.source.module import Module, argument
-from traindx.source.patches import Edit, diff
 
-PAIR = re.compile(
-    r"(?:mat1 and mat2|self and mat2|input and weight|\w+ and \w+) (?:must|to) have the same dtype"
-    r",? but got:? ([\w.]+) and ([\w.]+)"
-)
-EXPECTED = re.compile(
-    r"(?:expected scalar type|expected target dtype to be) ([\w ]+?),? but (?:found|got) (\w+)"
-    r"|Expected object of (?:scalar )?type ([\w.]+) but (?:got|found) (?:scalar )?type ([\w.]+)"
-)
-FOUND = re.compile(r"Found dtype (\w+) but expected (\w+)")
-LAYER = re.compile(r"Input type \(([\w. :]+)\) and (?:weight|bias) type \(([\w. :]+)\) should be")
-KERNEL = re.compile(r"\"(\w+)\" not implemented for '(\w+)'")
-CAST = re.compile(r"result type (\w+) can't be cast to the desired output type (\w+)")
-ARGUMENT = re.compile(
-    r"[Ee]xpected tensor for argument #\d+ '(\w+)' to have (?:one of the following )?scalar types?"
-    r":? ([\w, ]+?);? but got (?:\w+\.)*(\w+?)(?:Tensor|Type)? instead"
-)
-RECURRENT = re.compile(
-    r"input dtype \((?:torch\.)?(\w+)\) does not match weight dtype \((?:torch\.)?(\w+)\)"
-    r"|input must have the type (?:torch\.)?(\w+), got type (?:torch\.)?(\w+)"
-)
-INDEX = re.compile(
-    r"tensors used as indices must be ([\w, ]+) tensors|Expected dtype (int64) for index"
-)
-PROBABILITIES = re.compile(
-    r"Expected floating point type for target with class probabilities, got (\w+)"
-)
-UNIFORM = re.compile(
-    r"Must flatten tensors with (?:uniform|the same) `?dtype`? but got ([\w.]+) and ([\w.]+)"
-)
 CLASSES = ("Long", "Long or Byte")
-DEVICE = re.compile(r"torch\.(?:cuda\.)?(\w+)Tensor")
+
+DOUBLE = {"double", "float64"}
+
+HALF = {"half", "bfloat16", "c10::half", "c10::bfloat16"}
+
+INTEGERS = {"long", "int", "byte", "unsigned char", "bool", "short", "char", "long long"}
 
 
 @detector(needs=("failure",), suggests=("dtype-mismatch",))
@@ -66,110 +40,38 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Under autocast the clash may come from a custom function that casts by itself.
     """
-    hit = match_root(
-        run, PROBABILITIES, PAIR, FOUND, LAYER, KERNEL, CAST, ARGUMENT, EXPECTED, INDEX, RECURRENT,
-        UNIFORM,
-    )  # fmt: skip
-    if hit is None or _is_on_two_devices(*hit):
+    known = known_error(run, DTYPES)
+    if known is None or (known.kind == "layer" and _is_on_two_devices(known)):
         return
-    failure, found = hit
-    said, wanted, got = _words(found)
-    culprit = (
-        _culprit(run, failure) if {"double", "float64"} & {got.lower(), wanted.lower()} else None
-    )
-    yield explain(run, failure, said, shows="dtype-mismatch", culprit=culprit)
+    got, wanted = _dtype(known["got"]), _dtype(known["wanted"])
+    is_double = bool(DOUBLE & {got.lower(), wanted.lower()})
+    culprit = float64_from_numpy(run, known.failure) if is_double else None
+    claim = known.claim(got=got, wanted=wanted, hint=_hint(wanted, got))
+    yield finding(known, claim, culprit=culprit)
 
 
-def _is_on_two_devices(failure: Failure, found: re.Match[str]) -> bool:
-    if found.re is not LAYER:
-        return False
-    return ("cuda" in found[1]) != ("cuda" in found[2])
+def _is_on_two_devices(known: KnownError) -> bool:
+    return ("cuda" in known["got"]) != ("cuda" in known["wanted"])
 
 
-def _words(found: re.Match[str]) -> tuple[str, str, str]:
-    """The claim, the type that is wanted and the one that came."""
-    if found.re is KERNEL:
-        kernel, got = found[1], found[2]
-        is_label = "nll_loss" in kernel
-        hint = "class labels have to be int64 (Long)" if is_label else _hint("", got)
-        return f"Kernel {kernel} does not work on {got} tensors: {hint}", "", got
-    if found.re is PROBABILITIES:
-        hint = "give class indices of shape (N), or float targets"
-        text = (
-            f"Targets of the shape of the outputs are taken for probabilities, and are {found[1]}"
-        )
-        return f"{text}: {hint}", "Float", found[1]
-    if found.re is INDEX:
-        wanted = found[1] or found[2]
-        return f"A tensor is used as an index that is not of type {wanted}", wanted, ""
-    if found.re is UNIFORM:
-        hint = "a sharded module holds parameters of one type: cast the model before it is wrapped"
-        return f"Parameters of {found[1]} and {found[2]} meet: {hint}", found[1], found[2]
-    if found.re is CAST:
-        hint = "float targets are needed where these are integers" if found[2] == "Long" else ""
-        text = f"A {found[1]} result cannot be written to a {found[2]} tensor"
-        return f"{text}: {hint}" if hint else text, found[2], found[1]
-    if found.re is ARGUMENT:
-        return f"Argument {found[1]} is {found[3]}, {found[2]} is wanted", found[2], found[3]
-    if found.re is FOUND:
-        wanted, got = found[2], found[1]
-    elif found.re is EXPECTED:
-        wanted, got = found[1] or found[3], found[2] or found[4]
-    elif found.re is RECURRENT:
-        wanted, got = found[2] or found[3], found[1] or found[4]
-    else:
-        got, wanted = found[1], found[2]
-    wanted, got = (DEVICE.sub(r"\1", name) for name in (wanted, got))
-    return f"Two types meet, {got} and {wanted}: {_hint(wanted, got)}", wanted, got
+def _dtype(name: str) -> str:
+    """The dtype in the name of a tensor's class, such as torch.cuda.FloatTensor."""
+    if name.startswith("torch.") and name.endswith("Tensor"):
+        return name.rsplit(".", 1)[-1].removesuffix("Tensor")
+    return name
 
 
 def _hint(wanted: str, got: str) -> str:
+    both = {wanted.lower(), got.lower()}
     if wanted in CLASSES:
         return "class labels have to be int64 (Long)"
-    if {"double", "float64"} & {wanted.lower(), got.lower()}:
+    if DOUBLE & both:
         return "float64 is numpy's default, the weights are float32"
-    if {"half", "bfloat16", "c10::half", "c10::bfloat16"} & {wanted.lower(), got.lower()}:
+    if HALF & both:
         return "half precision meets full precision outside of autocast"
-    if got.lower() in {
-        "long",
-        "int",
-        "byte",
-        "unsigned char",
-        "bool",
-        "short",
-        "char",
-        "long long",
-    }:
+    if got.lower() in INTEGERS:
         return "integers go where real numbers are wanted"
     return "one of the two has to be converted where it is made"
-
-
-def _culprit(run: Run, failure: Failure) -> Culprit | None:
-    """The one place at which float64 from numpy becomes a tensor."""
-    site = site_of(run, failure)
-    modules = [site.module] if site is not None else []
-    modules += [m for m in project_of(run).modules if m not in modules]
-    for module in modules:
-        made = list(_from_numpy(module))
-        if len(made) == 1:
-            call = made[0]
-            end_line, end = call.end_lineno or call.lineno, call.end_col_offset or 0
-            patch = diff(module, Edit(end_line, end, end_line, end, ".float()"))
-            says = f"`{ast.unparse(call)}` keeps numpy's float64"
-            return Culprit(module, call, says, patch)
-    return None
-
-
-def _from_numpy(module: Module) -> Iterator[ast.Call]:
-    for call, name in module.calls():
-        above = module.parents.get(call)
-        is_cast = isinstance(above, ast.Attribute) and above.attr in ("float", "to", "long", "half")
-        is_made = name == "torch.from_numpy" or (
-            name in ("torch.tensor", "torch.as_tensor") and "np." in ast.unparse(call)
-        )
-        is_chosen = argument(call, "dtype", 1) is not None or "float32" in ast.unparse(call)
-        if is_made and not is_cast and not is_chosen:
-            yield call
 
 
 _DATA = """

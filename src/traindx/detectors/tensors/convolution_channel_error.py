@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Evidence, Finding
-from traindx.model import Failure, Run
+from traindx.analysis.errors.layer_messages import CHANNELS
+from traindx.analysis.errors.messages import KnownError, finding, known_error
+from traindx.analysis.errors.shape_blame import (
+    Blame,
+    culprit_of,
+    expression_of,
+    find_blame,
+    title_of,
+)
+from traindx.analysis.program import project_of
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.errors import explain, make_failed_run, match_root, shape_of
-from traindx.source.shapes.blame import Blame, culprit_of, expression_of, find_blame, title_of
 
-CONVOLUTION = re.compile(
-    r"Given (?:groups|transposed)=\d+, weight (?:of size )?\[?([\d, x]+)\]?, expected "
-    r"input ?\[([\d, x]+)\] to have (\d+) channels, but got (\d+) channels"
-)
-NORM = re.compile(r"(?:running_mean|weight) should contain (\d+) elements not (\d+)")
-GROUPS = re.compile(
-    r"Expected weight to be a vector of size equal to the number of channels in input, but got "
-    r"weight of shape \[(\d+)\] and input of shape \[([\d, ]+)\]"
-)
-RANK = re.compile(
-    r"expected (\dD(?: or \dD)*)(?: \(.{1,30}\))? input \(got (\d)D input\)"
-    r"|[Ee]xpected (\d)-dimensional input for (\d)-dimensional weight.{0,80}?got (\d)-dimensional "
-    r"input"
-)
 LARGEST_COUNT = 4  # of channels in an image: grey, grey with alpha, RGB, RGBA
 
 
@@ -48,42 +41,38 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     The number of channels is as the message says; which side should change is for you to decide.
     """
-    hit = match_root(run, CONVOLUTION, NORM, GROUPS, RANK)
-    if hit is None:
-        return
-    failure, found = hit
-    if found.re is RANK:
-        yield _ranks(run, failure, found)
-        return
-    if found.re is CONVOLUTION:
-        shape, wanted, got = shape_of(found[2]), int(found[3]), int(found[4])
-        what = "A convolution"
-    elif found.re is NORM:
-        shape, wanted, got, what = (), int(found[2]), int(found[1]), "A normalisation layer"
-    else:
-        shape = shape_of(found[2])
-        wanted, got, what = int(found[1]), shape[1] if len(shape) > 1 else 0, "A group norm"
-    yield _channels(run, failure, what, shape, (wanted, got))
+    known = known_error(run, CHANNELS)
+    if known is not None:
+        yield _ranks(known) if known.kind == "rank" else _channels(known)
 
 
-def _channels(
-    run: Run, failure: Failure, what: str, shape: tuple[int, ...], sizes: tuple[int, int]
-) -> Finding:
-    wanted, got = sizes
+def _channels(known: KnownError) -> Finding:
+    shape, wanted, got = known.shape("shape"), known.number("wanted"), known.number("got")
     blame = find_blame(
-        project_of(run), failure, lambda c: c.kind == "channels" and (c.expected, c.got) == sizes
+        project_of(known.run),
+        known.failure,
+        lambda c: c.kind == "channels" and (c.expected, c.got) == (wanted, got),
     )
-    note = _reason(shape, wanted, got)
     is_layout = _is_channels_last(shape, wanted)
-    name = what if blame is None else title_of(blame)
-    claim = f"{name} is built for {wanted} channels and receives {got}"
-    if is_layout:
-        claim += f": the channels come last in {list(shape)}"
+    name = known.kind if blame is None else title_of(blame)
+    claim = known.claim(layer=name, last=str(list(shape)) if is_layout else "")
     culprit = None if blame is None else culprit_of(
         blame, _built(blame, wanted, got, is_layout=is_layout), is_repairable=not is_layout
     )  # fmt: skip
-    notes = [Evidence(note, failure.artifact, failure.locator)] if note else []
-    return explain(run, failure, claim, shows="channel-mismatch", culprit=culprit, notes=notes)
+    notes = known.note(_reason(shape, wanted, got))
+    return finding(known, claim, culprit=culprit, notes=notes)
+
+
+def _ranks(known: KnownError) -> Finding:
+    got = f"{known['got']}D"
+    blame = find_blame(
+        project_of(known.run), known.failure, lambda c: c.kind == "rank" and c.got == got
+    )
+    if blame is None:
+        return finding(known, known.claim(layer="A layer"))
+    says = f"{blame.name} is built here; {blame.conflict.text}"
+    culprit = culprit_of(blame, says, is_repairable=False)
+    return finding(known, known.claim(layer=title_of(blame)), culprit=culprit)
 
 
 def _built(blame: Blame, wanted: int, got: int, *, is_layout: bool) -> str:
@@ -118,17 +107,6 @@ def _reason(shape: tuple[int, ...], wanted: int, got: int) -> str:
             "`x.transpose(1, 2)`"
         )
     return ""
-
-
-def _ranks(run: Run, failure: Failure, found: re.Match[str]) -> Finding:
-    wanted = found[1] or f"{found[3]}D"
-    got = int(found[2] or found[5])
-    blame = find_blame(project_of(run), failure, lambda c: c.kind == "rank" and c.got == f"{got}D")
-    name = "A layer" if blame is None else title_of(blame)
-    claim = f"{name} takes {wanted} input and receives {got}D"
-    says = "" if blame is None else f"{blame.name} is built here; {blame.conflict.text}"
-    culprit = None if blame is None else culprit_of(blame, says, is_repairable=False)
-    return explain(run, failure, claim, shows="channel-mismatch", culprit=culprit)
 
 
 _MODEL = """

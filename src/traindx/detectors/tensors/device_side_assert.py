@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.errors.culprits import embedding_culprit
+from traindx.analysis.errors.device_messages import DEVICE_ASSERT
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.root_failure import last_burst
+from traindx.examples import make_failed_run, make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.errors import (
-    Culprit,
-    embedding_tables,
-    explain,
-    last_burst,
-    make_failed_run,
-    match_root,
-)
 
-MESSAGE = re.compile(
-    r"device-side assert triggered|an illegal memory access was encountered"
-    r"|HIP error: .{0,40}assert"
-)
-HOW = (
-    "the line of the traceback is not the place: rerun the batch on the CPU, or with "
-    "CUDA_LAUNCH_BLOCKING=1"
-)
+WITH_TABLE = {"index-out-of-range": Strength.STRONG, "label-out-of-range": Strength.WEAK}
 
 
 @detector(needs=("failure",), suggests=("index-out-of-range", "label-out-of-range"))
@@ -48,26 +36,16 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Custom kernels have assertions of their own.
     """
-    hit = match_root(run, MESSAGE)
-    if hit is None or any(f.type == "DeviceAssert" for f in last_burst(run)):
+    known = known_error(run, DEVICE_ASSERT)
+    if known is None or any(f.type == "DeviceAssert" for f in last_burst(run)):
         return
-    failure, _ = hit
-    table = _table(run)
+    says = "an id outside of this table of {rows} rows, or below 0, fails just so"
+    table = embedding_culprit(run, says)
     if table is None:
-        guesses = {"label-out-of-range": Strength.MODERATE, "index-out-of-range": Strength.MODERATE}
-        claim = f"An assertion in a CUDA kernel failed, most often an index or label; {HOW}"
-        yield explain(run, failure, claim, suggests=guesses)
-        return
-    claim = f"An assertion in a CUDA kernel failed in a model with an embedding; {HOW}"
-    guesses = {"index-out-of-range": Strength.STRONG, "label-out-of-range": Strength.WEAK}
-    yield explain(run, failure, claim, suggests=guesses, culprit=table)
-
-
-def _table(run: Run) -> Culprit | None:
-    for module, call, rows in embedding_tables(project_of(run)):
-        says = f"an id outside of this table of {rows} rows, or below 0, fails just so"
-        return Culprit(module, call, says)
-    return None
+        yield finding(known, known.claim(where=", most often an index or label"))
+    else:
+        claim = known.claim(where=" in a model with an embedding")
+        yield finding(known, claim, suggests=WITH_TABLE, culprit=table)
 
 
 _ERROR = (

@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
+from dataclasses import replace
 
-from traindx.evidence import Evidence, Finding, Strength, cite_setting
-from traindx.model import Failure, Run
+from traindx.analysis.errors.culprits import (
+    looked_up_table,
+)
+from traindx.analysis.errors.device_messages import INDEX
+from traindx.analysis.errors.messages import KnownError, finding, known_error
+from traindx.analysis.program.program_words import mentions
+from traindx.examples import make_failed_run
+from traindx.model.findings import Evidence, Finding, Strength, cite_setting
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.errors import (
-    Culprit,
-    embedding_tables,
-    explain,
-    make_failed_run,
-    match_root,
-    site_of,
-)
 
-SELF = re.compile(
-    r"^index out of range(?: in self)?|index out of range: Tried to access index (\d+)"
-)
-BOUNDS = re.compile(
-    r"index (-?\d+) is out of bounds for (?:dimension|axis) (-?\d+) with size (\d+)"
-)
-ASSERTED = re.compile(
-    r"srcIndex < srcSelectDimSize|indexSelectLargeIndex|indexSelectSmallIndex|index out of bounds"
-    r"|idx_dim >= 0 && idx_dim < index_size|vectorized_gather|indexValue >= 0"
-    r"|index >= -sizes\[i\] && index < sizes\[i\]|ind >= 0 && ind < ind_dim_size"
-)
 VOCABULARY = ("vocab_size", "n_vocab", "num_embeddings", "vocabulary_size", "ntoken", "n_tokens")
 
 
@@ -53,54 +39,26 @@ def check(run: Run) -> Iterator[Finding]:
     The index may be right and the table too small: a tokenizer with added tokens, or a sequence
     longer than the position table.
     """
-    hit = match_root(run, BOUNDS, SELF, ASSERTED)
-    if hit is None:
+    known = known_error(run, INDEX)
+    if known is None:
         return
-    failure, found = hit
-    culprit = _culprit(run, failure) if found.re is not BOUNDS else None
-    suggests = {} if found.re is BOUNDS else _vocabulary(run)
-    yield explain(
-        run,
-        failure,
-        _claim(found, culprit),
-        shows="index-out-of-range",
-        suggests=suggests,
-        culprit=culprit,
-        notes=_notes(run),
-    )
+    is_bounded = known.kind == "bounds"
+    culprit = None if is_bounded else looked_up_table(run, known.failure)
+    claim = known.claim(allowed=_allowed(known)) if is_bounded else ""
+    suggests = {} if is_bounded else _vocabulary(run)
+    found = finding(known, claim, culprit=culprit, notes=_notes(run))
+    yield replace(found, suggests=suggests)
 
 
-def _claim(found: re.Match[str], culprit: Culprit | None) -> str:
-    if found.re is BOUNDS:
-        index, size = int(found[1]), int(found[3])
-        allowed = f"0 … {size - 1}" if size else "nothing, it is empty"
-        near = (
-            " (one too far: ids that start at 1, or a size one too small)" if index == size else ""
-        )
-        return (
-            f"Index {index} is looked up in a dimension of size {size}, allowed is {allowed}{near}"
-        )
-    where = "on the GPU " if found.re is ASSERTED else ""
-    table = f": {culprit.says}" if culprit is not None else ""
-    return f"A lookup {where}gets an index that its table does not have{table}"
-
-
-def _culprit(run: Run, failure: Failure) -> Culprit | None:
-    """The table that the failing line looks up, or the only one."""
-    site = site_of(run, failure)
-    line = ast.unparse(site.node) if site is not None else ""
-    tables = embedding_tables(project_of(run))
-    for module, call, rows in tables:
-        target = module.parents.get(call)
-        name = ast.unparse(target.targets[0]) if isinstance(target, ast.Assign) else ""
-        if len(tables) == 1 or (name and name in line):
-            return Culprit(module, call, f"{name or 'the table'} has {rows} rows, counted from 0")
-    return None
+def _allowed(known: KnownError) -> str:
+    index, size = known.number("index"), known.number("size")
+    near = " (one too far: ids that start at 1, or a size one too small)" if index == size else ""
+    return f"0 … {size - 1}{near}" if size else f"nothing, it is empty{near}"
 
 
 def _vocabulary(run: Run) -> dict[str, Strength]:
     """A tokenizer in the run makes its size against the table's the likely reason."""
-    has_tokenizer = any("okenizer" in s.text for s in run.sources)
+    has_tokenizer = mentions(run, "tokenizer")
     is_known = has_tokenizer or run.config.find("tokenizer", "tokenizer_name") is not None
     return {"vocabulary-mismatch": Strength.MODERATE} if is_known else {}
 

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Evidence, Finding, Strength, cite_setting, cite_source
-from traindx.model import Run, as_number, make_run
+from traindx.analysis.errors.culprits import number_named
+from traindx.analysis.errors.device_messages import LABELS
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.program import project_of
+from traindx.examples import make_failed_run, make_run
+from traindx.model.findings import Evidence, Finding, cite_setting, cite_source
+from traindx.model.run import Run, as_number
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.errors import explain, make_failed_run, match_root, number_named
 
-TARGET = re.compile(r"Target (-?\d+) is out of bounds")
-RANGE = re.compile(
-    r"Class values must be (smaller than num_classes|non-negative)"
-    r"|all elements of (?:input|target) should be between 0 and 1"
-    r"|cur_target >= 0 && cur_target < n_classes"
-)
-ASSERTED = re.compile(
-    r"t >= 0 && t < n_classes|cur_target >= 0|input_val >= zero && input_val <= one"
-    r"|target_val >= zero && target_val <= one"
-)
-PREDICTED = re.compile(r"elements of input|input_val")  # the model's output, not the label
 CLASSES = ("num_classes", "n_classes", "num_labels", "nb_classes", "classes", "nclass")
 
 
@@ -48,42 +39,17 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     If the labels are right, the output layer has too few units.
     """
-    hit = match_root(run, TARGET, ASSERTED, RANGE)
-    if hit is None:
-        return
-    failure, found = hit
-    if PREDICTED.search(found[0]):
-        claim = "A binary cross-entropy that wants probabilities gets outputs outside of 0 to 1"
-        yield explain(run, failure, claim, shows="loss-expects-probabilities")
+    known = known_error(run, LABELS)
+    if known is None:
         return
     count, note = _classes(run)
-    suggests = {"output-size-mismatch": Strength.WEAK}
-    yield explain(
-        run,
-        failure,
-        _claim(found, count),
-        shows="label-out-of-range",
-        suggests=suggests,
-        notes=[note] if note is not None else [],
-    )
-
-
-def _claim(found: re.Match[str], count: int | None) -> str:
-    allowed = f"0 … {count - 1}" if count else "0 … C−1"
-    if found.re is TARGET:
-        label = int(found[1])
-        if label == -1:
-            return f"Label −1 reaches the loss, where the classes are {allowed}: a mark for 'none'"
-        if label < 0:
-            return f"Label {label} reaches the loss, where the classes are {allowed}"
-        if count is not None and label == count:
-            return (
-                f"Label {label} reaches the loss, where {count} classes are {allowed}: one too far"
-            )
-        return f"Label {label} reaches the loss: it needs at least {label + 1} outputs"
-    if "zero" in found[0] or "between 0 and 1" in found[0]:
-        return "A binary cross-entropy gets labels outside of 0 to 1"
-    return f"A label outside of the classes {allowed} reaches the loss"
+    words = {"allowed": f"0 … {count - 1}" if count else "0 … C−1"}
+    if known.kind == "label":
+        label = known.number("label")
+        words["needed"] = str(label + 1)
+        words["count"] = str(count) if label == count else ""
+    notes = [note] if note is not None and known.message.weak else []
+    yield finding(known, known.claim(**words), notes=notes)
 
 
 def _classes(run: Run) -> tuple[int | None, Evidence | None]:

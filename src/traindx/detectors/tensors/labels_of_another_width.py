@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding
-from traindx.model import Run
+from traindx.analysis.errors.layer_messages import LABEL_SHAPES
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import explain, make_failed_run, match_root
 
-_SHAPE = r"[\[(]([\w?, ]*)[\])]"
-ROWS = re.compile(
-    rf"logits and labels must have the same first dimension, got logits shape {_SHAPE} and labels "
-    rf"shape {_SHAPE}"
-)
-LOGITS = re.compile(
-    rf"logits and labels must be (?:same size|broadcastable): logits_size={_SHAPE} labels_size="
-    rf"{_SHAPE}"
-)
-PAIR = re.compile(
-    rf"Shapes {_SHAPE} and {_SHAPE} are incompatible"
-    rf"|target\.shape={_SHAPE}, output\.shape={_SHAPE}"
-)
 Shape = tuple[int | None, ...]
 
 
@@ -49,15 +37,13 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Two shapes that are incompatible elsewhere than in the loss are read the same way.
     """
-    hit = match_root(run, ROWS, LOGITS, PAIR)
-    if hit is None:
+    known = known_error(run, LABEL_SHAPES)
+    if known is None:
         return
-    failure, found = hit
-    first, second = (_sizes(g) for g in found.groups() if g is not None)
-    labels, outputs = (first, second) if found.re is PAIR else (second, first)
-    cause, reason = _told(labels, outputs, is_sparse=found.re is ROWS)
-    claim = f"The output is {_text(outputs)} and the labels are {_text(labels)}: {reason}"
-    yield explain(run, failure, claim, shows=cause)
+    labels, outputs = _sizes(known["labels"]), _sizes(known["outputs"])
+    cause, reason = _told(labels, outputs, is_sparse=known.kind == "class numbers")
+    claim = known.claim(output_shape=_text(outputs), label_shape=_text(labels), reason=reason)
+    yield finding(known, claim, cause=cause)
 
 
 def _told(labels: Shape, outputs: Shape, *, is_sparse: bool) -> tuple[str, str]:

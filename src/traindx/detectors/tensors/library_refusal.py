@@ -2,49 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.failures import own_frames
-from traindx.model import Failure, Frame, Run, make_run
+from traindx.analysis.errors.call_messages import REFUSALS, VALUE_CHECKS
+from traindx.analysis.errors.culprits import explain
+from traindx.analysis.errors.messages import finding, known_error, read
+from traindx.analysis.errors.root_failure import last_burst, last_part, root_failure
+from traindx.examples import make_failed_run, make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Failure, Frame, Run
 from traindx.registry import detector
-from traindx.source.errors import explain, last_burst, make_failed_run, root_failure
+from traindx.tracebacks import own_frames
 
-LOSS = re.compile(
-    r"did not return a loss from the inputs, only the following keys: ([\w, ]+?)\. For reference, "
-    r"the inputs it received are ([\w, ]+)"
-)
-COLUMNS = re.compile(
-    r"No columns in the dataset match the model's forward method.{0,120}ignored: \[?([\w, ]+)",
-    re.DOTALL,
-)
-PAD = re.compile(
-    r"tokenizer does not have a padding token|(?:if|since) no padding token is defined"
-)
-RETURNED = re.compile(r"`?training_step`? returns a dict, the 'loss' key needs to be present")
-# a check of values and not of how something is called: other rules know what they mean
-VALUES = re.compile(
-    r"\bnan\b|\binf(?:inity|inite)?\b|non-?finite|constraint|memory|out of bounds|out of range"
-    r"|No such file|does not exist|not found|requires? .{0,40}(?:installed|version)|pip install"
-    r"|num_samples|empty parameter|\bCUDA\b|\bNCCL\b|state_dict|worker|timed? ?out",
-    re.IGNORECASE,
-)
-TEXTS = re.compile(r"TextEncodeInput must be|input must be of type `?str`?")
-SCHEDULER = re.compile(r"provided lr scheduler .{0,60}doesn't follow PyTorch's LRScheduler API")
-TARGETS = re.compile(r"Classification metrics can't handle a mix of ([\w-]+) and ([\w-]+) targets")
-MONITOR = re.compile(
-    r"(?:conditioned on metric|ModelCheckpoint\(monitor=)\W{0,3}([\w/.-]+)\W{1,4}.{0,20}"
-    r"(?:which is not available|not found)"
-)
-ROWS = re.compile(r"Column \d+ named (\w+) expected length (\d+) but got length (\d+)")
 CONFIGURED = "MisconfigurationException"  # Lightning's word for it
 REFUSING = frozenset(
     {"ValueError", "TypeError", "AssertionError", "RuntimeError", "NotImplementedError", CONFIGURED}
 )
-CHECK = re.compile(r"raise [\w.]*(?:Error|Exception)\(|assert ")
 # where an object is made: what it is made of is refused before any data are seen
 MAKING = frozenset({"__init__", "__post_init__", "add_param_group"})
+
+CHECKS = ("raise ", "assert ")
 
 
 @detector(needs=("failure",), suggests=("api-misuse", "version-mismatch"))
@@ -71,75 +48,31 @@ def check(run: Run) -> Iterator[Finding]:
     A library that checks values rather than calls (a loss that is NaN, a file that is missing) is
     left to other rules; a check that is a bug of the library's own cannot be told apart.
     """
-    failure = root_failure(run)
+    failure, known = root_failure(run), known_error(run, REFUSALS)
     if failure is None:
         return
-    claim = _known(failure)
-    if claim is not None:
-        yield explain(run, failure, claim, suggests={"api-misuse": Strength.STRONG})
-    elif failure.type.rsplit(".", 1)[-1] == CONFIGURED:
-        yield _misconfigured(run, failure)
+    if known is not None:
+        said = failure.message.split("\n", 1)[0].split(". ", 1)[0][:160].rstrip(".")
+        yield finding(known, known.claim(said=said))
     elif _is_refused(run, failure):
         named = failure.frames[-1].file.replace("\\", "/").rsplit("-packages/", 1)[-1]
         claim = f"The library {named.split('/', 1)[0]} refuses what it was given"
         yield explain(run, failure, claim, suggests={"api-misuse": _strength(failure)})
 
 
-def _misconfigured(run: Run, failure: Failure) -> Finding:
-    """Lightning's own word says what it is; of what it does not know, another version may."""
-    said = failure.message.split("\n", 1)[0].split(". ", 1)[0][:160].rstrip(".")
-    guesses = {"api-misuse": Strength.STRONG}
-    if SCHEDULER.search(failure.message):  # torch 2.0 gave its schedulers another parent
-        guesses = {"version-mismatch": Strength.STRONG, "api-misuse": Strength.MODERATE}
-    return explain(run, failure, f"Lightning refuses how it is set up: {said}", suggests=guesses)
+def _is_refused(run: Run, failure: Failure) -> bool:
+    """Tell whether the error is a library's own check of what the user's code called it with."""
+    last = failure.frames[-1:]
+    if not last or last_part(failure.type) not in REFUSING or read(failure.message, VALUE_CHECKS):
+        return False
+    if not any(map(own_frames, last_burst(run))) or last[0] in own_frames(failure):
+        return False
+    return last[0].code.startswith(CHECKS)
 
 
 def _strength(failure: Failure) -> Strength:
     is_made = failure.frames[-1].function.rsplit(".", 1)[-1] in MAKING
     return Strength.STRONG if is_made else Strength.MODERATE
-
-
-def _known(failure: Failure) -> str | None:
-    message = failure.message
-    if (found := LOSS.search(message)) is not None:
-        has_labels = any("label" in n or "position" in n for n in found[2].split(","))
-        why = "it has no head for a task" if has_labels else "the batch has no labels"
-        return f"The model returns {found[1]} and no loss: {why} (it got {found[2]})"
-    if (found := COLUMNS.search(message)) is not None:
-        return f"The model takes none of the columns of the dataset: {found[1].strip()}"
-    if PAD.search(message):
-        return "Sequences are to be padded, and no padding token is set"
-    if TEXTS.search(message):
-        return "A tokenizer gets something that is no text: a number, None or a column as a whole"
-    if (found := ROWS.search(message)) is not None:
-        return (
-            f"A function for `map` returns {found[3]} rows of {found[1]} beside {found[2]} of the "
-            "other columns: every column it returns, or leaves as it is, must have as many"
-        )
-    if (found := TARGETS.search(message)) is not None:
-        return (
-            f"A metric for classes gets {found[1]} labels and {found[2]} predictions: scores have "
-            "to be turned into classes first, by a threshold or argmax"
-        )
-    if (found := MONITOR.search(message)) is not None:
-        return f"The metric {found[1]} is monitored, and nothing logs it under that name"
-    if RETURNED.search(message):
-        return "training_step returns a dict without a loss"
-    return None
-
-
-def _is_refused(run: Run, failure: Failure) -> bool:
-    """Tell whether the error is a library's own check of what the user's code called it with."""
-    last = failure.frames[-1:]
-    if (
-        not last
-        or failure.type.rsplit(".", 1)[-1] not in REFUSING
-        or VALUES.search(failure.message)
-    ):
-        return False
-    if not any(map(own_frames, last_burst(run))) or last[0] in own_frames(failure):
-        return False
-    return CHECK.match(last[0].code) is not None
 
 
 def _refused(message: str, code: str, file: str) -> Run:

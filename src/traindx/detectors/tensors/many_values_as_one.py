@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding
-from traindx.model import Failure, Run
-from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.errors import (
+from traindx.analysis.errors.call_messages import MANY_VALUES
+from traindx.analysis.errors.culprits import (
     Culprit,
-    Site,
-    culprit_frame,
-    explain,
-    make_failed_run,
-    match_root,
-    site_of,
 )
-from traindx.source.patches import Edit, diff
-from traindx.source.values import LOSS_CLASSES
-
-SCALAR = re.compile(
-    r"only one element tensors can be converted to Python scalars"
-    r"|a Tensor with (\d+) elements cannot be converted to Scalar"
-    r"|only (?:length-1|size-1|0-dimensional) arrays can be converted to Python scalars"
-)
-TRUTH = re.compile(
-    r"(?:Boolean|bool) value of Tensor with (more than one|no) values? is ambiguous"
-    r"|truth value of an array with more than one element is ambiguous"
-)
-LOSS_CALL = re.compile(r"\b(?:nn\.)?(\w*(?:Loss|Criterion))\(\s*[^)=]+,")
+from traindx.analysis.errors.failing_lines import failing_code, loss_called_as_function
+from traindx.analysis.errors.messages import KnownError, finding, known_error
+from traindx.analysis.errors.written_calls import failing_calls
+from traindx.analysis.program import project_of
+from traindx.analysis.program.written_kinds import LOSS_CLASSES
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
+from traindx.registry import detector
 
 
 @detector(needs=("failure",), suggests=("api-misuse",))
@@ -53,38 +39,27 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     It is not: the message is exact. Whether mean, sum or any is meant, only the author knows.
     """
-    hit = match_root(run, TRUTH, SCALAR)
-    if hit is None:
+    known = known_error(run, MANY_VALUES)
+    if known is None:
         return
-    failure, found = hit
-    site = site_of(run, failure)
-    made = _loss_as_function(run, failure, site) if found.re is TRUTH else None
-    if made is not None:
-        claim = f"{made[0]} gets outputs and targets in place of its options: it is a class to make"
-    elif found.re is TRUTH:
-        claim = "A tensor of several values is used as a condition; say .any() or .all()"
+    name, culprit = _loss_as_function(known) if known.kind == "condition" else ("", None)
+    if name:
+        claim = f"{name} gets outputs and targets in place of its options: it is a class to make"
+        yield finding(known, claim, culprit=culprit)
     else:
-        count = f"A tensor of {found[1]} values" if found[1] else "A tensor of several values"
-        claim = f"{count} is converted to one number; reduce it first, such as with .mean()"
-    culprit = made[1] if made is not None else None
-    yield explain(run, failure, claim, shows="api-misuse", culprit=culprit)
+        yield finding(known)
 
 
-def _loss_as_function(
-    run: Run, failure: Failure, site: Site | None
-) -> tuple[str, Culprit | None] | None:
-    if site is None:
-        frame = culprit_frame(run, failure)
-        found = LOSS_CALL.search(frame.code) if frame is not None else None
-        return (found[1], None) if found is not None and not project_of(run).modules else None
-    for call, name in site.module.calls(site.node):
-        last = name.rsplit(".", 1)[-1]
-        if name.startswith("torch.nn.") and LOSS_CLASSES.search(last) and len(call.args) > 1:
-            end_line = call.func.end_lineno or call.lineno
-            end = call.func.end_col_offset or 0
-            patch = diff(site.module, Edit(end_line, end, end_line, end, "()"))
-            return last, Culprit(site.module, site.node, f"{last} is made, not called", patch)
-    return None
+def _loss_as_function(known: KnownError) -> tuple[str, Culprit | None]:
+    """The class of a loss that is called with outputs and targets, and the call."""
+    for call in failing_calls(known.run, known.failure):
+        is_loss = call.name.startswith("torch.nn.") and LOSS_CLASSES.search(call.method)
+        if is_loss and len(call.arguments) > 1:
+            says = f"{call.method} is made, not called"
+            return call.method, call.blamed(says, call.made_first(), as_a_whole=True)
+    if project_of(known.run).modules:
+        return "", None
+    return loss_called_as_function(failing_code(known.run, known.failure)), None
 
 
 _SOURCE = "from torch import nn\nloss = nn.CrossEntropyLoss(out, y)\n"

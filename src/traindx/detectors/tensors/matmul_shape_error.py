@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from traindx.evidence import Evidence, Finding, Strength
-from traindx.model import Failure, Run
+from traindx.analysis.errors.culprits import explain
+from traindx.analysis.errors.layer_messages import PRODUCTS
+from traindx.analysis.errors.messages import KnownError, finding, known_error
+from traindx.analysis.errors.shape_blame import (
+    Blame,
+    culprit_of,
+    expression_of,
+    find_blame,
+    title_of,
+)
+from traindx.analysis.program import project_of
+from traindx.analysis.program.shapes.accounts import factorings, origin_of
+from traindx.examples import make_failed_run
+from traindx.model.findings import Evidence, Finding, Strength
+from traindx.model.run import Failure, Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.errors import explain, make_failed_run, match_root
-from traindx.source.shapes.accounts import factorings, origin_of
-from traindx.source.shapes.blame import Blame, culprit_of, expression_of, find_blame, title_of
-
-MATRICES = re.compile(
-    r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)"
-    r"|size mismatch, m1: \[(\d+) x (\d+)\], m2: \[(\d+) x (\d+)\]"
-    r"|size mismatch, got (\d+), \d+x(\d+),(\d+)x?(\d*)"
-)
-BATCHES = re.compile(
-    r"Expected (?:size for first two dimensions of )?batch2 tensor to be: \[(\d+), (\d+)\] but "
-    r"got: \[(\d+), (\d+)\]"
-    r"|[Ee]xpected (?:tensor|batch2).{0,60}\[(\d+), (\d+)\].{0,20}but got:? \[(\d+), (\d+)\]"
-)
 
 
 @detector(needs=("failure",), suggests=("shape-mismatch",))
@@ -48,31 +45,31 @@ def check(run: Run) -> Iterator[Finding]:
     If the layer's size is meant, the layers in front of it are at fault: more pooling, another
     stride, or a smaller image would bring the size down.
     """
-    hit = match_root(run, MATRICES, BATCHES)
-    if hit is None:
-        return
-    failure, found = hit
-    numbers = [int(n) for n in found.groups() if n]
-    if found.re is BATCHES:
-        claim = f"A batched product needs an inner size of {numbers[1]} and gets {numbers[3]}"
-        yield explain(run, failure, claim, shows="shape-mismatch")
-    elif len(numbers) == 4:
-        yield _product(run, failure, numbers)
+    known = known_error(run, PRODUCTS)
+    if known is not None:
+        yield _product(known) if known.kind == "matrices" else finding(known)
 
 
-def _product(run: Run, failure: Failure, numbers: list[int]) -> Finding:
-    rows, got, wanted, out = numbers
-    blame = find_blame(project_of(run), failure, lambda c: c.expected == wanted and c.got == got)
-    if blame is not None and blame.layer is not None:
-        return _blamed(run, failure, blame, got)
-    claim = (
-        f"A layer for {wanted} features receives {got} ({rows} rows of {got} times {wanted}x{out})"
+def _product(known: KnownError) -> Finding:
+    got, wanted = known.number("got"), known.number("wanted")
+    blame = find_blame(
+        project_of(known.run), known.failure, lambda c: (c.expected, c.got) == (wanted, got)
     )
-    finding = explain(
-        run, failure, claim, suggests={"shape-mismatch": Strength.STRONG},
-        notes=_guess(failure, got, wanted),
-    )  # fmt: skip
-    return replace(finding, strength=Strength.MODERATE)
+    if blame is not None and blame.layer is not None:
+        return _blamed(known.run, known.failure, blame, got)
+    found = finding(known, notes=known.note(_guess(got, wanted)))
+    return replace(found, strength=Strength.MODERATE)
+
+
+def _guess(got: int, wanted: int) -> str:
+    """How the size may be made up, with the layer's own size as the likeliest channel count."""
+    likely = factorings(got, (wanted,)) if wanted > 1 else []
+    ways = list(dict.fromkeys([*likely, *factorings(got)]))[:3]
+    if ways:
+        return f"{got} = {' = '.join(ways)} (channels × height × width): a flattened image"
+    if wanted > 1 and got % wanted == 0:
+        return f"{got} = {wanted}×{got // wanted}: a dimension of {got // wanted} was flattened in"
+    return ""
 
 
 def _blamed(run: Run, failure: Failure, blame: Blame, got: int) -> Finding:
@@ -89,19 +86,6 @@ def _blamed(run: Run, failure: Failure, blame: Blame, got: int) -> Finding:
         place = f"line {blame.conflict.line}"
         notes = [Evidence(account + pooled, blame.conflict.file, place)]
     return explain(run, failure, claim, shows="shape-mismatch", culprit=culprit, notes=notes)
-
-
-def _guess(failure: Failure, got: int, wanted: int) -> list[Evidence]:
-    """How the size may be made up, with the layer's own size as the likeliest channel count."""
-    likely = factorings(got, (wanted,)) if wanted > 1 else []
-    ways = list(dict.fromkeys([*likely, *factorings(got)]))[:3]
-    if ways:
-        text = f"{got} = {' = '.join(ways)} (channels × height × width): a flattened image"
-    elif wanted > 1 and got % wanted == 0:
-        text = f"{got} = {wanted}×{got // wanted}: a dimension of {got // wanted} was flattened in"
-    else:
-        return []
-    return [Evidence(text, failure.artifact, failure.locator)]
 
 
 _MODEL = """

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.failures import own_frames
-from traindx.model import Failure, Frame, Run, make_run
+from traindx.analysis.errors.call_messages import STRUCTURE
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.root_failure import last_burst
+from traindx.examples import make_failed_run, make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Failure, Frame, Run
 from traindx.registry import detector
-from traindx.source.errors import explain, last_burst, make_failed_run, root_failure
-
-KEY = re.compile(r"^\s*(['\"].+['\"]|\d+)\s*$")
-UNPACK = re.compile(
-    r"(not enough|too many) values to unpack \(expected (?:at least )?(\d+)(?:, got (\d+))?"
-)
-INDEXED = re.compile(
-    r"(list|tuple|string) indices must be integers(?: or slices)?,? not '?(\w+)'?"
-    r"|(string) indices must be integers"
-)
-SUBSCRIPT = re.compile(r"'([\w.]+)' object is not (subscriptable|iterable)")
-OPERAND = re.compile(r"unsupported operand type\(s\) for ([^:]+): '([\w.]+)' and '([\w.]+)'")
-RANGE = re.compile(r"^(list|tuple|string) (?:assignment )?index out of range")
-ENVIRONMENT = re.compile(r"^['\"](?:[A-Z][A-Z0-9]*_)*(?:RANK|SIZE|ADDR|PORT|DEVICES|HOME)['\"]$")
+from traindx.tracebacks import own_frames
 
 
 @detector(needs=("failure",), suggests=("api-misuse", "rendezvous-failure"))
@@ -44,19 +33,11 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     If only one record lacks the field, the data are at fault and not the code.
     """
-    failure = root_failure(run)
-    found = _words(failure) if failure is not None else None
-    if failure is None or found is None or not any(map(own_frames, last_burst(run))):
+    known = known_error(run, STRUCTURE)
+    if known is None or not any(map(own_frames, last_burst(run))):
         return
-    if _is_own_word(failure):
-        return
-    if ENVIRONMENT.match(failure.message):
-        claim = (
-            f"The environment has no {failure.message}: the script was not started by a launcher"
-        )
-        yield explain(run, failure, claim, shows="rendezvous-failure")
-        return
-    yield explain(run, failure, found, suggests={"api-misuse": Strength.STRONG})
+    if not _is_own_word(known.failure):
+        yield finding(known)
 
 
 def _is_own_word(failure: Failure) -> bool:
@@ -66,32 +47,6 @@ def _is_own_word(failure: Failure) -> bool:
         return False
     is_sentence = len(failure.message.split()) > 3  # a library's own word, and not the key
     return is_sentence or last[0] in own_frames(failure)
-
-
-def _words(failure: Failure) -> str | None:
-    message, kind = failure.message, failure.type.rsplit(".", 1)[-1]
-    if kind == "KeyError" and (found := KEY.match(message)):
-        return f"A key is read that is not there: {found[1]}"
-    if kind == "ValueError" and (found := UNPACK.search(message)):
-        got = (
-            f", {found[3]} came"
-            if found[3]
-            else f", {'fewer' if 'not' in found[1] else 'more'} came"
-        )
-        return f"{found[2]} values are unpacked{got}"
-    if kind == "IndexError" and (found := RANGE.match(message)):
-        return f"A {found[1]} is read past its end"
-    if kind != "TypeError":
-        return None
-    if found := INDEXED.search(message):
-        given = f" by a {found[2]}" if found[2] else " by a name"
-        return f"A {found[1] or found[3]} is indexed{given}: it is no dict"
-    if found := SUBSCRIPT.search(message):
-        verb = "indexed" if found[2] == "subscriptable" else "looped over"
-        return f"A {found[1]} is {verb}"
-    if found := OPERAND.search(message):
-        return f"Operator {found[1].strip()} gets a {found[2]} and a {found[3]}"
-    return None
 
 
 _CHECKED = make_run(

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Failure, Run
+from traindx.analysis.errors.call_messages import MISSING_ATTRIBUTE
+from traindx.analysis.errors.failing_lines import failing_code
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import culprit_frame, explain, make_failed_run, match_root
 
-NONE = re.compile(r"'NoneType' object (?:has no attribute '(\w+)'|is not (\w+))")
-OTHER = re.compile(r"'([\w.]+)' object has no attribute '(\w+)'")
-LIBRARY = re.compile(
-    r"module '(torch|torchvision|torchaudio|numpy|transformers|lightning|pytorch_lightning|PIL)"
-    r"((?:\.\w+)*)' has no attribute '(\w+)'"
-)
-OF_CLASS = re.compile(r"type object '([\w.]+)' has no attribute '(\w+)'")
-# what modules have and tensors do not: a tensor has taken the name of a model
-TAKEN = re.compile(
-    r"'Tensor' object has no attribute '(parameters|named_parameters|state_dict|load_state_dict"
-    r"|modules|named_modules|children|train|eval|zero_grad|register_forward_hook)'"
-)
-# a number has no graph left: `.item()` or float() was taken of the loss before backward
-NUMBER = re.compile(
-    r"'(float|numpy\.float\d+|numpy\.ndarray)' object has no attribute '(backward|requires_grad_)'"
-)
-HOOKS = re.compile(r"'_(?:backward_hooks|modules|parameters|buffers|forward_hooks)")
 GUESSED = ("api-misuse", "version-mismatch", "name-shadowed", "detached-loss")
-RETURNS_NOTHING = ("train_step", "backward", "append", "sort", "shuffle", "extend", "update")
+
+NO_GRADIENT = "the gradient is None, so no backward pass reached that parameter"
+
+NOTHING = "something returned nothing, or was never set"
 
 
 @detector(needs=("failure",), suggests=GUESSED)
@@ -51,44 +39,12 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     If the attribute exists in the documentation, the installed version is another one.
     """
-    hit = match_root(run, LIBRARY, NONE, TAKEN, NUMBER, OTHER, OF_CLASS)
-    if hit is None or HOOKS.search(hit[0].message):
+    known = known_error(run, MISSING_ATTRIBUTE)
+    if known is None or known.kind == "super().__init__":
         return
-    failure, found = hit
-    if found.re is LIBRARY:
-        claim = f"The installed {found[1]} has no {found[1]}{found[2]}.{found[3]}"
-        guesses = {"version-mismatch": Strength.STRONG, "api-misuse": Strength.WEAK}
-        yield explain(run, failure, claim, suggests=guesses)
-        return
-    if found.re is TAKEN:
-        claim = f"A tensor is asked for {found[1]}, which a model has: it took the model's name"
-        guesses = {"name-shadowed": Strength.STRONG, "api-misuse": Strength.WEAK}
-        yield explain(run, failure, claim, suggests=guesses)
-        return
-    if found.re is NUMBER:
-        claim = f"Backward is called on a {found[1]}: the loss lost its graph when it was made one"
-        guesses = {"detached-loss": Strength.STRONG, "api-misuse": Strength.WEAK}
-        yield explain(run, failure, claim, suggests=guesses)
-        return
-    if found.re is OF_CLASS:
-        claim = f"The class {found[1]} has no {found[2]}: another version of it has, or none"
-        guesses = dict.fromkeys(("version-mismatch", "api-misuse"), Strength.MODERATE)
-        yield explain(run, failure, claim, suggests=guesses)
-        return
-    if found.re is NONE:
-        what = f"read {found[1]} from" if found[1] else f"treat as {found[2]}"
-        claim = f"The code tries to {what} a None{_origin(run, failure, found[1] or '')}"
-    else:
-        claim = f"A {found[1]} has no attribute {found[2]}"
-    yield explain(run, failure, claim, suggests={"api-misuse": Strength.STRONG})
-
-
-def _origin(run: Run, failure: Failure, attribute: str) -> str:
-    frame = culprit_frame(run, failure)
-    code = frame.code if frame is not None else ""
-    if ".grad." in code or code.endswith(".grad"):
-        return ": the gradient is None, so no backward pass reached that parameter"
-    return ": something returned nothing, or was never set"
+    code = failing_code(run, known.failure)
+    is_gradient = ".grad." in code or code.endswith(".grad")
+    yield finding(known, known.claim(origin=NO_GRADIENT if is_gradient else NOTHING))
 
 
 FIRES = {

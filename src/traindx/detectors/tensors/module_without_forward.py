@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding
-from traindx.model import Run
+from traindx.analysis.errors.call_messages import NO_FORWARD
+from traindx.analysis.errors.class_blame import missing_forward
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.errors import Culprit, explain, make_failed_run, match_root
-from traindx.source.module import Function, Module
-from traindx.source.patches import Edit, diff
-
-NAMED = re.compile(r"Module \[(\w+)\] is missing the required \"forward\" function")
 
 
 @detector(needs=("failure",), suggests=("api-misuse",))
@@ -35,49 +32,9 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     It is not: the message is exact.
     """
-    hit = match_root(run, NAMED, types=("NotImplementedError",))
-    if hit is None:
-        return
-    failure, found = hit
-    name = found[1]
-    culprit = _culprit(run, name)
-    if name in ("ModuleList", "ModuleDict"):
-        claim = f"A {name} is called: it only holds layers, loop over them or use nn.Sequential"
-    else:
-        reason = f": {culprit.says}" if culprit else ""
-        claim = f"The module {name} is called and has no forward{reason}"
-    yield explain(run, failure, claim, shows="api-misuse", culprit=culprit)
-
-
-def _culprit(run: Run, name: str) -> Culprit | None:
-    for module in project_of(run).modules:
-        cls = module.classes.get(name)
-        if cls is None:
-            continue
-        for dotted, function in module.functions.items():
-            if dotted.startswith(f"{name}.__init__.") and function.name == "forward":
-                return Culprit(module, function, "forward is indented into __init__")
-            if dotted == "forward":
-                return Culprit(module, function, "forward stands outside of the class")
-            if dotted.startswith(f"{name}.") and _is_misspelt(function.name):
-                says = f"it is spelt {function.name}"
-                return Culprit(module, function, says, _respelt(module, function))
-        return Culprit(module, cls, "the class defines none")
-    return None
-
-
-def _is_misspelt(name: str) -> bool:
-    return name != "forward" and sorted(name.lower().strip("_")) in (
-        sorted("forward"), sorted("foward"), sorted("forword"), sorted("forwards")
-    )  # fmt: skip
-
-
-def _respelt(module: Module, function: Function) -> str | None:
-    start = module.lines[function.lineno - 1].find(function.name)
-    if start < 0:
-        return None
-    edit = Edit(function.lineno, start, function.lineno, start + len(function.name), "forward")
-    return diff(module, edit)
+    known = known_error(run, NO_FORWARD)
+    if known is not None:
+        yield finding(known, culprit=missing_forward(run, known["name"]))
 
 
 _MODEL = """

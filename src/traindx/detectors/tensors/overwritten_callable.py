@@ -1,34 +1,32 @@
-"""The result of a call takes the name of what was called."""
+"""The result of a call takes the name of what was called, or of something else that is needed."""
 
 from __future__ import annotations
 
-import ast
+import builtins
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
+from traindx.analysis.program.execution.values import Choice, Items, Known, Result, Table, Value
+from traindx.analysis.program.training.claims import callee_text, cite, finding, name_apart
+from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.tensors import is_computed_tensor, is_number
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.module import Module, key_of
-from traindx.source.project import Project
-from traindx.source.renames import apart
-from traindx.source.values import Kind, value_of
 
-BUILTINS = frozenset(
-    {"len", "list", "dict", "range", "max", "min", "sum", "str", "int", "float", "type", "zip",
-     "print", "sorted", "enumerate", "set", "tuple", "abs", "round", "isinstance", "map"}
-)  # fmt: skip
-VALUES = (ast.Constant, ast.List, ast.Dict, ast.Tuple, ast.BinOp, ast.ListComp, ast.JoinedStr)
+CAUSE = "name-shadowed"
 
 
-@detector(needs=("source",), suggests=("name-shadowed",))
+@detector(needs=("source",), suggests=(CAUSE,))
 def check(run: Run) -> Iterator[Finding]:
-    """A loss or model is replaced by its own result in a loop that calls it again.
+    """A name that is called, or used as a library, holds a result instead.
 
     ## What it detects
-    `loss = loss(output, target)` or `model = model(x)` in a loop, where the name was bound to a
-    loss or model before the loop; and a built-in such as `len` that is bound to a plain value and
-    called afterwards in the same scope.
+    `loss = loss(output, target)` or `model = model(x)`, followed by another call of that name, as
+    in a loop; a built-in such as `len` that holds a plain value and is called; and a library's name
+    such as `F` that is bound to a size of a tensor and used as the library afterwards.
 
     ## Why it matters
     The first iteration works. The second calls a tensor: `'Tensor' object is not callable`.
@@ -39,87 +37,94 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     A name that is bound anew at the top of every iteration is right, and left alone.
     """
-    project = project_of(run)
-    for module in project.training_modules:
-        yield from _overwritten(project, module)
-        yield from _builtins(project, module)
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for event in story.events:
+            if event.act is not EventForm.CALL or event.receiver is None or event.is_own:
+                continue
+            found = _judge(story, event)
+            place = (event.function or event.module, callee_text(event).partition(".")[0])
+            if found is not None and place not in seen:
+                seen.add(place)
+                yield found
 
 
-def _overwritten(project: Project, module: Module) -> Iterator[Finding]:
-    for node in module.nodes(ast.Assign):
-        call, name = node.value, key_of(node.targets[0])
-        if not isinstance(call, ast.Call) or name is None or key_of(call.func) != name:
-            continue
-        if isinstance(call.func, ast.Subscript) or isinstance(node.targets[0], ast.Subscript):
-            continue
-        loop = next(
-            (n for n in module.enclosing(node) if isinstance(n, (ast.For, ast.While))), None
-        )
-        made = _made(project, module, node, name)
-        if loop is None or made is None or _is_bound_again(loop, node, name) or _leaves(loop):
-            continue
-        kind = "loss" if made[1] is Kind.LOSS else "model"
-        yield Finding(
-            claim=f"`{name}` is a {kind} and is replaced by its own result inside a loop",
-            strength=Strength.STRONG,
-            evidence=(
-                module.cite(node, "the result takes the name here; the next call fails"),
-                module.cite(made[0], f"{name} is made here"),
-            ),
-            shows="name-shadowed",
-            is_symptom=True,
-            location=module.location(node),
-            patch=apart(module, node) if kind == "loss" else None,
-        )
-
-
-def _made(
-    project: Project, module: Module, node: ast.Assign, name: str
-) -> tuple[ast.expr, Kind] | None:
-    """What the name was bound to outside, if that is a loss or a model that was made in sight."""
-    at: ast.AST = module.function_of(node) or module.tree
-    others = [v for v in project.lookup(module, at, name) if v is not node.value]
-    kinds = [(v, value_of(project, module, at, v)) for v in others]
-    if len(kinds) != 1 or not kinds[0][1].is_certain:
+def _judge(story: Story, event: ProgramEvent) -> Finding | None:
+    called = event.receiver
+    if called is None or _is_uncertain(event, called):
         return None
-    value = kinds[0][1]
-    return (kinds[0][0], value.kind) if value.kind in (Kind.LOSS, Kind.MODEL) else None
+    name = callee_text(event)
+    last = name.rpartition(".")[2]
+    if event.name != "()":
+        root = name.partition(".")[0]
+        is_hidden = root in event.module.aliases and root in called.names
+        return _library(event, called, root) if is_hidden and is_number(called) else None
+    if hasattr(builtins, name) and _is_plain(called):
+        return _built_in(event, called, name)
+    if isinstance(called, Result) and _is_output(called) and last in called.names:
+        return _tensor(story, event, called, name)
+    return None
 
 
-def _is_bound_again(loop: ast.AST, node: ast.Assign, name: str) -> bool:
-    for other in ast.walk(loop):
-        if isinstance(other, (ast.For, ast.comprehension)) and key_of(other.target) == name:
-            return True
-        is_other = isinstance(other, ast.Assign) and other is not node
-        if is_other and name in {key_of(t) for t in getattr(other, "targets", [])}:
-            return True
-    return False
+def _is_output(value: Result) -> bool:
+    """Tell whether a value is what a layer or loss computes; torch.vmap gives a function."""
+    is_function = value.maker.startswith("torch.") and ".functional." not in value.maker
+    return not is_function and is_computed_tensor(value)
 
 
-def _leaves(loop: ast.For | ast.While) -> bool:
-    return isinstance(loop.body[-1], (ast.Break, ast.Return))
+def _is_uncertain(event: ProgramEvent, called: Value) -> bool:
+    """Tell whether the value is only one of several that may be called here."""
+    tests = (guard.test for guard in event.guards)
+    return any(isinstance(t, Choice) and called in t.options for t in tests)
 
 
-def _builtins(project: Project, module: Module) -> Iterator[Finding]:
-    called: dict[tuple[ast.AST, str], ast.Call] = {}
-    for call, name in module.calls():
-        if name in BUILTINS and isinstance(call.func, ast.Name):
-            called[module.function_of(call) or module.tree, name] = call  # the last one
-    for (scope, name), call in called.items():
-        for value in project.bindings(scope).get(name, []):
-            if isinstance(value, VALUES) and value.lineno < call.lineno:
-                yield Finding(
-                    claim=f"The built-in `{name}` is bound to a value and called afterwards",
-                    strength=Strength.STRONG,
-                    evidence=(
-                        module.cite(value, f"{name} becomes a value here"),
-                        module.cite(call, "and is called here"),
-                    ),
-                    shows="name-shadowed",
-                    is_symptom=True,
-                    location=module.location(value),
-                )
-                break
+def _is_plain(value: Value) -> bool:
+    if isinstance(value, Known):
+        return value.value is not None
+    is_operator = isinstance(value, Result) and value.maker.startswith(("operator.", "str."))
+    return is_operator or isinstance(value, (Items, Table))
+
+
+def _tensor(story: Story, event: ProgramEvent, called: Result, name: str) -> Finding | None:
+    made = next((e for e in story.events if e.result is called), None)
+    if made is None:
+        return None
+    is_loss = story.kind_of(made.receiver).kind is Kind.LOSS
+    kind = "loss" if is_loss else "model"
+    how = f"`{name}` is a {kind} and is replaced by its own result"
+    where = f"{how} inside a loop" if made.node is event.node else how
+    return finding(
+        where,
+        CAUSE,
+        made,
+        cite(made, "the result takes the name here; the next call fails"),
+        cite(event, f"{name} is called again here"),
+        is_symptom=True,
+        patch=name_apart(made) if is_loss else None,
+    )
+
+
+def _built_in(event: ProgramEvent, called: Value, name: str) -> Finding:
+    at = event if called.site is None else called
+    return finding(
+        f"The built-in `{name}` is bound to a value and called afterwards",
+        CAUSE,
+        at,
+        cite(at, f"{name} becomes a value here"),
+        cite(event, "and is called here"),
+        is_symptom=True,
+    )
+
+
+def _library(event: ProgramEvent, called: Value, root: str) -> Finding:
+    library = event.module.aliases[root]
+    return finding(
+        f"`{root}` is a size here and hides {library}: `{callee_text(event)}` fails",
+        CAUSE,
+        event,
+        cite(event, f"{root} is used as {library}, but the function binds it to a number"),
+        is_symptom=True,
+    )
 
 
 _LOOP = """
@@ -141,13 +146,40 @@ def _loop(made: str, call: str) -> Run:
     return make_run(sources={"train.py": _LOOP.format(made=made, call=call)})
 
 
+_TRAINER = """
+from torch import nn
+
+class Trainer:
+    def __init__(self, model):
+        self.model, self.loss = model, nn.MSELoss()
+
+    def fit(self, loader):
+        for x, y in loader:
+            self.loss = self.loss(self.model(x), y)
+            self.loss.backward()
+"""
+_SIZES = """
+import torch.nn.functional as F
+from torch import nn
+
+class Net(nn.Module):
+    def forward(self, x):
+        {names} = x.shape
+        return F.relu(x).mean()
+"""
+
 FIRES = {
     "loss = loss(…)": _loop("loss", "loss = loss(model(data), target)"),
     "model = model(…)": _loop("loss_fn", "model = model(data); loss = loss_fn(model, target)"),
+    "in a trainer of one's own": make_run(sources={"trainer.py": _TRAINER}),
+    "a library hidden by a size": make_run(sources={"net.py": _SIZES.format(names="b, t, F")}),
     "a built-in": make_run(sources={"t.py": "len = 5\nfor x in data:\n    print(len(x))\n"}),
 }
 
 SILENT = {
+    "near miss: sizes under other names": make_run(
+        sources={"net.py": _SIZES.format(names="b, t, f")}
+    ),
     "two names": _loop("criterion", "loss = criterion(model(data), target)"),
     "near miss: made anew in every iteration": _loop(
         "unused", "loss = nn.CrossEntropyLoss(); loss = loss(model(data), target)"

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import ast
-import builtins
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Failure, Run
+from traindx.analysis.errors.call_messages import NOT_CALLABLE
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.name_blame import calls_names_only, hidden_name, taken_name
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.errors import Culprit, Site, explain, make_failed_run, match_root, site_of
-from traindx.source.module import key_of
-from traindx.source.renames import apart
 
-MESSAGE = re.compile(r"'([\w.]+)' object is not callable")
-# a name that a function assigns is its own throughout, also before the assignment
-UNBOUND = re.compile(
-    r"local variable '(\w+)' (?:referenced before assignment"
-    r"|where it is not associated with a value)"
-)
-LIBRARIES = ("torch", "nn", "F", "np", "numpy", "math", "dist")
-SELF_CALL = re.compile(r"^(\w+) = \1\(")
+OF_NAME = {"name-shadowed": Strength.STRONG, "api-misuse": Strength.WEAK}
+
+OF_ANY = {"name-shadowed": Strength.MODERATE, "api-misuse": Strength.MODERATE}
 
 
 @detector(needs=("failure",), suggests=("name-shadowed", "api-misuse"))
@@ -45,114 +37,20 @@ def check(run: Run) -> Iterator[Finding]:
     A missing operator (`2(x)`) or an attribute that is no method reads the same. A local variable
     that only a loop without iterations would have set is told from a shadowed one by its line.
     """
-    hit = match_root(run, MESSAGE, UNBOUND)
-    if hit is None:
+    known = known_error(run, NOT_CALLABLE)
+    if known is None:
         return
-    failure, found = hit
-    if found.re is UNBOUND:
-        yield from _unbound(run, failure, found[1])
+    if known.kind == "unbound":
+        is_hidden, culprit = hidden_name(run, known.failure, known["name"])
+        if is_hidden:
+            yield finding(known, culprit=culprit)
         return
-    site = site_of(run, failure) or _self_call(run)
-    name, culprit = _culprit(site, failure)
-    kind = found[1]
+    name, culprit = taken_name(run, known.failure)
     if name:
-        claim = f"What is called as {name} is a {kind} by now: an assignment took the name"
-        yield explain(run, failure, claim, shows="name-shadowed", culprit=culprit)
-        return
-    claim = f"A {kind} is called as if it were a function"
-    is_name = _calls_names_only(failure)
-    guesses = {
-        "name-shadowed": Strength.STRONG if is_name else Strength.MODERATE,
-        "api-misuse": Strength.WEAK if is_name else Strength.MODERATE,
-    }
-    yield explain(run, failure, claim, suggests=guesses)
-
-
-def _unbound(run: Run, failure: Failure, name: str) -> Iterator[Finding]:
-    """A local variable is read that hides what the name means outside of the function."""
-    site = site_of(run, failure)
-    code = failure.frames[-1].code if failure.frames else ""
-    own = re.match(rf"{name}\b[^=(]*=(?!=).*\b{name}\(", code) is not None
-    outside = _meaning_outside(site, name) if site is not None else ""
-    if not own and not outside:
-        return
-    inner = (site.function or site.module.tree) if site is not None else None
-    taken = _bindings(inner, name) if inner is not None else []
-    says = f"`{ast.unparse(taken[0])}` makes {name} a local variable{outside}" if taken else ""
-    patch = apart(site.module, taken[0]) if site is not None and len(taken) == 1 else None
-    culprit = Culprit(site.module, taken[0], says, patch) if site is not None and taken else None
-    claim = f"The name {name} is read before the function's own assignment to that name"
-    yield explain(run, failure, claim, shows="name-shadowed", culprit=culprit)
-
-
-def _meaning_outside(site: Site, name: str) -> str:
-    """Say what a name means around a function; empty where it means nothing there."""
-    if site.function is None:
-        return ""
-    module = site.module
-    if name in module.aliases:
-        return f" and hides the imported {module.aliases[name]}"
-    if name in module.functions or name in module.classes:
-        return f" and hides the {name} that is defined in the file"
-    is_global = any(module.function_of(n) is None for n in _bindings(module.tree, name))
-    if is_global:
-        return f" and hides the global {name}"
-    return f" and hides the built-in {name}" if hasattr(builtins, name) else ""
-
-
-def _calls_names_only(failure: Failure) -> bool:
-    """Tell whether the failing line calls plain names, which were functions when it was written.
-
-    An attribute (`x.T()`, `x.shape(0)`) or a result (`model(x)(y)`) may never have been one.
-    """
-    code = failure.frames[-1].code if failure.frames else ""
-    try:
-        tree = ast.parse(code.removeprefix("return ").rstrip(":"))
-    except SyntaxError:
-        return False
-    called = [n.func for n in ast.walk(tree) if isinstance(n, ast.Call)]
-    return bool(called) and all(isinstance(f, ast.Name) or _is_library(f) for f in called)
-
-
-def _is_library(called: ast.expr) -> bool:
-    return (key_of(called) or "").split(".")[0] in LIBRARIES
-
-
-def _self_call(run: Run) -> Site | None:
-    """The one statement of the source that gives a function's name to its result."""
-    found = [
-        Site(m, n)
-        for m in project_of(run).modules
-        for n in ast.walk(m.tree)
-        if isinstance(n, ast.Assign) and SELF_CALL.match(ast.unparse(n))
-    ]
-    return found[0] if len(found) == 1 else None
-
-
-def _culprit(site: Site | None, failure: Failure) -> tuple[str, Culprit | None]:
-    if site is None:
-        code = failure.frames[-1].code if failure.frames else ""
-        shadowed = SELF_CALL.match(code)
-        return (shadowed[1], None) if shadowed else ("", None)
-    scope = site.function or site.module.tree
-    for call, _ in site.module.calls(site.node):
-        name = key_of(call.func)
-        taken = [n for n in _bindings(scope, name) if _is_result(n, name)] if name else []
-        if name and taken:
-            says = f"`{ast.unparse(taken[0])}` gives the name of the function to its result"
-            patch = apart(site.module, taken[0])
-            return name, Culprit(site.module, taken[0], says, patch)
-    return "", None
-
-
-def _bindings(scope: ast.AST, name: str) -> list[ast.Assign]:
-    nodes = (n for n in ast.walk(scope) if isinstance(n, ast.Assign))
-    return [n for n in nodes if any(key_of(t) == name for t in n.targets)]
-
-
-def _is_result(node: ast.Assign, name: str | None) -> bool:
-    calls = (n for n in ast.walk(node.value) if isinstance(n, ast.Call))
-    return any(key_of(c.func) == name for c in calls)
+        claim = f"What is called as {name} is a {known['kind']} by now: an assignment took the name"
+        yield finding(known, claim, cause="name-shadowed", culprit=culprit)
+    else:
+        yield finding(known, suggests=OF_NAME if calls_names_only(known.failure) else OF_ANY)
 
 
 _LOOP = """

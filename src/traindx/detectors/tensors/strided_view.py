@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding
-from traindx.model import Run
+from traindx.analysis.errors.call_messages import STRIDED_VIEW
+from traindx.analysis.errors.messages import KnownError, finding, known_error
+from traindx.analysis.errors.written_calls import WrittenCall, failing_calls
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import Culprit, Site, explain, make_failed_run, match_root, site_of
-from traindx.source.patches import Edit, diff
 
-MESSAGE = re.compile(
-    r"view size is not compatible with input tensor's size and stride"
-    r"|input is not contiguous.{0,40}view"
-)
+TURNED = (".transpose(", ".permute(", ".t()", ".T", ".mT")
 
 
 @detector(needs=("failure",), suggests=("non-contiguous-view",))
@@ -37,45 +34,25 @@ def check(run: Run) -> Iterator[Finding]:
     A view that merges transposed dimensions may mix what should stay apart; then the permutation
     is wrong, and `reshape` would hide it.
     """
-    hit = match_root(run, MESSAGE)
-    if hit is None:
+    known = known_error(run, STRIDED_VIEW)
+    if known is None:
         return
-    failure, _ = hit
-    site = site_of(run, failure)
-    call = _view_call(site)
-    claim = "A view() is called on a tensor whose elements are not in memory order"
-    culprit = None
-    if site is not None and call is not None:
-        claim = f"{_short(call)} is called on a tensor whose elements are not in memory order"
-        says = "a transpose, permute or slice came before this view; reshape copies where needed"
-        culprit = Culprit(site.module, call, says, diff(site.module, _renaming(call)))
-    yield explain(run, failure, claim, shows="non-contiguous-view", culprit=culprit)
+    call = _view_call(known)
+    if call is None:
+        yield finding(known)
+        return
+    says = "a transpose, permute or slice came before this view; reshape copies where needed"
+    claim = known.claim(view=f".view({', '.join(call.arguments)})")
+    yield finding(known, claim, culprit=call.blamed(says, call.with_method("reshape")))
 
 
-def _view_call(site: Site | None) -> ast.Call | None:
-    """The only view on the line, or the first that follows a transpose in the same expression."""
-    if site is None:
-        return None
-    calls = [
-        n
-        for n in ast.walk(site.node)
-        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "view"
-    ]
+def _view_call(known: KnownError) -> WrittenCall | None:
+    """The only view on the line, or the last that follows a transpose in the same expression."""
+    calls = failing_calls(known.run, known.failure, "view")
     if len(calls) == 1:
         return calls[0]
-    turned = [c for c in calls if re.search(r"\.(transpose|permute|t|T)\b", ast.unparse(c.func))]
+    turned = [c for c in calls if any(word in c.owner for word in TURNED)]
     return turned[-1] if turned else None
-
-
-def _short(call: ast.Call) -> str:
-    return f".view({', '.join(ast.unparse(a) for a in call.args)})"
-
-
-def _renaming(call: ast.Call) -> Edit:
-    """Replace the word `view` and nothing else."""
-    line = call.func.end_lineno or call.func.lineno
-    end = call.func.end_col_offset or 0
-    return Edit(line, end - len("view"), line, end, "reshape")
 
 
 _MODEL = """

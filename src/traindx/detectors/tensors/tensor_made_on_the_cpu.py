@@ -1,40 +1,57 @@
-"""A forward pass makes a tensor on the CPU whatever its input is on."""
+"""A forward pass mixes a tensor that stays on the CPU with its input."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run, make_run
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.values import Instance, Items, Result, Value
+from traindx.analysis.program.training.claims import (
+    add_argument,
+    cite,
+    first_parameter,
+    source_text,
+)
+from traindx.analysis.program.training.flow import inside
+from traindx.analysis.program.training.layers import assigned, is_layer, is_module, registered
+from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.program import Program, Story, program_of
+from traindx.analysis.program.training.tensors import (
+    comes_from,
+    made_without_device,
+    may_be_accelerator,
+)
+from traindx.examples import make_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.devices import Made, made_on_cpu, with_device
-from traindx.source.inputs import holds, values_from_inputs
-from traindx.source.module import Function, Module, key_of
-from traindx.source.project import Project
 
-USES_DEVICE = (".cuda(", ".to(device", ".to(self.device", '"cuda"', "'cuda'")
-GLOBAL = ("set_default_device", "set_default_tensor_type")
+CAUSE = "device-mismatch"
+GLOBAL = frozenset({"torch.set_default_device", "torch.set_default_tensor_type"})
 # contexts that leave the default device as it is
 NEUTRAL = (
     "no_grad", "inference_mode", "enable_grad", "set_grad_enabled", "autocast", "record_function",
     "detect_anomaly", "sdpa_kernel",
 )  # fmt: skip
-MOVES = ("to", "cuda", "type_as", "cpu")
+MOVES = frozenset({"to", "cuda", "type_as", "cpu", "item", "tolist", "size", "numpy", "dim"})
+MEETS = frozenset(
+    {"add", "sub", "mul", "div", "pow", "matmul", "cat", "stack", "where", "lt", "le", "gt", "ge",
+     "eq", "ne", "and", "or", "masked_fill", "maximum", "minimum", "einsum", "addmm"}
+)  # fmt: skip
 
 
-@detector(needs=("source",), suggests=("device-mismatch",))
+@detector(needs=("source",), suggests=(CAUSE,))
 def check(run: Run) -> Iterator[Finding]:
-    """A module's forward makes a tensor without a device and mixes it with its input.
+    """A tensor that is made without a device meets the input of a model.
 
     ## What it detects
-    `torch.zeros(…)`, `torch.arange(…)` and their kin in a module's `forward`, without a device, in
-    arithmetic or a concatenation with something else, in a program that trains on another device.
+    `torch.zeros(…)`, `torch.arange(…)` and their kin without a device, made in a forward pass or
+    kept as a plain attribute of a module, and later in arithmetic, a comparison or a concatenation
+    with what comes from the input, in a program that trains on another device.
 
     ## Why it matters
     The tensor is made on the CPU while the input is on the GPU: the operation fails there, and
-    works on every machine without one.
+    works on every machine without one. A plain attribute does not move with its module.
 
     ## What to do
     Make it where the input is: `torch.zeros(…, device=x.device)`, or register it as a buffer.
@@ -44,90 +61,94 @@ def check(run: Run) -> Iterator[Finding]:
     alone. So is what is made inside `with torch.device(…)`, or while another context is open that
     may set the device.
     """
-    project = project_of(run)
-    if _is_set_globally(project):
+    program = program_of(run)
+    events = [e for s in program.stories for e in s.events]
+    if any(e.name in GLOBAL for e in events):
         return
-    for module in project.training_modules:
-        if not any(w in module.text for w in USES_DEVICE):
-            continue
-        for cls in module.nodes(ast.ClassDef):
-            forward = module.functions.get(f"{module.dotted(cls)}.forward")
-            if forward is None or not project.is_module(module, cls):
+    moved = [e for e in events if e.name in (".to", ".cuda") and may_be_accelerator(e)]
+    seen: set[object] = set()
+    for story in program.stories if moved else ():
+        for event in story.events:
+            if event.node in seen or not made_without_device(event) or not _is_default(event):
                 continue
-            for made in made_on_cpu(module, forward):
-                is_placed = _is_under_device(module, forward, made.call)
-                if not is_placed and _mixes(module, forward, made):
-                    yield _finding(module, forward, made)
+            is_kept = _is_attribute(program, story, event, moved)
+            meeting = _meeting(story, event) if event.within or is_kept else None
+            if meeting is not None:
+                seen.add(event.node)
+                yield _finding(event, meeting, is_kept=is_kept)
 
 
-def _finding(module: Module, forward: Function, made: Made) -> Finding:
-    inputs = [a.arg for a in forward.args.args[1:]]
-    patch = with_device(module, made, inputs[0]) if inputs else None
-    return Finding(
-        claim=f"`{module.source(made.call)}` is made on the CPU whatever the input is on",
-        strength=Strength.MODERATE,
-        evidence=(module.cite(made.call, "made without a device, and mixed with other tensors"),),
-        suggests={"device-mismatch": Strength.MODERATE},
-        location=module.location(made.statement),
-        patch=patch,
+def _is_default(event: ProgramEvent) -> bool:
+    """Tell whether nothing around an event may say where tensors are made."""
+    makers = (c.maker if isinstance(c, Result) else "?" for c in event.contexts)
+    return all(m.endswith(NEUTRAL) for m in makers)
+
+
+def _is_attribute(
+    program: Program, story: Story, event: ProgramEvent, moved: list[ProgramEvent]
+) -> bool:
+    """Tell whether a tensor, or what is computed from it, is an attribute of a model that moves."""
+    if event.within or event.result is None:
+        return False
+    after = {id(v) for v in story.flow.onward(event.result)}
+    owners = [a.model for a in assigned(story.events) if id(a.value) in after]
+    return any(
+        part is owner
+        for owner in owners
+        if not any({"to", "_apply", "cuda"} & cls.methods for cls in owner.cls.lineage())
+        for e in moved
+        if e.receiver is not None and is_module(e.receiver)
+        for part in registered(e.receiver)
     )
 
 
-def _is_set_globally(project: Project) -> bool:
-    """Tell whether any file sets the device that tensors are made on."""
-    return any(w in m.text for m in project.modules for w in GLOBAL)
+def _meeting(story: Story, made: ProgramEvent) -> Value | None:
+    """Return where a tensor meets what comes from the inputs of a forward pass."""
+    sources = [
+        value
+        for e in story.events
+        if e.is_own and e.name in ("forward", "__call__") and isinstance(e.receiver, Instance)
+        if is_module(e.receiver)
+        for value in (*e.args, *e.kwargs.values())
+    ]
+    pending: list[Value] = [] if made.result is None else [made.result]
+    seen = {id(v) for v in pending}
+    while pending:
+        value = pending.pop()
+        for user in story.flow.users(value):
+            operation = operation_of(user)
+            if id(user) in seen or (operation is not None and operation.name in MOVES):
+                continue
+            seen.add(id(user))
+            if operation is None or (operation.name == "getitem" and user.inputs[0] is not value):
+                if not isinstance(user, Result):
+                    pending.append(user)
+                continue
+            held = (v for o in operation.operands for v in inside(o))
+            others = [v for v in held if not isinstance(v, Items) and id(v) not in seen]
+            if operation.name in MEETS and any(comes_from(v, sources) for v in others):
+                return user
+            if not is_layer(getattr(user, "receiver", None)):
+                pending.append(user)
+    return None
 
 
-def _is_under_device(module: Module, forward: Function, call: ast.Call) -> bool:
-    """Tell whether a `with` around the call, or a decorator, may say where tensors are made."""
-    around = (n for n in module.enclosing(call) if isinstance(n, (ast.With, ast.AsyncWith)))
-    contexts = [i.context_expr for block in around for i in block.items]
-    names = [_called(module, c) for c in contexts]
-    decorators = [_called(module, d) for d in forward.decorator_list]
-    return not all(n.endswith(NEUTRAL) for n in names) or "torch.device" in decorators
-
-
-def _called(module: Module, node: ast.expr) -> str:
-    return module.qualified(node.func if isinstance(node, ast.Call) else node) or ""
-
-
-def _mixes(module: Module, forward: Function, made: Made) -> bool:
-    """Tell whether the tensor meets others in arithmetic or in a call of torch."""
-    call = made.call
-    name = (module.qualified(call.func) or "").rsplit(".", 1)[-1]
-    if name in ("tensor", "as_tensor") or not call.args:
-        return False
-    if isinstance(made.statement, ast.Assign) and made.statement.value is call:
-        return _name_mixes(module, forward, made.name)
-    above = module.parents.get(call)
-    is_index = any(isinstance(n, ast.Subscript) for n in module.enclosing(call))
-    if not isinstance(above, ast.BinOp) or is_index:
-        return False
-    return not _is_number(forward, above.left if above.right is call else above.right)
-
-
-def _name_mixes(module: Module, forward: Function, name: str) -> bool:
-    has_met = False
-    for node in ast.walk(forward):
-        if isinstance(node, ast.Attribute) and key_of(node.value) == name and node.attr in MOVES:
-            return False
-        if isinstance(node, ast.BinOp):
-            has_met |= name in (key_of(node.left), key_of(node.right)) and not _is_number(
-                forward, node.left if key_of(node.right) == name else node.right
-            )
-        is_cat = isinstance(node, ast.Call) and (module.qualified(node.func) or "") in (
-            "torch.cat",
-            "torch.stack",
-            "torch.matmul",
-        )
-        if is_cat:
-            has_met |= any(key_of(n) == name for n in ast.walk(node))
-    return has_met and bool(name)
-
-
-def _is_number(forward: Function, node: ast.expr) -> bool:
-    """Tell whether an operand may be a number: nothing in it comes from the inputs."""
-    return not holds(node, values_from_inputs(forward))
+def _finding(event: ProgramEvent, meeting: Value, *, is_kept: bool) -> Finding:
+    given = first_parameter(event)
+    strength = Strength.STRONG if is_kept else Strength.MODERATE
+    patch = add_argument(event, f"device={given}.device") if given and not is_kept else None
+    where = "made without a device, as a plain attribute" if is_kept else "made without a device"
+    met = () if meeting.site is None else (cite(meeting, "meets what comes from the input here"),)
+    return Finding(
+        claim=f"`{source_text(event)}` is made on the CPU whatever the input is on",
+        strength=strength,
+        evidence=(cite(event, where), *met),
+        suggests={CAUSE: strength},
+        shows=CAUSE if is_kept else None,
+        is_symptom=is_kept,
+        location=event.location,
+        patch=patch,
+    )
 
 
 _MODULE = """
@@ -147,7 +168,29 @@ def _module(*body: str) -> Run:
     return make_run(sources={"net.py": _MODULE.format(body="\n        ".join(body))})
 
 
+_SCHEDULE = """
+import torch
+from torch import nn
+
+class Noiser(nn.Module):
+    def __init__(self):
+        super().__init__()
+        {keep}
+
+    def forward(self, x):
+        return self.scale(x)
+
+    def scale(self, x):
+        return x * self.betas
+
+model = Noiser().to("cuda")
+out = model(batch)
+"""
+
 FIRES = {
+    "kept as a plain attribute": make_run(
+        sources={"net.py": _SCHEDULE.format(keep="self.betas = 1 - torch.linspace(0, 1, 8)")}
+    ),
     "noise is added": _module("x = x + torch.randn(x.size(0), 4)"),
     "noise is added under no_grad": _module(
         "with torch.no_grad():", "    x = x + torch.randn(x.size(0), 4)"
@@ -156,6 +199,9 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: kept as a buffer": make_run(
+        sources={"net.py": _SCHEDULE.format(keep='self.register_buffer("betas", torch.ones(8))')}
+    ),
     "made where the input is": _module("x = x + torch.randn(4, device=x.device)"),
     "near miss: made under a device": _module(
         "with torch.device(x.device):", "    noise = torch.randn(4)", "x = x + noise"

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Evidence, Finding
-from traindx.model import Failure, Run
+from traindx.analysis.errors.culprits import Culprit, explain
+from traindx.analysis.errors.other_frameworks import read_other
+from traindx.analysis.errors.root_failure import root_failure
+from traindx.analysis.errors.shape_blame import (
+    Blame,
+    culprit_of,
+    find_blame,
+    mixed_batch,
+)
+from traindx.analysis.errors.shape_messages import SizeError, read
+from traindx.analysis.program import project_of
+from traindx.analysis.program.shapes.accounts import origin_of
+from traindx.analysis.program.shapes.machine import Conflict
+from traindx.analysis.program.shapes.sizes import Size
+from traindx.examples import make_failed_run
+from traindx.model.findings import Evidence, Finding
+from traindx.model.run import Failure, Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.errors import Culprit, explain, make_failed_run, match_root
-from traindx.source.shapes.accounts import origin_of
-from traindx.source.shapes.blame import Blame, culprit_of, find_blame, find_trace
-from traindx.source.shapes.machine import Conflict, Step
-from traindx.source.shapes.messages import SizeError, read
-from traindx.source.shapes.other_frameworks import read_other
-from traindx.source.shapes.sizes import Size
-from traindx.source.shapes.tracing import Trace
 
-ANY = re.compile("")
 CAUSES = {"stack-channels": "channel-mismatch"}
 
 
@@ -45,12 +48,11 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Which of two sizes is the wrong one, the message does not say.
     """
-    hit = match_root(run, ANY)
-    said = hit[0].message if hit is not None else ""
+    failure = root_failure(run)
+    said = failure.message if failure is not None else ""
     error = read(said) or read_other(said)
-    if hit is None or error is None:
+    if failure is None or error is None:
         return
-    failure = hit[0]
     culprit, more = _culprit(run, failure, error)
     notes = [Evidence(error.hint, failure.artifact, failure.locator)] if error.hint else []
     cause = CAUSES.get(error.kind, "shape-mismatch")
@@ -59,7 +61,8 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _culprit(run: Run, failure: Failure, error: SizeError) -> tuple[Culprit | None, list[Evidence]]:
     if error.kind == "batch":
-        return _lost_batch(run, failure, error), []
+        sizes = (error.expected or 0, error.got or 0)
+        return mixed_batch(project_of(run), failure, *sizes), []
     if error.kind not in ("broadcast", "concat", "view", "features", "rank"):
         return None, []
     blame = find_blame(project_of(run), failure, lambda c: _fits(error, c))
@@ -95,50 +98,6 @@ def _elements(total: object, error: SizeError) -> bool:
     if isinstance(total, Size) and error.got is not None:
         return len(total.terms) == 1 and error.got % total.terms[0][1] == 0
     return total == error.got
-
-
-def _lost_batch(run: Run, failure: Failure, error: SizeError) -> Culprit | None:
-    """The line at which samples and features were mixed up."""
-    project, found = project_of(run), None
-    followed = find_trace(
-        project, failure, lambda t: _mixing(t, error) is not None, batch=error.expected
-    )
-    step = None if followed is None else _mixing(followed.trace, error)
-    if followed is None or step is None:
-        return None
-    for module in project.modules:
-        if module.path == step.file:
-            found = module
-    before, after = step.before[0], step.after[0]
-    features = "·".join(str(s) for s in before.sizes[1:])
-    says = (
-        f"this turns {before} into {after}: each sample has {features} = {_count(before.sizes)} "
-        f"features, and the {step.operation} keeps {after.sizes[-1]} of them per row"
-    )
-    node = None if found is None else _statement_at(found.tree, step.line)
-    return None if found is None or node is None else Culprit(found, node, says)
-
-
-def _mixing(trace: Trace, error: SizeError) -> Step | None:
-    """The step that turns a batch of the right size into one of the size in the message."""
-    for step in trace.steps:
-        if step.operation in ("view", "reshape", "flatten") and step.before and step.after:
-            first, last = step.before[0].sizes[:1], step.after[0].sizes[:1]
-            if first == (error.expected,) and last == (error.got,):
-                return step
-    return None
-
-
-def _count(sizes: tuple[object, ...]) -> int:
-    total = 1
-    for size in sizes[1:]:
-        total *= size if isinstance(size, int) else 1
-    return total
-
-
-def _statement_at(tree: ast.Module, line: int) -> ast.stmt | None:
-    nodes = (n for n in ast.walk(tree) if isinstance(n, ast.stmt))
-    return next((n for n in nodes if n.lineno == line), None)
 
 
 _MODEL = """

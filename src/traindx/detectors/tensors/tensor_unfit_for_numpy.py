@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding
-from traindx.model import Failure, Run
+from traindx.analysis.errors.culprits import Culprit
+from traindx.analysis.errors.device_messages import NUMPY
+from traindx.analysis.errors.messages import KnownError, finding, known_error
+from traindx.analysis.errors.written_calls import failing_calls
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import Culprit, explain, make_failed_run, match_root, site_of
-from traindx.source.patches import diff, replacing
-
-GRADIENT = re.compile(r"Can't call numpy\(\) on (?:Tensor|Variable) that requires grad")
-DEVICE = re.compile(
-    r"can't convert (?:(\w+(?::\d+)?) device type tensor|(CUDA) tensor) to numpy", re.I
-)
-TYPE = re.compile(r"Got unsupported ScalarType (\w+)|can't convert np\.ndarray of type ([\w.]+)")
 
 
 @detector(needs=("failure",), suggests=("api-misuse",))
@@ -37,34 +32,16 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     If the value is needed for training, stay in torch.
     """
-    hit = match_root(run, GRADIENT, DEVICE, TYPE)
-    if hit is None:
-        return
-    failure, found = hit
-    if found.re is GRADIENT:
-        claim = "A tensor that carries a graph is converted to numpy: detach it first"
-        culprit = _culprit(run, failure, "detach()")
-    elif found.re is DEVICE:
-        claim = (
-            f"A tensor on {found[1] or found[2]} is converted to numpy: copy it to the CPU first"
-        )
-        culprit = _culprit(run, failure, "cpu()")
-    else:
-        culprit = None
-        claim = f"A value of type {found[1] or found[2]} has no counterpart between numpy and torch"
-    yield explain(run, failure, claim, shows="api-misuse", culprit=culprit)
+    known = known_error(run, NUMPY)
+    if known is not None:
+        yield finding(known, culprit=_culprit(known) if known.kind else None)
 
 
-def _culprit(run: Run, failure: Failure, step: str) -> Culprit | None:
-    site = site_of(run, failure)
-    if site is None:
-        return None
-    for call, _ in site.module.calls(site.node):
-        func = call.func
-        if isinstance(func, ast.Attribute) and func.attr == "numpy" and not call.args:
-            owner = ast.get_source_segment(site.module.text, func.value) or ast.unparse(func.value)
-            patch = diff(site.module, replacing(func.value, f"{owner}.{step}"))
-            return Culprit(site.module, site.node, f"`{owner}` goes to numpy as it is", patch)
+def _culprit(known: KnownError) -> Culprit | None:
+    for call in failing_calls(known.run, known.failure, "numpy"):
+        if call.owner and not call.arguments:
+            patch = call.with_owner(f"{call.owner}.{known.kind}")
+            return call.blamed(f"`{call.owner}` goes to numpy as it is", patch, as_a_whole=True)
     return None
 
 

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding
-from traindx.model import Run
+from traindx.analysis.errors.call_messages import TRACED_VALUE
+from traindx.analysis.errors.messages import findings
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source.errors import explain, make_failed_run, match_root
-
-BRANCH = re.compile(
-    r"Attempted boolean conversion of traced array|problem arose with the `bool` function"
-    r"|[Uu]sing a (?:symbolic )?`?tf\.Tensor`? as a Python `?bool`? is not allowed"
-)
-ARRAY = re.compile(
-    r"__array__\(\) method was called on (?:the JAX Tracer object|traced array)"
-    r"|numpy\.ndarray conversion method __array__\(\) was called|NumPy array conversion of"
-    r"|Cannot convert a symbolic (?:tf\.)?(?:Tensor|Keras input)"
-)
-LEAK = re.compile(r"Encountered an unexpected tracer")
-NUMBER = re.compile(
-    r"Abstract tracer value encountered where concrete value is expected"
-    r"|Shapes must be 1D sequences of concrete values|concrete value was not available in Python"
-    r"|TracerIntegerConversionError|Array boolean indices must be concrete"
-)
-TRACED_AT = re.compile(r"tracing the function (\S+) at (\S+?):(\d+)")
 
 
 @detector(needs=("failure",), suggests=("api-misuse",))
@@ -47,20 +31,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     A library that does it inside of its own code was made for another version of JAX.
     """
-    hit = match_root(run, LEAK, BRANCH, ARRAY, NUMBER)
-    if hit is None:
-        return
-    failure, found = hit
-    said = {
-        LEAK: "is kept beyond the function that made it",
-        BRANCH: "decides a branch in Python",
-        ARRAY: "is given to numpy",
-        NUMBER: "is used where a number must be known",
-    }[found.re]
-    where = TRACED_AT.search(failure.message)
-    inside = f" while {where[1]} ({where[2]}:{where[3]}) is compiled" if where is not None else ""
-    claim = f"A traced value {said}{inside}"
-    yield explain(run, failure, claim, shows="api-misuse")
+    yield from findings(run, TRACED_VALUE)
 
 
 FIRES = {

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
-from traindx.evidence import Finding, Strength
-from traindx.model import Run
+from traindx.analysis.errors.call_messages import CALL_ARGUMENTS
+from traindx.analysis.errors.class_blame import definition_of
+from traindx.analysis.errors.messages import KnownError, finding, known_error
+from traindx.examples import make_failed_run
+from traindx.model.findings import Finding, Strength
+from traindx.model.run import Run
 from traindx.registry import detector
-from traindx.source import project_of
-from traindx.source.errors import Culprit, explain, make_failed_run, match_root
-
-COUNT = re.compile(
-    r"([\w.]+)\(\) takes (?:from (\d+) to )?(\d+) positional arguments? but (\d+) (?:was|were) g"
-)
-MISSING = re.compile(
-    r"([\w.]+)\(\) missing (\d+) required (?:positional|keyword-only) arguments?: (.+)"
-)
-KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
-TWICE = re.compile(r"([\w.]+)\(\) got multiple values for argument '(\w+)'")
-KIND = re.compile(
-    r"([\w.]+)\(\): argument '(\w+)' \(position (\d+)\) must be ([\w ]+?),? not (\w+)"
-)
 
 
 @detector(needs=("failure",), suggests=("api-misuse", "version-mismatch"))
@@ -42,50 +31,27 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     If the library changed its signature, the versions are at fault rather than the call.
     """
-    hit = match_root(run, COUNT, MISSING, KEYWORD, TWICE, KIND, types=("TypeError",))
-    if hit is None:
+    known = known_error(run, CALL_ARGUMENTS)
+    if known is None:
         return
-    failure, found = hit
-    culprit = _definition(run, found[1])
-    if found.re is KEYWORD and culprit is None:
-        guesses = {"api-misuse": Strength.STRONG, "version-mismatch": Strength.WEAK}
-        yield explain(run, failure, _claim(found), suggests=guesses)
-        return
-    notes = [culprit.evidence] if culprit is not None else []
-    yield explain(run, failure, _claim(found), shows="api-misuse", notes=notes)
+    claim = known.claim(**_counts(known)) if known.kind == "count" else ""
+    definition = definition_of(run, known["name"])
+    if known.kind == "keyword" and definition is None:
+        yield finding(
+            known, suggests={"api-misuse": Strength.STRONG, "version-mismatch": Strength.WEAK}
+        )
+    else:
+        notes = [definition.evidence] if definition is not None else []
+        yield finding(known, claim, notes=notes)
 
 
-def _claim(found: re.Match[str]) -> str:
-    name = found[1]
-    is_bound = "." in name or name in ("forward", "__init__")
-    if found.re is COUNT:
-        less = 1 if is_bound else 0
-        least = f"{int(found[2]) - less} to " if found[2] else ""
-        takes = f"{least}{int(found[3]) - less}{' besides self' if less else ''}"
-        return f"The call gives {int(found[4]) - less} arguments to {name}, which takes {takes}"
-    if found.re is MISSING:
-        return f"The call of {name} leaves out {found[3].rstrip('.')}"
-    if found.re is KEYWORD:
-        return f"The call gives {name} an argument {found[2]}, which it does not know"
-    if found.re is TWICE:
-        return f"The call gives {name} the argument {found[2]} twice"
-    return f"Argument {found[3]} of {name} ({found[2]}) has to be {found[4]} and is {found[5]}"
-
-
-def _definition(run: Run, name: str) -> Culprit | None:
-    """Where the called function is defined, if there is only one of its name."""
-    short = name.replace(".<locals>", "").split(".")
-    found = [
-        (m, f)
-        for m in project_of(run).modules
-        for dotted, f in m.functions.items()
-        if dotted.split(".")[-len(short) :] == short
-    ]
-    if len(found) != 1:
-        return None
-    module, function = found[0]
-    taken = ", ".join(a.arg for a in function.args.args if a.arg != "self")
-    return Culprit(module, function, f"{name} is defined here: it takes ({taken})")
+def _counts(known: KnownError) -> dict[str, str]:
+    """How many arguments are given and taken, without self."""
+    name = known["name"]
+    less = 1 if "." in name or name in ("forward", "__init__") else 0
+    least = f"{known.number('least') - less} to " if known["least"] else ""
+    takes = f"{least}{known.number('most') - less}{' besides self' if less else ''}"
+    return {"count": str(known.number("given") - less), "takes": takes}
 
 
 _MODEL = "class Net(nn.Module):\n    def forward(self, x):\n        return x\n"

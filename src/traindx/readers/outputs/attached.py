@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from traindx.assembly import resolve
-from traindx.model import Config, Origin, Run, Series, Setting
+from traindx.model.merging import resolve
+from traindx.model.run import Config, Origin, Run, Series, Setting
 from traindx.readers.outputs.log import Outputs, read_outputs
-from traindx.readers.outputs.matrices import Report
+from traindx.readers.outputs.matrices import ClassificationReport
 
 _SCORES = ("precision", "recall", "f1")
 
@@ -69,7 +69,7 @@ def _reported(found: Outputs, clock: Series | None) -> list[Series]:
     return made
 
 
-def _scores(report: Report, phase: str) -> list[tuple[str, float]]:
+def _scores(report: ClassificationReport, phase: str) -> list[tuple[str, float]]:
     found = []
     for label, row in report.rows.items():
         part = label.replace("/", " ").replace("@", " ")

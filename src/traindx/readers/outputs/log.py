@@ -8,9 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from traindx.model import Confusion, Sample, Setting
-from traindx.names import PHASES, words
-from traindx.readers.outputs.matrices import Report, read_counts, read_matrix, read_report
+from traindx.model.metric_names import PHASES, words
+from traindx.model.run import Confusion, Setting, TextSample
+from traindx.readers.outputs.matrices import (
+    ClassificationReport,
+    read_counts,
+    read_matrix,
+    read_report,
+)
 from traindx.readers.outputs.texts import MAX_SAMPLES, MAX_TEXT, Pairs
 from traindx.readers.text import decode
 
@@ -74,14 +79,16 @@ class Outputs:
     artifact: str
     confusions: list[Confusion] = field(default_factory=list)
     counts: list[Setting] = field(default_factory=list)
-    reports: list[tuple[int, str, Report]] = field(default_factory=list)
+    reports: list[tuple[int, str, ClassificationReport]] = field(default_factory=list)
     pairs: Pairs = field(default_factory=Pairs)
-    _first: list[tuple[int, Sample]] = field(default_factory=list)
-    _last: deque[tuple[int, Sample]] = field(default_factory=lambda: deque(maxlen=MAX_SAMPLES // 2))
+    _first: list[tuple[int, TextSample]] = field(default_factory=list)
+    _last: deque[tuple[int, TextSample]] = field(
+        default_factory=lambda: deque(maxlen=MAX_SAMPLES // 2)
+    )
     looked: int = 0
 
     @property
-    def samples(self) -> list[tuple[int, Sample]]:
+    def samples(self) -> list[tuple[int, TextSample]]:
         """Return the first texts and the last ones, with their lines."""
         return [*self._first, *self._last]
 
@@ -116,7 +123,7 @@ class Outputs:
         text = quoted[2] if quoted else text
         if not text.strip() or (quoted is None and _NO_TEXT.match(text)):
             return
-        sample = Sample(text[:MAX_TEXT], self.artifact, f"line {number}")
+        sample = TextSample(text[:MAX_TEXT], self.artifact, f"line {number}")
         kept = self._first if len(self._first) < MAX_SAMPLES // 2 else self._last
         kept.append((number, sample))
 

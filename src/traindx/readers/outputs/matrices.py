@@ -22,7 +22,7 @@ Matrix = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ClassificationReport:
     """A classification report of scikit-learn: per class precision, recall, F1 and support."""
 
     rows: Mapping[str, tuple[float, float, float, float]]
@@ -114,7 +114,7 @@ def read_counts(text: str) -> dict[str, float] | None:
     return {k: float(v) for k, v in counts.items()}
 
 
-def read_report(lines: Sequence[str]) -> Report | None:
+def read_report(lines: Sequence[str]) -> ClassificationReport | None:
     """Return the report whose header line was found; `lines` begin below it."""
     rows: dict[str, tuple[float, float, float, float]] = {}
     blank = 0
@@ -128,5 +128,5 @@ def read_report(lines: Sequence[str]) -> Report | None:
             break
         if line.lstrip().startswith("weighted avg"):
             break
-    report = Report(rows)
+    report = ClassificationReport(rows)
     return report if 2 <= len(report.classes) <= MAX_CLASSES else None

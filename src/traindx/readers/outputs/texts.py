@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from traindx.model import Confusion, Sample, as_number
-from traindx.names import is_step, words
+from traindx.model.metric_names import is_step, words
+from traindx.model.run import Confusion, TextSample, as_number
 
 MAX_SAMPLES = 2000
 MAX_TEXT = 2000  # characters; a text that repeats does so from the start
@@ -92,7 +92,7 @@ class Recorded:
     """What the records of a file say of outputs."""
 
     artifact: str
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[TextSample] = field(default_factory=list)
     pairs: Pairs = field(default_factory=Pairs)
     _known: dict[str, str] = field(default_factory=dict)
 
@@ -111,7 +111,7 @@ class Recorded:
             elif role == "step":
                 step = as_number(value) if isinstance(value, (int, float)) else None
         room = MAX_SAMPLES - len(self.samples)
-        self.samples += [Sample(text, self.artifact, locator, step) for text in texts[:room]]
+        self.samples += [TextSample(text, self.artifact, locator, step) for text in texts[:room]]
         if truth is not None and predicted is not None:
             self.pairs.add(class_name(truth), class_name(predicted), locator)
 

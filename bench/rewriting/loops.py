@@ -1,0 +1,125 @@
+"""Loops written in another way."""
+
+from __future__ import annotations
+
+import ast
+
+from bench.rewriting import scopes
+
+
+def _plain_loops(tree: ast.Module) -> list[tuple[list[ast.stmt], ast.For]]:
+    """The `for` loops without `else`, and the blocks that they stand in."""
+    return [
+        (block, node)
+        for block in scopes.blocks(tree)
+        for node in block
+        if isinstance(node, ast.For) and not node.orelse
+    ]
+
+
+def while_for_for(tree: ast.Module) -> bool:
+    """`it = iter(xs)`, `while True:` and `next(it)`."""
+    found = _plain_loops(tree)
+    for number, (block, node) in enumerate(found):
+        name = f"_iterator{number}"
+        end = ast.parse(f"try:\n    _\nexcept StopIteration:\n    break\n_x = next({name})")
+        attempt = end.body[0]
+        assert isinstance(attempt, ast.Try)
+        target = ast.Assign([node.target], scopes.expression(f"next({name})"))
+        attempt.body = [target]
+        loop = ast.While(ast.Constant(True), [attempt, *node.body], [])
+        start = ast.Assign(
+            [ast.Name(name, ast.Store())],
+            ast.Call(ast.Name("iter", ast.Load()), [node.iter], []),
+        )
+        position = block.index(node)
+        block[position : position + 1] = [start, loop]
+        ast.fix_missing_locations(tree)
+    return bool(found)
+
+
+def enumerated(tree: ast.Module) -> bool:
+    """`for i, x in enumerate(xs)`."""
+    for number, (_, node) in enumerate(found := _plain_loops(tree)):
+        node.target = _pair(f"_i{number}", node.target)
+        node.iter = ast.Call(ast.Name("enumerate", ast.Load()), [node.iter], [])
+    return bool(found)
+
+
+def with_progress(tree: ast.Module) -> bool:
+    """`for x in tqdm(xs)`."""
+    found = _plain_loops(tree)
+    for _, node in found:
+        node.iter = ast.Call(ast.Name("tqdm", ast.Load()), [node.iter], [])
+    if found:
+        scopes.add_import(tree, "from tqdm import tqdm")
+    return bool(found)
+
+
+def zipped(tree: ast.Module) -> bool:
+    """`for i, x in zip(itertools.count(), xs)`."""
+    found = _plain_loops(tree)
+    for number, (_, node) in enumerate(found):
+        count = scopes.expression("itertools.count()")
+        node.target = _pair(f"_n{number}", node.target)
+        node.iter = ast.Call(ast.Name("zip", ast.Load()), [count, node.iter], [])
+    if found:
+        scopes.add_import(tree, "import itertools")
+    return bool(found)
+
+
+def _pair(name: str, target: ast.expr) -> ast.Tuple:
+    return ast.Tuple([ast.Name(name, ast.Store()), target], ast.Store())
+
+
+def early_continue(tree: ast.Module) -> bool:
+    """A last `if` of a loop's body becomes a `continue` where it does not hold."""
+    changed = False
+    for _, node in _plain_loops(tree):
+        last = node.body[-1]
+        if isinstance(last, ast.If) and not last.orelse:
+            leave = ast.If(ast.UnaryOp(ast.Not(), last.test), [ast.Continue()], [])
+            node.body[-1:] = [leave, *last.body]
+            changed = True
+    return changed
+
+
+def inverted_condition(tree: ast.Module) -> bool:
+    """`if not c: B else: A` for `if c: A else: B`."""
+    changed = False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and node.orelse and not scopes.is_main_guard(node):
+            node.test = ast.UnaryOp(ast.Not(), node.test)
+            node.body, node.orelse = node.orelse, node.body
+            changed = True
+    return changed
+
+
+def loop_for_comprehension(tree: ast.Module) -> bool:
+    """`xs = [f(a) for a in b]` becomes a loop that appends."""
+    changed = False
+    for block in list(scopes.blocks(tree)):
+        for node in list(block):
+            value = node.value if isinstance(node, ast.Assign) else None
+            if not isinstance(value, ast.ListComp) or len(value.generators) != 1:
+                continue
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            if not isinstance(target, ast.Name):
+                continue
+            first = value.generators[0]
+            append = ast.Expr(
+                ast.Call(
+                    ast.Attribute(ast.Name(target.id, ast.Load()), "append", ast.Load()),
+                    [value.elt],
+                    [],
+                )
+            )
+            body: list[ast.stmt] = [append]
+            for test in reversed(first.ifs):
+                body = [ast.If(test, body, [])]
+            start = ast.Assign([ast.Name(target.id, ast.Store())], ast.List([], ast.Load()))
+            loop = ast.For(first.target, first.iter, body, [])
+            position = block.index(node)
+            block[position : position + 1] = [start, loop]
+            changed = True
+    return changed

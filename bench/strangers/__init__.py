@@ -1,0 +1,1 @@
+"""Programs by hands that had seen neither rules nor operators: does `check` name their cause?"""

@@ -1,0 +1,39 @@
+"""How many programs of strangers `traindx check` names the cause of, from source alone.
+
+    python -m bench.strangers [developed|judged]
+
+`developed` was read while rules were ported onto the program model; `judged` was held back, judged
+once, and its false alarms were mended afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from traindx.api import check_run
+
+HOME = Path(__file__).parent
+
+
+def main() -> int:
+    """Print one line per set."""
+    for name in sys.argv[1:] or ["developed", "judged"]:
+        right = faulty = sound = alarms = 0
+        for label in sorted((HOME / name).rglob("label.json")):
+            said = json.loads(label.read_text(encoding="utf-8"))
+            causes = [h.cause for h in check_run(str(label.parent))[1].root_causes]
+            if said["cause"] is None:
+                sound += 1
+                alarms += bool(causes)
+            else:
+                faulty += 1
+                accepted = {said["cause"], *said.get("accepted", ())}
+                right += bool(causes) and causes[0] in accepted
+        print(f"{name}: first cause right {right}/{faulty}, false alarms {alarms}/{sound}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

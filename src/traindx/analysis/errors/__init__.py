@@ -1,0 +1,1 @@
+"""What an error says: the failure that came first, its sizes, and the line really at fault."""

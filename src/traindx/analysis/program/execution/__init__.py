@@ -1,0 +1,1 @@
+"""What a program does, found by following its source without running it."""

@@ -1,0 +1,394 @@
+"""Calls: the project's functions and classes are followed, everything else is an event."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution import contexts, expressions, library, names, statements
+from traindx.analysis.program.execution.events import EventForm, Guard
+from traindx.analysis.program.execution.machine import MAX_DEPTH, BlockEnd
+from traindx.analysis.program.execution.values import (
+    Answer,
+    Choice,
+    ClassValue,
+    FunctionValue,
+    Generator,
+    Instance,
+    Items,
+    Known,
+    Method,
+    Part,
+    PartialCall,
+    Result,
+    Scope,
+    Site,
+    Table,
+    Unknown,
+    Value,
+    joined,
+)
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.execution.machine import Machine
+
+Keywords = Mapping[str, Value]
+Body = Callable[[Value], BlockEnd]
+DATA_CLASSES = ("dataclass", "define", "attrs", "frozen", "s")
+RECORD_BASES = ("typing.NamedTuple", "NamedTuple", "pydantic.BaseModel", "BaseModel",
+                "typing.TypedDict", "pydantic_settings.BaseSettings")  # fmt: skip
+
+
+def callee_of(m: Machine, node: ast.expr, scope: Scope) -> Value:
+    """Return what a call calls: a method of a value out of sight stays with its value."""
+    if not isinstance(node, ast.Attribute):
+        return expressions.evaluate(m, node, scope)
+    owner = expressions.evaluate(m, node.value, scope)
+    if isinstance(owner, (Result, Unknown, Part)) and node.attr not in owner.fields:
+        return Method(owner, node.attr)
+    if isinstance(owner, Choice) and all(
+        isinstance(o, (Result, Unknown, Part, Known)) for o in owner.options
+    ):
+        return Method(owner, node.attr)
+    return names.attribute(m, owner, node.attr, node, scope)
+
+
+def call(
+    m: Machine, callee: Value, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value:
+    """Return the result of a call."""
+    if isinstance(callee, Part) and isinstance(callee.key, str):
+        callee = Method(callee.of, callee.key)  # a method that was kept under a name
+    if isinstance(callee, FunctionValue):
+        return _call_own(m, callee, args, kwargs, node, scope)
+    if isinstance(callee, ClassValue):
+        return instantiate(m, callee, args, kwargs, node, scope)
+    if isinstance(callee, PartialCall):
+        together = {**callee.kwargs, **kwargs}
+        return call(m, callee.callee, (*callee.args, *args), together, node, scope)
+    if isinstance(callee, Instance):
+        return _call_instance(m, callee, args, kwargs, node, scope)
+    if isinstance(callee, Choice):
+        return _call_any(m, callee, args, kwargs, node, scope)
+    if contexts.is_switch(callee) and args and isinstance(args[0], FunctionValue):
+        return replace(args[0], decorators=(*args[0].decorators, callee))
+    return library.call(m, callee, args, kwargs, node, scope)
+
+
+def _call_any(
+    m: Machine, callee: Choice, args: Sequence[Value], kwargs: Keywords, node: ast.AST,
+    scope: Scope,
+) -> Value:  # fmt: skip
+    """Call one of several: each of them, from the same state."""
+    found: list[Value] = []
+
+    def side(option: Value) -> Callable[[], BlockEnd]:
+        def run() -> BlockEnd:
+            found.append(call(m, option, args, kwargs, node, scope))
+            return BlockEnd.NEXT
+
+        return run
+
+    callable_ = [o for o in callee.options if not isinstance(o, Known)]
+    if not callable_:
+        return Unknown()
+    site = Site(scope.module, node)
+    m.explore([(Guard(callee, site, True), side(o)) for o in callable_])
+    result = found[0]
+    for other in found[1:]:
+        result = joined(result, other)
+    return result
+
+
+def _call_own(
+    m: Machine, function: FunctionValue, args: Sequence[Value], kwargs: Keywords, node: ast.AST,
+    scope: Scope,
+) -> Value:  # fmt: skip
+    site = Site(scope.module, node)
+    name = getattr(function.node, "name", "<lambda>")
+    event = m.record(EventForm.CALL, site, name, function.bound, args, kwargs, scope.function)
+    event.is_own = True
+    event.callee = function
+    before, m.callers = m.callers, (*m.callers, site)
+    try:
+        event.result = run_function(m, function, args, kwargs)
+    finally:
+        m.callers = before
+    return event.result
+
+
+def run_function(
+    m: Machine, function: FunctionValue, args: Sequence[Value], kwargs: Keywords
+) -> Value:
+    """Run a function of the project with its arguments."""
+    node = function.node
+    if isinstance(node, ast.Lambda):
+        inner = _scope_of(m, function, args, kwargs)
+        return expressions.evaluate(m, node.body, inner)
+    if m.active.count(node) > 0 or m.depth >= MAX_DEPTH:
+        m.entered.add(node)
+        return Result(f"recursion.{node.name}", args=tuple(args), kwargs=dict(kwargs))
+    if is_generator(node):
+        return Generator(function, tuple(args), dict(kwargs))
+    inner = _scope_of(m, function, args, kwargs)
+    with _entered(m, function):
+        status = statements.run(m, node.body, inner)
+    m.bindings.append(dict(inner.names))
+    return _returned(inner, status)
+
+
+def run_generator(m: Machine, made: Generator, consumer: Callable[[Value], None]) -> None:
+    """Run a generator function; each value that it yields goes to the consumer."""
+    function = made.function
+    if isinstance(function.node, ast.Lambda) or m.active.count(function.node) > 0:
+        consumer(Unknown())
+        return
+    inner = _scope_of(m, function, made.args, made.kwargs)
+    inner.consumer = consumer
+    with _entered(m, function):
+        statements.run(m, function.node.body, inner)
+
+
+@contextmanager
+def _entered(m: Machine, function: FunctionValue) -> Iterator[None]:
+    """Be inside of a function, with what its decorators switch."""
+    m.entered.add(function.node)
+    m.active.append(function.node)
+    m.depth += 1
+    contexts_before = m.contexts
+    m.contexts = (*contexts_before, *function.decorators)
+    try:
+        switched = _decorated_gradients(m, function)
+        with nullcontext() if switched is None else m.switched(switched):
+            yield
+    finally:
+        m.contexts = contexts_before
+        m.depth -= 1
+        if m.active and m.active[-1] is function.node:
+            m.active.pop()
+
+
+def _decorated_gradients(m: Machine, function: FunctionValue) -> Answer | None:
+    """Return whether autograd records inside; None where no decorator says so."""
+    now, is_switched = m.gradients, False
+    written = [] if isinstance(function.node, ast.Lambda) else function.node.decorator_list
+    for decorator in written:
+        target = decorator.func if isinstance(decorator, ast.Call) else decorator
+        name = names.canonical(function.module.qualified(target) or "")
+        if name.rsplit(".", 1)[-1] not in ("no_grad", "inference_mode", "enable_grad",
+                                           "set_grad_enabled"):  # fmt: skip
+            continue
+        args: tuple[Value, ...] = ()
+        if isinstance(decorator, ast.Call):
+            args = tuple(expressions.evaluate(m, a, function.scope) for a in decorator.args)
+        now = contexts.switch(Result(f"torch.{name.rsplit('.', 1)[-1]}", args=args), now)
+        is_switched = True
+    foreign = [d for d in function.decorators if not contexts.is_switch(d)]
+    for applied in (d for d in function.decorators if contexts.is_switch(d)):
+        now, is_switched = contexts.switch(applied, now), True
+    if now is not Answer.NO and not all(contexts.keeps_gradients(d) for d in foreign):
+        return Answer.UNKNOWN
+    return now if is_switched else None
+
+
+def _scope_of(
+    m: Machine, function: FunctionValue, args: Sequence[Value], kwargs: Keywords
+) -> Scope:
+    """Return the scope of a call: its parameters hold what was given."""
+    node = function.node
+    scope = Scope(function.module, {}, function.scope, node, function.bound, function.owner)
+    given = list(args) if function.bound is None else [function.bound, *args]
+    spec = node.args
+    positional = [*spec.posonlyargs, *spec.args]
+    is_open = "**" in kwargs or any(isinstance(a, Result) and a.maker == "operator.spread"
+                                    for a in given)  # fmt: skip
+    _bind_defaults(m, function, scope, is_open)
+    for parameter, value in zip(positional, given, strict=False):
+        _set(scope, parameter.arg, value)
+    known = {p.arg for p in (*positional, *spec.kwonlyargs)}
+    for key, value in kwargs.items():
+        if key in known:
+            _set(scope, key, value)
+    if spec.vararg is not None:
+        rest = given[len(positional) :]
+        scope.names[spec.vararg.arg] = Items("tuple", not is_open, fields=dict(enumerate(rest)))
+    if spec.kwarg is not None:
+        extra = {k: v for k, v in kwargs.items() if k not in known and k != "**"}
+        scope.names[spec.kwarg.arg] = Table("**" not in kwargs, fields=dict(extra))
+    return scope
+
+
+def _set(scope: Scope, name: str, value: Value) -> None:
+    value.names.add(name)
+    scope.names[name] = value
+
+
+def _bind_defaults(m: Machine, function: FunctionValue, scope: Scope, is_open: bool) -> None:
+    """Let parameters be their defaults, or unknown where they have none."""
+    spec = function.node.args
+    positional = [*spec.posonlyargs, *spec.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(spec.defaults))
+    pairs = [*zip(positional, [*defaults, *spec.defaults], strict=True),
+             *zip(spec.kwonlyargs, spec.kw_defaults, strict=True)]  # fmt: skip
+    for parameter, default in pairs:
+        note = "" if parameter.annotation is None else ast.unparse(parameter.annotation)
+        value: Value = Unknown(name=parameter.arg, annotation=note, names={parameter.arg})
+        value.site = Site(function.module, parameter)
+        if default is not None:
+            held = expressions.evaluate(m, default, function.scope)
+            value = joined(held, value) if is_open else held
+        scope.names[parameter.arg] = value
+
+
+def _returned(scope: Scope, status: BlockEnd) -> Value:
+    found = list(scope.returned)
+    if status is BlockEnd.NEXT:
+        found.append(Known(None))
+    if not found:
+        return Unknown()
+    result = found[0]
+    for other in found[1:]:
+        result = joined(result, other)
+    return result
+
+
+@lru_cache(maxsize=8192)
+def is_generator(node: ast.AST) -> bool:
+    """Tell whether a function yields; functions inside of it do not count."""
+    pending: list[ast.AST] = list(ast.iter_child_nodes(node))
+    while pending:
+        found = pending.pop()
+        if isinstance(found, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(found, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            pending.extend(ast.iter_child_nodes(found))
+    return False
+
+
+def instantiate(
+    m: Machine, cls: ClassValue, args: Sequence[Value], kwargs: Keywords, node: ast.AST,
+    scope: Scope,
+) -> Value:  # fmt: skip
+    """Make an object of a class of the project."""
+    made = Instance(cls, site=Site(scope.module, node))
+    event = m.record(EventForm.CALL, Site(scope.module, node), cls.node.name, None, args, kwargs,
+                     scope.function, made)  # fmt: skip
+    event.is_own = True
+    event.callee = cls
+    construct(m, made, args, kwargs, node, scope)
+    return made
+
+
+def construct(
+    m: Machine, made: Instance, args: Sequence[Value], kwargs: Keywords, node: ast.AST,
+    scope: Scope,
+) -> None:  # fmt: skip
+    """Give a new object its attributes."""
+    m.entered.add(made.cls.node)
+    made.fields["new"] = Items("tuple", fields=dict(enumerate(args)))
+    made.fields["new by name"] = Table(fields=dict(kwargs))
+    init = names.find_method(m, made.cls, "__init__", made)
+    if isinstance(init, FunctionValue):
+        before, m.callers = m.callers, (*m.callers, Site(scope.module, node))
+        try:
+            run_function(m, init, args, kwargs)
+        finally:
+            m.callers = before
+        m.bindings.append({k: v for k, v in made.fields.items() if isinstance(k, str)})
+    elif _is_record(made.cls):
+        _fill_record(m, made, args, kwargs)
+        after = names.find_method(m, made.cls, "__post_init__", made)
+        if isinstance(after, FunctionValue):
+            run_function(m, after, (), {})
+
+
+def _is_record(cls: ClassValue) -> bool:
+    found = (d.func if isinstance(d, ast.Call) else d for d in cls.node.decorator_list)
+    named = (cls.module.qualified(d) or "" for d in found)
+    is_data = any(n.rsplit(".", 1)[-1] in DATA_CLASSES for n in named)
+    return (
+        is_data
+        or any(b in RECORD_BASES for b in cls.foreign)
+        or any(_is_record(b) for b in cls.bases)
+    )
+
+
+def _fill_record(m: Machine, made: Instance, args: Sequence[Value], kwargs: Keywords) -> None:
+    """Give a data class its fields, in the order of their annotations."""
+    fields: list[ast.AnnAssign] = []
+    for home in reversed(list(made.cls.lineage())):
+        fields += [n for n in home.node.body if isinstance(n, ast.AnnAssign)]
+    for position, node in enumerate(fields):
+        if not isinstance(node.target, ast.Name):
+            continue
+        name = node.target.id
+        if name in kwargs:
+            value = kwargs[name]
+        elif position < len(args):
+            value = args[position]
+        elif node.value is not None:
+            value = _default(m, expressions.evaluate(m, node.value, made.cls.scope), node)
+        else:
+            value = Unknown(name=name)
+        value.names.add(name)
+        made.fields[name] = value
+
+
+def _default(m: Machine, value: Value, node: ast.AST) -> Value:
+    """Look into `field(default=…)` and `field(default_factory=…)`."""
+    if isinstance(value, Result) and value.maker.rsplit(".", 1)[-1] in ("field", "Field"):
+        factory = value.kwargs.get("default_factory")
+        if factory is not None and value.site is not None:
+            return call(m, factory, (), {}, node, Scope(value.site.module))
+        found = value.kwargs.get("default") or (value.args[0] if value.args else None)
+        return found or Unknown()
+    return value
+
+
+def _call_instance(
+    m: Machine, callee: Instance, args: Sequence[Value], kwargs: Keywords, node: ast.AST,
+    scope: Scope,
+) -> Value:  # fmt: skip
+    """Call an object: a model runs its forward pass."""
+    site = Site(scope.module, node)
+    for name in ("__call__", "forward"):
+        method = names.find_method(m, callee.cls, name, callee)
+        if isinstance(method, FunctionValue):
+            event = m.record(EventForm.CALL, site, "forward" if name == "forward" else "__call__",
+                             callee, args, kwargs, scope.function)  # fmt: skip
+            event.is_own = True
+            event.is_training, event.mode = library.mode_of(callee), library.held_mode(callee)
+            before = m.callers, m.within, m.pass_is_training
+            m.callers = (*m.callers, site)
+            if name == "forward":
+                m.within = (*m.within, callee)
+                m.pass_is_training = event.is_training
+            try:
+                event.result = run_function(m, method, args, kwargs)
+            finally:
+                m.callers, m.within, m.pass_is_training = before
+            return event.result
+    return library.call(m, callee, args, kwargs, node, scope)
+
+
+def required(function: FunctionValue) -> list[Value]:
+    """Return values of which nothing is known for the arguments that a call must give."""
+    spec = function.node.args
+    positional = [*spec.posonlyargs, *spec.args]
+    taken = positional[0 if function.bound is None else 1 : len(positional) - len(spec.defaults)]
+    found: list[Value] = []
+    for parameter in taken:
+        note = "" if parameter.annotation is None else ast.unparse(parameter.annotation)
+        value = Unknown(name=parameter.arg, annotation=note, names={parameter.arg})
+        value.site = Site(function.module, parameter)
+        found.append(value)
+    return found
+
+
+def unknown_arguments(count: int) -> list[Value]:
+    """Return values of which nothing is known."""
+    return [Unknown() for _ in range(count)]

@@ -1,0 +1,289 @@
+"""Where programs start: each file as a script, and every function that nothing in sight calls."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from traindx.analysis.program.execution import (
+    calls,
+    examples,
+    frameworks,
+    library,
+    names,
+    statements,
+)
+from traindx.analysis.program.execution.events import Assignment, EventForm, ProgramEvent
+from traindx.analysis.program.execution.examples import Example
+from traindx.analysis.program.execution.iteration import CONTAINERS
+from traindx.analysis.program.execution.machine import Machine, OutOfWork
+from traindx.analysis.program.execution.values import (
+    Answer,
+    ClassValue,
+    FunctionValue,
+    Generator,
+    Instance,
+    Items,
+    Result,
+    Site,
+    Unknown,
+    Value,
+)
+from traindx.analysis.program.project import Project
+from traindx.analysis.program.syntax import Function, Module
+
+TELLING = re.compile(
+    r"backward|\.step\(|zero_grad|optim|[lL]oss|criterion|[lL]oader|\.eval\(|\.train\(|no_grad|save|"
+    r"state_dict|checkpoint|forward|__init__|nn\.|torch\.|F\.|random|seed|transform|split|scaler|np\.|"
+    r"argmax|\.item\(|[bB]atch|collate|pad_|label|target|shuffle|__getitem__|__next__"
+)
+TRAINS = re.compile(r"backward\(|\.zero_grad\(|\boptim\.|DataLoader\(|\.step\(|LightningModule")
+LARGE = 300  # files: of a library, only what trains is followed; its models have no program
+MAX_EVENTS = 400_000  # of a whole project; a program of ten thousand lines has some 50,000
+TOO_LARGE = "the project is too large to be followed to its end"
+FIRST = ("forward", "__call__", "fit", "train", "run")
+BUILT_BY = ("__init__", "__post_init__")
+SPARE = 20_000  # expressions that each function more may take
+
+
+@dataclass(frozen=True, eq=False)
+class Execution:
+    """What one program does, in order; `gave_up` says why it was not followed to its end."""
+
+    module: Module
+    function: Function | None
+    events: tuple[ProgramEvent, ...]
+    gave_up: str = ""
+    examples: tuple[Example, ...] = ()
+    # what names and attributes held where each call, constructor and file ended
+    bindings: tuple[dict[str, Value], ...] = ()
+    assignments: tuple[Assignment, ...] = ()
+    returned: Value | None = None  # what a function that nobody calls gives back
+
+
+def executions(project: Project) -> list[Execution]:
+    """Follow every program that the project holds."""
+    machines = {module: Machine(project, module) for module in _followed(project)}
+    found: list[Execution] = []
+    events = 0
+    for module, machine in machines.items():
+        if events < MAX_EVENTS:
+            _guarded(machine, partial(statements.load, machine, module))
+        else:
+            machine.gave_up = TOO_LARGE
+        found.append(_told(machine, module, None, 0, 0))
+        events += len(machine.events)
+    entered = {node for machine in machines.values() for node in machine.entered}
+    for module, machine in machines.items():
+        before = len(machine.events)
+        if events < MAX_EVENTS:
+            found.extend(_uncalled(machine, module, entered))
+        else:
+            found.append(Execution(module, None, (), TOO_LARGE))
+        events += len(machine.events) - before
+    return found
+
+
+def _followed(project: Project) -> list[Module]:
+    """The files that are run: of a large project, those that train."""
+    modules = project.training_modules
+    if len(modules) <= LARGE:
+        return list(modules)
+    return [m for m in modules if TRAINS.search(m.text)]
+
+
+def _uncalled(machine: Machine, module: Module, entered: set[ast.AST]) -> Iterator[Execution]:
+    """Run what nothing in sight calls: trained modules, chains, then classes, then functions."""
+    yield from _uncalled_chains(machine, module)
+    yield from _undriven(machine, module, entered)
+    for cls in module.nodes(ast.ClassDef):
+        methods = [n for n in cls.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        methods.sort(key=lambda n: n.name not in FIRST)
+        waiting = [n for n in methods if n not in entered and _is_told(module, n)]
+        if any(n not in machine.entered for n in waiting):
+            yield from _class_alone(machine, module, cls, waiting)
+    for function in module.functions.values():
+        is_own = module.parents.get(function) is module.tree or not _is_inner(module, function)
+        if is_own and function not in entered and _is_told(module, function):
+            yield from _run_apart(
+                machine, module, function, partial(_start, machine, module, function)
+            )
+
+
+def _uncalled_chains(machine: Machine, module: Module) -> Iterator[Execution]:
+    """Run the chains of layers that the script makes and neither calls nor hands on."""
+    chains = [
+        e.result
+        for e in machine.events
+        if e.name == "torch.nn.Sequential" and isinstance(e.result, Result)
+    ]
+    taken = {
+        id(part)
+        for e in machine.events
+        if e.result is None or e.name == "()" or e.act is EventForm.STORE or e.name in CONTAINERS
+        for given in (e.args if e.act is EventForm.STORE else (e.receiver, *e.args))
+        for part in (given, *(given.members if isinstance(given, Items) else ()))
+    }
+    for chain in chains:
+        if id(chain) in taken or chain.site is None or chain.site.module is not module:
+            continue
+        first, held = len(machine.events), len(machine.bindings)
+        given, scope = Unknown(name="input"), names.file_scope(machine, module)
+        with machine.isolated():
+            _guarded(
+                machine, partial(calls.call, machine, chain, (given,), {}, chain.site.node, scope)
+            )
+        yield _told(machine, module, None, first, held)
+
+
+def _is_inner(module: Module, function: Function) -> bool:
+    """Tell whether a function belongs to a class or to another function."""
+    return module.function_of(function) is not None or module.class_of(function) is not None
+
+
+def _run_apart(
+    machine: Machine, module: Module, function: Function, run: Callable[[], None]
+) -> Iterator[Execution]:
+    """Run something that nobody calls, and take back what it changes."""
+    if function in machine.entered:
+        return
+    first, held = len(machine.events), len(machine.bindings)
+    machine.gave_up, machine.returned = "", None
+    machine.work = max(0, machine.work - SPARE)
+    with machine.isolated():
+        _guarded(machine, run)
+    yield _told(machine, module, function, first, held)
+
+
+def _class_alone(
+    machine: Machine, module: Module, cls: ast.ClassDef, methods: Sequence[Function]
+) -> Iterator[Execution]:
+    """Make an object of a class and run its methods, each from the same state."""
+    scope = names.file_scope(machine, module)
+    found = names.resolve(machine, cls.name, scope)
+    if not isinstance(found, ClassValue) or found.node is not cls:
+        return
+    machine.work = max(0, machine.work - SPARE)
+    if names.is_autograd_function(found):
+        first, machine.gave_up = len(machine.events), ""
+        with machine.isolated():
+            _guarded(machine, lambda: frameworks.apply_function(machine, found, (), cls, scope))
+        yield _told(machine, module, None, first, len(machine.bindings))
+        return
+    with machine.isolated():
+        made = Instance(found, site=Site(module, cls))
+        first = len(machine.events)
+        machine.gave_up, machine.returned = "", None
+        _guarded(machine, lambda: calls.construct(machine, made, (), {}, cls, scope))
+        library.forget_mode(machine, made)
+        built = _told(machine, module, None, first, len(machine.bindings))
+        for node in methods:
+            for alone in _run_apart(
+                machine, module, node, partial(_start_method, machine, made, node)
+            ):
+                events = (*built.events, *alone.events)
+                made_names = (*built.assignments, *alone.assignments)
+                yield replace(alone, events=events, assignments=made_names)
+        if all(n.name in BUILT_BY for n in methods):
+            yield replace(built, gave_up=machine.gave_up, examples=tuple(machine.examples))
+
+
+def _start(machine: Machine, module: Module, function: Function) -> None:
+    """Run a function with arguments of which nothing is known."""
+    value = names.of_file(machine, module, function.name)
+    if isinstance(value, FunctionValue):
+        _started(machine, value)
+
+
+def _start_method(machine: Machine, made: Instance, function: Function) -> None:
+    method = names.find_method(machine, made.cls, function.name, made)
+    if isinstance(method, FunctionValue) and function.name in ("forward", "__call__"):
+        given, switches = calls.required(method), _switches(method)
+        scope = names.file_scope(machine, method.module)
+        calls.call(machine, made, given, switches, function, scope)
+    elif isinstance(method, FunctionValue) and function.name not in BUILT_BY:
+        _started(machine, method)
+
+
+def _undriven(machine: Machine, module: Module, entered: set[ast.AST]) -> Iterator[Execution]:
+    """Let Lightning's modules that no trainer in sight gets be trained."""
+    for cls in module.nodes(ast.ClassDef):
+        if cls in entered and _has_run(cls, machine, entered):
+            continue
+        found = names.resolve(machine, cls.name, names.file_scope(machine, module))
+        if not isinstance(found, ClassValue) or not frameworks.is_lightning_module(Instance(found)):
+            continue
+        first, held = len(machine.events), len(machine.bindings)
+        machine.gave_up, machine.returned = "", None
+        with machine.isolated():
+            made = Instance(found, site=Site(module, cls))
+            _guarded(machine, partial(_fit, machine, module, made, cls))
+        yield _told(machine, module, None, first, held)
+
+
+def _has_run(cls: ast.ClassDef, machine: Machine, entered: set[ast.AST]) -> bool:
+    steps = [n for n in cls.body if isinstance(n, ast.FunctionDef) and n.name == "training_step"]
+    return any(s in entered or s in machine.entered for s in steps) or not steps
+
+
+def _fit(machine: Machine, module: Module, made: Instance, cls: ast.ClassDef) -> None:
+    scope = names.file_scope(machine, module)
+    calls.construct(machine, made, (), {}, cls, scope)
+    frameworks.fit_lightning(machine, made, (), scope)
+
+
+def _is_told(module: Module, function: Function) -> bool:
+    """Tell whether a function does anything that a rule may ask about."""
+    first, last = function.lineno - 1, function.end_lineno or function.lineno
+    return any(TELLING.search(line) for line in module.lines[first:last])
+
+
+def _started(machine: Machine, function: FunctionValue) -> None:
+    found = calls.run_function(machine, function, (), _switches(function))
+    machine.returned = found
+    if isinstance(found, Generator):
+        calls.run_generator(machine, found, lambda value: None)
+
+
+def _told(
+    machine: Machine, module: Module, function: Function | None, first: int, held: int
+) -> Execution:
+    """Return what was done since an event."""
+    return Execution(
+        module,
+        function,
+        tuple(machine.events[first:]),
+        machine.gave_up,
+        tuple(machine.examples),
+        tuple(machine.bindings[held:]),
+        tuple(a for a in machine.assignments if a.order >= first),
+        machine.returned,
+    )
+
+
+def _switches(function: FunctionValue) -> dict[str, Value]:
+    """The parameters that are switches: a caller out of sight may set them either way."""
+    spec = function.node.args
+    positional = [*spec.posonlyargs, *spec.args]
+    pairs = [*zip(positional[len(positional) - len(spec.defaults) :], spec.defaults, strict=True),
+             *zip(spec.kwonlyargs, spec.kw_defaults, strict=True)]  # fmt: skip
+    return {
+        parameter.arg: Unknown(name=parameter.arg)
+        for parameter, default in pairs
+        if isinstance(default, ast.Constant) and isinstance(default.value, bool)
+    }
+
+
+def _guarded(machine: Machine, run: Callable[[], object]) -> None:
+    first = len(machine.events)
+    machine.gradients = Answer.YES
+    try:
+        run()
+        examples.draw(machine, first)
+    except OutOfWork:
+        machine.gave_up = "the program is too large to be followed to its end"
+    except RecursionError:
+        machine.gave_up = "the program is nested too deeply to be followed"

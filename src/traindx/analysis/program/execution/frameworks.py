@@ -1,0 +1,336 @@
+"""The programs that a framework runs around the user's hooks: Lightning, Transformers, Ignite.
+
+What the framework does by itself (backward, step, zero_grad, modes, no gradients in validation) is
+done here in its place, so that a rule sees one program, whoever wrote the loop.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution import calls, iteration, library, names
+from traindx.analysis.program.execution.events import EventForm, LoopRun
+from traindx.analysis.program.execution.machine import TURNS, BlockEnd
+from traindx.analysis.program.execution.values import (
+    Answer,
+    ClassValue,
+    FunctionValue,
+    Instance,
+    Items,
+    Known,
+    Result,
+    Scope,
+    Site,
+    Table,
+    Unknown,
+    Value,
+    constant,
+)
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.execution.machine import Machine
+
+Keywords = Mapping[str, Value]
+LIGHTNING_HOOKS = ("setup", "on_fit_start", "on_train_start")
+
+
+def is_trainer(value: Value | None) -> bool:
+    """Tell whether a value is a framework's trainer."""
+    if isinstance(value, Instance):
+        return any(base.rsplit(".", 1)[-1].endswith("Trainer") for base in value.cls.foreign)
+    if isinstance(value, Result) and value.receiver is None:
+        root, last = value.maker.split(".", 1)[0], value.maker.rsplit(".", 1)[-1]
+        return last.endswith("Trainer") and root in ("lightning", "transformers", "trl", "peft")
+    return False
+
+
+def is_lightning_module(value: Value | None) -> bool:
+    """Tell whether an object's training is driven by Lightning."""
+    return isinstance(value, Instance) and any(
+        base.rsplit(".", 1)[-1] == "LightningModule" for base in value.cls.foreign
+    )
+
+
+def drive(
+    m: Machine, trainer: Value, name: str, args: Sequence[Value], kwargs: Keywords, node: ast.AST,
+    scope: Scope,
+) -> bool:  # fmt: skip
+    """Run what a trainer's method runs; tell whether it is one that is known."""
+    model = args[0] if args else kwargs.get("model")
+    if name == "fit" and isinstance(model, Instance) and is_lightning_module(model):
+        data = [*args[1:], *(v for k, v in kwargs.items() if k != "model")]
+        fit_lightning(m, model, data, scope)
+        return True
+    if name == "train" and not is_lightning_module(model):
+        _train_transformers(m, trainer, node, scope)
+        return True
+    return False
+
+
+class _Hooks:
+    """A model's hooks, called by name where the model has them."""
+
+    def __init__(self, m: Machine, owner: Instance, scope: Scope) -> None:
+        self.m, self.owner, self.scope = m, owner, scope
+
+    def find(self, name: str) -> FunctionValue | None:
+        found = names.find_method(self.m, self.owner.cls, name, self.owner)
+        return found if isinstance(found, FunctionValue) else None
+
+    def call(self, name: str, *args: Value) -> Value | None:
+        hook = self.find(name)
+        if hook is None:
+            return None
+        taken = len(hook.node.args.args) - 1
+        given = args if hook.node.args.vararg is not None else args[: max(taken, 0)]
+        return calls.call(self.m, hook, given, {}, hook.node, Scope(hook.module))
+
+    def site(self, name: str) -> Site:
+        hook = self.find(name)
+        return Site(hook.module, hook.node) if hook is not None else _site_of(self.owner)
+
+
+def _site_of(owner: Instance) -> Site:
+    return Site(owner.cls.module, owner.cls.node)
+
+
+def fit_lightning(m: Machine, model: Instance, data: Sequence[Value], scope: Scope) -> None:
+    """Run what `Trainer.fit` runs."""
+    hooks = _Hooks(m, model, scope)
+    for name in LIGHTNING_HOOKS:
+        hooks.call(name, Unknown(name="stage"))
+    configured = hooks.call("configure_optimizers") or Unknown()
+    optimizers = _found(configured, "torch.optim.", but="lr_scheduler")
+    model.fields["configured optimizers"] = iteration.items_of(optimizers)
+    model.fields[SCHEDULES] = iteration.items_of(_schedules(configured))
+    loaders = _loaders(m, hooks, data)
+    epochs = LoopRun(_site_of(model), Result("builtins.range"))
+
+    def epoch(number: Value | None) -> BlockEnd:
+        _mode(m, model, training=True)
+        hooks.call("on_train_epoch_start")
+        _train_epoch(m, hooks, model, optimizers, loaders[0])
+        _step_schedules(m, model, _site_of(model), "epoch")
+        hooks.call("on_train_epoch_end")
+        hooks.call("training_epoch_end", Unknown(name="outputs"))
+        _held_out(m, hooks, model, "validation", loaders[1])
+        return BlockEnd.NEXT
+
+    m.run_loop(epochs, iter([None] * TURNS), epoch)
+    _held_out(m, hooks, model, "test", loaders[2])
+
+
+SCHEDULES = "configured schedules"
+
+
+def _schedules(configured: Value, interval: str = "epoch", depth: int = 4) -> list[Value]:
+    """Return the schedules among what a model configures, each with when it is stepped."""
+    if isinstance(configured, Result) and "lr_scheduler" in configured.maker:
+        return [iteration.items_of((configured, Known(interval)), "tuple")]
+    if isinstance(configured, Table):
+        given = constant(configured.fields.get("interval"))
+        interval = given if isinstance(given, str) else interval
+    if not isinstance(configured, (Items, Table)) or depth == 0:
+        return []
+    inner = configured.fields.values()
+    return [s for value in inner for s in _schedules(value, interval, depth - 1)]
+
+
+def _step_schedules(m: Machine, model: Instance, site: Site, interval: str) -> None:
+    """Step what Lightning steps by itself, after each batch or each epoch."""
+    if constant(model.fields.get("automatic_optimization")) is False:
+        return
+    held = model.fields.get(SCHEDULES)
+    for pair in held.fields.values() if held is not None else ():
+        schedule, when = pair.fields[0], pair.fields[1]
+        if constant(when) == interval:
+            event = m.record(EventForm.CALL, site, ".step", schedule, (), {}, site.node)
+            event.by_framework = True
+
+
+def _loaders(m: Machine, hooks: _Hooks, data: Sequence[Value]) -> list[Value]:
+    """Return the loaders for training, validation and test."""
+    found: list[Value] = []
+    module = next((d for d in data if isinstance(d, Instance)), None)
+    source = _Hooks(m, module, hooks.scope) if module is not None else hooks
+    if module is not None:
+        source.call("setup", Unknown(name="stage"))
+    plain = [d for d in data if not isinstance(d, Instance)]
+    for position, name in enumerate(("train_dataloader", "val_dataloader", "test_dataloader")):
+        given = plain[position] if position < len(plain) else None
+        made = given or source.call(name) or Unknown(name=name, names={name})
+        made.names.add(name)
+        found.append(made)
+    return found
+
+
+def _found(value: Value, prefix: str, but: str = "\0", depth: int = 4) -> list[Value]:
+    """Return what is made by a library inside of lists, tuples and dictionaries."""
+    if isinstance(value, Result) and value.maker.startswith(prefix) and but not in value.maker:
+        return [value]
+    if isinstance(value, (Items, Table)) and depth:
+        return [f for v in value.fields.values() for f in _found(v, prefix, but, depth - 1)]
+    return []
+
+
+def _mode(m: Machine, model: Value, *, training: bool) -> None:
+    library.set_mode(m, model, Known(training))
+
+
+def _train_epoch(
+    m: Machine, hooks: _Hooks, model: Instance, optimizers: Sequence[Value], loader: Value
+) -> None:
+    site = hooks.site("training_step")
+    is_manual = constant(model.fields.get("automatic_optimization")) is False
+    loop = LoopRun(site, loader)
+
+    def step(batch: Value) -> BlockEnd:
+        index = Result("builtins.next", args=(Result("builtins.range"),))
+        found = hooks.call("training_step", batch, index)
+        if found is not None and not is_manual:
+            _learn(m, site, _loss_in(found), optimizers)
+            _step_schedules(m, model, site, "step")
+        return BlockEnd.NEXT
+
+    iteration.run_over(m, loop, loader, step, hooks.scope)
+
+
+def _loss_in(value: Value) -> Value:
+    """Return the loss that a step returns, by itself or in a dictionary."""
+    if isinstance(value, Table) and "loss" in value.fields:
+        return value.fields["loss"]
+    if isinstance(value, Result) and "loss" in value.fields:
+        return value.fields["loss"]
+    return value
+
+
+def _learn(m: Machine, site: Site, loss: Value, optimizers: Sequence[Value]) -> None:
+    """Do what a framework does with a loss."""
+    for optimizer in optimizers or [Unknown(name="optimizer")]:
+        for name, receiver in (
+            (".zero_grad", optimizer),
+            (".backward", loss),
+            (".step", optimizer),
+        ):
+            event = m.record(EventForm.CALL, site, name, receiver, (), {}, site.node)
+            event.by_framework = True
+
+
+def _held_out(m: Machine, hooks: _Hooks, model: Instance, phase: str, loader: Value) -> None:
+    if hooks.find(f"{phase}_step") is None:
+        return
+    _mode(m, model, training=False)
+    with m.switched(Answer.NO):
+        hooks.call(f"on_{phase}_epoch_start")
+        loop = LoopRun(hooks.site(f"{phase}_step"), loader)
+
+        def step(batch: Value) -> BlockEnd:
+            hooks.call(f"{phase}_step", batch, Unknown(name="batch_idx"))
+            return BlockEnd.NEXT
+
+        iteration.run_over(m, loop, loader, step, hooks.scope)
+        hooks.call(f"on_{phase}_epoch_end")
+        hooks.call(f"{phase}_epoch_end", Unknown(name="outputs"))
+    _mode(m, model, training=True)
+
+
+def _train_transformers(m: Machine, trainer: Value, node: ast.AST, scope: Scope) -> None:
+    """Run what `Trainer.train` of Transformers runs."""
+    given = _constructed(trainer)
+    model = given.get("model") or Unknown(name="model")
+    data = given.get("train_dataset") or Unknown(name="train_dataset")
+    data.names.add("train_dataset")
+    loop = LoopRun(Site(scope.module, node), data)
+    hooks = _Hooks(m, trainer, scope) if isinstance(trainer, Instance) else None
+    is_own = hooks is not None and hooks.find("create_optimizer") is not None
+    optimizers = [] if is_own else _default_optimizer(given, model, loop.site)
+
+    def step(batch: Value) -> BlockEnd:
+        _mode(m, model, training=True)
+        loss = None if hooks is None else hooks.call("compute_loss", model, batch)
+        if loss is None:
+            spread = Result("operator.spread", args=(batch,))
+            loss = names.part(calls.call(m, model, (spread,), {}, node, scope), "loss")
+        _learn(m, loop.site, loss, optimizers)
+        return BlockEnd.NEXT
+
+    iteration.run_over(m, loop, data, step, scope)
+    _evaluate_transformers(m, given, model, node, scope)
+
+
+def _default_optimizer(given: Mapping[str, Value], model: Value, site: Site) -> list[Value]:
+    """Return what Transformers makes where it is not told otherwise: AdamW over the model."""
+    args = given.get("args")
+    is_plain = isinstance(args, Result) and not {"optim", "**", "args"} & set(args.kwargs)
+    if "optimizers" in given or not is_plain or not isinstance(args, Result):
+        return []
+    rate = args.kwargs.get("learning_rate") or Known(5e-5)
+    held = Result(".parameters", model, site=site)
+    return [Result("torch.optim.AdamW", None, (held,), {"lr": rate}, site=site)]
+
+
+def _constructed(trainer: Value) -> dict[str, Value]:
+    """Return the arguments that a trainer was made with."""
+    if isinstance(trainer, Instance):
+        made = trainer.fields.get("new by name")
+        found = {str(k): v for k, v in made.fields.items()} if made is not None else {}
+        for key in ("model", "args", "train_dataset", "eval_dataset", "compute_metrics"):
+            if key in trainer.fields:
+                found.setdefault(key, trainer.fields[key])
+        return found
+    if isinstance(trainer, Result):
+        order = ("model", "args", "data_collator", "train_dataset", "eval_dataset")
+        return {**dict(zip(order, trainer.args, strict=False)), **trainer.kwargs}
+    return {}
+
+
+def _evaluate_transformers(
+    m: Machine, given: Mapping[str, Value], model: Value, node: ast.AST, scope: Scope
+) -> None:
+    _mode(m, model, training=False)
+    metrics = given.get("compute_metrics")
+    with m.switched(Answer.NO):
+        if isinstance(metrics, FunctionValue):
+            calls.call(m, metrics, (Unknown(name="eval_prediction"),), {}, node, scope)
+    _mode(m, model, training=True)
+
+
+def run_callback(
+    m: Machine, function: Value, args: Sequence[Value], node: ast.AST, scope: Scope
+) -> None:
+    """Run a function that is given to something out of sight, which calls it some time."""
+    from traindx.analysis.program.execution.events import Guard
+
+    def run() -> BlockEnd:
+        calls.call(m, function, args, {}, node, scope)
+        return BlockEnd.NEXT
+
+    guard = Guard(None, Site(scope.module, node), True)
+    sides: list[tuple[Guard | None, Callable[[], BlockEnd]]] = [
+        (guard, run),
+        (None, lambda: BlockEnd.NEXT),
+    ]
+    m.explore(sides)
+
+
+CONTEXT = "torch.autograd.function.FunctionCtx"
+
+
+def apply_function(
+    m: Machine, cls: ClassValue, args: Sequence[Value], node: ast.AST, scope: Scope
+) -> None:
+    """Run both directions of an operation with a gradient of its own, as autograd does."""
+    found = {
+        n: names.find_method(m, cls, n, None) for n in ("forward", "setup_context", "backward")
+    }
+    forward, setup, backward = found.values()
+    if forward is None or backward is None:
+        return
+    context = Result(CONTEXT, None, (cls,), site=Site(scope.module, node))
+    first = () if setup is not None else (context,)
+    output = calls.call(m, forward, (*first, *args), {}, node, scope)
+    if setup is not None:
+        calls.call(m, setup, (context, iteration.items_of(list(args)), output), {}, node, scope)
+    calls.call(m, backward, (context, Unknown(name="grad")), {}, node, scope)

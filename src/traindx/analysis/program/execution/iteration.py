@@ -1,0 +1,270 @@
+"""Going over things: lists that are written down, loaders, generators, and what wraps them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution import calls, names
+from traindx.analysis.program.execution.events import LoopRun
+from traindx.analysis.program.execution.machine import TURNS, BlockEnd
+from traindx.analysis.program.execution.values import (
+    Choice,
+    Generator,
+    Instance,
+    Items,
+    Known,
+    Result,
+    Scope,
+    Table,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.execution.machine import Machine
+
+MAX_MEMBERS = 12  # of a list that is gone through one by one; of a longer one, two are
+WRAPPERS = frozenset(
+    {"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.trange", "tqdm.tqdm_notebook",
+     "builtins.iter", "builtins.list", "builtins.tuple", "rich.progress.track", "builtins.reversed",
+     "fastprogress.progress_bar", "builtins.sorted", "itertools.cycle", "itertools.islice",
+     "alive_progress.alive_it", "progressbar.progressbar", "tqdm.autonotebook.tqdm",
+     "itertools.chain", "torch.distributed.fsdp.tqdm"}
+)  # fmt: skip
+
+
+def items_of(values: Sequence[Value], kind: str = "list", *, is_whole: bool = True) -> Items:
+    """Return a list or tuple of values."""
+    return Items(kind, is_whole, fields=dict(enumerate(values)))
+
+
+CONTAINERS = ("torch.nn.ModuleList", "torch.nn.Sequential", "torch.nn.ParameterList")
+
+
+def members(value: Value) -> list[Value] | None:
+    """Return the members of a list that is written down; None where they are not known."""
+    if isinstance(value, Result) and value.maker in CONTAINERS and value.receiver is None:
+        return layers_of(value)
+    if isinstance(value, Items) and value.is_whole:
+        return value.members
+    if isinstance(value, Table) and value.is_whole:
+        return [k if isinstance(k, Value) else Known(k) for k in value.fields]
+    if isinstance(value, Known) and isinstance(value.value, str):
+        return [Known(c) for c in value.value[:MAX_MEMBERS]]
+    return None
+
+
+def layers_of(container: Value) -> list[Value] | None:
+    """Return the layers that a container of torch was made of, and what was added since."""
+    if not isinstance(container, Result):
+        return [v for k, v in container.fields.items() if isinstance(k, int)] or None
+    first = container.args[0] if len(container.args) == 1 else None
+    added = [v for k, v in container.fields.items() if isinstance(k, int)]
+    if isinstance(first, (Items, Table)):
+        if not first.is_whole:
+            return None
+        return [*first.fields.values(), *added]
+    if first is not None and container.maker != "torch.nn.Sequential":
+        return None
+    if any(isinstance(a, Result) and a.maker == "operator.spread" for a in container.args):
+        return None
+    return [*container.args, *added]
+
+
+def seen_layers(container: Value) -> list[Value]:
+    """Return the layers of a container that are in sight; a loop's turns stand for all of them."""
+    found = layers_of(container)
+    if found is not None or not isinstance(container, Result):
+        return found or []
+    given: list[Value] = []
+    for arg in (*container.args, *(v for k, v in container.fields.items() if isinstance(k, int))):
+        inner = arg.args[0] if isinstance(arg, Result) and arg.maker == "operator.spread" else arg
+        given.extend(inner.fields.values() if isinstance(inner, (Items, Table)) else [inner])
+    return given
+
+
+def wrapped(value: Value) -> Value:
+    """Return what a progress bar, iterator or the like goes over."""
+    while isinstance(value, Result) and value.maker in WRAPPERS and value.args:
+        value = value.args[0]
+    return value
+
+
+def run_over(
+    m: Machine, loop: LoopRun, over: Value, body: Callable[[Value], BlockEnd], scope: Scope
+) -> BlockEnd:
+    """Run a loop's body for each element of what it goes over."""
+    inner = wrapped(over)
+    if isinstance(inner, Result) and inner.maker == "builtins.enumerate" and inner.args:
+        count = Result("builtins.next", args=(Result("builtins.range"),))
+        return run_over(m, loop, inner.args[0], lambda v: body(_pair(count, v)), scope)
+    if isinstance(inner, Result) and inner.maker == "builtins.zip":
+        return _run_zip(m, loop, inner, body, scope)
+    if isinstance(inner, Instance):
+        inner = _iterator_of(m, inner, scope)
+    if isinstance(inner, Generator):
+        return _run_generator(m, loop, inner, body, scope)
+    found = members(inner)
+    if found is not None:
+        loop.is_whole = True
+        if len(found) > MAX_MEMBERS:
+            loop.is_whole, found = False, found[:TURNS]
+        return m.run_loop(loop, iter(found), _checked(body))
+    return m.run_loop(loop, _unknown_elements(m, inner), _checked(body))
+
+
+def _pair(first: Value, second: Value) -> Value:
+    return items_of((first, second), "tuple")
+
+
+def _checked(body: Callable[[Value], BlockEnd]) -> Callable[[Value | None], BlockEnd]:
+    def run(element: Value | None) -> BlockEnd:
+        return BlockEnd.NEXT if element is None else body(element)
+
+    return run
+
+
+def _unknown_elements(m: Machine, over: Value) -> Iterator[Value]:
+    known = over.members if isinstance(over, Items) else []
+    for turn in range(TURNS):
+        yield known[turn % len(known)] if known else element_of(m, over)
+
+
+def element_of(m: Machine, over: Value) -> Value:
+    """Return a new element of something: a batch of a loader, a number of a range."""
+    if isinstance(over, Choice) and any(isinstance(o, Items) for o in over.options):
+        found = [element_of(m, o) for o in over.options]
+        return Choice(tuple(found))
+    if isinstance(over, Items) and over.fields:
+        return over.members[0] if len(over.fields) == 1 else Choice(tuple(over.members[:4]))
+    if isinstance(over, Result) and over.maker == "builtins.enumerate" and over.args:
+        return _pair(Result("builtins.next", args=(over,)), element_of(m, over.args[0]))
+    if isinstance(over, Result) and over.maker == "builtins.zip":
+        return items_of([element_of(m, a) for a in over.args], "tuple")
+    if isinstance(over, Result) and over.maker in WRAPPERS and over.args:
+        return element_of(m, over.args[0])
+    return Result("builtins.next", args=(over,), gradients=m.gradients)
+
+
+def _run_zip(
+    m: Machine, loop: LoopRun, over: Result, body: Callable[[Value], BlockEnd], scope: Scope
+) -> BlockEnd:
+    lists = [members(wrapped(a)) for a in over.args]
+    if lists and all(x is not None for x in lists):
+        rows = zip(*(x for x in lists if x is not None), strict=False)
+        loop.is_whole = True
+        tuples = [items_of(row, "tuple") for row in rows][:MAX_MEMBERS]
+        return m.run_loop(loop, iter(tuples), _checked(body))
+    rows_unknown = (
+        items_of([element_of(m, wrapped(a)) for a in over.args], "tuple") for _ in range(TURNS)
+    )
+    return m.run_loop(loop, iter(rows_unknown), _checked(body))
+
+
+def _iterator_of(m: Machine, over: Instance, scope: Scope) -> Value:
+    method = names.find_method(m, over.cls, "__iter__", over)
+    if method is None:
+        return over
+    node = over.cls.node
+    found = calls.call(m, method, (), {}, node, scope)
+    if found is over or (isinstance(found, Instance) and found.cls is over.cls):
+        return _stepper(m, over, scope)
+    return wrapped(found)
+
+
+def _stepper(m: Machine, over: Instance, scope: Scope) -> Value:
+    """An object that is its own iterator: `__next__` gives its elements."""
+    method = names.find_method(m, over.cls, "__next__", over)
+    if method is None:
+        return over
+    found = [calls.call(m, method, (), {}, over.cls.node, scope) for _ in range(TURNS)]
+    return items_of(found, is_whole=False)
+
+
+class _Left(Exception):
+    """The loop that consumes a generator was left."""
+
+    def __init__(self, status: BlockEnd) -> None:
+        super().__init__(status.value)
+        self.status = status
+
+
+def _run_generator(
+    m: Machine, loop: LoopRun, made: Generator, body: Callable[[Value], BlockEnd], scope: Scope
+) -> BlockEnd:
+    """Run a generator function; at each yield the body of the loop runs."""
+    count = 0
+
+    def consume(value: Value) -> None:
+        nonlocal count
+        status = m.run_loop(loop, iter([value]), _checked(body), count)
+        count += 1
+        if status in (BlockEnd.RETURN, BlockEnd.RAISE, BlockEnd.BREAK):
+            raise _Left(status)
+
+    state = (m.turns, m.guards, m.contexts, m.gradients, m.callers, m.depth, list(m.active))
+    try:
+        calls.run_generator(m, made, consume)
+    except _Left as left:
+        (m.turns, m.guards, m.contexts, m.gradients, m.callers, m.depth, m.active) = state
+        return left.status
+    return BlockEnd.NEXT
+
+
+def collected(m: Machine, made: Generator) -> Items:
+    """Return what a generator yields, as far as it was seen."""
+    found: list[Value] = []
+    calls.run_generator(m, made, found.append)
+    return items_of(found[:MAX_MEMBERS], is_whole=False)
+
+
+def get_item(m: Machine, owner: Value, key: Value) -> Value:
+    """Return an item of a value."""
+    index = key.value if isinstance(key, Known) else None
+    if isinstance(owner, (Items, Table)) and isinstance(key, Known):
+        if isinstance(index, int) and index < 0 and isinstance(owner, Items) and owner.is_whole:
+            index += len(owner.fields)
+        if index in owner.fields:
+            return owner.fields[index]
+        if isinstance(owner, Table) and owner.factory and isinstance(index, (int, str)):
+            m.write(owner.fields, index, items_of(()))
+            return owner.fields[index]
+    if isinstance(owner, Table) and owner.fields and not isinstance(key, Known):
+        return _any_member(owner)
+    if isinstance(owner, Items) and owner.fields:
+        return _any_member(owner)
+    if isinstance(owner, Choice) and any(isinstance(o, (Items, Table)) for o in owner.options):
+        found = tuple(get_item(m, o, key) for o in owner.options)
+        return found[0] if len(found) == 1 else Choice(found)
+    layers = members(owner) if isinstance(owner, Result) and isinstance(index, int) else None
+    if layers is not None and isinstance(index, int) and -len(layers) <= index < len(layers):
+        return layers[index]
+    if isinstance(key, Known) and isinstance(index, (int, str)):
+        held = owner.fields.get(index) if isinstance(owner, Result) else None
+        return held or names.part(owner, index)
+    return Result("operator.getitem", args=(owner, key), gradients=m.gradients)
+
+
+def _any_member(owner: Items | Table) -> Value:
+    found = list(owner.fields.values())
+    return found[0] if len(found) == 1 else Choice(tuple(found[:6]))
+
+
+def set_item(m: Machine, owner: Value, key: Value, value: Value) -> None:
+    """Store an item."""
+    if isinstance(key, Known) and isinstance(key.value, (int, str)):
+        m.write(owner.fields, key.value, value)
+    elif isinstance(owner, (Items, Table)):
+        m.write(owner.fields, ("some", id(value)), value)
+        owner.is_whole = owner.is_whole and isinstance(owner, Items)
+
+
+def append(m: Machine, owner: Items, value: Value) -> None:
+    """Add a member to a list; one that a loop of unknown length fills is not whole."""
+    if m.is_repeated(owner.born):
+        owner.is_whole = False
+    m.write(owner.fields, _next_index(owner), value)
+
+
+def _next_index(owner: Items) -> int:
+    return 1 + max((k for k in owner.fields if isinstance(k, int)), default=-1)

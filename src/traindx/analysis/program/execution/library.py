@@ -1,0 +1,687 @@
+"""What is called outside of the project: Python's own functions, torch, and the unknown."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution import calls, frameworks, iteration, names
+from traindx.analysis.program.execution.events import EventForm, LoopRun
+from traindx.analysis.program.execution.machine import BlockEnd
+from traindx.analysis.program.execution.truth import truth_of
+from traindx.analysis.program.execution.values import (
+    Answer,
+    Choice,
+    ClassValue,
+    External,
+    FunctionValue,
+    Generator,
+    Instance,
+    Items,
+    Known,
+    Method,
+    ModeRead,
+    PartialCall,
+    Result,
+    Scope,
+    Site,
+    SuperValue,
+    Table,
+    Unknown,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.execution.machine import Machine
+
+Keywords = Mapping[str, Value]
+MODE = "a model's mode"
+# methods that give back what they are called on
+SAME = frozenset(
+    {"to", "cuda", "cpu", "float", "half", "double", "bfloat16", "train", "eval", "requires_grad_",
+     "apply", "share_memory", "to_empty", "compile", "type", "xpu", "mps"}
+)  # fmt: skip
+# functions around a model, optimizer or loader that give it back
+GIVES_BACK = frozenset(
+    {"torch.compile", "torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel",
+     "torch.nn.parallel.DataParallel", "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+     "torch.distributed.fsdp.FullyShardedDataParallel", "torch.distributed.fsdp.fully_shard",
+     "torch.jit.script", "torch.nn.utils.weight_norm", "torch.nn.utils.spectral_norm",
+     "torch.nn.utils.parametrizations.weight_norm", "typing.cast", "functools.wraps",
+     "torch.nn.utils.parametrizations.spectral_norm", "peft.get_peft_model",
+     "torch.distributed._composable.fsdp.fully_shard"}
+)  # fmt: skip
+PREPARES = frozenset({"prepare", "setup", "setup_dataloaders", "prepare_model",
+                      "prepare_data_loader", "prepare_optimizer", "setup_module",
+                      "setup_optimizers"})  # fmt: skip
+
+
+def call(
+    m: Machine, callee: Value, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value:
+    """Call something outside of the project, and note it."""
+    site = Site(scope.module, node)
+    name, receiver = name_of(callee)
+    if name == ".step" and args and isinstance(args[0], FunctionValue):
+        calls.call(m, args[0], (), {}, node, scope)  # a closure runs before the update
+    event = m.record(EventForm.CALL, site, name, receiver, args, kwargs, scope.function)
+    if receiver is not None and not isinstance(callee, Method):
+        event.is_training, event.mode = mode_of(receiver), held_mode(receiver)
+    event.handed_modes = {
+        a: mode for a in (*args, *kwargs.values()) if (mode := a.fields.get(MODE)) is not None
+    }
+    result = _result(m, callee, name, receiver, args, kwargs, node, scope)
+    if result is None:
+        _call_back(m, name, args, kwargs, node, scope)
+        result = Result(name, receiver, tuple(args), dict(kwargs), m.gradients, site=site)
+    event.result = result
+    if name.endswith(".LambdaLR") and isinstance(result, Result):
+        result.fields[FACTORS] = _factors(m, args, kwargs, node, scope)
+    if name in LISTINGS and receiver is not None and isinstance(result, Result):
+        result.fields[HELD] = iteration.items_of(modules_in(receiver))
+    return result
+
+
+FACTORS = "the factors of a schedule, by step"
+PROBES = (0, 1, 2, 5, 10, 20, 50, 100, 1000, 100_000)
+
+
+def _factors(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value:
+    """Ask the function of a schedule for its factor after some numbers of steps."""
+    function = kwargs.get("lr_lambda") or (args[1] if len(args) > 1 else None)
+    found = Table()
+    if not isinstance(function, FunctionValue):
+        return found
+    first, bound, named = len(m.events), len(m.bindings), len(m.assignments)
+    with m.isolated():
+        for step in PROBES:
+            found.fields[step] = calls.call(m, function, (Known(step),), {}, node, scope)
+    del m.events[first:], m.bindings[bound:], m.assignments[named:]
+    return found
+
+
+# what lists the tensors of a model, and the layers that the model had then
+LISTINGS = frozenset({".parameters", ".named_parameters", ".state_dict"})
+HELD = "the layers that were listed"
+CALLS_NOT = ("builtins.", "functools.", "torch.compile", "typing.", ".apply")
+MAX_UNKNOWN = 3  # arguments of a function that is called out of sight
+
+
+def _call_back(
+    m: Machine, name: str, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> None:
+    """Run the functions that are given to something out of sight."""
+    for given in (*args, *kwargs.values()):
+        if not isinstance(given, FunctionValue) or name.startswith(CALLS_NOT) or name == ".step":
+            continue
+        if given.node in m.entered and not isinstance(given.node, ast.Lambda):
+            continue
+        handed = kwargs.get("args") or (args[1] if name.endswith(".spawn") and args[1:] else None)
+        known = handed.members if isinstance(handed, Items) else []
+        first = [Unknown(name="rank")] if name.endswith(".spawn") else []
+        frameworks.run_callback(m, given, [*first, *known], node, scope)
+
+
+def name_of(callee: Value) -> tuple[str, Value | None]:
+    """Return under which name a call is noted, and on what it is made."""
+    if isinstance(callee, External):
+        return callee.name, None
+    if isinstance(callee, Method):
+        return f".{callee.name}", callee.receiver
+    return "()", callee
+
+
+def _result(
+    m: Machine, callee: Value, name: str, receiver: Value | None, args: Sequence[Value],
+    kwargs: Keywords, node: ast.AST, scope: Scope,
+) -> Value | None:  # fmt: skip
+    if isinstance(callee, Method):
+        return _method(m, callee, args, kwargs, node, scope)
+    is_chain = isinstance(callee, Result) and callee.maker == "torch.nn.Sequential"
+    if (is_chain or _is_chain(callee)) and args:
+        return _run_chain(m, callee, args[0], node, scope)
+    if not isinstance(callee, External):
+        return None
+    folded = _folded(name, args, kwargs)
+    if folded is not None:
+        return folded
+    python = _PYTHON.get(name)
+    if python is not None:
+        return python(m, args, kwargs, node, scope)
+    if name in GIVES_BACK and args:
+        return args[0]
+    if name == "torch.set_grad_enabled" and args:
+        m.gradients = Answer.of(truth_of(args[0]))
+    if name in ("functools.partial", "functools.partialmethod") and args:
+        return PartialCall(args[0], tuple(args[1:]), dict(kwargs))
+    if name.endswith("checkpoint.checkpoint") and args:
+        return calls.call(m, args[0], args[1:], {}, node, scope)
+    if name.endswith(".default_collate") and args and isinstance(args[0], Items):
+        return iteration.element_of(m, args[0])  # a batch is what its rows are
+    if name in ("collections.defaultdict", "collections.OrderedDict"):
+        makes_lists = bool(args) and getattr(args[0], "name", "") == "builtins.list"
+        return Table(not args, makes_lists)
+    if name in ("types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict"):
+        made = Result(name, None, tuple(args), dict(kwargs), site=Site(scope.module, node))
+        made.fields.update(kwargs)
+        return made
+    return None
+
+
+def _is_spread(value: Value) -> bool:
+    return isinstance(value, Result) and value.maker == "operator.spread"
+
+
+FOLDED: dict[str, Callable[..., object]] = {
+    "builtins.max": max, "builtins.min": min, "builtins.abs": abs, "builtins.round": round,
+    "builtins.int": int, "builtins.float": float, "math.cos": math.cos, "math.sin": math.sin,
+    "math.sqrt": math.sqrt, "math.log": math.log, "math.exp": math.exp, "math.ceil": math.ceil,
+    "math.floor": math.floor, "math.pow": math.pow,
+}  # fmt: skip
+
+
+def _folded(name: str, args: Sequence[Value], kwargs: Keywords) -> Value | None:
+    """Compute with numbers that the source gives."""
+    function = FOLDED.get(name)
+    numbers = [a.value for a in args if isinstance(a, Known)]
+    if function is None or kwargs or len(numbers) != len(args) or not args:
+        return None
+    if not all(isinstance(n, (int, float)) for n in numbers):
+        return None
+    try:
+        return Known(function(*numbers), tuple(args))
+    except (ArithmeticError, ValueError, TypeError):
+        return None
+
+
+def _run_chain(m: Machine, chain: Value, value: Value, node: ast.AST, scope: Scope) -> Value | None:
+    layers = iteration.seen_layers(chain)
+    if not layers or any(isinstance(x, Unknown) or _is_spread(x) for x in layers):
+        return None
+    before = m.within, m.pass_is_training
+    m.within, m.pass_is_training = (*m.within, chain), mode_of(chain)
+    try:
+        for layer in layers:
+            value = calls.call(m, layer, (value,), {}, node, scope)
+    finally:
+        m.within, m.pass_is_training = before
+    return value
+
+
+def _method(
+    m: Machine, callee: Method, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    receiver, name = callee.receiver, callee.name
+    if isinstance(receiver, (Items, Table)):
+        return _container_method(m, receiver, name, args, kwargs)
+    if isinstance(receiver, Known) and isinstance(receiver.value, str):
+        return _text_method(receiver.value, name, args)
+    if isinstance(receiver, SuperValue):
+        return _super_method(m, receiver, name, args)
+    if name == "save_for_backward":
+        m.write(receiver.fields, "saved_tensors", iteration.items_of(list(args), "tuple"))
+    if name in ("append", "add_module", "register_module", "insert") and args:
+        _add_layer(m, receiver, args)
+    if frameworks.is_trainer(receiver) and frameworks.drive(
+        m, receiver, name, args, kwargs, node, scope
+    ):
+        return Unknown()
+    if name == "run" and isinstance(receiver, Result) and receiver.maker == "ignite.engine.Engine":
+        _run_engine(m, receiver, args, node, scope)
+    if name == "apply" and args and isinstance(args[0], FunctionValue):
+        _apply(m, receiver, args[0], node, scope)
+    if name in ("train", "eval"):
+        _set_mode(m, receiver, name, args, kwargs)
+    if name == "optimizers" and "configured optimizers" in receiver.fields:
+        made = iteration.members(receiver.fields["configured optimizers"]) or []
+        return made[0] if len(made) == 1 else receiver.fields["configured optimizers"]
+    if name in PREPARES and args:
+        return args[0] if len(args) == 1 else iteration.items_of(list(args), "tuple")
+    if name in SAME and _is_model_like(receiver):
+        return receiver
+    return None
+
+
+def _apply(m: Machine, model: Value, function: FunctionValue, node: ast.AST, scope: Scope) -> None:
+    """Call a function with every module that is inside of a model, as far as that is in sight."""
+    inside = [part for part in modules_in(model) if _is_model_like(part)]
+    if not inside and function.node in m.entered:
+        return
+    for part in inside or [Unknown(name="module")]:
+        calls.call(m, function, (part,), {}, node, scope)
+
+
+def _run_engine(
+    m: Machine, engine: Result, args: Sequence[Value], node: ast.AST, scope: Scope
+) -> None:
+    """Run the step function of an engine of Ignite over its data."""
+    over = args[0] if args else Unknown(name="data")
+
+    def body(batch: Value) -> BlockEnd:
+        calls.call(m, engine.args[0], (engine, batch), {}, node, scope)
+        return BlockEnd.NEXT
+
+    if engine.args:
+        iteration.run_over(m, LoopRun(Site(scope.module, node), over), over, body, scope)
+
+
+def _super_method(
+    m: Machine, receiver: SuperValue, name: str, args: Sequence[Value]
+) -> Value | None:
+    if name == "__init__":
+        if isinstance(receiver.bound, Instance) and _is_chain(receiver.bound):
+            for position, layer in enumerate(args):
+                m.write(receiver.bound.fields, position, layer)
+        return Known(None)
+    return receiver.bound if name in ("train", "eval", "to", "apply") else None
+
+
+def _is_chain(value: Value) -> bool:
+    return isinstance(value, Instance) and "torch.nn.Sequential" in value.cls.foreign
+
+
+def _add_layer(m: Machine, receiver: Value, args: Sequence[Value]) -> None:
+    if isinstance(receiver, Instance) and isinstance(args[0], Known) and len(args) > 1:
+        m.write(receiver.fields, args[0].value, args[1])
+    elif isinstance(receiver, Result) and receiver.maker in iteration.CONTAINERS:
+        position = 1 + max((k for k in receiver.fields if isinstance(k, int)), default=-1)
+        m.write(receiver.fields, position, args[-1])
+
+
+def _is_model_like(value: Value) -> bool:
+    """Tell whether a value is no tensor, of which such a method would make another."""
+    if isinstance(value, Instance):
+        return True
+    if isinstance(value, Result):
+        is_built = value.maker.startswith("torch.nn.") and "functional" not in value.maker
+        is_loaded = value.maker.rsplit(".", 1)[-1] in ("from_pretrained", "from_config")
+        return (is_built and value.receiver is None) or is_loaded
+    if isinstance(value, Choice):
+        return all(_is_model_like(o) for o in value.options)
+    return False
+
+
+def unmoved(value: Value) -> Value:
+    """Return what a value is without moves to a device or type: `model.cuda()` is the model."""
+    while isinstance(value, Result) and value.receiver is not None and value.maker[1:] in SAME:
+        value = value.receiver
+    return value
+
+
+def mode_of(model: Value) -> Answer:
+    """Return whether a model is in training mode."""
+    held = model.fields.get(MODE)
+    if held is None:
+        known = isinstance(model, Instance) or _is_model_like(model)
+        return Answer.YES if known else Answer.UNKNOWN
+    return Answer.of(truth_of(held))
+
+
+def held_mode(model: Value) -> Value | None:
+    """Return what the mode of a model was set to last; None where nothing in sight set it."""
+    return model.fields.get(MODE)
+
+
+def read_mode(model: Value) -> Value:
+    """Return `model.training`: the mode that it is in, where that is known."""
+    known = mode_of(model)
+    if known is Answer.UNKNOWN:
+        return names.part(model, "training")
+    return ModeRead(known is Answer.YES, model=model)
+
+
+def forget_mode(m: Machine, model: Value) -> None:
+    """Leave open which mode a model is in."""
+    for part in modules_in(model):
+        if not isinstance(part, (Items, Table)):
+            m.write(part.fields, MODE, Unknown(name="training"))
+
+
+def is_module(value: Value) -> bool:
+    """Tell whether a value is a model or layer made in sight, which begins in training mode."""
+    if isinstance(value, Instance):
+        return any(f.startswith("torch.nn.") or f.rsplit(".", 1)[-1].endswith("Module")
+                   for f in value.cls.foreign)  # fmt: skip
+    return isinstance(value, Result) and _is_model_like(value)
+
+
+def _set_mode(m: Machine, model: Value, name: str, args: Sequence[Value], kwargs: Keywords) -> None:
+    given = args[0] if args else kwargs.get("mode")
+    mode: Value = Known(name == "train") if given is None or name == "eval" else given
+    set_mode(m, model, mode)
+
+
+def set_mode(m: Machine, model: Value, mode: Value) -> None:
+    """Put a model and every module inside of it into a mode."""
+    for part in modules_in(model):
+        if isinstance(part, (Items, Table)):
+            continue
+        # what it was before, so that a mode that is set under a condition is one of two
+        part.fields.setdefault(MODE, Known(True) if is_module(part) else Unknown())
+        m.write(part.fields, MODE, mode)
+
+
+def modules_in(model: Value) -> list[Value]:
+    """Return a model and what is inside of it, as far as it is in sight."""
+    found: list[Value] = []
+    pending: list[Value] = [model]
+    while pending and len(found) < 500:
+        value = pending.pop()
+        if any(value is f for f in found):
+            continue
+        found.append(value)
+        if isinstance(value, Choice):
+            pending.extend(value.options)
+        elif isinstance(value, Result):
+            own = () if value.maker.startswith("copy.") else value.inputs
+            held = (*own, *value.fields.values())
+            pending.extend(v for v in held if isinstance(v, (Result, Instance, Items, Table)))
+        if isinstance(value, (Instance, Items, Table)):
+            pending.extend(value.fields.values())
+    return found
+
+
+def _container_method(
+    m: Machine, owner: Items | Table, name: str, args: Sequence[Value], kwargs: Keywords
+) -> Value | None:
+    if isinstance(owner, Items):
+        return _list_method(m, owner, name, args)
+    if name in ("values", "items", "keys"):
+        return _view(owner, name)
+    if name in ("get", "pop", "setdefault") and args:
+        held = iteration.get_item(m, owner, args[0])
+        if isinstance(args[0], Known) and owner.is_whole and args[0].value not in owner.fields:
+            default = args[1] if len(args) > 1 else Known(None)
+            if name == "setdefault":
+                iteration.set_item(m, owner, args[0], default)
+            return default
+        if name == "setdefault" and not isinstance(args[0], Known):
+            held = args[1] if len(args) > 1 else Known(None)
+            iteration.set_item(m, owner, args[0], held)
+        return held
+    if name == "update":
+        for other in args:
+            if isinstance(other, Table):
+                for key, value in other.fields.items():
+                    m.write(owner.fields, key, value)
+        for key, value in kwargs.items():
+            m.write(owner.fields, key, value)
+        return Known(None)
+    if name == "copy":
+        return Table(owner.is_whole, fields=dict(owner.fields))
+    return None
+
+
+def _view(owner: Table, name: str) -> Value:
+    keys = [Known(k) if isinstance(k, (str, int)) else Unknown() for k in owner.fields]
+    values = list(owner.fields.values())
+    if name == "keys":
+        found: list[Value] = list(keys)
+    elif name == "values":
+        found = values
+    else:
+        pairs = zip(keys, values, strict=True)
+        found = [iteration.items_of(pair, "tuple") for pair in pairs]
+    return iteration.items_of(found, is_whole=owner.is_whole)
+
+
+def _list_method(m: Machine, owner: Items, name: str, args: Sequence[Value]) -> Value | None:
+    if name in ("append", "add", "insert", "appendleft") and args:
+        iteration.append(m, owner, args[-1])
+        return Known(None)
+    if name == "extend" and args:
+        several = iteration.members(args[0])
+        for value in several if several is not None else [iteration.element_of(m, args[0])]:
+            iteration.append(m, owner, value)
+        if several is None:
+            owner.is_whole = False
+        return Known(None)
+    if name in ("clear",):
+        for key in list(owner.fields):
+            m.write(owner.fields, key, iteration.items_of(()))
+        return Known(None)
+    if name == "copy":
+        return iteration.items_of(owner.members, owner.kind, is_whole=owner.is_whole)
+    if name in ("pop", "popleft") and owner.fields:
+        return iteration.get_item(m, owner, args[0] if args else Known(-1))
+    return None
+
+
+_TEXT_METHODS = frozenset({"lower", "upper", "strip", "startswith", "endswith", "replace", "split",
+                           "rsplit", "title", "capitalize"})  # fmt: skip
+
+
+def _text_method(text: str, name: str, args: Sequence[Value]) -> Value | None:
+    if name not in _TEXT_METHODS or not all(isinstance(a, Known) for a in args):
+        return None
+    try:
+        found = getattr(text, name)(*(a.value for a in args if isinstance(a, Known)))
+    except Exception:
+        return None
+    if isinstance(found, list):
+        return iteration.items_of([Known(f) for f in found])
+    return Known(found)
+
+
+def _super(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    where: Scope | None = scope
+    while where is not None and where.bound is None:
+        where = where.around
+    if where is None or where.owner is None or where.bound is None:
+        return None
+    return SuperValue(where.bound, where.owner)
+
+
+def _listed(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    if not args:
+        return iteration.items_of(())
+    first = iteration.wrapped(args[0])
+    if isinstance(first, Generator):
+        return iteration.collected(m, first)
+    found = iteration.members(first)
+    return None if found is None else iteration.items_of(found)
+
+
+def _enumerate(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    found = iteration.members(args[0]) if args else None
+    if found is None or len(found) > iteration.MAX_MEMBERS:
+        return None
+    rows = [iteration.items_of((Known(i), v), "tuple") for i, v in enumerate(found)]
+    return iteration.items_of(rows)
+
+
+MAX_COUNT = 8  # numbers of a range that are gone through one by one where a model is built
+
+
+def _range(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    """A short range where something is built is written down; a longer one counts epochs."""
+    numbers = [a.value for a in args if isinstance(a, Known) and isinstance(a.value, int)]
+    building = scope.function is not None and getattr(scope.function, "name", "") == "__init__"
+    if len(numbers) != len(args) or not building:
+        return None
+    found = range(*numbers)
+    return iteration.items_of([Known(i) for i in found]) if len(found) <= MAX_COUNT else None
+
+
+def _next(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    if not args:
+        return None
+    over = iteration.wrapped(args[0])
+    if isinstance(over, Generator):
+        found = iteration.collected(m, over)
+        return found.members[0] if found.fields else Unknown()
+    return iteration.element_of(m, over)
+
+
+def _getattr(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    if len(args) < 2:
+        return None
+    if isinstance(args[1], Known) and isinstance(args[1].value, str):
+        return names.attribute(m, args[0], args[1].value, node, scope)
+    return External(f"{args[0].name}.*") if isinstance(args[0], External) else None
+
+
+def _setattr(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    if len(args) == 3 and isinstance(args[1], Known):
+        m.write(args[0].fields, args[1].value, args[2])
+        m.record(EventForm.STORE, Site(scope.module, node), str(args[1].value), args[0], (args[2],),
+                 {}, scope.function)  # fmt: skip
+    return Known(None)
+
+
+def _isinstance(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    if len(args) != 2 or not isinstance(args[0], (Instance, Result)):
+        return None
+    wanted = args[1].members if isinstance(args[1], Items) else [args[1]]
+    if isinstance(args[0], Result):
+        return _is_layer_of(args[0], wanted)
+    own = {cls.node for cls in args[0].cls.lineage()}
+    if any(isinstance(w, ClassValue) and w.node in own for w in wanted):
+        return Known(True)
+    foreign = {f.rsplit(".", 1)[-1] for f in args[0].cls.foreign}
+    if any(isinstance(w, External) and w.name.rsplit(".", 1)[-1] in foreign for w in wanted):
+        return Known(True)
+    return Known(False) if all(isinstance(w, ClassValue) for w in wanted) else None
+
+
+def _is_layer_of(layer: Result, wanted: Sequence[Value]) -> Value | None:
+    """Tell whether a layer of torch is of one of some classes, where their names decide it."""
+    if not (layer.maker.startswith("torch.nn.") and _is_model_like(layer)):
+        return None
+    named = [w.name for w in wanted if isinstance(w, External)]
+    if layer.maker in named or "torch.nn.Module" in named:
+        return Known(True)
+    is_plain = all(n.startswith("torch.nn.") and n.count(".") == 2 for n in named)
+    are_known = len(named) + sum(isinstance(w, ClassValue) for w in wanted) == len(wanted)
+    has_base = any("_" in n or n.endswith("Base") for n in named)
+    return Known(False) if is_plain and are_known and not has_base else None
+
+
+def _dict(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    if args and not kwargs and not isinstance(args[0], (Table, Items)):
+        return None  # it has what is out of sight
+    made = Table(not args and "**" not in kwargs, fields=dict(kwargs))
+    for given in args:
+        if isinstance(given, Table):
+            made.fields = {**given.fields, **made.fields}
+            made.is_whole = given.is_whole
+    return made
+
+
+def _map(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    if len(args) < 2:
+        return None
+    made: list[Value] = []
+    over = args[1] if len(args) == 2 else Result("builtins.zip", args=tuple(args[1:]))
+    loop = LoopRun(Site(scope.module, node), over)
+
+    def body(element: Value) -> BlockEnd:
+        given = element.members if len(args) > 2 and isinstance(element, Items) else [element]
+        made.append(calls.call(m, args[0], given, {}, node, scope))
+        return BlockEnd.NEXT
+
+    iteration.run_over(m, loop, over, body, scope)
+    return iteration.items_of(made, is_whole=loop.is_whole)
+
+
+def _filter(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    """A filter gives some of what it is given."""
+    if len(args) == 2 and isinstance(args[0], FunctionValue):
+        calls.call(m, args[0], (iteration.element_of(m, args[1]),), {}, node, scope)
+    return None
+
+
+def _len(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    found = iteration.members(args[0]) if args else None
+    if found is not None:
+        return Known(len(found))
+    own = args[0] if args else None
+    if isinstance(own, Instance):
+        method = names.find_method(m, own.cls, "__len__", own)
+        if method is not None:
+            return calls.call(m, method, (), {}, node, scope)
+    return None
+
+
+def _copied(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    """A copy of an object is another object of the same kind."""
+    if not args or not (isinstance(args[0], (Items, Table)) or _is_model_like(args[0])):
+        return None
+    return _copy(args[0], 6)
+
+
+def _copy(value: Value, depth: int) -> Value:
+    if depth == 0:
+        return value
+    fields = {k: _copy(v, depth - 1) for k, v in value.fields.items()}
+    if isinstance(value, Instance):
+        return Instance(value.cls, fields=fields, original=value)
+    if isinstance(value, Items):
+        return Items(value.kind, value.is_whole, fields=fields)
+    if isinstance(value, Table):
+        return Table(value.is_whole, fields=fields)
+    if _is_model_like(value) and isinstance(value, Result):
+        args = tuple(_copy(a, depth - 1) for a in value.args)
+        return Result(value.maker, None, args, value.kwargs, fields=fields, site=value.site)
+    return value
+
+
+def _applied(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    """An operation with a gradient of its own runs in both directions."""
+    if args and isinstance(args[0], ClassValue):
+        frameworks.apply_function(m, args[0], args[1:], node, scope)
+    return None
+
+
+Python = Callable[["Machine", Sequence[Value], Keywords, ast.AST, Scope], Value | None]
+_PYTHON: dict[str, Python] = {
+    "builtins.super": _super,
+    "builtins.list": _listed,
+    "builtins.tuple": _listed,
+    "builtins.set": _listed,
+    "builtins.enumerate": _enumerate,
+    "builtins.range": _range,
+    "builtins.next": _next,
+    "builtins.getattr": _getattr,
+    "builtins.setattr": _setattr,
+    "builtins.isinstance": _isinstance,
+    "builtins.dict": _dict,
+    "builtins.map": _map,
+    "builtins.filter": _filter,
+    "builtins.len": _len,
+    "torch.autograd.Function.apply": _applied,
+    "copy.deepcopy": _copied,
+    "copy.copy": _copied,
+}

@@ -1,0 +1,260 @@
+"""The interpreter: runs a program on values that stand for what it would compute with.
+
+Nothing of the user's code is executed. Both sides of a condition that the source does not decide
+are run from the same state and joined; a loop of unknown length is run twice, so that what one turn
+leaves to the next is seen; calls of the project's own functions are followed where they stand.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution.events import (
+    Assignment,
+    EventForm,
+    Guard,
+    LoopRun,
+    ProgramEvent,
+    Turn,
+)
+from traindx.analysis.program.execution.values import (
+    Answer,
+    Fields,
+    Scope,
+    Site,
+    Value,
+    joined,
+)
+from traindx.analysis.program.project import Project
+from traindx.analysis.program.syntax import Module
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.execution.examples import Example
+
+MAX_WORK = 150_000  # expressions of one program; a script of a thousand lines takes some 20,000
+MAX_DEPTH = 14  # calls of the project's functions inside each other
+TURNS = 2  # of a loop of unknown length
+
+
+class BlockEnd(Enum):
+    """How a block ended."""
+
+    NEXT = "next"
+    BREAK = "break"
+    CONTINUE = "continue"
+    RETURN = "return"
+    RAISE = "raise"
+
+
+class OutOfWork(Exception):
+    """The program is too large to be followed to its end."""
+
+
+class _Missing(Value):
+    """The mark of a name or field that did not exist."""
+
+
+MISSING = _Missing()
+Changes = list[tuple[dict[object, Value], object, Value]]
+
+
+class Machine:
+    """The state of one interpretation."""
+
+    def __init__(self, project: Project, main: Module) -> None:
+        self.project = project
+        self.main = main
+        self.events: list[ProgramEvent] = []
+        self.examples: list[Example] = []  # what its loaders hand out
+        self.assignments: list[Assignment] = []
+        self.work = 0
+        self.depth = 0
+        self.turns: tuple[Turn, ...] = ()
+        self.guards: tuple[Guard, ...] = ()
+        self.contexts: tuple[Value, ...] = ()
+        self.callers: tuple[Site, ...] = ()
+        self.within: tuple[Value, ...] = ()
+        self.pass_is_training = Answer.UNKNOWN
+        self.gradients = Answer.YES
+        self.files: dict[Module, Scope] = {}
+        self.loaded: set[Module] = set()  # files whose top level was run
+        self.entered: set[ast.AST] = set()
+        self.active: list[ast.AST] = []
+        self.gave_up = ""
+        self.bindings: list[dict[str, Value]] = []  # what names held where a call or file ended
+        self.returned: Value | None = None  # by a function that nothing in sight calls
+        self._journals: list[Changes] = []
+
+    def is_repeated(self, born: tuple[object, ...] = ()) -> bool:
+        """Tell whether we are in a loop of unknown length that began after something was made."""
+        return any(not turn.loop.is_whole for turn in self.turns[len(born) :])
+
+    def spend(self) -> None:
+        self.work += 1
+        if self.work > MAX_WORK:
+            raise OutOfWork
+
+    def write(self, container: dict[object, Value], key: object, value: Value) -> None:
+        """Change a scope or object so that it can be undone."""
+        if self._journals:
+            self._journals[-1].append((container, key, container.get(key, MISSING)))
+        if value is MISSING:
+            container.pop(key, None)
+        else:
+            container[key] = value
+
+    def record(
+        self,
+        act: EventForm,
+        site: Site,
+        name: str,
+        receiver: Value | None,
+        args: Sequence[Value],
+        kwargs: Mapping[str, Value],
+        function: ast.AST | None,
+        result: Value | None = None,
+    ) -> ProgramEvent:
+        """Note an event."""
+        event = ProgramEvent(
+            len(self.events), act, site, name, receiver, tuple(args), dict(kwargs), self.turns,
+            self.guards, self.gradients, self.contexts, self.callers,
+            function if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) else None,
+            self.within, result, pass_is_training=self.pass_is_training,
+        )  # fmt: skip
+        self.events.append(event)
+        return event
+
+    def note_assignment(self, site: Site, name: str, value: Value) -> None:
+        """Note that a name is given a value."""
+        self.assignments.append(
+            Assignment(len(self.events), site, name, value, self.turns, self.guards)
+        )
+
+    def explore(
+        self, sides: Sequence[tuple[Guard | None, Callable[[], BlockEnd]]]
+    ) -> list[BlockEnd]:
+        """Run each side from the same state, and go on with what holds after any of them."""
+        ended: list[tuple[BlockEnd, Changes]] = []
+        recording, recorded = self.gradients, []
+        for guard, side in sides:
+            self._journals.append([])
+            before, self.gradients = self.guards, recording
+            if guard is not None:
+                self.guards = (*before, guard)
+            try:
+                status = side()
+            except BaseException:
+                self._undo(self._journals.pop())
+                raise
+            finally:
+                self.guards = before
+            ended.append((status, self._undo(self._journals.pop())))
+            recorded.append(self.gradients)
+        self._join(ended)
+        live = [g for g, (s, _) in zip(recorded, ended, strict=True) if s is BlockEnd.NEXT]
+        found = set(live or recorded)
+        self.gradients = found.pop() if len(found) == 1 else Answer.UNKNOWN
+        return [status for status, _ in ended]
+
+    def _undo(self, journal: Changes) -> Changes:
+        """Take back changes, and return what stood there."""
+        after: dict[tuple[int, object], tuple[dict[object, Value], object, Value]] = {}
+        for container, key, _ in journal:
+            after[id(container), key] = (container, key, container.get(key, MISSING))
+        for container, key, old in reversed(journal):
+            if old is MISSING:
+                container.pop(key, None)
+            else:
+                container[key] = old
+        return list(after.values())
+
+    def _join(self, ended: Sequence[tuple[BlockEnd, Changes]]) -> None:
+        """Keep what the sides that go on agree on, and choices of what they do not."""
+        kept = [c for status, c in ended if status is BlockEnd.NEXT] or [c for _, c in ended]
+        sides = [{(id(c), key): value for c, key, value in changes} for changes in kept]
+        touched = {(id(c), key): (c, key) for _, changes in ended for c, key, _ in changes}
+        for place, (container, key) in touched.items():
+            old = container.get(key, MISSING)
+            self.write(container, key, _any_of([side.get(place, old) for side in sides]))
+
+    @contextmanager
+    def isolated(self) -> Iterator[None]:
+        """Run something whose changes are taken back afterwards; what it makes stays as it is."""
+        start = Fields().number
+        self._journals.append([])
+        try:
+            yield
+        finally:
+            journal = self._journals.pop()
+            self._undo([change for change in journal if not _is_newer(change[0], start)])
+
+    @contextmanager
+    def inside(self, *, turn: Turn | None = None, guard: Guard | None = None) -> Iterator[None]:
+        """Run something in a turn of a loop, or under a condition."""
+        turns, guards = self.turns, self.guards
+        if turn is not None:
+            self.turns = (*turns, turn)
+        if guard is not None:
+            self.guards = (*guards, guard)
+        try:
+            yield
+        finally:
+            self.turns, self.guards = turns, guards
+
+    @contextmanager
+    def switched(self, gradients: Answer) -> Iterator[None]:
+        """Run something with autograd on or off."""
+        before, self.gradients = self.gradients, gradients
+        try:
+            yield
+        finally:
+            self.gradients = before
+
+    @contextmanager
+    def context(self, value: Value) -> Iterator[None]:
+        """Run something inside a `with`."""
+        before = self.contexts
+        self.contexts = (*before, value)
+        try:
+            yield
+        finally:
+            self.contexts = before
+
+    def run_loop(
+        self,
+        loop: LoopRun,
+        elements: Iterator[Value | None],
+        body: Callable[[Value | None], BlockEnd],
+        first: int = 0,
+    ) -> BlockEnd:
+        """Run a loop's body for each element; the first is the turn of that number."""
+        if loop.occasion is None:
+            whole = ((t.loop.site.node, t.number) for t in self.turns if t.loop.is_whole)
+            loop.occasion = (*(site.node for site in self.callers), *whole)
+        for number, element in enumerate(elements, first):
+            with self.inside(turn=Turn(loop, number)):
+                status = body(element)
+            if status in (BlockEnd.RETURN, BlockEnd.RAISE):
+                return status
+            if status is BlockEnd.BREAK:
+                return BlockEnd.BREAK
+        return BlockEnd.NEXT
+
+
+def _is_newer(container: dict[object, Value], start: int) -> bool:
+    return isinstance(container, Fields) and container.number > start
+
+
+def _any_of(values: Sequence[Value]) -> Value:
+    """Join values; where a name is bound on one side only, it is what it was bound to."""
+    found = [v for v in values if v is not MISSING]
+    if not found:
+        return MISSING
+    result = found[0]
+    for other in found[1:]:
+        result = joined(result, other)
+    return result

@@ -1,0 +1,403 @@
+"""Statements: bindings, conditions, loops, contexts, definitions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from traindx.analysis.program.execution import calls, contexts, expressions, iteration, names
+from traindx.analysis.program.execution.events import EventForm, Guard, LoopRun
+from traindx.analysis.program.execution.machine import TURNS, BlockEnd
+from traindx.analysis.program.execution.truth import truth_of
+from traindx.analysis.program.execution.values import (
+    Choice,
+    ClassValue,
+    External,
+    FunctionValue,
+    Instance,
+    Known,
+    Result,
+    Scope,
+    Site,
+    Unknown,
+    Value,
+)
+from traindx.analysis.program.syntax import Function, Module
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.execution.machine import Machine
+
+
+def load(m: Machine, module: Module) -> None:
+    """Run the top level of a file, once."""
+    if module in m.loaded:
+        return
+    m.loaded.add(module)
+    scope = names.file_scope(m, module)
+    run(m, module.tree.body, scope)
+    m.bindings.append(dict(scope.names))
+
+
+def run(m: Machine, body: Sequence[ast.stmt], scope: Scope) -> BlockEnd:
+    """Run statements; what follows a condition that may leave the block runs under its guard."""
+    guards = m.guards
+    try:
+        for node in body:
+            m.spend()
+            status = _run_one(m, node, scope)
+            if status is not BlockEnd.NEXT:
+                return status
+        return BlockEnd.NEXT
+    finally:
+        m.guards = guards
+
+
+def _run_one(m: Machine, node: ast.stmt, scope: Scope) -> BlockEnd:
+    rule = _RULES.get(type(node))
+    if rule is None:
+        return BlockEnd.NEXT
+    return rule(m, node, scope) or BlockEnd.NEXT
+
+
+def _expression(m: Machine, node: ast.Expr, scope: Scope) -> None:
+    expressions.evaluate(m, node.value, scope)
+
+
+def _assign(m: Machine, node: ast.Assign, scope: Scope) -> None:
+    value = expressions.evaluate(m, node.value, scope)
+    if isinstance(node.value, ast.BinOp) and isinstance(value, Known) and m.is_repeated():
+        sides = {ast.unparse(node.value.left), ast.unparse(node.value.right)}
+        if any(ast.unparse(target) in sides for target in node.targets):  # i = i + 1
+            value = Result("operator.add", args=(value,))
+    for target in node.targets:
+        bind(m, target, value, scope)
+
+
+def _annotated(m: Machine, node: ast.AnnAssign, scope: Scope) -> None:
+    if node.value is not None:
+        bind(m, node.target, expressions.evaluate(m, node.value, scope), scope)
+
+
+def _augmented(m: Machine, node: ast.AugAssign, scope: Scope) -> None:
+    before = expressions.evaluate(m, node.target, scope)
+    value = expressions.evaluate(m, node.value, scope)
+    result = expressions.operator_result(m, node.op, before, value, node, scope, is_in_place=True)
+    bind(m, node.target, result, scope)
+
+
+def bind(m: Machine, target: ast.expr, value: Value, scope: Scope) -> None:
+    """Bind a value to a name, attribute, item or several of them."""
+    if isinstance(target, ast.Name):
+        _bind_name(m, target.id, value, scope)
+        m.note_assignment(Site(scope.module, target), target.id, value)
+    elif isinstance(target, ast.Attribute):
+        owner = expressions.evaluate(m, target.value, scope)
+        value.names.add(target.attr)
+        m.write(owner.fields, target.attr, value)
+        _note_store(m, target, owner, target.attr, value, scope)
+    elif isinstance(target, ast.Subscript):
+        owner = expressions.evaluate(m, target.value, scope)
+        key = expressions.evaluate(m, target.slice, scope)
+        iteration.set_item(m, owner, key, value)
+        _note_store(m, target, owner, "[]", value, scope, key)
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        _unpack(m, target.elts, value, scope)
+    elif isinstance(target, ast.Starred):
+        bind(m, target.value, value, scope)
+
+
+def _note_store(
+    m: Machine, target: ast.expr, owner: Value, name: str, value: Value, scope: Scope,
+    key: Value | None = None,
+) -> None:  # fmt: skip
+    site = Site(scope.module, target)
+    args = (value,) if key is None else (value, key)
+    m.record(EventForm.STORE, site, name, owner, args, {}, scope.function)
+
+
+def _bind_name(m: Machine, name: str, value: Value, scope: Scope) -> None:
+    home: Scope | None = scope
+    if name in scope.outer_names:
+        home = scope.around
+        while home is not None and home.around is not None and name not in home.names:
+            home = home.around
+    value.names.add(name)
+    m.write((home or scope).names, name, value)
+
+
+def _unpack(m: Machine, targets: Sequence[ast.expr], value: Value, scope: Scope) -> None:
+    starred = next((i for i, t in enumerate(targets) if isinstance(t, ast.Starred)), None)
+    found = _members_of_any(value, len(targets)) or iteration.members(value)
+    if found is not None and starred is not None and len(found) >= len(targets) - 1:
+        end = len(found) - (len(targets) - starred - 1)
+        rest = iteration.items_of(found[starred:end])
+        found = [*found[:starred], rest, *found[end:]]
+    if found is None or len(found) != len(targets):
+        found = [names.part(value, i) for i in range(len(targets))]
+    for target, item in zip(targets, found, strict=True):
+        bind(m, target, item, scope)
+
+
+def _members_of_any(value: Value, count: int) -> list[Value] | None:
+    """Return the members of one of several tuples, position by position."""
+    if not isinstance(value, Choice):
+        return None
+    rows = [iteration.members(option) for option in value.options]
+    if any(row is None or len(row) != count for row in rows):
+        return None
+    columns = zip(*(row for row in rows if row is not None), strict=True)
+    return [expressions.joined_all(column) for column in columns]
+
+
+def _condition(m: Machine, node: ast.If, scope: Scope) -> BlockEnd:
+    if _is_main_guard(node.test):
+        return run(m, node.body if scope.module is m.main else node.orelse, scope)
+    test = expressions.evaluate(m, node.test, scope)
+    known = truth_of(test)
+    if known is not None:
+        return run(m, node.body if known else node.orelse, scope)
+    return choose(m, node, test, (node.body, node.orelse), scope)
+
+
+def choose(
+    m: Machine, node: ast.AST, test: Value, sides: tuple[Sequence[ast.stmt], Sequence[ast.stmt]],
+    scope: Scope,
+) -> BlockEnd:  # fmt: skip
+    """Run both sides of a condition; where one leaves the block, the rest runs under the other."""
+    site = Site(scope.module, node)
+    found = m.explore(
+        [
+            (Guard(test, site, True), lambda: run(m, sides[0], scope)),
+            (Guard(test, site, False), lambda: run(m, sides[1], scope)),
+        ]
+    )
+    if BlockEnd.NEXT not in found:
+        return found[0] if found[0] is found[1] else _milder(found)
+    left = [s for s in found if s is not BlockEnd.NEXT]
+    if left and left[0] is not BlockEnd.RAISE:
+        m.guards = (*m.guards, Guard(test, site, found[0] is BlockEnd.NEXT))
+    return BlockEnd.NEXT
+
+
+def _milder(found: Sequence[BlockEnd]) -> BlockEnd:
+    order = (BlockEnd.CONTINUE, BlockEnd.BREAK, BlockEnd.RETURN, BlockEnd.RAISE)
+    return next(s for s in order if s in found)
+
+
+def _is_main_guard(test: ast.expr) -> bool:
+    left = test.left if isinstance(test, ast.Compare) else None
+    return isinstance(left, ast.Name) and left.id == "__name__"
+
+
+def _for(m: Machine, node: ast.For, scope: Scope) -> BlockEnd:
+    over = expressions.evaluate(m, node.iter, scope)
+    loop = LoopRun(Site(scope.module, node), over)
+
+    def body(element: Value) -> BlockEnd:
+        bind(m, node.target, element, scope)
+        return run(m, node.body, scope)
+
+    status = iteration.run_over(m, loop, over, body, scope)
+    if status is BlockEnd.BREAK:
+        return BlockEnd.NEXT
+    return status if status is not BlockEnd.NEXT else run(m, node.orelse, scope)
+
+
+def _while(m: Machine, node: ast.While, scope: Scope) -> BlockEnd:
+    test = expressions.evaluate(m, node.test, scope)
+    if truth_of(test) is False:
+        return run(m, node.orelse, scope)
+    loop = LoopRun(Site(scope.module, node), None)
+
+    def body(element: Value | None) -> BlockEnd:
+        if element is not None:
+            expressions.evaluate(m, node.test, scope)
+        return run(m, node.body, scope)
+
+    turns: Iterator[Value | None] = iter([None, *[test] * (TURNS - 1)])
+    status = m.run_loop(loop, turns, body)
+    return BlockEnd.NEXT if status is BlockEnd.BREAK else status
+
+
+def _with(m: Machine, node: ast.With | ast.AsyncWith, scope: Scope) -> BlockEnd:
+    return contexts.run_with(m, list(node.items), node.body, scope)
+
+
+def _try(m: Machine, node: ast.Try, scope: Scope) -> BlockEnd:
+    status = run(m, [*node.body, *node.orelse], scope)
+    for handler in node.handlers:
+        guard = Guard(None, Site(scope.module, handler), True)
+        if handler.name:
+            _bind_name(m, handler.name, Unknown(name=handler.name), scope)
+        m.explore([(guard, _running(m, handler.body, scope)), (None, lambda: BlockEnd.NEXT)])
+    ended = run(m, node.finalbody, scope)
+    return ended if ended is not BlockEnd.NEXT else status
+
+
+def _running(m: Machine, body: Sequence[ast.stmt], scope: Scope) -> Callable[[], BlockEnd]:
+    return lambda: run(m, body, scope)
+
+
+def _match(m: Machine, node: ast.Match, scope: Scope) -> BlockEnd:
+    subject = expressions.evaluate(m, node.subject, scope)
+    site = Site(scope.module, node)
+    sides = []
+    for case in node.cases:
+        decided = _is_case(case, subject)
+        if decided is False:
+            continue
+        guard = Guard(subject, Site(scope.module, case.pattern), True)
+        sides.append((guard, _running(m, case.body, scope)))
+        if decided:
+            break
+    if not sides:
+        return BlockEnd.NEXT
+    if len(sides) == 1 and decided:
+        return sides[0][1]()
+    nothing: tuple[Guard, Callable[[], BlockEnd]] = (
+        Guard(subject, site, False),
+        lambda: BlockEnd.NEXT,
+    )
+    found = m.explore([*sides, *([] if decided else [nothing])])
+    return BlockEnd.NEXT if BlockEnd.NEXT in found else _milder(found)
+
+
+def _is_case(case: ast.match_case, subject: Value) -> bool | None:
+    """Tell whether a case is the one; None where that is not known."""
+    if isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None:
+        return True if case.guard is None else None
+    if isinstance(case.pattern, ast.MatchValue) and isinstance(subject, Known):
+        wanted = case.pattern.value
+        return wanted.value == subject.value if isinstance(wanted, ast.Constant) else None
+    return None
+
+
+def _function(m: Machine, node: Function, scope: Scope) -> None:
+    function = FunctionValue(scope.module, node, scope, owner=scope.owner)
+    function.site = Site(scope.module, node)
+    _bind_name(m, node.name, decorated(m, node, scope, function), scope)
+
+
+TRANSPARENT = frozenset(
+    {"staticmethod", "classmethod", "property", "cached_property", "contextmanager",
+     "no_grad", "inference_mode", "enable_grad", "wraps", "lru_cache", "cache", "abstractmethod",
+     "override", "typechecked", "set_grad_enabled", "autocast"}
+)  # fmt: skip
+
+
+def decorated(m: Machine, node: Function, scope: Scope, function: FunctionValue) -> Value:
+    """Return what a definition binds: the project's own decorators are applied."""
+    value: Value = function
+    for decorator in reversed(node.decorator_list):
+        target = decorator.func if isinstance(decorator, ast.Call) else decorator
+        last = (scope.module.qualified(target) or "").rsplit(".", 1)[-1]
+        if last in TRANSPARENT:
+            continue
+        applied = expressions.evaluate(m, decorator, scope)
+        if isinstance(applied, FunctionValue) and applied.node not in m.active:
+            made = calls.call(m, applied, (value,), {}, decorator, scope)
+            if isinstance(made, (FunctionValue, Instance)):
+                if isinstance(made, FunctionValue) and function.bound is not None:
+                    made = _rebound(made, function)
+                value = made
+            continue
+        function.decorators = (*function.decorators, applied)
+        if isinstance(applied, External):
+            m.record(
+                EventForm.CALL,
+                Site(scope.module, decorator),
+                applied.name,
+                None,
+                (value,),
+                {},
+                None,
+            )
+    return value
+
+
+def _rebound(made: FunctionValue, function: FunctionValue) -> FunctionValue:
+    """Bind what a decorator returned to the object that the method is of."""
+    return FunctionValue(made.module, made.node, made.scope, function.bound, function.owner)
+
+
+def _class(m: Machine, node: ast.ClassDef, scope: Scope) -> None:
+    value: Value = names.class_value(m, node, scope)
+    for decorator in reversed(node.decorator_list):
+        applied = expressions.evaluate(m, decorator, scope)
+        if isinstance(applied, FunctionValue) and applied.node not in m.active:
+            made = calls.call(m, applied, (value,), {}, decorator, scope)
+            value = made if isinstance(made, ClassValue) else value
+    _bind_name(m, node.name, value, scope)
+
+
+def _return(m: Machine, node: ast.Return, scope: Scope) -> BlockEnd:
+    value = Known(None) if node.value is None else expressions.evaluate(m, node.value, scope)
+    scope.returned.append(value)
+    return BlockEnd.RETURN
+
+
+def _raise(m: Machine, node: ast.Raise, scope: Scope) -> BlockEnd:
+    if node.exc is not None:
+        expressions.evaluate(m, node.exc, scope)
+    return BlockEnd.RAISE
+
+
+def _outer(m: Machine, node: ast.Global | ast.Nonlocal, scope: Scope) -> None:
+    scope.outer_names |= set(node.names)
+
+
+def _import(m: Machine, node: ast.Import | ast.ImportFrom, scope: Scope) -> None:
+    """An import inside a function or after a rebinding: the name means what the file imports."""
+    for item in node.names:
+        name = item.asname or item.name.split(".")[0]
+        if name != "*" and name in scope.names:
+            m.write(scope.names, name, External(scope.module.aliases.get(name, name)))
+
+
+def _delete(m: Machine, node: ast.Delete, scope: Scope) -> None:
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            m.write(scope.names, target.id, Unknown(name=target.id))
+        elif isinstance(target, ast.Subscript):
+            owner = expressions.evaluate(m, target.value, scope)
+            key = expressions.evaluate(m, target.slice, scope)
+            site = Site(scope.module, target)
+            m.record(
+                EventForm.CALL, site, "operator.delitem", None, (owner, key), {}, scope.function
+            )
+
+
+def _assert(m: Machine, node: ast.Assert, scope: Scope) -> None:
+    expressions.evaluate(m, node.test, scope)
+
+
+_RULES: dict[type[ast.stmt], Callable[[Any, Any, Any], BlockEnd | None]] = {
+    ast.Expr: _expression,
+    ast.Assign: _assign,
+    ast.AnnAssign: _annotated,
+    ast.AugAssign: _augmented,
+    ast.If: _condition,
+    ast.For: _for,
+    ast.AsyncFor: _for,
+    ast.While: _while,
+    ast.With: _with,
+    ast.AsyncWith: _with,
+    ast.Try: _try,
+    ast.Match: _match,
+    ast.FunctionDef: _function,
+    ast.AsyncFunctionDef: _function,
+    ast.ClassDef: _class,
+    ast.Return: _return,
+    ast.Raise: _raise,
+    ast.Break: lambda m, node, scope: BlockEnd.BREAK,
+    ast.Continue: lambda m, node, scope: BlockEnd.CONTINUE,
+    ast.Global: _outer,
+    ast.Nonlocal: _outer,
+    ast.Import: _import,
+    ast.ImportFrom: _import,
+    ast.Delete: _delete,
+    ast.Assert: _assert,
+}
+if hasattr(ast, "TryStar"):
+    _RULES[ast.TryStar] = _try

@@ -1,0 +1,1 @@
+"""What a program does to train: its models, optimizers, loaders, losses, loops and acts."""

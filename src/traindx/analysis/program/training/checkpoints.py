@@ -1,0 +1,331 @@
+"""Checkpoints: what is saved under which key, what is read of it, and what shares its memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution.events import Assignment, ProgramEvent
+from traindx.analysis.program.execution.events import EventForm as Form
+from traindx.analysis.program.execution.values import (
+    Answer,
+    Choice,
+    Items,
+    Part,
+    Result,
+    Site,
+    Table,
+    Value,
+    constant,
+    depends_on,
+    options_of,
+    origins,
+)
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.phases import Loop, loops_of
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Program, Story
+
+STATES = (".state_dict", ".parameters", ".named_parameters", ".buffers")
+# what gives other views of the same tensors
+VIEWS = frozenset(
+    {".detach", ".items", ".values", ".copy", ".view", ".numpy", "builtins.next", "builtins.dict",
+     "builtins.list", "builtins.tuple", "collections.OrderedDict", "copy.copy", "builtins.iter",
+     "builtins.zip", "builtins.sorted", "builtins.enumerate", ".detach_"}
+)  # fmt: skip
+# what saves, or collects, the state of model and optimizer at once
+GATHERS = re.compile(
+    r"optim\w*_state_dict$|\bget_state_dict$|checkpoint(?:\.\w+)*\.save$|\.save_(?:state|checkpoint)$"
+)
+COMPARED = frozenset({"operator.lt", "operator.le", "operator.gt", "operator.ge", "operator.ne"})
+LOOKS = frozenset({".get", ".keys", ".pop", ".__contains__"})
+
+
+def state_owner(value: Value | None) -> Value | None:
+    """Return whose state a value is: `x.state_dict()`, also of a wrapped `x.module`."""
+    if isinstance(value, Result) and value.maker == ".state_dict":
+        return value.receiver
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """Something that is written to a file, to be used or to go on from."""
+
+    story: Story
+    deed: Deed
+
+    @cached_property
+    def states(self) -> dict[object, Value]:
+        """Whose states it holds, by key; a state that is saved alone has the key None."""
+        content = self.deed.subject
+        alone = state_owner(content)
+        if alone is not None:
+            return {None: alone}
+        fields = content.fields if isinstance(content, Table) else {}
+        found = ((k, state_owner(v)) for k, v in fields.items())
+        return {k: owner for k, owner in found if owner is not None}
+
+    @property
+    def kinds(self) -> set[Kind]:
+        """What the things are whose states it holds."""
+        return {self.story.kind_of(owner).kind for owner in self.states.values()}
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all that it holds is in sight."""
+        content = self.deed.subject
+        return isinstance(content, Table) and content.is_whole
+
+    def holds(self, value: Value) -> bool:
+        """Tell whether a value, or something made from it, is in it."""
+        content = self.deed.subject
+        return content is not None and depends_on(content, value)
+
+
+def saves(story: Story) -> list[Saved]:
+    """Return what a story writes to files."""
+    return [Saved(story, d) for d in story.does(Do.SAVE)]
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedCheckpoint:
+    """A checkpoint that was read from a file."""
+
+    story: Story
+    deed: Deed
+    value: Value
+
+    @cached_property
+    def restored(self) -> list[Deed]:
+        """What gets its state from it."""
+        found = self.story.does(Do.LOAD_STATE)
+        return [d for d in found if any(depends_on(a, self.value) for a in d.event.args)]
+
+    @cached_property
+    def keys(self) -> set[object]:
+        """The keys that are read of it."""
+        own = {k[1] for k in self.value.fields if isinstance(k, tuple) and k[0] == "part"}
+        asked = (e for e in self.story.events if e.receiver is self.value and e.name in LOOKS)
+        return own | {constant(e.args[0]) for e in asked if e.args}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more of it may be used than these keys say."""
+        if self.story.escapes(self.value) is not Answer.NO:
+            return True
+        for event in self.story.events:
+            is_own = event.receiver is self.value and event.name not in LOOKS
+            is_given = any(
+                isinstance(a, Result) and a.maker == "operator.getitem" and a.args[0] is self.value
+                for a in event.args
+            )
+            if is_own or is_given:
+                return True
+            hands_on = any(_is_entry(a, self.value) for a in event.args)
+            if hands_on and not event.is_own and not self.story.is_harmless(event):
+                return True
+        return False
+
+    @cached_property
+    def _names(self) -> set[str]:
+        """The names that were ever bound to its epoch or step."""
+        bound = self.story.execution.assignments
+        return {b.name for b in bound if _is_counter(b.value, self.value)}
+
+    @cached_property
+    def is_resumed(self) -> bool:
+        """Whether training goes on from the epoch or step that it holds."""
+        for loop in loops_of(self.story):
+            over = loop.over
+            if over is None or not loop.does(Do.STEP):
+                continue
+            if _starts_at(over, self.value) or self._names & _start_names(over):
+                return True
+        return any(
+            e.name in COMPARED and any(_is_counter(a, self.value) for a in e.args)
+            for e in self.story.events
+            if e.loops
+        )
+
+
+def _start_names(over: Value) -> set[str]:
+    """The names at which a loop begins."""
+    is_range = isinstance(over, Result) and over.maker == "builtins.range" and len(over.args) > 1
+    return set(over.args[0].names) if isinstance(over, Result) and is_range else set()
+
+
+def _starts_at(over: Value, checkpoint: Value) -> bool:
+    is_range = isinstance(over, Result) and over.maker in ("builtins.range", "itertools.count")
+    return is_range and any(depends_on(a, checkpoint) for a in over.inputs)
+
+
+def _is_entry(value: Value, checkpoint: Value) -> bool:
+    return any(isinstance(o, Part) and o.of is checkpoint for o in options_of(value))
+
+
+def _is_counter(value: Value, checkpoint: Value) -> bool:
+    """Tell whether a number comes from the epoch or step of a checkpoint."""
+    for found in origins(value, 60):
+        is_count = isinstance(found, Part) and found.key in ("epoch", "step", "iteration", "epochs")
+        if is_count and depends_on(found, checkpoint):
+            return True
+    return False
+
+
+def loads(story: Story) -> list[LoadedCheckpoint]:
+    """Return the checkpoints that a story reads."""
+    found = ((d, d.event.result) for d in story.does(Do.LOAD))
+    return [LoadedCheckpoint(story, d, value) for d, value in found if value is not None]
+
+
+def shared_with(value: Value) -> Iterator[Value]:
+    """Yield the models whose own tensors a value holds: not copies of them."""
+    for held in _uncopied(value):
+        if isinstance(held, Result) and held.maker in STATES and held.receiver is not None:
+            yield held.receiver
+
+
+def _uncopied(value: Value, depth: int = 8) -> Iterator[Value]:
+    """Yield a value and what it holds, or is a view of, as long as nothing is copied."""
+    yield value
+    below: tuple[Value, ...] = ()
+    if isinstance(value, Result) and value.maker in VIEWS:
+        below = value.inputs[:1]
+    elif isinstance(value, (Table, Items, Choice)):
+        below = value.inputs
+    elif isinstance(value, Part) and (value.key == "data" or isinstance(value.key, int)):
+        below = (value.of,)
+    for held in below if depth else ():
+        yield from _uncopied(held, depth - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The tensors of a model that are kept without a copy, and that training goes on changing."""
+
+    value: Value
+    model: Value
+    name: str
+    site: Site
+    trains_on: Deed
+
+
+def kept_by_reference(story: Story) -> list[Kept]:
+    """Return what is kept of a model under a condition, in a loop that trains it further.
+
+    Only what is used behind that loop, and was not written to a file within it.
+    """
+    found: list[Kept] = []
+    for kept in _candidates(story):
+        loop = _training_loop(story, kept)
+        if loop is None:
+            continue
+        last = max(e.order for e in loop.events)
+        copies = (e for e in loop.does(Do.SAVE) if e.event.order >= kept.order)
+        if any(depends_on(a, kept.value) for d in copies for a in d.event.args):
+            continue
+        for model in dict.fromkeys(_models(story, kept)):
+            deed = _trains_on(story, model, kept)
+            if deed is not None and _is_used_behind(story, kept.value, model, last):
+                found.append(Kept(kept.value, model, kept.name, kept.site, deed))
+    return found
+
+
+def _candidates(story: Story) -> list[Assignment]:
+    """What names and attributes are given under a condition, in a loop, and keep until the end."""
+    names = list(story.execution.assignments)
+    for event in story.events:
+        if event.act is Form.STORE and event.args:
+            made = (event.order, event.site, event.name, event.args[0], event.turns, event.guards)
+            names.append(Assignment(*made))
+    kept = [a for a in names if a.turns and a.guards and not _is_element(a)]
+    return [a for a in kept if not any(_overwrites(b, a) for b in names)]
+
+
+def _is_element(kept: Assignment) -> bool:
+    """Tell whether a name is the variable of a loop."""
+    over = kept.turns[-1].loop.over
+    return over is not None and depends_on(kept.value, over)
+
+
+def _overwrites(later: Assignment, kept: Assignment) -> bool:
+    """Tell whether a name gets another value right after, in the same turn."""
+    is_same = later.name == kept.name and later.turns == kept.turns
+    return is_same and later.order > kept.order and later.value is not kept.value
+
+
+def _training_loop(story: Story, kept: Assignment) -> Loop | None:
+    """The innermost loop around that steps an optimizer, and has a condition of its own inside."""
+    for turn in reversed(kept.turns):
+        loop = Loop(story, turn.loop)
+        steps = loop.does(Do.STEP, Do.BACKWARD)
+        if not steps:
+            continue
+        common = {(g.site.node, g.holds) for g in steps[0].event.guards}
+        own = [g for g in kept.guards if (g.site.node, g.holds) not in common]
+        return loop if own else None
+    return None
+
+
+def _models(story: Story, kept: Assignment) -> Iterator[Value]:
+    if any("state_dict_type" in getattr(c, "maker", "") for c in _contexts(story, kept.value)):
+        return  # shards are gathered into new tensors
+    yield from shared_with(kept.value)
+    if "best" in kept.name.lower() and story.kind_of(kept.value).kind is Kind.MODEL:
+        yield kept.value
+
+
+def _contexts(story: Story, value: Value) -> tuple[Value, ...]:
+    return next((e.contexts for e in story.events if e.result is value), ())
+
+
+def _trains_on(story: Story, model: Value, kept: Assignment) -> Deed | None:
+    """The pass of a model that comes after it was kept, unless the loop is left then."""
+    tests = {id(g.test): g.holds for g in kept.guards if g.test is not None}
+    for deed in story.does(Do.FORWARD):
+        event = deed.event
+        if event.order <= kept.order or deed.subject is not model or not event.loops:
+            continue
+        if any(tests.get(id(g.test), g.holds) is not g.holds for g in event.guards):
+            continue
+        learns = (d for d in story.does(Do.BACKWARD) if d.event.order > event.order)
+        if any(event.loops[0].site.node in [x.site.node for x in d.event.loops] for d in learns):
+            return deed
+    return None
+
+
+def _is_used_behind(story: Story, value: Value, model: Value, last: int) -> bool:
+    """Tell whether something is done with what was kept once the loop is over."""
+    execution = story.execution
+    later = [a for e in story.events if e.order > last for a in (*e.args, *e.kwargs.values())]
+    later += [a.value for a in execution.assignments if a.order > last]
+    later += [execution.returned] if execution.returned is not None else []
+    if value is model:  # one of several, by the condition
+        return any(isinstance(v, Choice) and any(o is model for o in v.options) for v in later)
+    return any(any(held is value for held in _uncopied(v)) for v in later)
+
+
+def made_after(story: Story, value: Value, event: ProgramEvent) -> bool:
+    """Tell whether a value is made later than an event."""
+    return any(e.result is value and e.order > event.order for e in story.events)
+
+
+def states_taken(program: Program) -> set[Kind]:
+    """Return of what kinds of things a program ever takes the state, to save it or otherwise.
+
+    A framework that saves all of it by itself is one of which nothing is known.
+    """
+    found: set[Kind] = set()
+    for story in program.stories:
+        for event in story.events:
+            if event.name == ".state_dict":
+                found.add(story.kind_of(event.receiver).kind)
+            elif GATHERS.search(event.name):
+                found.add(Kind.UNKNOWN)
+    return found

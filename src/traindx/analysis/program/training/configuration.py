@@ -1,0 +1,177 @@
+"""Settings: where a program writes them down, whether anything reads them, and what is used."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
+from traindx.analysis.program.execution.values import Known, Part, Site, Value, constant
+from traindx.analysis.program.project import Project
+from traindx.analysis.program.syntax import Module, key_of, literal
+from traindx.analysis.program.training.kinds import Kind
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Program, Story
+
+OPTION = "add_argument"
+# what is given a whole configuration to show it, and takes nothing from it
+SHOWS = re.compile(
+    r"(?:^|\.)(?:print|pprint|format|str|repr|dumps?|save|info|debug|log\w*|add_text|add_hparams"
+    r"|vars|asdict|update|init|dict|items|sorted|parse_args|write|save_hyperparameters)$"
+)
+GROUP = re.compile(r"group|^(?:g|pg|p)$|state_dict|last_lr", re.IGNORECASE)
+CONFIGURATION = re.compile(
+    r"(?:^|\.)(?:args|opts?|options|cfg|conf|config|hparams|params|settings|flags|hp)$",
+    re.IGNORECASE,
+)
+# what gives a changed copy of a configuration, and leaves the one that it is given
+COPIES = frozenset(
+    {
+        "dataclasses.replace",
+        "copy.replace",
+        "._replace",
+        "omegaconf.OmegaConf.merge",
+        "attr.evolve",
+        "attrs.evolve",
+        ".model_copy",
+        ".copy_and_resolve_references",
+    }
+)
+
+
+@dataclass(frozen=True, eq=False)
+class WrittenSetting:
+    """A number under a name: an option, an entry, a constant, a field."""
+
+    site: Site
+    name: str
+    value: float
+
+
+def settings_of(project: Project, names: tuple[str, ...]) -> list[WrittenSetting]:
+    """Return where numbers are written down under one of these names."""
+    return [s for module in project.training_modules for s in _settings(module, names)]
+
+
+def used_by_optimizers(program: Program, names: tuple[str, ...]) -> list[Value]:
+    """Return what optimizers are given by one of these names, each place once."""
+    found: dict[object, Value] = {}
+    for story in program.stories:
+        for event in story.events:
+            is_made = event.result is not None and event.result.site is event.site
+            if not is_made or not story.is_kind(event.result, Kind.OPTIMIZER):
+                continue
+            position = 1 if "lr" in names else None
+            given = (event.argument(n, position) for n in names)
+            value = next((v for v in given if v is not None), None)
+            if value is not None:
+                found.setdefault(event.node, value)
+    return list(found.values())
+
+
+def is_literal(value: Value) -> bool:
+    """Tell whether a number is written where it is used, not taken from a name."""
+    number = constant(value)
+    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+    return is_number and isinstance(value, Known) and not value.names
+
+
+def written_defaults(story: Story) -> Iterator[ProgramEvent]:
+    """Yield the stores into an optimizer's `defaults`, which its groups do not read any more."""
+    for event in story.events:
+        owner = event.receiver
+        is_item = event.act is EventForm.STORE and event.name == "[]"
+        if not is_item or not isinstance(owner, Part) or owner.key != "defaults":
+            continue
+        later = (e for e in story.events if e.order > event.order)
+        is_read = any(e.name == ".add_param_group" and e.receiver is owner.of for e in later)
+        if story.is_kind(owner.of, Kind.OPTIMIZER) and not is_read:
+            yield event
+
+
+def discarded_copies(story: Story) -> Iterator[ProgramEvent]:
+    """Yield the calls that make a changed copy of a configuration which nothing takes."""
+    for event in story.events:
+        if event.name in COPIES and not event.is_own and _is_statement(event):
+            yield event
+
+
+def _is_statement(event: ProgramEvent) -> bool:
+    statement = event.statement
+    return isinstance(statement, ast.Expr) and statement.value is event.node
+
+
+def _settings(module: Module, names: tuple[str, ...]) -> Iterator[WrittenSetting]:
+    for node in ast.walk(module.tree):
+        for name, value in _named(module, node):
+            number = literal(value)
+            is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+            if name.lower() in names and is_number and isinstance(number, (int, float)):
+                yield WrittenSetting(Site(module, value), name, float(number))
+
+
+def _named(module: Module, node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """The values that a node writes down under a name."""
+    if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == OPTION:
+        flags = [str(literal(a) or "") for a in node.args]
+        long = next((f for f in flags if f.startswith("--")), flags[0] if flags else "")
+        given = {k.arg: k.value for k in node.keywords}
+        name = str(literal(given.get("dest")) or long.lstrip("-").replace("-", "_"))
+        if "default" in given:
+            yield name, given["default"]
+    elif isinstance(node, ast.Dict) and isinstance(module.parents.get(node), ast.Assign):
+        pairs = zip(node.keys, node.values, strict=True)
+        yield from ((str(literal(k)), v) for k, v in pairs if k is not None)
+    elif isinstance(node, ast.AnnAssign) and node.value is not None:
+        if isinstance(module.parents.get(node), ast.ClassDef):
+            yield key_of(node.target) or "", node.value
+    elif isinstance(node, ast.Assign) and module.function_of(node) is None:
+        name = key_of(node.targets[0]) or ""
+        if name.isupper():
+            yield name, node.value
+
+
+def is_read(project: Project, setting: WrittenSetting) -> bool:
+    """Tell whether anything may read a setting by its name, or as part of the whole."""
+    return any(
+        _reads(module, node, setting.name) or _hands_on(project, module, node)
+        for module in project.modules
+        for node in ast.walk(module.tree)
+    )
+
+
+def _reads(module: Module, node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr == name and isinstance(node.ctx, ast.Load)
+    if isinstance(node, ast.Name):
+        return node.id == name and isinstance(node.ctx, ast.Load)
+    if not isinstance(node, ast.Constant) or node.value != name:
+        return False
+    above = module.parents.get(node)
+    if isinstance(above, ast.Subscript):  # the optimizer's own groups hold the rate in use
+        return GROUP.search((key_of(above.value) or "").rsplit(".", 1)[-1]) is None
+    return not isinstance(above, ast.Dict)
+
+
+def _hands_on(project: Project, module: Module, node: ast.AST) -> bool:
+    """Tell whether a call hands a whole configuration to code that is out of sight."""
+    if not isinstance(node, ast.Call):
+        return False
+    spread = [k.value for k in node.keywords if k.arg is None]
+    if any(_is_configuration(n) for value in spread for n in ast.walk(value)):
+        return True
+    given = [*node.args, *(k.value for k in node.keywords)]
+    if not any(_is_configuration(value) for value in given):
+        return False
+    name = module.qualified(node.func) or getattr(node.func, "attr", None) or ""
+    is_own = project.find_function(module, name) or project.find_class(module, name)
+    return not (is_own or name.startswith("self.") or SHOWS.search(name))
+
+
+def _is_configuration(node: ast.AST) -> bool:
+    name = key_of(node) if isinstance(node, (ast.Name, ast.Attribute)) else None
+    return name is not None and CONFIGURATION.search(name) is not None

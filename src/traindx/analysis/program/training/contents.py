@@ -1,0 +1,190 @@
+"""What the numbers of a tensor are: probabilities, log-probabilities, raw scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+
+from traindx.analysis.program.execution.values import (
+    Choice,
+    Items,
+    Known,
+    Part,
+    Result,
+    Value,
+    constant,
+)
+from traindx.analysis.program.training.operations import Operation, operation_of
+
+# the same numbers in another shape, place or type
+SAME_NUMBERS = frozenset(
+    {"view", "reshape", "squeeze", "unsqueeze", "flatten", "permute", "transpose", "to", "float",
+     "double", "half", "contiguous", "clone", "cuda", "cpu", "expand", "getitem", "index_select",
+     "gather", "select", "narrow", "t", "type", "type_as", "view_as", "reshape_as", "repeat",
+     "masked_select", "requires_grad", "bfloat16", "cat", "stack", "chunk", "split", "unbind",
+     "detach", "dropout", "identity", "unflatten", "swapaxes", "rearrange"}
+)  # fmt: skip
+SCORES = frozenset({"linear", "conv1d", "conv2d", "conv3d", "matmul", "bilinear", "addmm",
+                    "einsum", "lazy_linear", "conv_transpose2d"})  # fmt: skip
+
+
+# all numbers of a tensor, in another shape, place or type
+ALL_NUMBERS = frozenset(
+    {"view", "reshape", "squeeze", "unsqueeze", "flatten", "permute", "transpose", "to", "float",
+     "double", "half", "contiguous", "clone", "cuda", "cpu", "t", "type", "type_as", "view_as",
+     "bfloat16", "detach", "long", "int", "tensor", "as_tensor", "from_numpy", "astype", "numpy",
+     "pin_memory", "Variable", "LongTensor", "FloatTensor", "stack", "copy", "array", "asarray",
+     "to_numpy", "Tensor", "ascontiguousarray", "rearrange", "squeeze_", "unsqueeze_"}
+)  # fmt: skip
+
+
+def whole_tensor(value: Value, depth: int = 30) -> Value:
+    """Return the tensor that a value holds all numbers of, in whatever shape, place or type."""
+    operation = operation_of(value)
+    if depth == 0 or operation is None or not operation.operands:
+        return value
+    if operation.name.rsplit(".", 1)[-1] not in ALL_NUMBERS:
+        return value
+    first = operation.operands[0]
+    if isinstance(first, Items):
+        first = first.members[0] if first.fields else first
+    return whole_tensor(first, depth - 1)
+
+
+class Content(Enum):
+    """What the numbers of a tensor are."""
+
+    PROBABILITIES = "softmax"
+    LOG_PROBABILITIES = "log_softmax"
+    UNIT_INTERVAL = "sigmoid"
+    SCORES = "logits"
+    POSITIVE = "relu"  # from 0 up
+    SYMMETRIC = "tanh"  # between -1 and 1
+    UNKNOWN = "unknown"
+
+
+def same_numbers(value: Value, depth: int = 40) -> Iterator[Value]:
+    """Yield where the numbers of a value come from, through what only moves or reshapes them."""
+    if depth == 0:
+        return
+    if isinstance(value, Choice):
+        for option in value.options:
+            yield from same_numbers(option, depth - 1)
+        return
+    if isinstance(value, Items) and value.fields:
+        for member in value.members:
+            yield from same_numbers(member, depth - 1)
+        return
+    if isinstance(value, Part) and isinstance(value.of, Result):
+        is_inside = isinstance(value.key, (int, str)) and value.key not in ("shape", "grad")
+        if is_inside and operation_of(value.of) is not None and value.of.maker != "builtins.next":
+            yield from same_numbers(value.of, depth - 1)
+            return
+    operation = operation_of(value)
+    if operation is not None and operation.name in SAME_NUMBERS and operation.operands:
+        yield from same_numbers(operation.operands[0], depth - 1)
+        return
+    yield value
+
+
+def contents(value: Value) -> Iterator[tuple[Content, Value]]:
+    """Yield what the numbers of a value are, and what made them so."""
+    for found in same_numbers(value):
+        yield _content(found), found
+
+
+def _content(value: Value) -> Content:
+    operation = operation_of(value)
+    if operation is None:
+        return Content.UNKNOWN
+    name = operation.name
+    if name in ("softmax", "softmax2d") or _is_normalised_exp(operation):
+        return Content.PROBABILITIES
+    if name == "log_softmax" or _is_log_of_softmax(operation):
+        return Content.LOG_PROBABILITIES
+    if name == "sigmoid" or _is_logistic(operation):
+        return Content.UNIT_INTERVAL
+    if name == "exp" and operation.operands:
+        inner = {c for c, _ in contents(operation.operands[0])}
+        return Content.PROBABILITIES if inner == {Content.LOG_PROBABILITIES} else Content.UNKNOWN
+    if name in SCORES or (name in ("add", "sub", "mul", "div") and _is_affine(operation)):
+        return Content.SCORES
+    if name in ("relu", "relu6"):
+        return Content.POSITIVE
+    return Content.SYMMETRIC if name == "tanh" else Content.UNKNOWN
+
+
+def _is_affine(operation: Operation) -> bool:
+    """Tell whether scores are scaled by a number or weight, or shifted by one: a bias."""
+    if len(operation.operands) != 2:
+        return False
+    found = [{c for c, _ in contents(v)} == {Content.SCORES} for v in operation.operands]
+    others = [v for v, known in zip(operation.operands, found, strict=True) if not known]
+    return any(found) and all(_is_number(v) for v in others)
+
+
+def _is_number(value: Value) -> bool:
+    """Tell whether a value is a number, a weight, or a setting of an object."""
+    is_weight = isinstance(value, Result) and value.maker.endswith("nn.Parameter")
+    return isinstance(value, (Known, Part)) or is_weight
+
+
+def _is_normalised_exp(operation: Operation) -> bool:
+    """`e / e.sum(-1, keepdim=True)` where `e` is an exponential."""
+    if operation.name != "div" or len(operation.operands) < 2:
+        return False
+    above, below = operation.operands[0], operation.operands[1]
+    total = operation_of(next(iter(same_numbers(below)), below))
+    if total is None or total.name != "sum" or not total.operands:
+        return False
+    exponential = operation_of(next(iter(same_numbers(above)), above))
+    is_same = total.operands[0] is above or _is_same_exp(total.operands[0], above)
+    return exponential is not None and exponential.name == "exp" and is_same
+
+
+def _is_same_exp(first: Value, second: Value) -> bool:
+    """Tell whether two exponentials are of the same tensor."""
+    one, other = operation_of(first), operation_of(second)
+    if one is None or other is None or one.name != "exp" or other.name != "exp":
+        return False
+    return bool(one.operands and other.operands) and one.operands[0] is other.operands[0]
+
+
+def _is_log_of_softmax(operation: Operation) -> bool:
+    """`torch.log(softmax(x))`, `x - x.logsumexp(-1, keepdim=True)`."""
+    if operation.name in ("log", "log_") and operation.operands:
+        return any(c is Content.PROBABILITIES for c, _ in contents(_without_epsilon(operation)))
+    if operation.name == "sub" and len(operation.operands) > 1:
+        below = operation_of(operation.operands[1])
+        return (
+            below is not None
+            and below.name == "logsumexp"
+            and (bool(below.operands) and below.operands[0] is operation.operands[0])
+        )
+    return False
+
+
+def _without_epsilon(operation: Operation) -> Value:
+    """Look through `p + 1e-8` and `p.clamp(min=1e-8)`."""
+    value = operation.operands[0]
+    inner = operation_of(value)
+    if (
+        inner is not None
+        and inner.operands
+        and inner.name in ("add", "clamp", "clamp_min", "maximum")
+    ):
+        return inner.operands[0]
+    return value
+
+
+def _is_logistic(operation: Operation) -> bool:
+    """`1 / (1 + torch.exp(-x))`."""
+    if operation.name != "div" or len(operation.operands) < 2:
+        return False
+    below = operation_of(operation.operands[1])
+    if constant(operation.operands[0]) not in (1, 1.0) or below is None or below.name != "add":
+        return False
+    terms = [operation_of(v) for v in below.operands]
+    exponentials = [t for t in terms if t is not None and t.name == "exp" and t.operands]
+    return any((n := operation_of(t.operands[0])) is not None and n.name == "neg"
+               for t in exponentials)  # fmt: skip

@@ -1,0 +1,112 @@
+"""Operations with a gradient of their own: classes derived from `torch.autograd.Function`."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.frameworks import CONTEXT
+from traindx.analysis.program.execution.values import (
+    ClassValue,
+    FunctionValue,
+    Part,
+    Result,
+    Value,
+    options_of,
+)
+from traindx.analysis.program.training.contents import same_numbers
+from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.program import Program, Story
+
+
+@dataclass(frozen=True, eq=False)
+class CustomFunction:
+    """An operation, and both of its directions where they ran."""
+
+    story: Story
+    cls: ClassValue
+    context: Value
+    forward: ProgramEvent
+    backward: ProgramEvent
+    is_applied: bool  # the program applies it
+
+    @property
+    def name(self) -> str:
+        return self.cls.node.name
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """What forward was given."""
+        return tuple(v for v in self.forward.args if v is not self.context)
+
+    @property
+    def gradients(self) -> tuple[Value, ...]:
+        """What backward may return: one value for each way through it."""
+        return () if self.backward.result is None else options_of(self.backward.result)
+
+    def counts(self) -> tuple[int, int] | None:
+        """Return how many inputs forward needs and takes; None where it takes any number."""
+        node = self.forward.callee.node if isinstance(self.forward.callee, FunctionValue) else None
+        spec = None if node is None else node.args
+        if spec is None or spec.vararg is not None or spec.kwarg is not None:
+            return None
+        has_context = any(v is self.context for v in self.forward.args)
+        most = len(spec.posonlyargs) + len(spec.args) - int(has_context)
+        return most - len(spec.defaults), most
+
+    def unsaved_read(self) -> Value | None:
+        """Return where backward reads saved tensors although forward has saved none."""
+        for event in self.story.events:
+            given = (event.receiver, *event.args, *event.kwargs.values())
+            if not any(v is self.context for v in given):
+                continue
+            if event.name == ".save_for_backward" or not (event.is_own or event.receiver):
+                return None
+        found = self.context.fields.get(("part", "saved_tensors"))
+        is_alone = not self.cls.bases and len(self.cls.external_bases) == 1
+        return found if isinstance(found, Part) and is_alone else None
+
+    def passes_on(self) -> bool:
+        """Tell whether forward returns what it was given: it is there for its gradient."""
+        output = self.forward.result
+        if output is None:
+            return False
+        plain = [_unscaled(v) for v in same_numbers(output)]
+        return bool(plain) and all(any(v is given for given in self.inputs) for v in plain)
+
+
+def _unscaled(value: Value) -> Value:
+    """Look through `x * 1.0`."""
+    operation = operation_of(value)
+    if operation is not None and operation.name == "mul" and len(operation.operands) == 2:
+        factor = getattr(operation.operands[1], "value", None)
+        return operation.operands[0] if factor == 1 else value
+    return value
+
+
+def custom_functions(program: Program) -> list[CustomFunction]:
+    """Return the operations of a program that define their own gradients, each once."""
+    found: dict[ast.AST, CustomFunction] = {}
+    for story in program.stories:
+        forward: dict[int, ProgramEvent] = {}
+        applied = {id(e.args[0]) for e in story.events if e.name == APPLY and e.args}
+        for event in story.events:
+            function = event.callee
+            if not isinstance(function, FunctionValue) or function.owner is None:
+                continue
+            if event.name == "forward":
+                forward[id(function.owner.node)] = event
+            context = event.args[0] if event.args else None
+            before = forward.get(id(function.owner.node))
+            if event.name != "backward" or before is None or not isinstance(context, Result):
+                continue
+            if context.maker == CONTEXT and isinstance(context.args[0], ClassValue):
+                cls = context.args[0]
+                is_applied = id(cls) in applied
+                known = CustomFunction(story, cls, context, before, event, is_applied)
+                found.setdefault(cls.node, known)
+    return list(found.values())
+
+
+APPLY = "torch.autograd.Function.apply"

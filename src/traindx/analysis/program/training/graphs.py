@@ -1,0 +1,155 @@
+"""The graphs that autograd keeps: in which turn of a loop they were made, and what holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution.events import LoopRun, ProgramEvent
+from traindx.analysis.program.execution.values import (
+    Answer,
+    Choice,
+    Instance,
+    Items,
+    Part,
+    Result,
+    Unknown,
+    Value,
+    depends_on,
+    origins,
+)
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.gradients import (
+    NEW,
+    carriers,
+    has_history,
+    is_cut,
+    runs_weights,
+)
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Story
+
+
+def graph_of(value: Value, most: int = 4000, *, certain: bool = True) -> Iterator[Value]:
+    """Yield what is certainly in the graph of a value, nearest first.
+
+    A function out of sight may detach what it is given, and of a choice one side may; where it
+    need not be certain, both sides of a choice are followed.
+    """
+    pending, seen = [value], {id(value)}
+    while pending and most:
+        most -= 1
+        found = pending.pop(0)
+        is_open = isinstance(found, Choice) and certain
+        if is_cut(found) or is_open or isinstance(found, (Unknown, Instance)):
+            continue
+        yield found
+        for below in () if _is_opaque(found) else carriers(found):
+            if id(below) not in seen:
+                seen.add(id(below))
+                pending.append(below)
+
+
+def _is_opaque(value: Value) -> bool:
+    if not isinstance(value, Result):
+        return False
+    if value.maker == "()":
+        is_layer = isinstance(value.receiver, Result) and value.receiver.maker.startswith("torch.")
+        return not is_layer and runs_weights(value) is not None
+    return value.maker.split(".", 1)[0] not in ("torch", "operator", "builtins", "math", "")
+
+
+def is_node(value: Value) -> bool:
+    """Tell whether a value is computed by a recorded operation: no weight, input or constant."""
+    if not isinstance(value, Result) or is_cut(value) or value.maker in NEW:
+        return False
+    is_leaf = value.maker.endswith("nn.Parameter") or value.maker == "builtins.next"
+    return not is_leaf and has_history(value) is Answer.YES
+
+
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """A value of one turn of a loop that is in the graph of a later turn's."""
+
+    value: Value
+    taken: Value  # what is computed from it in the later turn
+    loop: LoopRun
+
+
+class Graphs:
+    """The graphs of a story."""
+
+    def __init__(self, story: Story) -> None:
+        self.story = story
+        self._made: dict[int, ProgramEvent] = {}
+        for event in story.events:
+            if event.result is not None and not event.is_own:
+                self._made.setdefault(id(event.result), event)
+
+    def made_at(self, value: Value) -> ProgramEvent | None:
+        """Return the event that made a value; of a part, what made the whole."""
+        while isinstance(value, Part):
+            value = value.of
+        return self._made.get(id(value))
+
+    def turn_of(self, value: Value, loop: LoopRun) -> int | None:
+        """Return the turn of a loop in which a value was made; None outside of it or unknown."""
+        event = self.made_at(value)
+        return None if event is None else turn_in(event, loop)
+
+    def pairs(self) -> Iterator[tuple[Deed, Deed, LoopRun]]:
+        """Yield each backward in two turns of the loop that it stands in, each place once."""
+        first: dict[tuple[int, int], Deed] = {}
+        seen: set[int] = set()
+        for deed in self.story.does(Do.BACKWARD):
+            if not deed.event.turns or deed.event.by_framework:
+                continue
+            turn = deed.event.turns[-1]
+            key = (id(deed.event.node), id(turn.loop))
+            if turn.number == 0:
+                first.setdefault(key, deed)
+            elif key in first and id(deed.event.node) not in seen:
+                seen.add(id(deed.event.node))
+                yield first[key], deed, turn.loop
+
+    def carried(self, value: Value, loop: LoopRun) -> list[Carried]:
+        """Return what the graph of a value of a later turn holds of an earlier turn's graph."""
+        found = []
+        for node in graph_of(value):
+            number = self.turn_of(node, loop)
+            if not isinstance(node, Result) or not number or _is_opaque(node) or is_cut(node):
+                continue
+            for below in carriers(node):
+                if self.turn_of(below, loop) == number - 1 and _holds_graph(below):
+                    found.append(Carried(below, node, loop))
+        return found
+
+    def is_let_go(self, value: Value) -> bool:
+        """Tell whether a value is detached in place, or may be by what it is handed to."""
+        calls = (e.receiver for e in self.story.events if e.name == ".detach_")
+        if any(r is not None and (depends_on(r, value) or depends_on(value, r)) for r in calls):
+            return True
+        return self.story.escapes(value) is not Answer.NO
+
+
+def _holds_graph(value: Value) -> bool:
+    base = value
+    while isinstance(base, Part):
+        base = base.of
+    is_kept = not is_cut(value) and not isinstance(value, (Choice, Items))
+    return is_kept and is_node(base) and has_history(value) is Answer.YES
+
+
+def turn_in(event: ProgramEvent, loop: LoopRun) -> int | None:
+    """Return the turn of a loop in which something happens."""
+    return next((t.number for t in event.turns if t.loop is loop), None)
+
+
+def feeds_backward(story: Story, value: Value) -> bool:
+    """Tell whether some backward, or gradient by hand, is computed from a value."""
+    for deed in story.does(Do.BACKWARD, Do.GRAD):
+        if deed.subject is not None and any(v is value for v in origins(deed.subject)):
+            return True
+    return False

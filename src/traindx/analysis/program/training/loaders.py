@@ -1,0 +1,261 @@
+"""Loaders and datasets: what a loop's batches come from, how large they are, how many there are."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution.events import EventForm
+from traindx.analysis.program.execution.values import (
+    Choice,
+    FunctionValue,
+    Instance,
+    Items,
+    Known,
+    Part,
+    Result,
+    Table,
+    Value,
+    constant,
+    origins,
+)
+from traindx.analysis.program.training.kinds import LOADERS, words_of
+from traindx.analysis.program.training.phases import phase_word, source_of
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Program, Story
+
+RANGES = frozenset({"builtins.range", "numpy.arange", "torch.arange"})
+SAME_MEMBERS = frozenset({"builtins.list", "builtins.tuple", "builtins.sorted", "numpy.array",
+                          "torch.tensor", "torch.as_tensor", "numpy.asarray"})  # fmt: skip
+SAMPLERS = ("sampler", "batch_sampler")
+LOOKS = frozenset({"transform", "target_transform", "download", "transforms"})  # the same data
+# what makes the same data of the same arguments each time
+READS = ("torchvision.datasets.", "datasets.", "torchaudio.datasets.", "torch.utils.data.Tensor",
+         "torch.load", "numpy.load", "pandas.read_", "sklearn.datasets.load_")  # fmt: skip
+DRAWS = ("torch.rand", "numpy.random.", "random.", "torch.normal", "torch.bernoulli",
+         "torch.multinomial")  # fmt: skip
+GENERATORS = ("numpy.random.default_rng", "numpy.random.RandomState", "numpy.random.Generator",
+              "random.Random", "torch.Generator")  # fmt: skip
+SWITCHES = frozenset({"set", "use", "switch", "select", "to", "split", "mode", "phase", "train",
+                      "eval", "fold"})  # fmt: skip
+# where examples are fetched, and calls that wait for something else than the processor
+FETCHING = frozenset({"__getitem__", "__getitems__", "__iter__", "__next__"})
+FETCHES = frozenset(
+    {"time.sleep", "open", "builtins.open", "PIL.Image.open", "cv2.imread", "imageio.imread",
+     "skimage.io.imread", "torchvision.io.read_image", "torchvision.io.decode_image", "numpy.load",
+     "torch.load", "torchaudio.load", "librosa.load", "soundfile.read", "pandas.read_csv",
+     "pandas.read_parquet", "h5py.File", "requests.get", "urllib.request.urlopen",
+     "subprocess.run"}
+)  # fmt: skip
+
+
+def is_loader(value: Value | None) -> bool:
+    """Tell whether a value is a loader that the program makes."""
+    return (
+        isinstance(value, Result)
+        and value.receiver is None
+        and value.maker.rsplit(".", 1)[-1] in LOADERS
+    )
+
+
+def argument_of(made: Result, name: str, position: int | None = None) -> Value | None:
+    """Return an argument that something was made with."""
+    if name in made.kwargs:
+        return made.kwargs[name]
+    return made.args[position] if position is not None and position < len(made.args) else None
+
+
+def dataset_of(loader: Value) -> Value | None:
+    """Return what a loader reads."""
+    return argument_of(loader, "dataset", 0) if isinstance(loader, Result) else None
+
+
+def has_sampler(loader: Value) -> bool:
+    """Tell whether a loader is given, or may be given, the order of its examples."""
+    if not isinstance(loader, Result):
+        return True
+    return "**" in loader.kwargs or any(
+        constant(v) is not None or not isinstance(v, Known)
+        for name in SAMPLERS
+        if (v := loader.kwargs.get(name)) is not None
+    )
+
+
+def batch_size(loader: Value) -> int | None:
+    """Return how many examples a batch of a loader has; None where the source does not say."""
+    if not isinstance(loader, Result) or "**" in loader.kwargs or "batch_sampler" in loader.kwargs:
+        return None
+    given = argument_of(loader, "batch_size", 1)
+    if given is None:
+        return 1
+    size = constant(given)
+    return size if isinstance(size, int) else None
+
+
+def different_numbers(value: Value | None) -> int | None:
+    """Return how many different whole numbers a list of them has, where the source says so."""
+    if isinstance(value, Items):
+        found = [constant(v) for v in value.members]
+        is_known = value.is_whole and all(isinstance(v, int) for v in found)
+        return len(set(found)) if found and is_known else None
+    if not isinstance(value, Result):
+        return None
+    if value.maker == "operator.mul":
+        counts = [different_numbers(v) for v in value.args]
+        return next((c for c in counts if c is not None), None)
+    if value.maker in SAME_MEMBERS and value.args:
+        return different_numbers(value.args[0])
+    ends = [e for v in value.args if isinstance(e := constant(v), int)]
+    if value.maker not in RANGES or not 0 < len(ends) == len(value.args) <= 2:
+        return None
+    return len(range(*ends)) or None
+
+
+def same_data(first: Value | None, second: Value | None, depth: int = 5) -> bool:
+    """Tell whether two datasets certainly hold the same examples, however they are looked at."""
+    if first is None or second is None or depth == 0:
+        return False
+    if first is second:
+        return not _draws_anew(first)
+    if isinstance(first, Known) and isinstance(second, Known):
+        return first.value == second.value
+    if isinstance(first, Instance) and isinstance(second, Instance):
+        if first.cls.node is not second.cls.node or _draws_anew(first) or _draws_anew(second):
+            return False
+        return all(
+            _same_arguments(first.fields.get(key), second.fields.get(key), depth)
+            for key in ("new", "new by name")
+        )
+    if isinstance(first, Items) and isinstance(second, Items) and first.is_whole:
+        return second.is_whole and _same_arguments(first, second, depth)
+    if isinstance(first, Result) and isinstance(second, Result):
+        is_pure = first.maker.startswith((*READS, "operator."))
+        if first.maker != second.maker or first.receiver is not second.receiver or not is_pure:
+            return False
+        return _same_fields(_given(first), _given(second), depth)
+    return False
+
+
+def _given(made: Result) -> dict[object, Value]:
+    found: dict[object, Value] = dict(enumerate(made.args))
+    for key, value in made.kwargs.items():
+        found[key] = value
+    return found
+
+
+def _same_arguments(first: Value | None, second: Value | None, depth: int) -> bool:
+    if first is None or second is None:
+        return first is second
+    return _same_fields(first.fields, second.fields, depth)
+
+
+def _same_fields(one: Mapping[object, Value], other: Mapping[object, Value], depth: int) -> bool:
+    keys = {k for k in (*one, *other) if k not in LOOKS}
+    return all(same_data(one.get(k), other.get(k), depth - 1) for k in keys)
+
+
+def _draws_anew(dataset: Value) -> bool:
+    """Tell whether a dataset may make up its examples: each object, or each read, has others."""
+    if not isinstance(dataset, Instance):
+        return False
+    if any("Iterable" in base for base in dataset.cls.foreign):
+        return True
+    held = (v for value in dataset.fields.values() for v in origins(value, 200))
+    if any(isinstance(v, Result) and _is_drawn(v, dataset) for v in held):
+        return True
+    for node in (n for cls in dataset.cls.lineage() for n in cls.node.body):
+        if isinstance(node, ast.FunctionDef) and node.name == "__getitem__":
+            index = node.args.args[-1].arg
+            return index not in {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    return False
+
+
+def _is_drawn(value: Result, dataset: Instance) -> bool:
+    """Tell whether a value is random, by a generator that the dataset does not seed itself."""
+    source = value.kwargs.get("generator") if value.receiver is None else value.receiver
+    is_draw = value.maker.startswith(DRAWS) and not value.maker.startswith(GENERATORS)
+    if value.receiver is None and not is_draw:
+        return False
+    if value.receiver is not None and not _is_generator(source):
+        return False
+    return not (isinstance(source, Result) and _is_seeded(source, dataset))
+
+
+def _is_generator(value: Value | None) -> bool:
+    is_made = isinstance(value, Result) and value.receiver is None
+    return isinstance(value, Result) and is_made and value.maker.startswith(GENERATORS)
+
+
+def _is_seeded(generator: Result, dataset: Instance) -> bool:
+    """Tell whether each dataset starts a generator anew, by a seed that is known or given."""
+    if not generator.args or generator.site is None:
+        return False
+    home = generator.site.module.class_of(generator.site.node)
+    is_inside = home is dataset.cls.node
+    return is_inside or all(isinstance(v, Known) for v in generator.args)
+
+
+def is_switched(story: Story, dataset: Value, loaders: list[Value]) -> bool:
+    """Tell whether a dataset is made to give other examples once its loaders are made."""
+    made = (e for e in story.events if not e.is_own and any(e.result is x for x in loaders))
+    first = min((e.order for e in made), default=0)
+    for event in story.events:
+        is_own = event.receiver is dataset or (
+            isinstance(event.receiver, Part)
+            and event.receiver.key == "dataset"
+            and any(event.receiver.of is x for x in loaders)
+        )
+        if not is_own or event.order <= first:
+            continue
+        if event.act is EventForm.STORE and event.name not in LOOKS:
+            return True
+        if event.act is EventForm.CALL and words_of(event.name) & SWITCHES:
+            return True
+    return False
+
+
+def named_loaders(story: Story) -> Iterator[dict[str, Value]]:
+    """Yield the loaders that each call or file ends with, by their names or keys."""
+    for held in story.bindings:
+        found = {k: v for k, v in held.items() if is_loader(v)}
+        for value in held.values():
+            if isinstance(value, Table):
+                found |= {str(k): v for k, v in value.fields.items() if is_loader(v)}
+        if found:
+            yield found
+
+
+def is_idle(story: Story, loader: Value) -> bool:
+    """Tell whether nothing goes over a loader, and nothing is given it."""
+    if any(run.over is not None and source_of(run.over) is loader for run in story.loops):
+        return False
+    return not any(_holds(v, loader) for e in story.events
+                   for v in (e.receiver, *e.args, *e.kwargs.values()) if v is not None)  # fmt: skip
+
+
+def _holds(value: Value, loader: Value) -> bool:
+    if isinstance(value, (Items, Table, Choice)):
+        return any(v is loader for v in value.inputs)
+    return value is loader
+
+
+def is_held_out(name: str) -> bool:
+    """Tell whether a name speaks of validation or test data."""
+    return phase_word(name) in ("validation", "test")
+
+
+def waits_for_examples(program: Program) -> bool:
+    """Tell whether examples are read from files or elsewhere where they are fetched or collated."""
+    collates = {
+        given.node
+        for story in program.stories
+        for event in story.events
+        if isinstance(given := event.kwargs.get("collate_fn"), FunctionValue)
+    }
+    for event in (e for s in program.stories for e in s.events if e.name in FETCHES):
+        around = [event.function, *(c.module.function_of(c.node) for c in event.callers)]
+        if any(f in collates or getattr(f, "name", "") in FETCHING for f in around):
+            return True
+    return False

@@ -1,0 +1,69 @@
+"""Losses: what a program computes to be minimised, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
+from traindx.analysis.program.execution.values import Answer, Value, constant, options_of
+from traindx.analysis.program.training.gradients import has_history, history
+from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.operations import LOSSES, is_in_place, operation_of
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Story
+
+REDUCES = frozenset({"mean", "sum", "nanmean"})
+
+
+def losses(story: Story, events: Iterable[ProgramEvent]) -> Iterator[ProgramEvent]:
+    """Yield where a loss with a history is computed: by a loss function, or a mean or sum."""
+    for event in events:
+        if event.act is not EventForm.CALL or event.is_own or event.gradients is Answer.NO:
+            continue
+        if event.within or event.result is None:
+            continue
+        operation = operation_of(event.result)
+        name = "" if operation is None else operation.name
+        is_called = event.name == "()" and story.kind_of(event.receiver).kind is Kind.LOSS
+        is_reduced = name in REDUCES and has_history(event.result) is Answer.YES
+        if is_called or name in LOSSES or is_reduced:
+            yield event
+
+
+def carries(value: Value, carried: Iterable[Value]) -> bool:
+    """Tell whether a value is one of several, or was made of one with its history."""
+    wanted = {id(o) for v in carried for o in options_of(v)}
+    return any(id(v) in wanted for v in history(value))
+
+
+def is_passed_on(story: Story, events: Iterable[ProgramEvent], loss: Iterable[Value]) -> bool:
+    """Tell whether something out of sight gets a loss or what was made of it."""
+    found = list(loss)
+    for event in events:
+        if event.is_own or event.act is EventForm.STORE or story.is_harmless(event):
+            continue
+        if any(carries(a, found) for a in (*event.args, *event.kwargs.values())):
+            return True
+    return False
+
+
+def is_mean(loss: Value | None) -> bool:
+    """Tell whether a value is a loss of torch averaged over the batch, or a sum of such losses."""
+    operation = operation_of(loss)
+    if operation is None:
+        return False
+    if operation.name == "add":
+        return bool(operation.operands) and all(is_mean(part) for part in operation.operands)
+    if operation.name not in LOSSES:
+        return False
+    reduction = operation.argument("reduction")
+    return reduction is None or constant(reduction) == "mean"
+
+
+def is_changed(loss: Value, events: Iterable[ProgramEvent]) -> bool:
+    """Tell whether a loss is changed in place, or a hook changes its gradient."""
+    return any(
+        e.receiver is loss and (is_in_place(e.name) or e.name == ".register_hook") for e in events
+    )

@@ -1,0 +1,152 @@
+"""Number types: what is cast to half precision, and which type autocast computes in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
+from traindx.analysis.program.execution.frameworks import is_trainer
+from traindx.analysis.program.execution.library import SAME, modules_in
+from traindx.analysis.program.execution.values import (
+    Choice,
+    External,
+    Known,
+    Result,
+    Site,
+    Value,
+    constant,
+)
+from traindx.analysis.program.training.operations import operation_of
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Story
+
+HALF = ("torch.float16", "torch.half", "torch.HalfTensor", "torch.cuda.HalfTensor")
+TYPES = {"half": "float16", "float": "float32", "double": "float64", "bfloat16": "bfloat16"}
+CASTS = frozenset({"to", "type", *TYPES})
+AUTOCAST = ("torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast")
+# what leaves a number of the type that it was
+KEEPS = frozenset({"mean", "sum", "mul", "div", "clone", "contiguous", "neg"})
+
+
+def type_named(value: Value | None) -> str:
+    """Return the number type that a value names: `torch.float16`, `"float16"`."""
+    if isinstance(value, External) and value.name.startswith("torch."):
+        last = value.name.rsplit(".", 1)[-1]
+        return "float16" if value.name in HALF else {"float": "float32"}.get(last, last)
+    text = constant(value)
+    if not isinstance(text, str):
+        return ""
+    return {"half": "float16", "fp16": "float16", "bf16": "bfloat16"}.get(text, text)
+
+
+def cast_to(event: ProgramEvent) -> str:
+    """Return the number type that a call converts a tensor or model to; empty where it does not."""
+    name = event.name.removeprefix(".")
+    if event.receiver is None or not event.name.startswith(".") or name not in CASTS:
+        return ""
+    if name in TYPES:
+        return TYPES[name]
+    known = {"float16", "float32", "float64", "bfloat16"}
+    given = (type_named(v) for v in (*event.args, *event.kwargs.values()))
+    return next((g for g in given if g in known), "")
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """Where a model gets its number type; `is_mixed` says that other weights may have joined it."""
+
+    site: Site
+    dtype: str
+    is_mixed: bool
+
+
+def conversion_of(story: Story, model: Value, before: ProgramEvent) -> Conversion | None:
+    """Return what a model was last converted to, or loaded in, before something happens."""
+    if isinstance(model, Choice):
+        several = [conversion_of(story, option, before) for option in model.options]
+        types = {"" if c is None else c.dtype for c in several}
+        is_mixed = any(c is not None and c.is_mixed for c in several)
+        first = several[0]
+        return replace(first, is_mixed=is_mixed) if first and len(types) == 1 else None
+    found: Conversion | None = None
+    last = -1
+    same = {id(v): v for v in _same_weights(model)}
+    for event in story.events[: story.events.index(before)]:
+        dtype = cast_to(event) if id(event.receiver) in same else ""
+        made = same.get(id(event.result))
+        if made is not None and not dtype and event.site is made.site:
+            dtype = _loaded_type(made)
+        if dtype:
+            found, last = Conversion(event.site, dtype, False), event.order
+    if found is None:
+        return None
+    return replace(found, is_mixed=_is_mixed(story, model, last, before))
+
+
+def _same_weights(model: Value) -> Iterator[Value]:
+    """Yield a model, and what it was before it was moved or converted."""
+    yield model
+    while isinstance(model, Result) and model.receiver is not None and model.maker[1:] in SAME:
+        model = model.receiver
+        yield model
+
+
+def _loaded_type(model: Value) -> str:
+    if not isinstance(model, Result):
+        return ""
+    given = model.kwargs.get("torch_dtype") or model.kwargs.get("dtype")
+    return type_named(given)
+
+
+def _is_mixed(story: Story, model: Value, since: int, before: ProgramEvent) -> bool:
+    """Tell whether a model gets new layers, or something out of sight gets the model."""
+    parts = {id(p) for p in modules_in(model)}
+    for event in story.events:
+        if not since < event.order < before.order or event.is_own:
+            continue
+        if event.act is EventForm.STORE:
+            is_layer = not isinstance(event.args[0], (Known, External))
+            if id(event.receiver) in parts and is_layer:
+                return True
+        elif is_trainer(event.result):
+            continue  # what it does is followed
+        elif story.is_given(event, model) and not story.is_harmless(event):
+            return True
+    return False
+
+
+def half_cast(value: Value | None, depth: int = 6) -> Result | None:
+    """Return the cast to float16 that a number comes from, through sums and factors."""
+    operation = operation_of(value)
+    if operation is None or not isinstance(value, Result) or depth == 0:
+        return None
+    if operation.name in CASTS and value.receiver is not None:
+        given = [type_named(v) for v in (*value.args, *value.kwargs.values())]
+        is_half = operation.name == "half" or "float16" in given
+        return value if is_half else None
+    if operation.name not in KEEPS:
+        return None
+    found = (half_cast(v, depth - 1) for v in operation.operands)
+    return next((f for f in found if f is not None), None)
+
+
+def autocast_type(context: Value) -> str:
+    """Return the type that a context computes in; empty where it is none or is not known."""
+    if not isinstance(context, Result) or context.maker not in AUTOCAST or "**" in context.kwargs:
+        return ""
+    enabled, given = context.kwargs.get("enabled"), context.kwargs.get("dtype")
+    if enabled is not None and constant(enabled) is not True:
+        return ""
+    if given is not None:
+        return type_named(given) if is_on_cuda(context) else ""
+    return "float16" if is_on_cuda(context) else ""
+
+
+def is_on_cuda(context: Result) -> bool:
+    """Tell whether autocast is CUDA's: by name, or of the old form that has no device."""
+    device = context.kwargs.get("device_type") or next(iter(context.args), None)
+    is_old = context.maker != "torch.autocast" and (device is None or constant(device) is True)
+    return is_old or constant(device) == "cuda"

@@ -1,0 +1,307 @@
+"""A program and what it does: the questions that a rule may ask of source code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from traindx.analysis.program.execution.entries import Execution, executions
+from traindx.analysis.program.execution.events import EventForm as Form
+from traindx.analysis.program.execution.events import LoopRun, ProgramEvent
+from traindx.analysis.program.execution.values import (
+    Answer,
+    Items,
+    Part,
+    Result,
+    Table,
+    Unknown,
+    Value,
+    options_of,
+)
+from traindx.analysis.program.project import Project, project_of
+from traindx.analysis.program.shapes.structure import names_read
+from traindx.analysis.program.training.acts import Deed, Do, deed_of, is_gradient
+from traindx.analysis.program.training.flow import Flow
+from traindx.analysis.program.training.kinds import (
+    UNKNOWN,
+    Kind,
+    Nature,
+    kind_by_deeds,
+    kind_by_name,
+    made_kind,
+)
+from traindx.analysis.program.training.operations import Operation, is_in_place, operation_of
+from traindx.analysis.program.training.reach import is_given, is_held
+from traindx.model.run import Run
+
+# libraries whose functions do nothing to the models, optimizers and loaders that they are given
+HARMLESS = frozenset(
+    {"torch", "numpy", "builtins", "math", "os", "sys", "time", "tqdm", "logging", "wandb", "copy",
+     "random", "json", "typing", "functools", "itertools", "collections", "matplotlib", "sklearn",
+     "operator", "str", "warnings", "pathlib", "re", "torchinfo", "torchsummary", "contextlib",
+     "mlflow", "pandas", "scipy", "datetime", "pprint", "argparse", "dataclasses", "rich",
+     "tensorboard", "tensorboardX", "yaml", "csv", "shutil", "glob", "gc", "psutil", "click",
+     "torchmetrics"}
+)  # fmt: skip
+HANDED_ON = frozenset({"torch.optim.swa_utils"})
+
+
+class Story:
+    """One execution with what it does to train, in order."""
+
+    def __init__(self, program: Program, execution: Execution) -> None:
+        self.program = program
+        self.execution = execution
+
+    @property
+    def events(self) -> tuple[ProgramEvent, ...]:
+        return self.execution.events
+
+    @property
+    def bindings(self) -> tuple[dict[str, Value], ...]:
+        """What names and attributes held where each call, constructor and file ended."""
+        return self.execution.bindings
+
+    @cached_property
+    def deeds(self) -> tuple[Deed, ...]:
+        """Everything that is done to train, in order."""
+        found = (deed_of(event, self.kind_of) for event in self.events)
+        return tuple(deed for deed in found if deed is not None)
+
+    def does(self, *kinds: Do) -> list[Deed]:
+        return [d for d in self.deeds if d.do in kinds]
+
+    @cached_property
+    def _asked(self) -> dict[int, set[str]]:
+        """The methods that are called on each value."""
+        found: dict[int, set[str]] = {}
+        for event in self.events:
+            if event.receiver is not None and event.name.startswith("."):
+                for value in options_of(event.receiver):
+                    found.setdefault(id(value), set()).add(event.name[1:])
+        return found
+
+    def kind_of(self, value: Value | None) -> Nature:
+        """Return what a value is: by what made it, by what is done with it, by its names."""
+        if value is None:
+            return UNKNOWN
+        known = made_kind(value)
+        if known is not None:
+            return known
+        deeds = {d for o in options_of(value) for d in self._asked.get(id(o), set())}
+        return kind_by_deeds(deeds) or kind_by_name(value)
+
+    def is_kind(self, value: Value | None, kind: Kind) -> bool:
+        """Tell whether a value is certainly of a kind."""
+        nature = self.kind_of(value)
+        return nature.kind is kind and nature.is_certain
+
+    def made(self, kind: Kind) -> list[Value]:
+        """Return the values of a kind that the program makes, in order."""
+        found: list[Value] = []
+        for event in self.events:
+            value = event.result
+            if value is None or any(value is f for f in found) or event.act is Form.STORE:
+                continue
+            nature = made_kind(value)
+            if nature is not None and nature.kind is kind and value.site is event.site:
+                found.append(value)
+        return found
+
+    def made_one(self, maker: str) -> Value | None:
+        """Return the value that a function or class of that dotted name makes first."""
+        return next((e.result for e in self.events if e.name == maker), None)
+
+    @cached_property
+    def values(self) -> list[Value]:
+        """Every value that an event has, and everything that these were computed from."""
+        found: dict[int, Value] = {}
+        pending: list[Value] = []
+        for event in self.events:
+            given = (event.receiver, *event.args, *event.kwargs.values(), event.result)
+            pending.extend(v for v in given if v is not None)
+        pending.extend(loop.over for event in self.events for loop in event.loops if loop.over)
+        while pending:
+            value = pending.pop()
+            if id(value) not in found:
+                found[id(value)] = value
+                pending.extend(value.inputs)
+        return list(found.values())
+
+    @cached_property
+    def _users(self) -> dict[int, list[Value]]:
+        found: dict[int, list[Value]] = {}
+        for value in self.values:
+            for below in value.inputs:
+                found.setdefault(id(below), []).append(value)
+        return found
+
+    def made_from(self, value: Value) -> list[Value]:
+        """Return the values that were computed from one directly."""
+        return self._users.get(id(value), [])
+
+    @staticmethod
+    def is_given(event: ProgramEvent, value: Value) -> bool:
+        """Tell whether a value is among the arguments of an event, or inside of one."""
+        return is_given(event, value)
+
+    def uses(self, value: Value) -> list[ProgramEvent]:
+        """Return every event that has a value as its receiver or among its arguments."""
+        return [e for e in self.events if e.receiver is value or is_given(e, value)]
+
+    @cached_property
+    def flow(self) -> Flow:
+        """What is computed from each value."""
+        return Flow(self.events)
+
+    def escapes(self, value: Value, before: ProgramEvent | None = None) -> Answer:
+        """Tell whether something out of sight gets hold of a value and may do anything with it.
+
+        With `before`, whether it has by the time of that event.
+        """
+        if self.execution.gave_up:
+            return Answer.UNKNOWN
+        returned = None if before is not None else self.execution.returned
+        if returned is not None and is_held(returned, value):
+            return Answer.YES
+        return Answer.of(bool(next(self.handed_on(value, before=before), None)))
+
+    def handed_on(
+        self, value: Value, after: ProgramEvent | None = None, before: ProgramEvent | None = None
+    ) -> Iterator[ProgramEvent]:
+        """Yield where a value is handed to something out of sight, between two events."""
+        for event in self.events:
+            if before is not None and event.order >= before.order:
+                return
+            if event.is_own or (after is not None and event.order <= after.order):
+                continue
+            if not is_given(event, value):
+                continue
+            if event.act is Form.STORE:
+                if isinstance(event.receiver, (Unknown, Part)):
+                    yield event
+            elif not self.is_harmless(event):
+                yield event
+
+    def is_harmless(self, event: ProgramEvent) -> bool:
+        """Tell whether a call out of sight leaves what it is given alone."""
+        if event.receiver is None:
+            return event.name.split(".", 1)[0] in HARMLESS
+        nature = self.kind_of(event.receiver)
+        if isinstance(event.receiver, (Items, Table)) or is_in_place(event.name):
+            return True  # an operation in place changes nothing but the tensor it is called on
+        return nature.kind is not Kind.UNKNOWN or event.name in (".join", ".format", ".append")
+
+    @cached_property
+    def _handed(self) -> set[int]:
+        """The values that are given to calls that nothing comes back from in a use of them."""
+        return {
+            id(v)
+            for e in self.events
+            if not e.is_own and (e.act is Form.STORE or not self.is_harmless(e))
+            for v in (*e.args, *e.kwargs.values())
+        }
+
+    def is_handed_on(self, value: Value) -> bool:
+        """Tell whether a value itself is stored, or given to a call out of sight."""
+        return id(value) in self._handed
+
+    def reads_gradients(self, events: Iterable[ProgramEvent]) -> bool:
+        """Tell whether gradients are used for something else than a step, a clip or clearing."""
+        deeds = {id(d.event) for d in self.deeds}
+        for event in events:
+            given = (event.receiver, *event.args, *event.kwargs.values())
+            if id(event) not in deeds and any(v is not None and is_gradient(v) for v in given):
+                return True
+        return False
+
+    @cached_property
+    def loops(self) -> list[LoopRun]:
+        """Every loop that runs, in the order in which they begin; each statement once."""
+        found: dict[object, LoopRun] = {}
+        for event in self.events:
+            for loop in event.loops:
+                found.setdefault(loop.site.node, loop)
+        return list(found.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """An operation on tensors where it happens."""
+
+    story: Story
+    event: ProgramEvent
+    operation: Operation
+
+    @property
+    def label(self) -> str:
+        """How the program calls the operation: `nn.CrossEntropyLoss`, `F.cross_entropy`."""
+        receiver = self.event.receiver
+        if self.event.name == "()" and isinstance(receiver, Result):
+            return receiver.maker.rsplit(".", 1)[-1]
+        return self.event.name.rsplit(".", 1)[-1]
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Every program that the source files of a run hold."""
+
+    project: Project
+
+    @cached_property
+    def stories(self) -> tuple[Story, ...]:
+        """What each of them does, scripts before functions that nothing calls."""
+        return tuple(Story(self, e) for e in executions(self.project))
+
+    @cached_property
+    def attributes_read(self) -> frozenset[str]:
+        """Every attribute that any code reads, and every text that may name one."""
+        return frozenset(name for m in self.project.modules for name in names_read(m.tree))
+
+    def defines_method(self, name: str) -> bool:
+        """Tell whether a class of the project, no module, has a method of that name."""
+        for module in self.project.modules:
+            for cls in module.classes.values():
+                own = {getattr(node, "name", "") for node in cls.body}
+                if name in own and not self.project.is_module(module, cls):
+                    return True
+        return False
+
+    def calls(self, *names: str) -> Iterator[ProgramEvent]:
+        """Yield the calls of functions and classes by dotted name, each place once."""
+        wanted = set(names)
+        yield from self.once(e for s in self.stories for e in s.events if e.name in wanted)
+
+    def results(self, *operations: str) -> Iterator[Computed]:
+        """Yield what the named operations compute, in whatever form they are written."""
+        wanted = set(operations)
+        for story in self.stories:
+            for event in story.events:
+                operation = operation_of(event.result) if event.act is Form.CALL else None
+                is_own = event.result is not None and event.result.site is event.site
+                if (
+                    operation is not None
+                    and operation.name in wanted
+                    and (is_own or event.name == "()")
+                ):
+                    yield Computed(story, event, operation)
+
+    @staticmethod
+    def once(events: Iterable[ProgramEvent]) -> Iterator[ProgramEvent]:
+        """Yield the first event of each place in the source."""
+        seen: set[object] = set()
+        for event in events:
+            if event.node not in seen:
+                seen.add(event.node)
+                yield event
+
+
+def program_of(run: Run) -> Program:
+    """Return the program of a run; followed once however many rules ask."""
+    return _program(project_of(run))
+
+
+@lru_cache(maxsize=8)
+def _program(project: Project) -> Program:
+    return Program(project)

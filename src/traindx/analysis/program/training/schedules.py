@@ -1,0 +1,218 @@
+"""Learning-rate schedules: how long they are, in which unit, and how often they are stepped."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.library import FACTORS
+from traindx.analysis.program.execution.values import (
+    Items,
+    Known,
+    Method,
+    Result,
+    Value,
+    constant,
+    options_of,
+    origins,
+)
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.kinds import Kind, names_of
+from traindx.analysis.program.training.phases import Loop, Unit, loops_of
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Story
+
+# the argument that says how long a schedule is, by keyword and position
+LENGTHS: dict[str, tuple[tuple[str, int], ...]] = {
+    "CosineAnnealingLR": (("T_max", 1),),
+    "CosineAnnealingWarmRestarts": (("T_0", 1),),
+    "StepLR": (("step_size", 1),),
+    "MultiStepLR": (("milestones", 1),),
+    "LinearLR": (("total_iters", 3),),
+    "PolynomialLR": (("total_iters", 1),),
+    "ConstantLR": (("total_iters", 2),),
+    "OneCycleLR": (("total_steps", 2), ("steps_per_epoch", 4)),
+    "CyclicLR": (("step_size_up", 3),),
+    "get_linear_schedule_with_warmup": (("num_training_steps", 2),),
+    "get_cosine_schedule_with_warmup": (("num_training_steps", 2),),
+}
+GAMMAS = {"StepLR": 2, "ExponentialLR": 1}  # by the position of the factor
+EPOCH_WORD = re.compile(r"epoch", re.IGNORECASE)
+# a number of steps; the size of a step, or its name, counts none
+STEPS_WORD = re.compile(r"(?:^|_)(?:steps|iters|iterations|batches|updates)(?:$|_per_epoch$)", re.I)
+OTHER_WORD = re.compile(r"step|iter|batch|update|per_", re.IGNORECASE)
+NUMBERS = frozenset({"operator.div", "operator.floordiv", "operator.sub", "operator.lt",
+                     "operator.le", "operator.gt", "operator.ge", "operator.mod"})  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """A learning-rate schedule that a story makes."""
+
+    story: Story
+    made: Result
+
+    @property
+    def kind(self) -> str:
+        return self.made.maker.rsplit(".", 1)[-1]
+
+    @property
+    def optimizer(self) -> Value | None:
+        return self._argument("optimizer", 0)
+
+    def _argument(self, name: str, position: int) -> Value | None:
+        if name in self.made.kwargs:
+            return self.made.kwargs[name]
+        return self.made.args[position] if position < len(self.made.args) else None
+
+    @cached_property
+    def lengths(self) -> list[Value]:
+        """The numbers that say how long it is; of a function, those its argument is held to."""
+        found = [self._argument(*place) for place in LENGTHS.get(self.kind, ())]
+        if self.kind == "LambdaLR":
+            return list(self._inside())
+        given = [v for v in found if v is not None]
+        return [m for v in given for m in (v.members if isinstance(v, Items) else [v])]
+
+    def _inside(self) -> Iterator[Value]:
+        """What the function of a schedule divides its argument by, or compares it with."""
+        node = None if self.made.site is None else self.made.site.node
+        for event in self.story.events:
+            if event.name in NUMBERS and any(site.node is node for site in event.callers):
+                own, other = event.args[0], event.args[1]
+                if any(v.names and not v.inputs for v in origins(own, 50)):
+                    yield other
+
+    @cached_property
+    def steps(self) -> list[Deed]:
+        """Where it is stepped without an argument, each place once."""
+        found: dict[object, Deed] = {}
+        for deed in self.story.does(Do.SCHEDULER_STEP):
+            is_own = deed.subject is not None and any(
+                o is self.made for o in options_of(deed.subject)
+            )
+            if is_own and not deed.event.args and not deed.event.kwargs:
+                found.setdefault(deed.event.node, deed)
+        return list(found.values())
+
+    @cached_property
+    def updates(self) -> list[Deed]:
+        """The steps of the optimizer whose rate it sets."""
+        return [d for d in self.story.does(Do.STEP) if d.subject is self.optimizer]
+
+    @cached_property
+    def unit(self) -> Unit | None:
+        """What its length counts: epochs or batches; None where that is not known."""
+        units = {self._unit_of(length) for length in self.lengths}
+        return units.pop() if len(units) == 1 else None
+
+    def _unit_of(self, length: Value) -> Unit | None:
+        leaves = list(_leaves(length))
+        if any(isinstance(v, Result) and v.maker == "builtins.len" for v in leaves):
+            return Unit.BATCHES
+        named = [v for v in leaves if not isinstance(v, Known) or v.names or v is length]
+        bounds = {id(v): x.unit for x in self._loops for b in _bounds(x) for v in _leaves(b)}
+        units = {bounds.get(id(v)) or _unit_by_name(v) for v in named}
+        known = units.pop() if len(units) == 1 else None
+        if known is None and isinstance(constant(length), int):
+            return self._unit_of_number(length)
+        return known if known in (Unit.EPOCHS, Unit.BATCHES) else None
+
+    def _unit_of_number(self, length: Value) -> Unit | None:
+        """A bare number that is the number of epochs; strides may be equal by chance."""
+        number = constant(length)
+        for loop in self._loops:
+            bound = count_of(loop)
+            if loop.unit is not Unit.EPOCHS or bound is None or not isinstance(number, int):
+                continue
+            if number == bound and self.kind not in ("StepLR", "MultiStepLR"):
+                return Unit.EPOCHS
+            if number > 2 * bound and self.kind in ("OneCycleLR", "CyclicLR"):
+                return Unit.BATCHES
+        return None
+
+    @cached_property
+    def _loops(self) -> list[Loop]:
+        around = {x.site.node for d in self.updates for x in d.event.loops}
+        return [x for x in loops_of(self.story) if x.run.site.node in around]
+
+    @cached_property
+    def ends_at(self) -> int | None:
+        """The number of steps after which its factor is zero for good, where that is known."""
+        table = self.made.fields.get(FACTORS)
+        found = {} if table is None else {k: constant(v) for k, v in table.fields.items()}
+        if not found or not all(isinstance(v, (int, float)) for v in found.values()):
+            return None
+        zero = [k for k, v in found.items() if v == 0]
+        last = [k for k, v in found.items() if v != 0]
+        return min((k for k in zero if all(k > x for x in last)), default=None)
+
+    def steps_to(self, share: float) -> float:
+        """The number of steps after which it has multiplied the rate by a share."""
+        if self.kind not in GAMMAS:
+            return math.inf
+        given = self._argument("gamma", GAMMAS[self.kind])
+        gamma = 0.1 if given is None and self.kind == "StepLR" else constant(given)
+        stride = constant(self._argument("step_size", 1)) if self.kind == "StepLR" else 1
+        if not isinstance(gamma, float) or not isinstance(stride, int) or not 0 < gamma < 1:
+            return math.inf
+        return stride * math.log(share) / math.log(gamma)
+
+
+def schedules_of(story: Story) -> list[Schedule]:
+    """Return the schedules that a story makes."""
+    made = (v for v in story.made(Kind.SCHEDULER) if isinstance(v, Result))
+    return [Schedule(story, v) for v in made]
+
+
+def pace_of(story: Story, event: ProgramEvent) -> Unit | None:
+    """Return what the innermost loop around an event counts."""
+    if not event.loops:
+        return None
+    return Loop(story, event.loops[-1]).unit
+
+
+def count_of(loop: Loop) -> int | None:
+    """Return how many turns a loop has, where the source says it."""
+    over = loop.over
+    if not isinstance(over, Result) or over.maker != "builtins.range":
+        return None
+    numbers = [n for a in over.args if isinstance(n := constant(a), int)]
+    return len(range(*numbers)) if numbers and len(numbers) == len(over.args) else None
+
+
+def _bounds(loop: Loop) -> list[Value]:
+    """What says how many turns a loop has."""
+    over = loop.over
+    if isinstance(over, Result) and over.maker in ("builtins.range", "tqdm.trange") and over.args:
+        return [over.args[-1] if len(over.args) < 3 else over.args[1]]
+    return []
+
+
+def _leaves(value: Value) -> Iterator[Value]:
+    """The named numbers, lengths and literals that a number was computed from."""
+    pending = [value]
+    while pending:
+        found = pending.pop()
+        is_made = isinstance(found, Result) and found.maker != "builtins.len"
+        is_literal = isinstance(found, Known) and not found.names
+        if (is_made or is_literal) and found.inputs:
+            pending.extend(found.inputs)
+        else:
+            yield found
+
+
+def _unit_by_name(value: Value) -> Unit | None:
+    """The unit that the names of a number speak of; None where none or both do."""
+    words = [value.name] if isinstance(value, Method) else names_of(value)
+    if any(STEPS_WORD.search(w) for w in words):
+        return Unit.BATCHES
+    is_epochs = any(EPOCH_WORD.search(w) for w in words)
+    is_other = any(OTHER_WORD.search(w) for w in words)
+    return Unit.EPOCHS if is_epochs and not is_other else None

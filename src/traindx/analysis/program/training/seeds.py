@@ -1,0 +1,128 @@
+"""Randomness: which generators a program seeds, for what, and from which it draws."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.values import (
+    External,
+    FunctionValue,
+    Result,
+    Site,
+    Unknown,
+    Value,
+    constant,
+    origins,
+)
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.phases import phase_word
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Program, Story
+
+SEEDERS = {"torch.manual_seed": "torch", "torch.random.manual_seed": "torch",
+           "torch.cuda.manual_seed": "torch", "torch.cuda.manual_seed_all": "torch",
+           "torch.seed": "torch", "numpy.random.seed": "numpy", "random.seed": "random",
+           "torch.set_rng_state": "torch", "torch.Generator": "torch",
+           "torch.random.seed": "torch"}  # fmt: skip
+EVERYTHING = re.compile(r"(?:^|[._])(?:seed_everything|set_seed|seed_all|fix_seed|setup_seed)$")
+# frameworks that seed torch themselves, and what may import anything
+FRAMEWORKS = ("TrainingArguments", "import_module")
+DRAWS = frozenset(
+    {"rand", "randn", "randint", "shuffle", "permutation", "choice", "choices", "sample",
+     "uniform", "normal", "random", "randrange"}
+)  # fmt: skip
+# what is seeded for itself: what it draws says nothing about the weights
+PARTS = re.compile(r"Dataset|Env$|Environment|Sampler|Loader|Transform|Simulator")
+VARIES = re.compile(r"initial_seed|get_worker_info|^torch\.|^time\.|urandom|SeedSequence")
+
+
+def called(event: ProgramEvent) -> str:
+    """Return the dotted name of what is called, also of a function that nobody binds."""
+    if event.name == "()" and isinstance(event.receiver, (Unknown, External)):
+        return event.receiver.name
+    return event.name
+
+
+def seeded(event: ProgramEvent) -> str:
+    """Return which generator an event seeds: torch, numpy, random or all; empty where none."""
+    name = called(event)
+    if not event.is_own and EVERYTHING.search(name):
+        return "all"
+    return "torch" if name.endswith(FRAMEWORKS) else SEEDERS.get(name, "")
+
+
+def drawn(event: ProgramEvent) -> str:
+    """Return from which global generator an event draws: numpy or random; empty where none."""
+    home, _, last = event.name.rpartition(".")
+    if last not in DRAWS:
+        return ""
+    return {"numpy.random": "numpy", "random": "random"}.get(home, "")
+
+
+def trains(story: Story) -> bool:
+    """Tell whether a story computes gradients."""
+    return bool(story.does(Do.BACKWARD))
+
+
+def seeded_together(story: Story) -> Iterator[tuple[ProgramEvent, ProgramEvent]]:
+    """Yield where Python and NumPy are seeded with one value, for a whole run to repeat."""
+    seeds = [e for e in story.events if e.args and not _is_for_a_part(story, e)]
+    for python in (e for e in seeds if seeded(e) == "random"):
+        for numpy in (e for e in seeds if seeded(e) == "numpy"):
+            is_one = python.function is numpy.function
+            if is_one and _is_same(python.args[0], numpy.args[0]):
+                yield python, numpy
+
+
+def _is_same(first: Value, second: Value) -> bool:
+    known = constant(first)
+    return first is second or (known is not None and known == constant(second))
+
+
+def _is_for_a_part(story: Story, event: ProgramEvent) -> bool:
+    """Tell whether a worker, a dataset or an evaluation is seeded, or each run differently."""
+    cls = event.module.class_of(event.node)
+    if cls is not None and PARTS.search(" ".join([cls.name, *map(ast.unparse, cls.bases)])):
+        return True
+    function = event.function
+    if function is not None and (
+        phase_word(getattr(function, "name", "")) in ("validation", "test")
+        or function in _workers(story.program)
+    ):
+        return True
+    made = (v for v in origins(event.args[0], 40) if isinstance(v, Result))
+    return any(VARIES.search(v.maker) for v in made)
+
+
+def _workers(program: Program) -> set[object]:
+    """The functions that start the workers of a loader."""
+    events = (e for s in program.stories for e in s.events if "worker_init_fn" in e.kwargs)
+    given = (e.kwargs["worker_init_fn"] for e in events)
+    return {v.node for g in given for v in origins(g, 10) if isinstance(v, FunctionValue)}
+
+
+def idle_seeders(program: Program) -> Iterator[tuple[str, Site]]:
+    """Yield what is there to seed torch and is never called, in scripts that train."""
+    events = [e for s in program.stories for e in s.events]
+    given = {v.name for e in events for v in e.args if isinstance(v, External)}
+    names = {called(e) for e in events} | given
+    scripts = {
+        s.execution.module for s in program.stories if not s.execution.function and trains(s)
+    }
+    for story in program.stories:
+        function, module = story.execution.function, story.execution.module
+        if function is not None and module in scripts and module.class_of(function) is None:
+            own = [e for e in story.events if seeded(e) == "torch" and e.function is function]
+            if own and not trains(story):
+                yield function.name, Site(module, function)
+    for module in scripts:
+        for node in ast.walk(module.tree):
+            for item in node.names if isinstance(node, ast.ImportFrom) else ():
+                dotted = module.aliases.get(item.asname or item.name, "")
+                if EVERYTHING.search(item.name) and dotted not in names:
+                    yield item.asname or item.name, Site(module, node)

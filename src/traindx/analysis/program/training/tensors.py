@@ -1,0 +1,279 @@
+"""Whether a value is a tensor, and where tensors are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.examples import settings_of
+from traindx.analysis.program.execution.iteration import wrapped
+from traindx.analysis.program.execution.values import (
+    Answer,
+    Choice,
+    Items,
+    Known,
+    Part,
+    Result,
+    Value,
+    options_of,
+)
+from traindx.analysis.program.training.kinds import Kind, names_of
+from traindx.analysis.program.training.layers import is_layer, is_parameter, layer_kind
+from traindx.analysis.program.training.operations import operation_name, operation_of
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Story
+
+FACTORIES = frozenset(
+    {"zeros", "ones", "empty", "full", "rand", "randn", "randint", "randperm", "arange", "linspace",
+     "logspace", "eye", "tensor", "as_tensor", "tril_indices", "triu_indices", "hann_window",
+     "from_numpy", "normal", "FloatTensor", "LongTensor", "Tensor"}
+)  # fmt: skip
+# functions of torch that make no tensor
+OTHER = frozenset(
+    {"device", "save", "load", "manual_seed", "compile", "no_grad", "is_tensor", "numel", "Size",
+     "get_default_dtype", "is_grad_enabled", "set_grad_enabled", "enable_grad", "inference_mode",
+     "split", "chunk", "unbind", "topk", "sort", "max", "min", "Generator", "typename", "meshgrid",
+     "finfo", "iinfo", "seed", "initial_seed", "set_default_dtype", "set_default_device",
+     "autocast", "median", "mode", "kthvalue", "broadcast_tensors", "dtype", "memory_format",
+     "vmap", "is_floating_point", "is_nonzero", "equal", "allclose", "where", "nonzero", "unique",
+     "svd"}
+)  # fmt: skip
+TUPLES = frozenset({"LSTM", "GRU", "RNN", "MultiheadAttention", "LSTMCell", "Sequential"})
+OF_TENSORS = frozenset(
+    {"shape", "device", "dtype", "T", "mT", "data", "grad", "is_cuda", "ndim", "requires_grad",
+     "layout", "real", "imag", "H", "nbytes", "itemsize", "is_leaf"}
+)  # fmt: skip
+MAPPING = frozenset({"items", "keys", "values", "get", "pop", "convert_to_tensors"})
+# libraries whose batches are of their own classes and may move in place; labels are tensors still
+OWN_BATCHES = frozenset({"transformers", "tokenizers", "torch_geometric", "torchdrug", "ocpmodels"})
+LABELS = frozenset({"y", "label", "labels", "target", "targets"})
+COUNTERS = frozenset({"i", "step", "batch_idx", "idx", "_", "it", "n", "iteration", "batch_index"})
+
+
+def is_tensor(story: Story, value: Value | None) -> Answer:
+    """Tell whether a value is a tensor, by what made it or by the batch that it is a part of."""
+    if isinstance(value, Known) or value is None:
+        return Answer.NO
+    if isinstance(value, Choice):
+        found = {is_tensor(story, option) for option in value.options}
+        return found.pop() if len(found) == 1 else Answer.UNKNOWN
+    if isinstance(value, Part):
+        return _part(story, value)
+    if not isinstance(value, Result):
+        return Answer.UNKNOWN
+    if is_computed_tensor(value):
+        return Answer.YES
+    return Answer.UNKNOWN
+
+
+def is_computed_tensor(value: Value) -> bool:
+    """Tell whether a function or layer of torch made a value that is certainly a tensor."""
+    if not isinstance(value, Result):
+        return False
+    if is_parameter(value):
+        return True
+    if value.maker == "()":
+        return is_layer(value.receiver) and layer_kind(value.receiver) not in TUPLES
+    home, _, last = value.maker.rpartition(".")
+    if home in ("torch", "torch.nn.functional", "torch.special", "torch.linalg"):
+        return last not in OTHER and (last[:1].islower() or last in FACTORIES)
+    if home == "operator" or (value.receiver is not None and is_computed_tensor(value.receiver)):
+        is_known = operation_name(value.maker) in SAME_SHAPE
+        return is_known and any(is_computed_tensor(v) for v in value.inputs)
+    return False
+
+
+SAME_SHAPE = frozenset(
+    {"add", "sub", "mul", "div", "matmul", "pow", "neg", "to", "cuda", "cpu", "float", "double",
+     "long", "half", "view", "reshape", "squeeze", "unsqueeze", "mean", "sum", "detach", "clone",
+     "relu", "sigmoid", "tanh", "softmax", "log_softmax", "exp", "log", "abs", "permute",
+     "transpose", "flatten", "contiguous", "expand", "repeat", "argmax"}
+)  # fmt: skip
+
+
+def _part(story: Story, value: Part) -> Answer:
+    """Tell whether a part of something is a tensor: of a batch that a loader gives, it is."""
+    if value.key in ("data", "grad", "T", "mT"):
+        return is_tensor(story, value.of)
+    batch = value.of
+    if isinstance(batch, Part) and isinstance(batch.key, int) and _is_counted(batch):
+        batch = batch.of  # `for i, (x, y) in …`, where the counting is out of sight
+    elif _is_counted(value):
+        return Answer.UNKNOWN
+    if not isinstance(value.key, int) or not _is_batch(story, batch):
+        return Answer.UNKNOWN
+    loader = batch.inputs[0]
+    if "collate_fn" in settings_of(loader):
+        member = drawn(story, value)
+        return is_tensor(story, member) if member is not None else Answer.UNKNOWN
+    return Answer.of(None if _is_foreign(story, value) else True)
+
+
+def drawn(story: Story, part: Part) -> Value | None:
+    """Return what the collate function of a loader makes of a part of its batches."""
+    batch = part.of
+    if not isinstance(batch, Result) or batch.maker != "builtins.next" or not batch.args:
+        return None
+    loader = wrapped(batch.args[0])
+    if "collate_fn" not in settings_of(loader):
+        return None
+    made = next((x.value for x in story.execution.examples if x.loader is loader), None)
+    return made.fields.get(part.key) if isinstance(made, Items) else None
+
+
+RESHAPES = frozenset(
+    {"view", "reshape", "flatten", "squeeze", "unsqueeze", "to", "cuda", "cpu", "long", "int",
+     "contiguous", "detach", "clone", "transpose", "permute", "type", "t"}
+)  # fmt: skip
+
+
+def whole(story: Story, value: Value) -> Value:
+    """Return the tensor of which a value has every number, through reshapes, casts and loaders."""
+    for _ in range(30):
+        operation = operation_of(value)
+        if isinstance(value, Part):
+            made = drawn(story, value)
+            if made is None:
+                return value
+            value = made
+        elif operation is not None and operation.name in RESHAPES and operation.operands:
+            value = operation.operands[0]
+        else:
+            return value
+    return value
+
+
+def order_of(value: Value) -> tuple[int, ...] | None:
+    """Return how the dimensions of a tensor lie in memory, where a permutation just set it."""
+    operation = operation_of(value)
+    if (
+        operation is None
+        or operation.name not in ("permute", "transpose")
+        or not operation.operands
+    ):
+        return None
+    first, *given = operation.operands
+    dims = given[0].members if len(given) == 1 and isinstance(given[0], Items) else given
+    numbers = [d.value for d in dims if isinstance(d, Known) and isinstance(d.value, int)]
+    if len(numbers) != len(dims) or order_of(first) is not None:
+        return None
+    if operation.name == "permute":
+        rank = len(numbers)
+        return tuple(n % rank for n in numbers) if rank else None
+    known = rank_of(first)
+    if known is None or len(numbers) != 2 or max(map(abs, numbers)) > known:
+        return None
+    order = list(range(known))
+    one, other = (n % known for n in numbers)
+    order[one], order[other] = order[other], order[one]
+    return tuple(order)
+
+
+def rank_of(value: Value) -> int | None:
+    """Return the number of dimensions of a tensor that a view gives it, or that code unpacks."""
+    operation = operation_of(value)
+    if operation is not None and operation.name in ("view", "reshape"):
+        given = operation.operands[1:]
+        sizes = given[0].members if len(given) == 1 and isinstance(given[0], Items) else given
+        return len(sizes) if len(sizes) > 1 else None
+    shape = value.fields.get(("part", "shape"))
+    keys = () if shape is None else (k[1] for k in shape.fields if isinstance(k, tuple))
+    numbers = [k for k in keys if isinstance(k, int)]
+    return 1 + max(numbers) if len(numbers) > 2 and min(numbers) >= 0 else None
+
+
+def _is_batch(story: Story, value: Value) -> bool:
+    """Tell whether a value is what a loader gives."""
+    is_drawn = isinstance(value, Result) and value.maker == "builtins.next" and bool(value.args)
+    return is_drawn and story.kind_of(value.inputs[0]).kind is Kind.LOADER
+
+
+def _is_counted(part: Part) -> bool:
+    """Tell whether a part is the second of a pair of which the first is a counter."""
+    first = part.of.fields.get(("part", 0))
+    names = set() if first is None else first.names
+    return part.key == 1 and bool(names & COUNTERS)
+
+
+def _is_foreign(story: Story, value: Value) -> bool:
+    """Tell whether a value is used as no tensor is: as a mapping, with attributes of its own."""
+    keys = {k[1] for k in value.fields if isinstance(k, tuple) and k[0] == "part"}
+    if any(isinstance(k, str) and k not in OF_TENSORS for k in keys):
+        return True
+    for event in story.flow.takers(value):
+        is_own = event.receiver is value and event.name[1:] in MAPPING
+        if is_own or event.kwargs.get("**") is value:
+            return True
+        roots = event.module.roots if event.receiver is value else frozenset()
+        if roots & OWN_BATCHES and not {n.lower() for n in names_of(value)} & LABELS:
+            return True
+    return False
+
+
+def made_without_device(event: ProgramEvent) -> bool:
+    """Tell whether an event makes a tensor of more than one number on the default device."""
+    home, _, last = event.name.rpartition(".")
+    is_factory = home == "torch" and last in FACTORIES
+    is_placed = "device" in event.kwargs or "**" in event.kwargs or "out" in event.kwargs
+    return is_factory and not is_placed and last not in ("tensor", "as_tensor") and bool(event.args)
+
+
+SIZES = frozenset({"size", "dim", "numel", "item", "len", "int", "tolist", "float", "stride"})
+
+
+def is_number(value: Value) -> bool:
+    """Tell whether a value is a size of a tensor or another plain number."""
+    if isinstance(value, Known):
+        return isinstance(value.value, (int, float)) and not isinstance(value.value, bool)
+    if isinstance(value, Part) and isinstance(value.key, int):
+        of = value.of
+        is_size = isinstance(of, Result) and of.maker == ".size" and not of.args
+        return is_size or (isinstance(of, Part) and of.key == "shape")
+    if isinstance(value, Result):
+        last = value.maker.rsplit(".", 1)[-1]
+        is_named = last in ("numel", "dim", "item") and value.maker.startswith(".")
+        return is_named or value.maker == "builtins.len" or (last == "size" and bool(value.args))
+    return False
+
+
+def comes_from(value: Value, sources: Sequence[Value]) -> bool:
+    """Tell whether a tensor is computed from others; their sizes are no tensors."""
+    wanted, seen, pending = {id(s) for s in sources}, {id(value)}, [value]
+    while pending and len(seen) < 3000:
+        found = pending.pop()
+        if id(found) in wanted:
+            return True
+        is_about = isinstance(found, Part) and found.key in ("shape", "device", "dtype", "ndim")
+        is_size = isinstance(found, Result) and found.maker.rsplit(".", 1)[-1] in SIZES
+        if is_about or is_size:
+            continue
+        for below in found.inputs:
+            if id(below) not in seen:
+                seen.add(id(below))
+                pending.append(below)
+    return False
+
+
+def may_be_accelerator(event: ProgramEvent) -> bool:
+    """Tell whether a move goes to something else than the CPU, as far as the source shows it."""
+    if event.name == ".cuda":
+        return True
+    given = event.argument("device", 0)
+    return given is not None and any(_is_accelerator(v) for v in _devices(given))
+
+
+def _devices(value: Value) -> Iterator[Value]:
+    for option in options_of(value):
+        if isinstance(option, Result) and option.maker == "torch.device" and option.args:
+            yield from options_of(option.args[0])
+        else:
+            yield option
+
+
+def _is_accelerator(value: Value) -> bool:
+    if isinstance(value, Known):
+        is_name = isinstance(value.value, str) and not value.value.startswith("cpu")
+        return is_name or isinstance(value.value, int)
+    return any("device" in name.lower() for name in names_of(value))

@@ -1,0 +1,260 @@
+"""How weights are updated: what becomes of gradients between a backward pass and what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution.events import EventForm, LoopRun, ProgramEvent
+from traindx.analysis.program.execution.values import (
+    Answer,
+    Choice,
+    FunctionValue,
+    Known,
+    Part,
+    Result,
+    Unknown,
+    Value,
+    constant,
+    options_of,
+    origins,
+)
+from traindx.analysis.program.training.acts import Deed, Do, is_gradient, model_of
+from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.operations import is_in_place
+from traindx.analysis.program.training.ownership import holders, owns, parameters_given
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Story
+
+COMPUTES = frozenset({Do.BACKWARD, Do.GRAD})
+UPDATES = frozenset({Do.STEP, Do.MANUAL_UPDATE})
+
+
+def excludes(one: ProgramEvent, other: ProgramEvent) -> bool:
+    """Tell whether two events are on different ways of one condition, so that only one happens."""
+    for a in one.guards:
+        for b in other.guards:
+            if a.holds is b.holds:
+                continue
+            if a.test is not None and a.test is b.test:
+                return True
+            if a.site.node is b.site.node and one.turns == other.turns:
+                return True
+    return False
+
+
+def happens_with(one: ProgramEvent, other: ProgramEvent) -> bool:
+    """Tell whether an event happens wherever another does: on no condition but the other's."""
+    conditions = {(g.site.node, g.holds) for g in other.guards}
+    return all((g.site.node, g.holds) in conditions for g in one.guards)
+
+
+def shared_loop(one: ProgramEvent, other: ProgramEvent) -> LoopRun | None:
+    """Return the innermost loop in the same turn of which both happen."""
+    found = None
+    for a, b in zip(one.turns, other.turns, strict=False):
+        if a != b:
+            break
+        found = a.loop
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class UpdateWindow:
+    """What happens between two events, without what only happens on other ways."""
+
+    story: Story
+    first: ProgramEvent
+    last: ProgramEvent
+
+    @cached_property
+    def events(self) -> tuple[ProgramEvent, ...]:
+        return tuple(
+            e
+            for e in self.story.events
+            if self.first.order < e.order < self.last.order
+            and not excludes(e, self.last)
+            and not excludes(e, self.first)
+        )
+
+    def does(self, *kinds: Do) -> list[Deed]:
+        inside = {id(e) for e in self.events}
+        return [d for d in self.story.does(*kinds) if id(d.event) in inside]
+
+
+@dataclass(frozen=True, eq=False)
+class Update:
+    """A step of an optimizer, and the backward pass whose gradients it applies."""
+
+    story: Story
+    step: Deed
+    backward: Deed
+
+    @property
+    def optimizer(self) -> Value | None:
+        return self.step.subject
+
+    @cached_property
+    def between(self) -> UpdateWindow:
+        """What happens to the gradients before they are applied."""
+        return UpdateWindow(self.story, self.backward.event, self.step.event)
+
+
+def updates(story: Story) -> Iterator[Update]:
+    """Yield each step with the last backward pass before it, where one is in the same turn."""
+    for step in story.does(Do.STEP):
+        before = [d for d in story.does(*COMPUTES, Do.STEP) if d.event.order < step.event.order]
+        for deed in reversed(before):
+            if excludes(deed.event, step.event):
+                continue
+            if deed.do is Do.BACKWARD and is_one_turn(deed.event, step.event):
+                yield Update(story, step, deed)
+            if deed.do is not Do.STEP or deed.subject is step.subject:
+                break
+
+
+def is_one_turn(one: ProgramEvent, other: ProgramEvent) -> bool:
+    """Tell whether two events are in the same turn of the loops around either of them."""
+    shared = list(zip(one.turns, other.turns, strict=False))
+    return all(a == b for a, b in shared if a.loop is b.loop)
+
+
+@dataclass(frozen=True, eq=False)
+class Repetition:
+    """Two backward passes of one place, one turn of a loop after the other."""
+
+    story: Story
+    first: Deed
+    second: Deed
+    loop: LoopRun
+
+    @cached_property
+    def between(self) -> UpdateWindow:
+        return UpdateWindow(self.story, self.first.event, self.second.event)
+
+
+def repetitions(story: Story) -> Iterator[Repetition]:
+    """Yield backward passes that follow each other in a loop."""
+    last: dict[object, Deed] = {}
+    for deed in story.does(Do.BACKWARD):
+        before = last.get(deed.event.node)
+        last[deed.event.node] = deed
+        loop = None if before is None else _loop_between(before.event, deed.event)
+        if before is not None and loop is not None:
+            yield Repetition(story, before, deed, loop)
+
+
+def _loop_between(one: ProgramEvent, other: ProgramEvent) -> LoopRun | None:
+    """Return the loop of which one event is a turn after the other, in no new run inside."""
+    found = None
+    for a, b in zip(one.turns, other.turns, strict=False):
+        if found is None and a != b:
+            if a.loop is not b.loop:
+                return None
+            found = a.loop
+        elif found is not None and a.number > b.number:
+            return None
+    return found
+
+
+def clears(zero: Deed, optimizer: Value, story: Story) -> Answer:
+    """Tell whether a call clears the gradients that an optimizer applies."""
+    cleared = zero.subject
+    if cleared is None:
+        return Answer.UNKNOWN
+    if cleared is optimizer:
+        return Answer.YES
+    held = {id(m) for m, _ in holders(parameters_given(optimizer))}
+    if story.is_kind(cleared, Kind.OPTIMIZER):
+        others = {id(m) for m, _ in holders(parameters_given(cleared))}
+        return Answer.NO if held and others and not held & others else Answer.UNKNOWN
+    model = model_of(cleared) or cleared
+    is_hidden = isinstance(model, (Unknown, Part, Choice)) and id(model) not in held
+    return Answer.UNKNOWN if is_hidden else owns(optimizer, model)
+
+
+def is_trusted(story: Story, optimizer: Value | None) -> bool:
+    """Tell whether a value is certainly an optimizer that only steps: none of a class in sight."""
+    if optimizer is None or story.kind_of(optimizer).kind is not Kind.OPTIMIZER:
+        return False
+    return is_made(optimizer) or not story.program.defines_method("step")
+
+
+def is_made(optimizer: Value) -> bool:
+    """Tell whether an optimizer is made by a library in sight."""
+    return any(isinstance(o, Result) and parameters_given(o) for o in options_of(optimizer))
+
+
+def changed_tensor(value: Value | None) -> Value | None:
+    """Return the tensor that operations in place were done to: `w` of `w -= lr * w.grad`."""
+    while isinstance(value, Result) and value.args and value.maker.startswith("operator.i"):
+        if not is_in_place(value.maker):
+            break
+        value = value.args[0]
+    return value
+
+
+def has_closure(step: Deed) -> bool:
+    """Tell whether gradients are computed inside of a step, out of sight."""
+    given = [*step.event.args, *step.event.kwargs.values()]
+    return step.through is None and any(not isinstance(g, FunctionValue) for g in given)
+
+
+def writes_gradients(story: Story, events: Iterable[ProgramEvent]) -> bool:
+    """Tell whether gradients are written by hand: `p.grad = g`, `p.grad.copy_(g)`."""
+    deeds = {id(d.event) for d in story.deeds}
+    for event in events:
+        if id(event) in deeds:
+            continue
+        if event.act is EventForm.STORE:
+            if event.name == "grad" and not isinstance(event.args[0], Known):
+                return True
+        elif is_in_place(event.name):
+            changed = event.receiver if event.receiver is not None else event.args[0]
+            if is_gradient(changed):
+                return True
+    return False
+
+
+def is_handed_on(story: Story, events: Iterable[ProgramEvent], *values: Value | None) -> bool:
+    """Tell whether something out of sight gets an optimizer or model, or what they hold."""
+    held = [v for v in values if v is not None]
+    held += [m for v in held for m, _ in holders(parameters_given(v))]
+    for event in events:
+        if event.is_own or event.act is EventForm.STORE or story.is_harmless(event):
+            continue
+        if any(story.is_given(event, v) for v in held):
+            return True
+        given = (*event.args, *event.kwargs.values())
+        if any(m is v for a in given for m, _ in holders(a) for v in held):
+            return True
+    return False
+
+
+def period_of(event: ProgramEvent) -> Value | None:
+    """Return the n of something that happens every n turns: `if (i + 1) % n == 0`."""
+    found = remainder_of(event)
+    return None if found is None else found.args[1]
+
+
+def remainder_of(event: ProgramEvent) -> Result | None:
+    """Return the `i % n` that decides whether something happens."""
+    for guard in reversed(event.guards):
+        for found in origins(guard.test, 30) if guard.test is not None else ():
+            if isinstance(found, Result) and found.maker == "operator.mod":
+                return found
+    return None
+
+
+def is_endless(bound: Value | None) -> bool:
+    """Tell whether a number is infinite: `float("inf")`, `math.inf`, `torch.inf`."""
+    if bound is None:
+        return False
+    text = constant(bound)
+    if isinstance(bound, Result) and bound.maker == "builtins.float" and bound.args:
+        text = constant(bound.args[0])
+    name = getattr(bound, "name", "")
+    return str(text).lower() in ("inf", "infinity") or str(name).rsplit(".", 1)[-1] == "inf"

@@ -1,0 +1,1 @@
+"""The same recording from inside a framework's trainer; one module per framework."""

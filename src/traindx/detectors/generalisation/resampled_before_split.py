@@ -1,0 +1,132 @@
+"""Examples are repeated before the data are split, so that copies land in both parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.analysis.program.execution.values import Part, Result, Value, constant, origins
+from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.contents import whole_tensor
+from traindx.analysis.program.training.data import Role
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.splits import Division, divisions, roles_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
+from traindx.registry import detector
+
+RESAMPLES = (".fit_resample", "sklearn.utils.resample")
+DEPTH = 20  # steps from a part back to the resampling
+
+
+@detector(needs=("source",), suggests=("data-leakage",))
+def check(run: Run) -> Iterator[Finding]:
+    """Rare examples are drawn again with replacement, and the result is split into parts.
+
+    ## What it detects
+    Data that are indexed by a draw with replacement (`np.random.choice(…)`, `torch.randint`), or
+    that come out of `fit_resample` or `sklearn.utils.resample`, and that are split into training
+    and held-out data only then.
+
+    ## Why it matters
+    Copies of one example, or new ones made from it, are in both parts: the model is tested on what
+    it has learnt by heart, and the metric is far too good.
+
+    ## What to do
+    Split first and resample the training part alone.
+
+    ## When it is wrong
+    Draws without replacement repeat nothing and are left alone; so are parts that no name or loader
+    says to be held out.
+    """
+    for story in program_of(run).stories:
+        for division in divisions(story):
+            found = _resampling(division.whole)
+            if found is not None and _is_held_out(story, division):
+                yield _finding(division, found)
+                return
+
+
+def _resampling(value: Value) -> Value | None:
+    """What repeats examples on the way to a value."""
+    for _ in range(DEPTH):
+        value = whole_tensor(value)
+        if isinstance(value, Part) and isinstance(value.of, Result):
+            value = value.of
+        if not isinstance(value, Result):
+            return None
+        if value.maker in RESAMPLES:
+            return None if constant(value.kwargs.get("replace")) is False else value
+        if value.maker != "operator.getitem":
+            return None
+        drawn = next((v for v in origins(value.args[1], 200) if _draws_again(v)), None)
+        if drawn is not None:
+            return drawn
+        value = value.args[0]
+    return None
+
+
+def _draws_again(value: Value) -> bool:
+    """Tell whether indices are drawn with replacement out of several."""
+    if not isinstance(value, Result) or value.maker.rsplit(".", 1)[-1] != "choice":
+        return False
+    given = value.kwargs.get("replace") or (value.args[2] if len(value.args) > 2 else None)
+    many = "size" in value.kwargs or len(value.args) > 1
+    is_array = value.maker != "random.choice"
+    return is_array and many and (given is None or constant(given) is True)
+
+
+def _is_held_out(story: Story, division: Division) -> bool:
+    roles = roles_of(story, division.head) | roles_of(story, division.tail)
+    return Role.HELD_OUT in roles
+
+
+def _finding(division: Division, found: Value) -> Finding:
+    name = min(division.whole.names, key=len, default="the data")
+    return finding(
+        f"Examples are repeated before `{name}` is split: copies are in both parts",
+        "data-leakage",
+        found,
+        cite(found, f"`{source_text(found)}` draws examples again"),
+        cite(division.tail, "the data are split only here"),
+        is_symptom=True,
+    )
+
+
+_PROGRAM = """
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+X, y = load()
+{before}
+{split}
+fit(X_train, y_train)
+score(X_test, y_test)
+"""
+_BY_LIBRARY = "X_train, X_test, y_train, y_test = train_test_split(X, y)"
+_BY_HAND = """n = int(0.8 * len(X))
+X_train, y_train = X[:n], y[:n]
+X_test, y_test = X[n:], y[n:]"""
+_DRAWN = """rare = np.where(y == 1)[0]
+again = np.random.choice(rare, size=900{options})
+index = np.concatenate([np.where(y == 0)[0], again])
+X, y = X[index], y[index]"""
+
+
+def _program(before: str, split: str = _BY_LIBRARY) -> Run:
+    return make_run(sources={"train.py": _PROGRAM.format(before=before, split=split)})
+
+
+FIRES = {
+    "drawn with replacement": _program(_DRAWN.format(options="")),
+    "drawn with replacement, cut by hand": _program(_DRAWN.format(options=""), _BY_HAND),
+    "a library's sampler": _program("X, y = SMOTE().fit_resample(X, y)"),
+}
+
+SILENT = {
+    "split first": _program("pass"),
+    "near miss: without replacement": _program(_DRAWN.format(options=", replace=False")),
+    "near miss: the training part alone": _program(
+        "pass", _BY_LIBRARY + "\nX_train, y_train = SMOTE().fit_resample(X_train, y_train)"
+    ),
+}

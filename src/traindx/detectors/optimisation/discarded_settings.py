@@ -1,0 +1,91 @@
+"""A changed copy of the configuration is made and thrown away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.configuration import discarded_copies
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
+from traindx.registry import detector
+
+
+@detector(needs=("source",), suggests=("config-not-applied",))
+def check(run: Run) -> Iterator[Finding]:
+    """Settings are put into a copy of the configuration that nothing takes.
+
+    ## What it detects
+    `dataclasses.replace`, `_replace`, `OmegaConf.merge` or `model_copy`, which return a changed
+    copy, as a statement of their own: the result is dropped.
+
+    ## Why it matters
+    The run goes on with the defaults. Whoever changes the file or the option changes nothing, and
+    judges the run by settings that were not used.
+
+    ## What to do
+    Bind the result: `config = dataclasses.replace(config, lr=1e-3)`.
+
+    ## When it is wrong
+    A call that is made only to check that the settings are valid looks the same.
+    """
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for call in discarded_copies(story):
+            if call.node in seen:
+                continue
+            seen.add(call.node)
+            name = call.name.rsplit(".", 1)[-1]
+            yield finding(
+                f"The result of {name} is thrown away: the configuration stays as it was",
+                "config-not-applied",
+                call,
+                cite(call, f"{name} returns a changed copy, which nothing takes"),
+                is_symptom=True,
+            )
+
+
+_LOAD = """
+import dataclasses
+from dataclasses import dataclass
+
+import torch
+
+@dataclass(frozen=True)
+class Config:
+    lr: float = 1e-4
+
+def load(values):
+    config = Config()
+    {apply}
+    return config
+
+config = load({{"lr": 0.1}})
+net = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), lr=config.lr)
+"""
+
+
+def _load(apply: str) -> Run:
+    return make_run(sources={"train.py": _LOAD.format(apply=apply)})
+
+
+FIRES = {
+    "a data class": _load("dataclasses.replace(config, **values)"),
+    "OmegaConf": make_run(
+        sources={
+            "train.py": "import torch\nfrom omegaconf import OmegaConf\n"
+            "def load(base, path):\n    OmegaConf.merge(base, OmegaConf.load(path))\n"
+            "    return base\n"
+            "optimizer = torch.optim.SGD(net.parameters(), lr=load(base, 'a.yaml').lr)\n"
+        }
+    ),
+}
+
+SILENT = {
+    "bound": _load("config = dataclasses.replace(config, **values)"),
+    "near miss: returned at once": _load("return dataclasses.replace(config, **values)"),
+    "near miss: a replace of text": _load('"a-b".replace("-", "_")'),
+}

@@ -1,0 +1,101 @@
+"""A view joins dimensions that a permutation has moved apart in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.values import Items, Value
+from traindx.analysis.program.training.claims import cite, finding, replace, source_text
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.tensors import order_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
+from traindx.registry import detector
+
+
+@detector(needs=("source",), suggests=("non-contiguous-view",))
+def check(run: Run) -> Iterator[Finding]:
+    """`view` gives a permuted tensor fewer dimensions than it has.
+
+    ## What it detects
+    A tensor whose dimensions were permuted or transposed, and a `view` of it with fewer dimensions,
+    where no two neighbours are next to each other in memory: whichever the view joins, it cannot.
+
+    ## Why it matters
+    A view may not copy. The first batch fails with "view size is not compatible with input tensor's
+    size and stride".
+
+    ## What to do
+    Use `reshape`, which copies where it must, or `.contiguous().view(…)`.
+
+    ## When it is wrong
+    A dimension of size one can be joined with any other.
+    """
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for event in story.events:
+            order = None if event.receiver is None else order_of(event.receiver)
+            if event.name != ".view" or order is None or event.node in seen:
+                continue
+            is_joined = 0 < len(_sizes(event)) < len(order)
+            if is_joined and not any(b == a + 1 for a, b in pairwise(order)):
+                seen.add(event.node)
+                yield _finding(event, event.receiver, len(order))
+
+
+def _sizes(event: ProgramEvent) -> list[Value]:
+    first = event.args[0] if len(event.args) == 1 else None
+    return first.members if isinstance(first, Items) else list(event.args)
+
+
+def _finding(event: ProgramEvent, permuted: Value | None, rank: int) -> Finding:
+    text = source_text(event)
+    before, _, sizes = text.rpartition(".view(")
+    made = (
+        ()
+        if permuted is None or permuted.site is None
+        else (cite(permuted, "the dimensions change places here, and the memory stays as it is"),)
+    )
+    return finding(
+        f"`view` joins dimensions of a permuted tensor of {rank} that are apart in memory",
+        "non-contiguous-view",
+        event,
+        cite(event, "a view cannot copy; reshape can"),
+        *made,
+        is_symptom=True,
+        patch=replace(event, f"{before}.reshape({sizes}") if before else None,
+    )
+
+
+_NET = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def forward(self, x):
+        b, c, f, t = x.shape
+        {body}
+"""
+
+
+def _net(*body: str) -> Run:
+    return make_run(sources={"net.py": _NET.format(body="\n        ".join(body))})
+
+
+FIRES = {
+    "permuted, then joined": _net("return x.permute(0, 3, 2, 1).view(b, t, f * c)"),
+    "heads joined after a transpose": _net(
+        "y = x.view(b, c, f, t).transpose(1, 2)", "return y.view(b, f, c * t)"
+    ),
+}
+
+SILENT = {
+    "reshaped": _net("return x.permute(0, 3, 2, 1).reshape(b, t, f * c)"),
+    "near miss: made contiguous": _net("return x.permute(0, 3, 2, 1).contiguous().view(b, -1)"),
+    "near miss: joins what lies together": _net("return x.permute(0, 3, 1, 2).view(b, t, c * f)"),
+    "near miss: as many dimensions": _net("return x.permute(0, 3, 2, 1).view(b, t, f, c)"),
+    "near miss: how many is not known": _net("return encode(x).transpose(1, 2).view(b, -1)"),
+}

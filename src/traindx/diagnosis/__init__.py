@@ -1,0 +1,1 @@
+"""From findings to belief: run the rules, weigh, fold, and ask. The only home of confidence."""

@@ -1,0 +1,1 @@
+"""What is known and claimed about runs, as values: no format, no rule, no belief."""

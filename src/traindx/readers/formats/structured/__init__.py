@@ -1,0 +1,1 @@
+"""JSON and JSON Lines: records of metrics, histories of lists, or a configuration."""

@@ -1,0 +1,329 @@
+"""What a program does is the same in whatever form it is written; each form here does one thing."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from traindx.analysis.program.execution.values import Answer, Known
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+
+PREAMBLE = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+STEP = ["zero_grad", "forward", "backward", "step"]
+
+
+def stories(**files: str) -> tuple[Story, ...]:
+    texts = {f"{name}.py": textwrap.dedent(text) for name, text in files.items()}
+    return program_of(make_run(sources=texts)).stories
+
+
+def story(body: str) -> Story:
+    return stories(train=PREAMBLE + textwrap.dedent(body))[0]
+
+
+def order(found: Story) -> list[str]:
+    """What is done in the first turns of all loops, in order."""
+    return [
+        d.do.value
+        for d in found.deeds
+        if all(turn.number == 0 or turn.loop.is_whole for turn in d.event.turns)
+        and not d.event.within
+    ]
+
+
+FORMS = {
+    "a plain loop": """
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+    """,
+    "helpers": """
+        def forward(net, x, y):
+            return F.cross_entropy(net(x), y)
+        def learn(opt, loss):
+            loss.backward()
+            opt.step()
+        for x, y in loader:
+            optimizer.zero_grad()
+            learn(optimizer, forward(model, x, y))
+    """,
+    "a trainer class": """
+        class Trainer:
+            def __init__(self, net, opt):
+                self.net = net
+                self.opt = opt
+            def fit(self, data):
+                for x, y in data:
+                    self.step(x, y)
+            def step(self, x, y):
+                self.opt.zero_grad()
+                F.cross_entropy(self.net(x), y).backward()
+                self.opt.step()
+        Trainer(model, optimizer).fit(loader)
+    """,
+    "a closure of an optimizer": """
+        for x, y in loader:
+            def closure():
+                optimizer.zero_grad()
+                loss = F.cross_entropy(model(x), y)
+                loss.backward()
+                return loss
+            optimizer.step(closure)
+    """,
+    "a generator of batches": """
+        def batches():
+            for i in range(0, len(data), 32):
+                yield data[i:i + 32], labels[i:i + 32]
+        for x, y in batches():
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+    """,
+    "a decorator": """
+        def with_update(function):
+            def inner(*args):
+                optimizer.zero_grad()
+                function(*args).backward()
+                optimizer.step()
+            return inner
+        @with_update
+        def loss_of(x, y):
+            return F.cross_entropy(model(x), y)
+        for x, y in loader:
+            loss_of(x, y)
+    """,
+    "a context manager": """
+        from contextlib import contextmanager
+        @contextmanager
+        def updating(opt):
+            opt.zero_grad()
+            yield
+            opt.step()
+        for x, y in loader:
+            with updating(optimizer):
+                F.cross_entropy(model(x), y).backward()
+    """,
+    "functions in a list": """
+        def clear(x, y): optimizer.zero_grad()
+        def learn(x, y): F.cross_entropy(model(x), y).backward()
+        def update(x, y): optimizer.step()
+        for x, y in loader:
+            for act in [clear, learn, update]:
+                act(x, y)
+    """,
+    "handlers that are registered": """
+        class Engine:
+            def __init__(self):
+                self.handlers = {"start": [], "end": []}
+            def on(self, event):
+                def register(function):
+                    self.handlers[event].append(function)
+                    return function
+                return register
+            def run(self, data):
+                for batch in data:
+                    for handler in self.handlers["start"]:
+                        handler(batch)
+                    for handler in self.handlers["end"]:
+                        handler(batch)
+        engine = Engine()
+        @engine.on("start")
+        def compute(batch):
+            optimizer.zero_grad()
+            F.cross_entropy(model(batch[0]), batch[1]).backward()
+        @engine.on("end")
+        def update(batch):
+            optimizer.step()
+        engine.run(loader)
+    """,
+    "partial and lambda": """
+        from functools import partial
+        def learn(net, opt, x, y):
+            opt.zero_grad()
+            F.cross_entropy(net(x), y).backward()
+            opt.step()
+        step = partial(learn, model, opt=optimizer)
+        run = lambda batch: step(x=batch[0], y=batch[1])
+        for batch in loader:
+            run(batch)
+    """,
+    "a while loop and next": """
+        batches = iter(loader)
+        while True:
+            try:
+                x, y = next(batches)
+            except StopIteration:
+                break
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+    """,
+    "a callable object": """
+        class Step:
+            def __init__(self, parts): self.net, self.opt = parts
+            def __call__(self, batch):
+                x, y = batch
+                self.opt.zero_grad()
+                F.cross_entropy(self.net(x), y).backward()
+                self.opt.step()
+        step = Step((model, optimizer))
+        for batch in loader:
+            step(batch)
+    """,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_step_is_followed(form: str) -> None:
+    assert order(story(FORMS[form])) == STEP
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_its_values_are_the_same_objects(form: str) -> None:
+    found = story(FORMS[form])
+    steps = found.does(Do.STEP)
+    assert {id(d.subject) for d in steps} == {id(found.made_one("torch.optim.SGD"))}
+
+
+def test_other_files_are_followed() -> None:
+    found = stories(
+        engine="""
+            def train(net, opt, data, criterion):
+                for x, y in data:
+                    opt.zero_grad()
+                    criterion(net(x), y).backward()
+                    opt.step()
+        """,
+        train=PREAMBLE + "from engine import train\n"
+        "train(model, optimizer, loader, nn.CrossEntropyLoss())\n",
+    )
+    main = next(s for s in found if s.execution.module.name == "train")
+    assert order(main) == STEP
+    assert len(found) == 2, "what is called needs no story of its own"
+
+
+def test_lightning_trains_what_it_is_given() -> None:
+    found = stories(
+        train="""
+            import lightning as L
+            import torch
+            from torch import nn
+            class Lit(L.LightningModule):
+                def __init__(self):
+                    super().__init__()
+                    self.fc = nn.Linear(4, 2)
+                def training_step(self, batch, index):
+                    x, y = batch
+                    return nn.functional.cross_entropy(self.fc(x), y)
+                def validation_step(self, batch, index):
+                    self.log("val", self.fc(batch[0]).sum())
+                def configure_optimizers(self):
+                    return torch.optim.Adam(self.parameters())
+            L.Trainer(max_epochs=3).fit(Lit(), train_loader, val_loader)
+        """
+    )[0]
+    assert order(found)[:4] == ["forward", "zero_grad", "backward", "step"]
+    evaluated = [d.event for d in found.does(Do.FORWARD) if d.event.gradients is Answer.NO]
+    assert evaluated and all(e.is_training is Answer.NO for e in evaluated)
+
+
+def test_modes_and_gradients_are_what_holds_then() -> None:
+    found = story("""
+        class Evaluator:
+            def __init__(self, net): self.net = net
+            @torch.no_grad()
+            def run(self, data):
+                self.net.eval()
+                for x, y in data:
+                    self.net(x)
+        check = Evaluator(model)
+        for epoch in range(3):
+            for x, y in loader:
+                F.cross_entropy(model(x), y).backward()
+            check.run(val_loader)
+    """)
+    training = [d.event for d in found.does(Do.FORWARD) if d.event.gradients is Answer.YES]
+    evaluating = [d.event for d in found.does(Do.FORWARD) if d.event.gradients is Answer.NO]
+    assert [e.is_training for e in training if e.turns[0].number == 0] == [Answer.YES] * 2
+    assert {e.is_training for e in training if e.turns[0].number == 1} == {Answer.NO}
+    assert {e.is_training for e in evaluating} == {Answer.NO}
+
+
+def test_an_undecided_condition_is_a_guard_and_a_constant_is_none() -> None:
+    found = story("""
+        DEBUG = False
+        for i, (x, y) in enumerate(loader):
+            F.cross_entropy(model(x), y).backward()
+            if DEBUG:
+                optimizer.zero_grad()
+            if (i + 1) % 4 == 0:
+                optimizer.step()
+    """)
+    assert not found.does(Do.ZERO_GRAD)
+    assert all(d.event.guards and d.event.guards[-1].holds for d in found.does(Do.STEP))
+
+
+def test_what_follows_an_early_continue_is_guarded() -> None:
+    found = story("""
+        for i, (x, y) in enumerate(loader):
+            F.cross_entropy(model(x), y).backward()
+            if (i + 1) % 4:
+                continue
+            optimizer.step()
+    """)
+    assert all(not d.event.guards[-1].holds for d in found.does(Do.STEP))
+
+
+def test_a_counter_decides_nothing() -> None:
+    found = story("""
+        count = 0
+        kept = []
+        for x, y in loader:
+            count += 1
+            kept.append(x)
+            if count % 100 == 0 and len(kept) > 10:
+                optimizer.step()
+    """)
+    assert found.does(Do.STEP)
+
+
+def test_phases_in_a_loop_are_told_apart() -> None:
+    found = story("""
+        loaders = {"train": train_loader, "val": val_loader}
+        for phase in ["train", "val"]:
+            if phase == "train":
+                model.train()
+            else:
+                model.eval()
+            for x, y in loaders[phase]:
+                with torch.set_grad_enabled(phase == "train"):
+                    loss = F.cross_entropy(model(x), y)
+                    if phase == "train":
+                        loss.backward()
+    """)
+    passes = [(d.event.is_training, d.event.gradients) for d in found.does(Do.FORWARD)]
+    assert passes == [(Answer.YES, Answer.YES)] * 2 + [(Answer.NO, Answer.NO)] * 2
+    assert not any(d.event.guards for d in found.does(Do.BACKWARD))
+
+
+def test_a_program_without_an_end_is_given_up() -> None:
+    found = stories(train="def f(n):\n    for a in n:\n" + "        f(a)\n" * 3 + "f(1)\n")
+    assert not found[0].execution.gave_up
+    deep = "\n".join(f"{' ' * i}for a{i} in xs:" for i in range(16)) + "\n" + " " * 16 + "print(1)"
+    assert stories(train=deep)[0].execution.gave_up
+
+
+def test_constants_are_computed() -> None:
+    found = story("rate = 2 ** 3 * 0.5\nprint(rate, 'a' + 'b')")
+    shown = next(e for e in found.events if e.name == "builtins.print")
+    assert [a.value for a in shown.args if isinstance(a, Known)] == [4.0, "ab"]

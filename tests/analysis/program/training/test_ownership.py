@@ -1,0 +1,117 @@
+"""Which parameters optimizers hold, by the time at which they were listed."""
+
+from __future__ import annotations
+
+from traindx.analysis.program.training.freezing import frozen_untrained, switches, taken_back
+from traindx.analysis.program.training.ownership import (
+    collected_in_vain,
+    layers_added,
+    parts_held,
+    unowned_layers,
+)
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+
+NET = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 8), nn.Linear(8, 2)
+    def forward(self, x):
+        return self.head(self.body(x).relu())
+
+net = Net()
+"""
+LOOP = """
+for x, y in loader:
+    opt.zero_grad()
+    nn.functional.cross_entropy(net(x), y).backward()
+    opt.step()
+"""
+
+
+def _story(*lines: str) -> Story:
+    return program_of(make_run(sources={"t.py": NET + "\n".join(lines) + LOOP})).stories[0]
+
+
+def _unowned(*lines: str) -> set[str]:
+    return {name for _, layer in unowned_layers(_story(*lines)) for name in layer.names}
+
+
+def test_a_layer_that_is_replaced_after_it_was_listed_is_in_no_optimizer() -> None:
+    assert _unowned("opt = torch.optim.SGD(net.parameters(), 0.1)") == set()
+    later = ("opt = torch.optim.SGD(net.parameters(), 0.1)", "net.head = nn.Linear(8, 3)")
+    assert _unowned(*later) == {"head"}
+    assert _unowned(*reversed(later)) == set()
+
+
+def test_groups_filters_and_comprehensions_hold_what_they_list() -> None:
+    for given in (
+        "[{'params': net.body.parameters()}, {'params': net.head.parameters()}]",
+        "filter(lambda p: p.requires_grad, net.parameters())",
+        "[p for n, p in net.named_parameters() if 'x' not in n]",
+        "list(net.body.parameters()) + list(net.head.parameters())",
+    ):
+        assert _unowned(f"opt = torch.optim.Adam({given})") == set()
+    assert _unowned("opt = torch.optim.Adam([{'params': net.body.parameters()}])") == {"head"}
+
+
+def test_an_optimizer_out_of_sight_may_hold_anything() -> None:
+    assert _unowned("opt = make_optimizer(net)") == set()
+    assert _unowned("opt = torch.optim.Adam(groups_of(net))") == set()
+    added = "opt.add_param_group({'params': net.head.parameters()})"
+    assert _unowned("opt = torch.optim.Adam(net.body.parameters())", added) == set()
+
+
+def test_one_tensor_of_a_list_is_a_part() -> None:
+    held = parts_held(_story("opt = torch.optim.Adam(list(net.parameters())[-1:])"))
+    assert [h.tensors for h in held] == [1]
+    assert parts_held(_story("opt = torch.optim.Adam(list(net.parameters()))")) == []
+
+
+def test_a_list_that_nothing_reads_is_collected_in_vain() -> None:
+    fill = "a, b = [], []\nfor p in net.parameters():\n    (a if p.ndim > 1 else b).append(p)"
+    (found,) = collected_in_vain(_story(fill, "opt = torch.optim.Adam(a)"))
+    assert found[1].names == {"b"}
+    assert collected_in_vain(_story(fill, "opt = torch.optim.Adam(a + b)")) == []
+    assert collected_in_vain(_story(fill, "print(len(b))", "opt = torch.optim.Adam(a)")) == []
+
+
+def test_a_layer_is_added_to_a_model_out_of_sight() -> None:
+    lines = "from torchvision import models\nnet = models.resnet18()"
+    made = "opt = torch.optim.Adam(net.parameters())"
+    assert len(layers_added(_story(lines, made, "net.fc = nn.Linear(512, 2)"))) == 1
+    assert layers_added(_story(lines, "net.fc = nn.Linear(512, 2)", made)) == []
+
+
+def test_switches_know_the_model_and_whether_all_of_it_is_meant() -> None:
+    opt = "opt = torch.optim.Adam(net.parameters())"
+    each = "for p in net.parameters():\n    p.requires_grad = False"
+    assert {s.is_whole for s in switches(_story(each, opt))} == {True}
+    some = (
+        "for n, p in net.named_parameters():\n    if 'body' in n:\n        p.requires_grad = False"
+    )
+    assert {s.is_whole for s in switches(_story(some, opt))} == {False}
+    assert switches(_story("net.requires_grad = False", opt)) == []
+
+
+def test_a_freeze_is_taken_back_only_where_nothing_ran_meanwhile() -> None:
+    opt = "opt = torch.optim.Adam(net.parameters())"
+    off = "for p in list(net.parameters())[:2]:\n    p.requires_grad = False"
+    assert len(taken_back(_story(off, "net.requires_grad_(True)", opt))) == 1
+    assert taken_back(_story(off, "probe(net)", "net.requires_grad_(True)", opt)) == []
+    whole = "net.requires_grad_(False)"
+    assert taken_back(_story(whole, "net.requires_grad_(True)", opt)) == [], "it is only set up"
+
+
+def test_only_layers_that_nothing_was_loaded_into_are_frozen_at_random() -> None:
+    opt = "opt = torch.optim.Adam(net.parameters())"
+    off = "for p in list(net.parameters())[:2]:\n    p.requires_grad = False"
+    assert len(frozen_untrained(_story(off, opt))) > 0
+    load = "net.load_state_dict(torch.load('a.pt'))"
+    assert frozen_untrained(_story(load, off, opt)) == []
+    assert frozen_untrained(_story(off, "net.body.requires_grad_(True)", opt)) == []
+    assert frozen_untrained(_story("net.body.requires_grad_(False)", opt)) == []

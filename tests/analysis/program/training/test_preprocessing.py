@@ -1,0 +1,69 @@
+"""What is done to an input between the data and the model."""
+
+from __future__ import annotations
+
+import pytest
+
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.preprocessing import Preprocessing, preprocessing_of
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+
+PROGRAM = """
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Rows(Dataset):
+    def __init__(self, x):
+        self.x, self.mean = x, x.mean(0)
+    def __getitem__(self, i):
+        return {item}, 0
+
+model = torch.nn.Linear(8, 2)
+for x, y in DataLoader(Rows(data)):
+    model({given})
+"""
+
+
+def _of(given: str, item: str = "self.x[i]", *, into_dataset: bool = True) -> Preprocessing:
+    run = make_run(sources={"t.py": PROGRAM.format(given=given, item=item)})
+    story = program_of(run).stories[0]
+    value = story.does(Do.FORWARD)[0].event.args[0]
+    return preprocessing_of(story, value, into_dataset=into_dataset)
+
+
+@pytest.mark.parametrize(
+    ("given", "scaling"),
+    [
+        ("x", ()),
+        ("x.float().to(device)", ()),
+        ("x / 255", ("* 0.003922",)),
+        ("x.div(255.0)", ("* 0.003922",)),
+        ("(x - 0.5) * 2", ("+ -0.5", "* 2")),
+        ("(x + 1).log()", ("+ 1", "log")),
+        ("(x - x.mean()) / x.std()", ("sub a statistic", "div a statistic")),
+    ],
+)
+def test_scaling_is_written_in_one_form(given: str, scaling: tuple[str, ...]) -> None:
+    found = _of(given)
+    assert found.is_known
+    assert found.scaling == scaling
+
+
+def test_it_is_followed_into_the_dataset() -> None:
+    assert _of("x * 2", "(self.x[i] - self.mean).sqrt()").scaling == (
+        "sub a statistic",
+        "sqrt",
+        "* 2",
+    )
+    assert _of("x * 2", "self.x[i].sqrt()", into_dataset=False).scaling == ("* 2",)
+
+
+@pytest.mark.parametrize("given", ["x + torch.randn_like(x)", "x + 0.1 * torch.rand(3)"])
+def test_noise(given: str) -> None:
+    assert len(_of(given).noise) == 1
+
+
+@pytest.mark.parametrize("given", ["prepare(x)", "0.3 * x + 0.7 * x[order]"])
+def test_what_is_out_of_sight_is_not_known(given: str) -> None:
+    assert not _of(given).is_known

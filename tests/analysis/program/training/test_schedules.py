@@ -1,0 +1,100 @@
+"""What a schedule counts, how often it is stepped, and where it ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from traindx.analysis.program.training.phases import Unit
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.schedules import Schedule, pace_of, schedules_of
+from traindx.examples import make_run
+
+PROGRAM = """
+import torch
+import math
+ROUNDS = 20
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+sched = torch.optim.lr_scheduler.{made}
+for turn in range(ROUNDS):
+    for x, y in loader:
+        opt.zero_grad()
+        criterion(net(x), y).backward()
+        opt.step()
+        {inner}
+    {outer}
+"""
+
+
+def _schedule(made: str, inner: str = "pass", outer: str = "sched.step()") -> Schedule:
+    text = PROGRAM.format(made=made, inner=inner, outer=outer)
+    (found,) = schedules_of(program_of(make_run(sources={"t.py": text})).stories[0])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("made", "unit"),
+    [
+        ("CosineAnnealingLR(opt, T_max=ROUNDS)", Unit.EPOCHS),
+        ("StepLR(opt, ROUNDS // 2)", Unit.EPOCHS),
+        ("CosineAnnealingLR(opt, ROUNDS * len(loader))", Unit.BATCHES),
+        ("CosineAnnealingLR(opt, ROUNDS * many)", None),
+        ("CosineAnnealingLR(opt, T_max=args.epochs)", Unit.EPOCHS),
+        ("StepLR(opt, 20)", None),
+        ("LambdaLR(opt, lambda i: min(1, i / args.warmup_steps))", Unit.BATCHES),
+        ("OneCycleLR(opt, 0.1, steps_per_epoch=len(loader), epochs=ROUNDS)", Unit.BATCHES),
+    ],
+)
+def test_the_unit_of_a_length(made: str, unit: Unit | None) -> None:
+    assert _schedule(made).unit is unit
+
+
+def test_the_pace_is_that_of_the_loop_around() -> None:
+    per_epoch = _schedule("ExponentialLR(opt, 0.9)")
+    assert [pace_of(per_epoch.story, s.event) for s in per_epoch.steps] == [Unit.EPOCHS]
+    per_batch = _schedule("ExponentialLR(opt, 0.9)", "sched.step()", "pass")
+    assert [pace_of(per_batch.story, s.event) for s in per_batch.steps] == [Unit.BATCHES]
+
+
+def test_a_function_is_asked_for_its_factors() -> None:
+    assert _schedule("LambdaLR(opt, lambda i: max(0.0, 1 - i / 20))").ends_at == 20
+    assert _schedule("LambdaLR(opt, lambda i: 0.5 * (1 + math.cos(i)))").ends_at is None
+    assert _schedule("LambdaLR(opt, factor)").ends_at is None
+
+
+def test_a_steep_fall_is_counted() -> None:
+    assert round(_schedule("StepLR(opt, 7)").steps_to(1e-6)) == 42
+    assert _schedule("StepLR(opt, many)").steps_to(1e-6) == float("inf")
+
+
+LIGHTNING = """
+import lightning as L
+import torch
+
+class Net(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(4, 1)
+
+    def training_step(self, batch, index):
+        return self.fc(batch).mean()
+
+    def configure_optimizers(self):
+        opt = torch.optim.Adam(self.parameters())
+        sched = torch.optim.lr_scheduler.ExponentialLR(opt, 0.9)
+        return {returned}
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "unit"),
+    [
+        ("[opt], [sched]", Unit.EPOCHS),
+        ("{'optimizer': opt, 'lr_scheduler': sched}", Unit.EPOCHS),
+        ("[opt], [{'scheduler': sched, 'interval': 'step'}]", Unit.BATCHES),
+    ],
+)
+def test_lightning_steps_what_it_is_given(returned: str, unit: Unit) -> None:
+    text = LIGHTNING.replace("{returned}", returned)
+    stories = program_of(make_run(sources={"t.py": text})).stories
+    found = [s for story in stories for s in schedules_of(story) if s.steps]
+    assert {pace_of(s.story, d.event) for s in found for d in s.steps} == {unit}

@@ -1,0 +1,52 @@
+"""How data are divided, and what the parts are for."""
+
+from __future__ import annotations
+
+import pytest
+
+from traindx.analysis.program.training.data import Role
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.splits import divisions, roles_of
+from traindx.examples import make_run
+
+START = """
+import torch
+from sklearn.model_selection import train_test_split
+from torch.utils.data import random_split
+
+x, y = load()
+n = int(0.8 * len(x))
+"""
+
+
+def _story(text: str) -> Story:
+    return program_of(make_run(sources={"t.py": START + text})).stories[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_random"),
+    [
+        ("a, b = x[:n], x[n:]", False),
+        ("a, b = x[:800], x[800:]", False),
+        ("a, b = x[:int(0.8 * len(x))], x[int(0.8 * len(x)):]", False),
+        ("i = torch.randperm(len(x))\na, b = x[i[:n]], x[i[n:]]", True),
+        ("a, b = random_split(x, [8, 2])", True),
+        ("a, b, c, d = train_test_split(x, y)", True),
+    ],
+)
+def test_two_parts_of_a_whole(text: str, is_random: bool) -> None:
+    found = [d for d in divisions(_story(text + "\n")) if "x" in d.whole.names]
+    assert found
+    assert found[0].is_random is is_random
+
+
+@pytest.mark.parametrize("text", ["a, b = x[:n], x[m:]", "a, b = x[:n], y[n:]", "a = x[n:]"])
+def test_no_parts_of_a_whole(text: str) -> None:
+    assert not list(divisions(_story(text + "\n")))
+
+
+def test_what_parts_are_for() -> None:
+    story = _story("train, test = x[:n], x[n:]\n")
+    (division,) = divisions(story)
+    assert roles_of(story, division.head) == {Role.TRAIN}
+    assert roles_of(story, division.tail) == {Role.HELD_OUT}
