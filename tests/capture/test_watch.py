@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -91,6 +92,27 @@ def test_a_block_is_recorded_and_leaves_nothing_behind(tmp_path: Path) -> None:
     assert seen.diagnose().status is Status.HEALTHY
     about = json.loads((tmp_path / "run" / "run.json").read_text())
     assert about["is_running"] is False
+
+
+def test_code_that_takes_no_part_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "used_part.py").write_text("import used_deeper\n")
+    (tmp_path / "used_deeper.py").write_text("SIZE = 16\n")
+    (tmp_path / "other_training.py").write_text("def train():\n    pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("used_part", "other_training"):
+        module = importlib.import_module(name)
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setitem(globals(), "part", sys.modules["used_part"])
+    with traindx.watch(*make(), output=tmp_path / "run"):
+        pass
+    kept = {Path(p).name for p in (tmp_path / "run" / "sources").rglob("*.py")}
+    assert {Path(__file__).name} < {name[-len(Path(__file__).name) :] for name in kept}
+    assert [any(part in name for name in kept) for part in ("used_part", "used_deeper")] == [
+        True
+    ] * 2
+    assert not any("other_training" in name for name in kept)
 
 
 def test_an_exception_passes_through_and_is_kept(tmp_path: Path) -> None:

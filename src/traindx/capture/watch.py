@@ -42,6 +42,7 @@ class Watch:
         self._hang_after_s = hang_after_s
         self._session: Session | None = None
         self._about: dict[str, object] = {}
+        self._training: set[str] = set()  # modules that stood around the block when it began
         self.folder: Path | None = None
         """The folder of the recording, once it has begun."""
 
@@ -68,7 +69,10 @@ class Watch:
         if self._session is not None:
             return
         from traindx.capture import recorder
+        from traindx.capture.recorder import host
 
+        given = {type(value).__module__ for value in self._given}
+        self._training = given | host.modules_on_the_stack()
         self.folder = self._share_folder()
         self._about = {
             "k": "run",
@@ -93,9 +97,9 @@ class Watch:
         session, self._session = self._session, None
         if session is None or self.folder is None:
             return
-        from traindx.capture.recorder.host import sources
+        from traindx.capture.recorder import host
 
-        files = sources()
+        files = host.sources(host.reachable_modules(self._training))
         session.finish()
         if session.hooks is not None:
             session.hooks.remove()

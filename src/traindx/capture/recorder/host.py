@@ -8,6 +8,8 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterable
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -76,17 +78,60 @@ def is_traced(given: list[Any]) -> bool:
     return fx is not None and any(issubclass(type(value), fx.Proxy) for value in given)
 
 
-def sources() -> list[str]:
-    """Return the files of the user's code that this process has imported."""
+def sources(taking_part: set[str] | None = None) -> list[str]:
+    """Return the files of the user's code that this process has imported, or those taking part."""
     files = {
         os.path.abspath(file)
-        for module in list(sys.modules.values())
-        if (file := getattr(module, "__file__", None))
+        for name, module in list(sys.modules.items())
+        if (taking_part is None or name in taking_part)
+        and (file := getattr(module, "__file__", None))
         and str(file).endswith(".py")
         and places.is_user_file(str(file))
         and os.path.isfile(file)
     }
     return sorted(files)[:MAX_SOURCES]
+
+
+def reachable_modules(names: Iterable[str]) -> set[str]:
+    """Return the modules that these ones use, directly or through others.
+
+    A test session or a notebook server has imported code that this training never runs.
+    """
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        module = sys.modules.get(name)
+        if name in found or not isinstance(module, ModuleType):
+            continue
+        found.add(name)
+        if _is_users(module):
+            waiting += [home for value in list(vars(module).values()) if (home := _home(value))]
+    return found
+
+
+def _is_users(module: ModuleType) -> bool:
+    file = vars(module).get("__file__")
+    return isinstance(file, str) and places.is_user_file(file)
+
+
+def _home(value: Any) -> str | None:
+    """Return the name of the module that a value is, or that it or its class was defined in."""
+    if isinstance(value, ModuleType):
+        return value.__name__
+    owner = value if isinstance(value, (type, FunctionType)) else type(value)
+    home = getattr(owner, "__module__", None)
+    return home if isinstance(home, str) else None
+
+
+def modules_on_the_stack() -> set[str]:
+    """Return the names of the modules whose functions are running now."""
+    names = set()
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        names.add(str(frame.f_globals.get("__name__")))
+        frame = frame.f_back
+    return names
 
 
 def rank() -> tuple[int, int]:
