@@ -14,11 +14,21 @@ def diagnose_code(run: Run, *, deadline: float | None = None) -> Diagnosis:
     """Diagnose a run that is source and nothing else; what other artifacts would show is no gap."""
     diagnosis = diagnose(run, deadline=deadline)
     missed = tuple(s for s in diagnosis.skipped if not s.detector or not s.needs)
-    parsed = {m.path for m in project_of(run).modules}
-    broken = [s.path for s in run.sources if s.path not in parsed]
-    unparsed = tuple(Skipped("", (p,), f"{p}: not Python that can be parsed") for p in broken)
     summary = diagnosis.summary
     if not diagnosis.root_causes:
         count = f"{len(run.sources)} {'file' if len(run.sources) == 1 else 'files'}"
         summary = f"No fault shown in {count}." if run.sources else "No file here uses torch."
-    return replace(diagnosis, summary=summary, skipped=(*missed, *unparsed))
+    return replace(diagnosis, summary=summary, skipped=(*missed, *_unread(run)))
+
+
+def _unread(run: Run) -> tuple[Skipped, ...]:
+    """What was not looked at: files that do not parse, and a library's files that do not train."""
+    project = project_of(run)
+    known = {m.path for m in (*project.modules, *project.background)}
+    broken = [s.path for s in run.sources if s.path not in known]
+    unread = [Skipped("", (p,), f"{p}: not Python that can be parsed") for p in broken]
+    if project.background:
+        count = f"{len(project.background)} of {len(run.sources)} files"
+        how = f"{count} do not train and are read only where others use them; name one to check it"
+        unread.append(Skipped("", ("training code",), how))
+    return tuple(unread)

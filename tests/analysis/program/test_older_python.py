@@ -6,8 +6,7 @@ import ast
 
 import pytest
 
-from traindx.analysis.program.syntax import parse
-from traindx.model.run import Source
+from traindx.analysis.program.syntax import Module
 
 OLD = """
 import torch
@@ -24,15 +23,15 @@ def train(model, loader):
 
 
 def test_old_syntax_is_read() -> None:
-    module = parse(Source("train.py", OLD))
-    assert module is not None
+    module = Module("train.py", OLD)
+    assert module.is_python
     called = [ast.unparse(call.func) for call, _ in module.calls()]
     assert "x.cuda" in called and called.count("print") == 2
 
 
 def test_lines_and_columns_stay() -> None:
-    module = parse(Source("train.py", OLD))
-    assert module is not None
+    module = Module("train.py", OLD)
+    assert module.is_python
     move = next(call for call, name in module.calls() if name == "x.cuda")
     assert module.source(move) == "x.cuda(async=True)"
     assert move.lineno == 6
@@ -40,4 +39,4 @@ def test_lines_and_columns_stay() -> None:
 
 @pytest.mark.parametrize("text", ["def broken(:\n    pass", "x = = 1", "print 'a"])
 def test_what_is_no_python_is_not_read(text: str) -> None:
-    assert parse(Source("train.py", text)) is None
+    assert not Module("train.py", text).is_python

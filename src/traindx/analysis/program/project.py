@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import ast
+import gc
 import os
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from traindx.analysis.program.syntax import Function, Module, key_of, parse
+from traindx.analysis.program.syntax import Function, Module, key_of
 from traindx.model.run import Run, Source
 
 MODULE_BASES = (
     "torch.nn.Module", "nn.Module", "torch.nn.modules.module.Module", "torch.jit.ScriptModule",
     "transformers.PreTrainedModel",
 )  # fmt: skip
+LARGE = 300  # files: of a library, only what trains is looked at; its models have no program
+TRAINS = re.compile(r"backward\(|\.zero_grad\(|\boptim\.|DataLoader\(|\.step\(|LightningModule")
+NO_CODE = (">>>", "...", "#", "def backward(")
 # a name imported from one of these is never one of the user's own files
 LIBRARIES = frozenset(
     {"torch", "torchvision", "torchaudio", "torchtext", "numpy", "scipy", "sklearn", "pandas",
@@ -26,9 +32,14 @@ LIBRARIES = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class Project:
-    """Every file that parsed; lookups go through imports from file to file."""
+    """The files of one run; lookups go through imports from file to file.
+
+    `modules` are the files that are looked at. Those of a large library that do not train stand in
+    the `background`: they are parsed only where a name leads to them.
+    """
 
     modules: tuple[Module, ...]
+    background: tuple[Module, ...] = ()
     _bound: dict[ast.AST, dict[str, list[ast.expr]]] = field(default_factory=dict)
     _based: dict[ast.ClassDef, set[str]] = field(default_factory=dict)
     _held: dict[ast.ClassDef, dict[str, list[ast.expr]]] = field(default_factory=dict)
@@ -36,6 +47,16 @@ class Project:
     @cached_property
     def by_name(self) -> dict[str, Module]:
         return {m.name: m for m in self.modules}
+
+    def may_mention(self, word: str) -> bool:
+        """Tell whether a file that nothing led to has a word in it."""
+        return word in self._background_words
+
+    @cached_property
+    def _background_words(self) -> frozenset[str]:
+        return frozenset(
+            word for m in self.background if not m.is_parsed for word in re.findall(r"\w+", m.text)
+        )
 
     @cached_property
     def training_modules(self) -> tuple[Module, ...]:
@@ -45,7 +66,7 @@ class Project:
     @cached_property
     def _by_stem(self) -> dict[str, list[tuple[tuple[str, ...], Module]]]:
         found: dict[str, list[tuple[tuple[str, ...], Module]]] = {}
-        for module in self.modules:
+        for module in (*self.modules, *self.background):
             parts = _import_path(module.path)
             found.setdefault(parts[-1], []).append((parts, module))
         return found
@@ -238,7 +259,36 @@ def project_of(run: Run) -> Project:
 @lru_cache(maxsize=8)
 def _parse_all(sources: tuple[Source, ...]) -> Project:
     root = patch_root([source.path for source in sources], Path.cwd())
-    return Project(tuple(m for s in sources if (m := parse(s, root)) is not None))
+    modules = [Module(s.path, s.text, root) for s in sources]
+    if len(modules) <= LARGE:
+        with paused_collector():
+            return Project(tuple(m for m in modules if m.is_python))
+    training = [m for m in modules if _trains(m)]
+    rest = set(modules) - set(training)
+    with paused_collector():
+        return Project(
+            tuple(m for m in training if m.is_python), tuple(m for m in modules if m in rest)
+        )
+
+
+def _trains(module: Module) -> bool:
+    """Tell whether a file has code that trains; an example in a docstring is none."""
+    if TRAINS.search(module.text) is None:
+        return False
+    code = (line for line in module.lines if not line.lstrip().startswith(NO_CODE))
+    return any(TRAINS.search(line) for line in code)
+
+
+@contextmanager
+def paused_collector() -> Iterator[None]:
+    """Keep the cycle collector from walking trees that stay: that takes longer than making them."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def patch_root(paths: Sequence[str], here: Path) -> str:

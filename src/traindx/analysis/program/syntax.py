@@ -5,17 +5,18 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
 from traindx.model.findings import Evidence, Location, cite_source
-from traindx.model.run import Source
 
 Node = TypeVar("Node", bound=ast.AST)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # where statements hold statements
 MAX_SOURCE = 2_000_000  # characters; a longer file is data, not a training script
 TEST_LIBRARIES = frozenset({"pytest", "unittest", "hypothesis"})
 OTHER_FRAMEWORKS = frozenset(
@@ -25,16 +26,40 @@ OTHER_FRAMEWORKS = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class Module:
-    """A parsed file; `aliases` maps a local name to the dotted name that it was imported as.
+    """A file, parsed when it is first asked for its tree.
 
     `root` is the folder that a patch's paths are relative to, where the path is not so itself.
     """
 
     path: str
     text: str
-    tree: ast.Module
-    aliases: dict[str, str] = field(default_factory=dict)
     root: str = ""
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The syntax tree; an empty one where the text is no Python that can be read."""
+        return self._parsed or ast.Module([], [])
+
+    @cached_property
+    def _parsed(self) -> ast.Module | None:
+        if len(self.text) > MAX_SOURCE:
+            return None
+        return _tree(self.text) or _tree(_modernised(self.text))
+
+    @property
+    def is_parsed(self) -> bool:
+        """Tell whether anything has asked for the tree by now."""
+        return "tree" in vars(self)
+
+    @property
+    def is_python(self) -> bool:
+        """Tell whether the file parses."""
+        return self._parsed is not None
+
+    @cached_property
+    def aliases(self) -> dict[str, str]:
+        """The dotted name that each local name was imported as."""
+        return _aliases(self.tree)
 
     @property
     def name(self) -> str:
@@ -126,7 +151,13 @@ class Module:
 
     def source(self, node: ast.expr) -> str:
         """Return an expression as it is written."""
-        return ast.get_source_segment(self.text, node) or ast.unparse(node)
+        first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
+        if node.end_col_offset is None or last >= len(self.lines):
+            return ast.unparse(node)
+        lines = [line.encode() for line in self.lines[first : last + 1]]  # columns count bytes
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
+        return b"\n".join(lines).decode(errors="replace")
 
     def dotted(self, node: Function | ast.ClassDef) -> str:
         above = [n.name for n in self.enclosing(node) if isinstance(n, (*_NAMED,))]
@@ -165,16 +196,6 @@ def _position(node: ast.AST) -> tuple[int, int]:
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def parse(source: Source, root: str = "") -> Module | None:
-    """Parse a file; None where it is no Python that can be read."""
-    if len(source.text) > MAX_SOURCE:
-        return None
-    tree = _tree(source.text) or _tree(_modernised(source.text))
-    if tree is None:
-        return None
-    return Module(source.path, source.text, tree, _aliases(tree), root)
-
-
 def _tree(text: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
@@ -201,7 +222,7 @@ def _modernised(text: str) -> str:
 
 def _aliases(tree: ast.Module) -> dict[str, str]:
     aliases: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
             for item in node.names:
                 if item.asname:
@@ -213,6 +234,16 @@ def _aliases(tree: ast.Module) -> dict[str, str]:
                 prefix = "." * node.level + (node.module or "")
                 aliases[item.asname or item.name] = f"{prefix}.{item.name}".lstrip(".")
     return aliases
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield the statements of a file, outer ones first; expressions are not walked."""
+    waiting: deque[ast.AST] = deque(tree.body)
+    while waiting:
+        node = waiting.popleft()
+        yield node
+        for block in BLOCKS:
+            waiting.extend(getattr(node, block, ()))
 
 
 def key_of(node: ast.AST) -> str | None:

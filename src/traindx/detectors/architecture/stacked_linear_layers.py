@@ -69,12 +69,13 @@ def check(run: Run) -> Iterator[Finding]:
     compresses are not deep.
     """
     program = program_of(run)
+    parts = _parts(program)
     seen: set[object] = set()
     for story in program.stories:
         if is_test_file(story.execution.module):
             continue
         linearity = Linearity(story.events, story.flow)
-        whole = _whole(program, story, linearity)
+        whole = _whole(parts, story, linearity)
         pairs = [] if whole else _pairs(story, linearity)
         node = (whole or [pairs[0][0]])[0].node if whole or pairs else None
         places = {e.receiver.site.node for e in (*whole, *(p[0] for p in pairs))
@@ -84,15 +85,19 @@ def check(run: Run) -> Iterator[Finding]:
         seen |= places
 
 
-def _whole(program: Program, story: Story, linearity: Linearity) -> list[ProgramEvent]:
-    """Return the calls of the layers of a model that is linear as a whole and deep enough."""
-    parts: set[object] = {
+def _parts(program: Program) -> set[object]:
+    """The classes of the project whose objects are a part of another model."""
+    return {
         option.cls.node
         for other in program.stories
         for kept in assigned(other.events)
         for option in options_of(kept.value)
         if isinstance(option, Instance)
     }
+
+
+def _whole(parts: set[object], story: Story, linearity: Linearity) -> list[ProgramEvent]:
+    """Return the calls of the layers of a model that is linear as a whole and deep enough."""
     rows = [r for r in linearity.rows() if not _is_part(r, parts) and not _is_meant(story, r)]
     for row in sorted(rows, key=lambda r: -len(r.calls)):
         heads = [r for r in rows if r.calls[0] is row.calls[0]]

@@ -55,10 +55,12 @@ def check(run: Run) -> Iterator[Finding]:
     is_parallel = any(
         e.name.rsplit(".", 1)[-1] in PARALLEL for s in program.stories for e in s.events
     )
-    layers = {a.event.node: a for a in _layers(program)}
-    for kept in layers.values():
-        same = [a.value for a in _layers(program) if a.event.node is kept.event.node]
-        if kept.name not in program.attributes_read:
+    layers: dict[object, list[Assigned]] = {}
+    for found in _layers(program):
+        layers.setdefault(found.event.node, []).append(found)
+    for every in layers.values():
+        kept, same = every[-1], [a.value for a in every]
+        if not program.may_read(kept.name):
             yield _finding(kept, "built and never used", None, is_parallel=is_parallel)
             continue
         dead = _lost_result(program, same)
@@ -68,29 +70,34 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _layers(program: Program) -> Iterator[Assigned]:
     """Yield the layers with weights that models are given, where only their names reach them."""
+    reached = _reached_otherwise(program)
     for story in program.stories:
         if is_test_file(story.execution.module):
             continue
         for kept in assigned(story.events):
             is_plain = is_layer(kept.value) and not is_parameter(kept.value)
-            if is_plain and has_weights(kept.value) is Answer.YES and _is_whole(program, kept):
+            if is_plain and has_weights(kept.value) is Answer.YES and _is_whole(kept, reached):
                 yield kept
 
 
-def _is_whole(program: Program, kept: Assigned) -> bool:
+def _is_whole(kept: Assigned, reached: set[object]) -> bool:
     """Tell whether a class has its forward pass in sight, which looks layers up by name."""
     lineage = list(kept.model.cls.lineage())
     is_own = all(base.startswith("torch.nn.") for cls in lineage for base in cls.external_bases)
-    if not is_own or not any("forward" in cls.methods for cls in lineage):
-        return False
-    return not any(
-        e.name in WAYS and _is_about(e, kept.model) for s in program.stories for e in s.events
-    )
+    has_forward = any("forward" in cls.methods for cls in lineage)
+    return is_own and has_forward and kept.model.cls.node not in reached
 
 
-def _is_about(event: ProgramEvent, model: Instance) -> bool:
-    given = (event.receiver, *event.args[:1])
-    return any(isinstance(v, Instance) and v.cls.node is model.cls.node for v in given)
+def _reached_otherwise(program: Program) -> set[object]:
+    """The classes whose layers some code reaches by other ways than their names."""
+    return {
+        value.cls.node
+        for story in program.stories
+        for event in story.events
+        if event.name in WAYS
+        for value in (event.receiver, *event.args[:1])
+        if isinstance(value, Instance)
+    }
 
 
 def _lost_result(program: Program, layers: list[Value]) -> ProgramEvent | None:

@@ -32,7 +32,7 @@ from traindx.analysis.program.execution.values import (
     Unknown,
     Value,
 )
-from traindx.analysis.program.project import Project
+from traindx.analysis.program.project import Project, paused_collector
 from traindx.analysis.program.syntax import Function, Module
 
 TELLING = re.compile(
@@ -40,8 +40,6 @@ TELLING = re.compile(
     r"state_dict|checkpoint|forward|__init__|nn\.|torch\.|F\.|random|seed|transform|split|scaler|np\.|"
     r"argmax|\.item\(|[bB]atch|collate|pad_|label|target|shuffle|__getitem__|__next__"
 )
-TRAINS = re.compile(r"backward\(|\.zero_grad\(|\boptim\.|DataLoader\(|\.step\(|LightningModule")
-LARGE = 300  # files: of a library, only what trains is followed; its models have no program
 MAX_EVENTS = 400_000  # of a whole project; a program of ten thousand lines has some 50,000
 TOO_LARGE = "the project is too large to be followed to its end"
 FIRST = ("forward", "__call__", "fit", "train", "run")
@@ -66,7 +64,12 @@ class Execution:
 
 def executions(project: Project) -> list[Execution]:
     """Follow every program that the project holds."""
-    machines = {module: Machine(project, module) for module in _followed(project)}
+    with paused_collector():
+        return _executions(project)
+
+
+def _executions(project: Project) -> list[Execution]:
+    machines = {module: Machine(project, module) for module in project.training_modules}
     found: list[Execution] = []
     events = 0
     for module, machine in machines.items():
@@ -85,14 +88,6 @@ def executions(project: Project) -> list[Execution]:
             found.append(Execution(module, None, (), TOO_LARGE))
         events += len(machine.events) - before
     return found
-
-
-def _followed(project: Project) -> list[Module]:
-    """The files that are run: of a large project, those that train."""
-    modules = project.training_modules
-    if len(modules) <= LARGE:
-        return list(modules)
-    return [m for m in modules if TRAINS.search(m.text)]
 
 
 def _uncalled(machine: Machine, module: Module, entered: set[ast.AST]) -> Iterator[Execution]:

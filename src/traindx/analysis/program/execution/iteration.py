@@ -135,8 +135,8 @@ def element_of(m: Machine, over: Value) -> Value:
     if isinstance(over, Choice) and any(isinstance(o, Items) for o in over.options):
         found = [element_of(m, o) for o in over.options]
         return Choice(tuple(found))
-    if isinstance(over, Items) and over.fields:
-        return over.members[0] if len(over.fields) == 1 else Choice(tuple(over.members[:4]))
+    if isinstance(over, Items) and over.members:
+        return over.members[0] if len(over.members) == 1 else Choice(tuple(over.members[:4]))
     if isinstance(over, Result) and over.maker == "builtins.enumerate" and over.args:
         return _pair(Result("builtins.next", args=(over,)), element_of(m, over.args[0]))
     if isinstance(over, Result) and over.maker == "builtins.zip":

@@ -365,15 +365,18 @@ def set_mode(m: Machine, model: Value, mode: Value) -> None:
         m.write(part.fields, MODE, mode)
 
 
+MAX_PARTS = 500  # of one model: a deeper look tells nothing that the first parts do not
+
+
 def modules_in(model: Value) -> list[Value]:
     """Return a model and what is inside of it, as far as it is in sight."""
-    found: list[Value] = []
+    found: dict[int, Value] = {}
     pending: list[Value] = [model]
-    while pending and len(found) < 500:
+    while pending and len(found) < MAX_PARTS:
         value = pending.pop()
-        if any(value is f for f in found):
+        if id(value) in found:
             continue
-        found.append(value)
+        found[id(value)] = value
         if isinstance(value, Choice):
             pending.extend(value.options)
         elif isinstance(value, Result):
@@ -382,7 +385,7 @@ def modules_in(model: Value) -> list[Value]:
             pending.extend(v for v in held if isinstance(v, (Result, Instance, Items, Table)))
         if isinstance(value, (Instance, Items, Table)):
             pending.extend(value.fields.values())
-    return found
+    return list(found.values())
 
 
 def _container_method(

@@ -226,7 +226,7 @@ def kept_by_reference(story: Story) -> list[Kept]:
         loop = _training_loop(story, kept)
         if loop is None:
             continue
-        last = max(e.order for e in loop.events)
+        last = loop.events[-1].order
         copies = (e for e in loop.does(Do.SAVE) if e.event.order >= kept.order)
         if any(depends_on(a, kept.value) for d in copies for a in d.event.args):
             continue
@@ -245,7 +245,10 @@ def _candidates(story: Story) -> list[Assignment]:
             made = (event.order, event.site, event.name, event.args[0], event.turns, event.guards)
             names.append(Assignment(*made))
     kept = [a for a in names if a.turns and a.guards and not _is_element(a)]
-    return [a for a in kept if not any(_overwrites(b, a) for b in names)]
+    by_name: dict[str, list[Assignment]] = {}
+    for made_name in names:
+        by_name.setdefault(made_name.name, []).append(made_name)
+    return [a for a in kept if not any(_overwrites(b, a) for b in by_name[a.name])]
 
 
 def _is_element(kept: Assignment) -> bool:
@@ -256,8 +259,8 @@ def _is_element(kept: Assignment) -> bool:
 
 def _overwrites(later: Assignment, kept: Assignment) -> bool:
     """Tell whether a name gets another value right after, in the same turn."""
-    is_same = later.name == kept.name and later.turns == kept.turns
-    return is_same and later.order > kept.order and later.value is not kept.value
+    is_later = later.order > kept.order and later.value is not kept.value
+    return is_later and later.turns == kept.turns
 
 
 def _training_loop(story: Story, kept: Assignment) -> Loop | None:

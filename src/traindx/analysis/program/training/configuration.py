@@ -137,7 +137,7 @@ def _named(module: Module, node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
 
 def is_read(project: Project, setting: WrittenSetting) -> bool:
     """Tell whether anything may read a setting by its name, or as part of the whole."""
-    return any(
+    return project.may_mention(setting.name) or any(
         _reads(module, node, setting.name) or _hands_on(project, module, node)
         for module in project.modules
         for node in ast.walk(module.tree)

@@ -50,6 +50,10 @@ class Switch:
 
 def switches(story: Story) -> list[Switch]:
     """Return where a story freezes and unfreezes parameters, in order."""
+    return story.recall(_switches)
+
+
+def _switches(story: Story) -> list[Switch]:
     return [s for e in story.events if (s := _switch(story, e)) is not None]
 
 

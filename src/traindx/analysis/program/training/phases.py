@@ -80,7 +80,10 @@ class Loop:
     @cached_property
     def events(self) -> tuple[ProgramEvent, ...]:
         """Everything that happens inside, in order."""
-        return tuple(e for e in self.story.events if any(map(self._is_same, e.loops)))
+        inside = self.story.by_loop.get(self.run.site.node, ())
+        if not self.is_apart:
+            return tuple(inside)
+        return tuple(e for e in inside if any(map(self._is_same, e.loops)))
 
     @cached_property
     def deeds(self) -> tuple[Deed, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import TypeVar, cast
 
 from traindx.analysis.program.execution.entries import Execution, executions
 from traindx.analysis.program.execution.events import EventForm as Form
@@ -44,6 +45,7 @@ HARMLESS = frozenset(
      "tensorboard", "tensorboardX", "yaml", "csv", "shutil", "glob", "gc", "psutil", "click",
      "torchmetrics"}
 )  # fmt: skip
+Answered = TypeVar("Answered")
 HANDED_ON = frozenset({"torch.optim.swa_utils"})
 
 
@@ -53,6 +55,7 @@ class Story:
     def __init__(self, program: Program, execution: Execution) -> None:
         self.program = program
         self.execution = execution
+        self._answers: dict[object, object] = {}
 
     @property
     def events(self) -> tuple[ProgramEvent, ...]:
@@ -68,6 +71,12 @@ class Story:
         """Everything that is done to train, in order."""
         found = (deed_of(event, self.kind_of) for event in self.events)
         return tuple(deed for deed in found if deed is not None)
+
+    def recall(self, question: Callable[[Story], Answered]) -> Answered:
+        """Return the answer to a question about the story, worked out once."""
+        if question not in self._answers:
+            self._answers[question] = question(self)
+        return cast(Answered, self._answers[question])
 
     def does(self, *kinds: Do) -> list[Deed]:
         return [d for d in self.deeds if d.do in kinds]
@@ -217,6 +226,15 @@ class Story:
         return False
 
     @cached_property
+    def by_loop(self) -> dict[object, list[ProgramEvent]]:
+        """What happens inside of each loop statement, in order."""
+        found: dict[object, list[ProgramEvent]] = {}
+        for event in self.events:
+            for node in {loop.site.node for loop in event.loops}:
+                found.setdefault(node, []).append(event)
+        return found
+
+    @cached_property
     def loops(self) -> list[LoopRun]:
         """Every loop that runs, in the order in which they begin; each statement once."""
         found: dict[object, LoopRun] = {}
@@ -254,10 +272,15 @@ class Program:
         """What each of them does, scripts before functions that nothing calls."""
         return tuple(Story(self, e) for e in executions(self.project))
 
+    def may_read(self, attribute: str) -> bool:
+        """Tell whether any code reads an attribute of that name, or has a text that may name it."""
+        return attribute in self._attributes_read or self.project.may_mention(attribute)
+
     @cached_property
-    def attributes_read(self) -> frozenset[str]:
-        """Every attribute that any code reads, and every text that may name one."""
-        return frozenset(name for m in self.project.modules for name in names_read(m.tree))
+    def _attributes_read(self) -> frozenset[str]:
+        led_to = (m for m in self.project.background if self.stories and m.is_parsed)
+        files = (*self.project.modules, *led_to)
+        return frozenset(name for m in files for name in names_read(m.tree))
 
     def defines_method(self, name: str) -> bool:
         """Tell whether a class of the project, no module, has a method of that name."""
@@ -266,7 +289,7 @@ class Program:
                 own = {getattr(node, "name", "") for node in cls.body}
                 if name in own and not self.project.is_module(module, cls):
                     return True
-        return False
+        return self.project.may_mention(name)
 
     def calls(self, *names: str) -> Iterator[ProgramEvent]:
         """Yield the calls of functions and classes by dotted name, each place once."""

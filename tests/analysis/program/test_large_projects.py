@@ -1,0 +1,62 @@
+"""Of a large library only what trains is looked at, and the rest where names lead to it."""
+
+from __future__ import annotations
+
+from traindx.analysis.program.project import LARGE, project_of
+from traindx.diagnosis.code_check import diagnose_code
+from traindx.examples import make_run
+
+TRAIN = """
+import torch
+from lib.nets import Net
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in torch.utils.data.DataLoader(data, shuffle=True):
+    optimizer.zero_grad()
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    {step}
+"""
+NETS = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(4, 2)
+        self.other = nn.Linear(4, 2)
+
+    def forward(self, x):
+        '''
+        >>> loss.backward()
+        '''
+        return self.head(x)
+"""
+
+
+def library(step: str, extra: str = "") -> dict[str, str]:
+    filling = {f"lib/part{n}.py": "import torch\n" for n in range(LARGE)}
+    filling["lib/part0.py"] += extra
+    return {"train.py": TRAIN.format(step=step), "lib/nets.py": NETS, **filling}
+
+
+def test_only_what_trains_is_looked_at_and_that_is_said() -> None:
+    run = make_run(sources=library("pass"))
+    project = project_of(run)
+    assert [m.path for m in project.modules] == ["train.py"]
+    assert len(project.background) == LARGE + 1
+    diagnosis = diagnose_code(run)
+    assert [c.cause for c in diagnosis.root_causes][:1] == ["missing-optimizer-step"]
+    assert any("do not train" in s.how for s in diagnosis.skipped)
+
+
+def test_a_class_is_followed_into_a_file_that_is_not_looked_at() -> None:
+    diagnosis = diagnose_code(make_run(sources=library("optimizer.step()")))
+    assert {f.detector for f in diagnosis.findings} == {"unused-layers"}
+
+
+def test_nothing_is_called_unused_that_any_file_mentions() -> None:
+    sources = library("optimizer.step()", "def use(net):\n    return net.other\n")
+    assert not diagnose_code(make_run(sources=sources)).findings
