@@ -29,6 +29,7 @@ class Project:
     """Every file that parsed; lookups go through imports from file to file."""
 
     modules: tuple[Module, ...]
+    documents: tuple[Source, ...] = ()  # configuration files beside them
     _bound: dict[ast.AST, dict[str, list[ast.expr]]] = field(default_factory=dict)
     _based: dict[ast.ClassDef, set[str]] = field(default_factory=dict)
     _held: dict[ast.ClassDef, dict[str, list[ast.expr]]] = field(default_factory=dict)
@@ -232,13 +233,13 @@ def _is_preparing(call: ast.Call) -> bool:
 
 def project_of(run: Run) -> Project:
     """Return the parsed source files of a run; parsed once however many detectors ask."""
-    return _parse_all(run.sources)
+    return _parse_all(run.sources, run.documents)
 
 
 @lru_cache(maxsize=8)
-def _parse_all(sources: tuple[Source, ...]) -> Project:
+def _parse_all(sources: tuple[Source, ...], documents: tuple[Source, ...]) -> Project:
     root = patch_root([source.path for source in sources], Path.cwd())
-    return Project(tuple(m for s in sources if (m := parse(s, root)) is not None))
+    return Project(tuple(m for s in sources if (m := parse(s, root)) is not None), documents)
 
 
 def patch_root(paths: Sequence[str], here: Path) -> str:
