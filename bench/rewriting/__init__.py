@@ -12,6 +12,7 @@ import ast
 from collections.abc import Callable
 
 from bench.rewriting import loops, moves, names, spellings, statements
+from traindx.examples import DOCUMENTS
 
 Files = dict[str, str]
 Rewrite = Callable[[ast.Module], bool]  # changes the tree; tells whether it changed anything
@@ -50,11 +51,14 @@ TREES: dict[str, Rewrite] = {
 
 def rewritten(files: Files, name: str) -> Files | None:
     """Return the files of a program after a transformation; None where it does not apply."""
+    documents = {p: t for p, t in files.items() if p.endswith(DOCUMENTS)}
+    sources = {p: t for p, t in files.items() if p not in documents}
     if name == "move into another file":
-        return moves.into_other_file(files)
+        moved = moves.into_other_file(sources)
+        return None if moved is None else {**moved, **documents}
     changed = False
-    result: Files = {}
-    for path, text in files.items():
+    result: Files = dict(documents)
+    for path, text in sources.items():
         tree = _parsed(text)
         if tree is None:
             return None

@@ -57,7 +57,7 @@ def examples_of(rule: Detector) -> Iterator[tuple[Files, bool]]:
     for name, fires in (("FIRES", True), ("SILENT", False)):
         for run in getattr(module, name).values():
             if run.sources:
-                yield {s.path: s.text for s in run.sources}, fires
+                yield {s.path: s.text for s in (*run.sources, *run.documents)}, fires
 
 
 def fires(rule: Detector, files: Files) -> bool:

@@ -35,6 +35,8 @@ from traindx.model.run import (
     Source,
 )
 
+DOCUMENTS = (".json", ".yaml", ".yml", ".toml")
+
 
 def make_run(
     series: Mapping[str, ArrayLike] | None = None,
@@ -61,13 +63,15 @@ def make_run(
         places = np.arange(1, len(values) + 1, dtype=np.int64)
         origin = Origin("example.log", name)
         made[name] = Series(name, values, own_steps, origin, axis, own_epochs, places)
+    files = [Source(p, t) for p, t in (sources or {}).items()]
     settings = tuple(Setting(k, v, "example.yaml", k) for k, v in (config or {}).items())
     return Run(
         name="example",
         series=made,
         events=tuple(events),
         failures=tuple(failures),
-        sources=tuple(Source(p, t) for p, t in (sources or {}).items()),
+        sources=tuple(s for s in files if not s.path.endswith(DOCUMENTS)),
+        documents=tuple(s for s in files if s.path.endswith(DOCUMENTS)),
         config=Config(settings),
         architecture=architecture,
         artifacts=(Artifact("example.log", "example"),),

@@ -58,6 +58,7 @@ def merge_runs(parts: Sequence[Run], name: str) -> Run:
         events=_told_once(e for p in parts for e in p.events),
         failures=_merge_failures((f for p in parts for f in p.failures), seen),
         sources=tuple(dict.fromkeys(s for p in parts for s in p.sources)),
+        documents=tuple(dict.fromkeys(d for p in parts for d in p.documents)),
         config=_merge_settings(s for p in parts for s in p.config.settings),
         architecture=_latest(checkpoints, architectures),
         artifacts=tuple(a for p in parts for a in p.artifacts),

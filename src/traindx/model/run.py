@@ -326,6 +326,7 @@ class Run:
     checkpoints: tuple[Architecture, ...] = ()  # oldest first; `architecture` is the latest
     samples: tuple[TextSample, ...] = ()  # in the order in which the run wrote them
     confusions: tuple[Confusion, ...] = ()
+    documents: tuple[Source, ...] = ()  # configuration files that lie beside the sources
     recording: Recording | None = None  # what a recorder saw inside the training processes
 
     def get(self, name: str) -> Series | None:

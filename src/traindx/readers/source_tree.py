@@ -1,10 +1,11 @@
-"""Opening training code alone: every Python file below some paths, read once, never run."""
+"""Opening training code alone: Python and configuration below some paths, read, never run."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from traindx.errors import UnreadableArtifact
@@ -14,6 +15,9 @@ MAX_BYTES = 1 << 20  # a longer file is generated
 SKIPPED = frozenset(
     {"venv", "env", "site-packages", "node_modules", "__pycache__", "dist-packages", "build"}
 )
+CONFIGURATION = (".json", ".yaml", ".yml", ".toml")
+MAX_DOCUMENT = 1 << 16  # bytes; a larger one is data
+MAX_DOCUMENTS = 200
 TRAINS = re.compile(rb"torch|lightning|transformers|accelerate")
 
 
@@ -33,7 +37,24 @@ def open_sources(paths: Sequence[str]) -> Run:
                 seen.add(real)
                 _read(file, sources, artifacts, others)
     _add_imported(sources, artifacts, others)
-    return Run(name="check", sources=tuple(sources), artifacts=tuple(artifacts))
+    documents = tuple(d for path in paths for d in _documents(Path(path))) if sources else ()
+    return Run(
+        name="check", sources=tuple(sources), documents=documents, artifacts=tuple(artifacts)
+    )
+
+
+def _documents(path: Path) -> Iterator[Source]:
+    """The configuration files below a folder: small ones, and not too many."""
+    if not path.is_dir():
+        return
+    files = islice(_files(path, CONFIGURATION), MAX_DOCUMENTS)
+    for file in files:
+        try:
+            data = file.read_bytes() if file.stat().st_size <= MAX_DOCUMENT else b""
+        except OSError:
+            continue
+        if data:
+            yield Source(file.as_posix(), data.decode("utf-8-sig", "replace"))
 
 
 IMPORTED = re.compile(
@@ -62,9 +83,13 @@ def _python_files(path: Path) -> Iterator[Path]:
     if not path.is_dir():
         yield path
         return
+    yield from _files(path, (".py", ".pyw"))
+
+
+def _files(path: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
     for folder, inner, files in os.walk(path):
         inner[:] = sorted(n for n in inner if not _is_skipped(folder, n))
-        yield from (Path(folder, name) for name in sorted(files) if name.endswith((".py", ".pyw")))
+        yield from (Path(folder, name) for name in sorted(files) if name.endswith(suffixes))
 
 
 def _is_skipped(folder: str, name: str) -> bool:

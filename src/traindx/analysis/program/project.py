@@ -40,6 +40,7 @@ class Project:
 
     modules: tuple[Module, ...]
     background: tuple[Module, ...] = ()
+    documents: tuple[Source, ...] = ()  # configuration files beside them
     _bound: dict[ast.AST, dict[str, list[ast.expr]]] = field(default_factory=dict)
     _based: dict[ast.ClassDef, set[str]] = field(default_factory=dict)
     _held: dict[ast.ClassDef, dict[str, list[ast.expr]]] = field(default_factory=dict)
@@ -253,22 +254,18 @@ def _is_preparing(call: ast.Call) -> bool:
 
 def project_of(run: Run) -> Project:
     """Return the parsed source files of a run; parsed once however many detectors ask."""
-    return _parse_all(run.sources)
+    return _parse_all(run.sources, run.documents)
 
 
 @lru_cache(maxsize=8)
-def _parse_all(sources: tuple[Source, ...]) -> Project:
+def _parse_all(sources: tuple[Source, ...], documents: tuple[Source, ...]) -> Project:
     root = patch_root([source.path for source in sources], Path.cwd())
     modules = [Module(s.path, s.text, root) for s in sources]
-    if len(modules) <= LARGE:
-        with paused_collector():
-            return Project(tuple(m for m in modules if m.is_python))
-    training = [m for m in modules if _trains(m)]
-    rest = set(modules) - set(training)
+    is_large = len(modules) > LARGE
+    background = {m: None for m in modules if is_large and not _trains(m)}
     with paused_collector():
-        return Project(
-            tuple(m for m in training if m.is_python), tuple(m for m in modules if m in rest)
-        )
+        looked_at = tuple(m for m in modules if m not in background and m.is_python)
+    return Project(looked_at, tuple(background), documents)
 
 
 def _trains(module: Module) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx.analysis.program.execution.contexts import is_switch
-from traindx.analysis.program.execution.values import Answer, Value
+from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.gradients import Cut, cuts_before, has_history
+from traindx.analysis.program.training.gradients import Cut
 from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.severance import lost_history
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.model.run import Run
@@ -23,7 +24,8 @@ def check(run: Run) -> Iterator[Finding]:
     ## What it detects
     `backward` of a loss whose whole history was computed with gradients off: inside a `no_grad` or
     `inference_mode` block, in a function that is decorated with one, or after
-    `set_grad_enabled(False)` that nothing has taken back.
+    `set_grad_enabled(False)` that nothing has taken back. So too where only a penalty on the
+    weights, or a parameter beside the layers, is left with a gradient.
 
     ## Why it matters
     Nothing is recorded there, so backward has nothing to run through: it raises, or the loop learns
@@ -43,7 +45,7 @@ def check(run: Run) -> Iterator[Finding]:
             loss = backward.subject
             if loss is None or backward.event.node in seen:
                 continue
-            cuts = cuts_before(loss) if has_history(loss) is Answer.NO else []
+            cuts = lost_history(story, backward)
             if not cuts or any(how is not Cut.UNRECORDED for how, _ in cuts):
                 continue
             seen.add(backward.event.node)
@@ -164,12 +166,38 @@ def _estimate(value: str, name: str = "estimate") -> Run:
     return make_run(sources={"train.py": _ESTIMATE.format(value=value, name=name)})
 
 
+_RIDGE = """
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 1))
+optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+
+{decorator}
+def error(x, y):
+    return nn.functional.mse_loss(net(x).squeeze(1), y)
+
+for x, y in loader:
+    penalty = sum(p.square().sum() for p in net.parameters())
+    loss = error(x, y) + 1e-3 * penalty
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
 FIRES = {
+    "only the penalty has a gradient": make_run(
+        sources={"train.py": _RIDGE.format(decorator="@torch.no_grad()")}
+    ),
     "training under no_grad": _loop("torch.no_grad()"),
     "a decorated function": _estimate("compute(data, target)", "compute"),
 }
 
 SILENT = {
+    "near miss: a penalty beside the error": make_run(
+        sources={"train.py": _RIDGE.format(decorator="")}
+    ),
     "autocast": _loop("torch.autocast('cuda')"),
     "near miss: the teacher only": make_run(sources={"train.py": _TEACHER}),
     "near miss: the same name in validation": _estimate("model(data, target)"),

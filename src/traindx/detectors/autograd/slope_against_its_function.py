@@ -14,6 +14,7 @@ from traindx.analysis.program.training.elementwise import (
     PointwiseEvaluation,
     is_smooth,
 )
+from traindx.analysis.program.training.gradient_checks import wrong_gradient
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
@@ -39,7 +40,8 @@ def check(run: Run) -> Iterator[Finding]:
     `clamp` and usual activations. Both are worked out at ten points: the gradient must not have the
     sign opposite to the slope, nor be 0 wherever there is a slope and pass where there is none, nor
     be negative where a function falls nowhere. For a smooth function it must be the slope, up to a
-    constant factor.
+    constant factor. Smooth functions of several tensors, with sums, means and products of matrices,
+    are compared with finite differences on small matrices.
 
     ## Why it matters
     The layers below are led away from the optimum, or get nothing where it matters. The loss may
@@ -53,8 +55,11 @@ def check(run: Run) -> Iterator[Finding]:
     and surrogates of functions with steps or kinks, and the reversal of the gradient of a line.
     """
     for function in custom_functions(program_of(run)):
-        said = _contradiction(function) if function.is_applied else ""
+        said = _contradiction(function) if function.is_judged else ""
         returned = _first(function.backward.result)
+        wrong = None if said or not function.is_judged else wrong_gradient(function)
+        if wrong is not None:
+            said, returned = "is not the slope of its forward", wrong
         if said and returned is not None:
             place = returned if returned.site is not None else function.backward
             output = function.forward.result
@@ -152,7 +157,44 @@ def _run(forward: str, backward: str) -> Run:
     return make_run(sources={"train.py": text})
 
 
+_PRODUCT = """
+import torch
+class Project(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x @ w
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        gx = gw = None
+        if ctx.needs_input_grad[0]:
+            gx = {gx}
+        if ctx.needs_input_grad[1]:
+            gw = x.t() @ g
+        return gx, gw
+y = Project.apply(torch.ones(3, 3), torch.ones(3, 3))
+"""
+
+_NORM = """
+import torch
+class Center(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        s = x.pow(2).sum(-1, keepdim=True).sqrt()
+        ctx.save_for_backward(x, scale, s)
+        return scale * x / s
+    @staticmethod
+    def backward(ctx, g):
+        x, scale, s = ctx.saved_tensors
+        h = g * scale
+        return {gx}, (g * x / s).sum(0)
+y = Center.apply(torch.ones(3, 3), torch.ones(3))
+"""
+
 FIRES = {
+    "the matrix is not transposed": make_run(sources={"t.py": _PRODUCT.format(gx="g @ w")}),
+    "the norm is taken for a constant": make_run(sources={"t.py": _NORM.format(gx="h / s")}),
     "the mask is the wrong way round": _run("x.clamp(min=0)", "grad * (x < 0)"),
     "the sign is wrong": _run(
         "torch.where(x > 0, x, 0.1 * x)", "-grad * torch.where(x > 0, 1, 0.1)"
@@ -164,6 +206,26 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: the matrix is transposed": make_run(
+        sources={"t.py": _PRODUCT.format(gx="g @ w.t()")}
+    ),
+    "near miss: the slope of the norm": make_run(
+        sources={"t.py": _NORM.format(gx="h / s - x * (h * x).sum(-1, keepdim=True) / s.pow(3)")}
+    ),
+    "near miss: both inputs are one": make_run(
+        sources={
+            "t.py": _PRODUCT.format(gx="g @ w.t()").replace(
+                "y = Project.apply(torch.ones(3, 3), torch.ones(3, 3))",
+                "z = torch.ones(3, 3)\ny = Project.apply(z, z)",
+            )
+        }
+    ),
+    "near miss: clipped on purpose": make_run(
+        sources={"t.py": _PRODUCT.format(gx="(g @ w.t()).clamp(-0.1, 0.1)")}
+    ),
+    "near miss: half of the slope on purpose": make_run(
+        sources={"t.py": _PRODUCT.format(gx="0.5 * (g @ w.t())")}
+    ),
     "right": _run("x.clamp(min=0)", "grad * (x > 0).float()"),
     "near miss: straight through a step": _run("torch.sign(x)", "grad * (x.abs() < 1)"),
     "near miss: a gradient is reversed on purpose": _run("x.clone()", "-grad"),

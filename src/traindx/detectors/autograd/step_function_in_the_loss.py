@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from traindx.analysis.program.execution.values import Answer, Part, Result, Value
 from traindx.analysis.program.training.acts import Do
@@ -17,6 +17,7 @@ from traindx.analysis.program.training.gradients import (
 )
 from traindx.analysis.program.training.operations import LOSSES, operation_name, operation_of
 from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.severance import lost_history
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.model.run import Run
@@ -31,7 +32,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     `backward` of a loss, or a sum with a term, whose every path back to the model goes through an
-    argmax, a rounding, a comparison, an integer division or a cast to integers.
+    argmax, a rounding, a comparison, an integer division or a cast to integers, also where a single
+    parameter behind it still learns.
 
     ## Why it matters
     Such an operation is flat: its gradient is zero or does not exist. Backward raises, or the loss
@@ -51,7 +53,8 @@ def check(run: Run) -> Iterator[Finding]:
             if backward.event.node in seen or backward.subject is None:
                 continue
             terms = [t for t in terms_of(backward.subject) if _is_loss(t)]
-            found = next((f for t in (backward.subject, *terms) if (f := _flat(t))), None)
+            lost = [lost_history(story, backward), *map(_lost, terms)]
+            found = next((f for cuts in lost if (f := _flat(cuts))), None)
             if found is None:
                 continue
             seen.add(backward.event.node)
@@ -72,11 +75,13 @@ def _is_loss(term: Value) -> bool:
     return operation is not None and operation.name in LOSSES
 
 
-def _flat(term: Value) -> Value | None:
-    """What takes the gradient from a term of a loss, where it has none left."""
-    if has_history(term) is not Answer.NO:
-        return None
-    found = next((v for how, v in cuts_before(term) if how is Cut.FLAT), None)
+def _lost(term: Value) -> list[tuple[Cut, Value]]:
+    return cuts_before(term) if has_history(term) is Answer.NO else []
+
+
+def _flat(cuts: Sequence[tuple[Cut, Value]]) -> Value | None:
+    """The operation without a slope that takes the gradient from a loss, where it has none left."""
+    found = next((v for how, v in cuts if how is Cut.FLAT), None)
     while found is not None and found.inputs:  # an argmax that is divided is still the argmax
         below = next(iter(same_numbers(found.inputs[0])))
         if cut_of(below) is not Cut.FLAT:
@@ -113,7 +118,33 @@ def _loop(given: str, compute: str = "pass", wanted: str = "target") -> Run:
     return make_run(sources={"train.py": text})
 
 
+_COUNTS = """
+import torch
+from torch import nn
+
+class Counts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(8, 1)
+        self.gain = nn.Parameter(torch.ones(1))
+
+    def forward(self, x):
+        rate = nn.functional.softplus(self.net(x)).squeeze(-1)
+        return {output}
+
+model = Counts()
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+for x, y in loader:
+    optimizer.zero_grad()
+    nn.functional.mse_loss(model(x), y).backward()
+    optimizer.step()
+"""
+
+
 FIRES = {
+    "only a gain learns": make_run(
+        sources={"train.py": _COUNTS.format(output="self.gain * torch.round(rate)")}
+    ),
     "argmax": _loop("pred.float()", "pred = torch.argmax(output, dim=1)"),
     "a threshold": _loop("pred", "pred = (output > 0.5).float()"),
     "round, of a call": _loop("given", "given = torch.round(net(data))"),
@@ -122,6 +153,13 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: straight through, with a gain": make_run(
+        sources={
+            "train.py": _COUNTS.format(
+                output="self.gain * (rate + (torch.round(rate) - rate).detach())"
+            )
+        }
+    ),
     "scores": _loop("output"),
     "near miss: straight through": _loop(
         "pred", "pred = output + (output.round() - output).detach()"

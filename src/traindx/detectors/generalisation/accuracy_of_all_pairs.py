@@ -9,6 +9,7 @@ from traindx.analysis.program.execution.truth import is_none
 from traindx.analysis.program.execution.values import Items, Value, constant
 from traindx.analysis.program.training.claims import cite, finding, source_text
 from traindx.analysis.program.training.operations import LOSSES, Operation, operation_of
+from traindx.analysis.program.training.pairing import paired_metrics
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
@@ -30,7 +31,8 @@ def check(run: Run) -> Iterator[Finding]:
     ## What it detects
     A loss over an output and labels that were given another dimension (`unsqueeze(1)`,
     `view(-1, 1)`, `[:, None]`), and a comparison of the predictions of the same output with the
-    same labels as they are.
+    same labels as they are. And any difference or comparison of a column of outputs with a row of
+    targets of the same batch that no backward pass depends on, where both shapes are in sight.
 
     ## Why it matters
     Shapes (B, 1) and (B,) broadcast to a matrix of B times B: every prediction is compared with
@@ -44,6 +46,16 @@ def check(run: Run) -> Iterator[Finding]:
     """
     seen: set[object] = set()
     for story in program_of(run).stories:
+        for pair in paired_metrics(story):
+            if pair.site is not None and pair.site.node not in seen:
+                seen.add(pair.site.node)
+                yield finding(
+                    "A metric compares predictions of shape (N, 1) with targets of shape (N)",
+                    "metric-bug",
+                    pair,
+                    cite(pair, f"`{source_text(pair)}` broadcasts to N times N"),
+                    is_symptom=True,
+                )
         columns = _columns(story)
         for event in story.events if columns else ():
             operation = operation_of(event.result)
@@ -117,6 +129,27 @@ def _loop(hits: str, target: str = "y.float().unsqueeze(1)") -> Run:
     return make_run(sources={"train.py": _LOOP.format(hits=hits, target=target)})
 
 
+_SCORES = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset, random_split
+
+X, y = torch.randn(500, 6), torch.randn(500)
+train, test = random_split(TensorDataset(X, y), [400, 100])
+net = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1))
+
+@torch.no_grad()
+def score():
+    given, wanted = [], []
+    for xb, yb in DataLoader(test, 50):
+        given.append(net(xb){squeeze})
+        wanted.append(yb)
+    given, wanted = torch.cat(given), torch.cat(wanted)
+    return (given - wanted).abs().mean()
+
+print(score())
+"""
+
 _STEP = """
 import torch
 from torch import nn
@@ -135,12 +168,16 @@ class Judge(nn.Module):
 """
 
 FIRES = {
+    "an error over the whole test set": make_run(sources={"train.py": _SCORES.format(squeeze="")}),
     "a threshold": _loop("(out > 0).long() == y"),
     "a column by its index": _loop("y.eq(out.sigmoid().round())", "y[:, None].float()"),
     "rounded, as functions": make_run(sources={"judge.py": _STEP}),
 }
 
 SILENT = {
+    "near miss: an error over the whole test set, squeezed": make_run(
+        sources={"train.py": _SCORES.format(squeeze=".squeeze(1)")}
+    ),
     "the same labels": _loop("(out > 0).long() == y.unsqueeze(1)"),
     "near miss: the dimension is dropped": _loop("(out.squeeze(1) > 0).long() == y"),
     "near miss: flattened": _loop("(out > 0).flatten() == y"),

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx.analysis.program.execution.values import Choice, Known, Value, constant, origins
+from traindx.analysis.program.execution.values import (
+    Choice,
+    Known,
+    Value,
+    constant,
+    is_same,
+    origins,
+)
 from traindx.analysis.program.training.claims import cite, finding, source_text
 from traindx.analysis.program.training.counters import counter_of, counters, quotients
 from traindx.analysis.program.training.operations import Operation, operation_of
@@ -16,6 +23,7 @@ from traindx.registry import detector
 
 COUNTS = frozenset({"sum", "bincount", "count_nonzero"})
 OVERLAPS = frozenset({"mul", "and", "and_", "logical_and", "bitwise_and", "eq", "minimum"})
+DIAGONALS = frozenset({"diag", "diagonal", "numpy.diag", "numpy.diagonal"})
 BOUNDS = frozenset({"clamp", "clamp_min", "maximum", "item", "float", "double", "cpu", "getitem",
                     "unsqueeze", "squeeze", "view", "to"})  # fmt: skip
 MOST = 400  # values that a number is followed back through
@@ -27,7 +35,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A count of where predictions and labels agree, divided by the count of the predictions plus that
-    of the labels, without taking the overlap off the sum (IoU) and without doubling it (Dice).
+    of the labels, or the diagonal of a confusion matrix by the sums of its rows and columns,
+    without taking the overlap off the sum (IoU) and without doubling it (Dice).
 
     ## Why it matters
     The value of a perfect prediction is 0.5. Models are compared and stopped by a number that means
@@ -45,9 +54,12 @@ def check(run: Run) -> Iterator[Finding]:
         for event, above, below in quotients(story):
             if counter_of(_plain(below)[0], known) is not None:
                 continue  # one count that grows
-            if event.node in seen or event.result is None or not _is_count(above):
+            if event.node in seen or event.result is None:
                 continue
-            if _is_of_both(above, below) and not _is_doubled(story, event.result):
+            is_half = _is_of_matrix(above, below) or (
+                _is_count(above) and _is_of_both(above, below)
+            )
+            if is_half and not _is_doubled(story, event.result):
                 seen.add(event.node)
                 yield finding(
                     "The overlap is divided by the sum of both areas: at best 0.5, no IoU",
@@ -84,6 +96,20 @@ def _is_count(value: Value, depth: int = 6) -> bool:
         is_grown = grows is None or grows.name in ("add", "zeros") or not grows.operands
         return is_grown and _is_count(operation.operands[1], depth - 1)
     return operation.name in COUNTS
+
+
+def _is_of_matrix(above: Value, below: Value) -> bool:
+    """Tell whether the diagonal of a confusion matrix is divided by both of its sums."""
+    diagonal, operation = _plain(above)[1], _plain(below)[1]
+    if diagonal is None or operation is None or diagonal.name not in DIAGONALS:
+        return False
+    sums = [_plain(v)[1] for v in operation.operands]
+    if operation.name != "add" or len(sums) != 2 or any(s is None or s.name != "sum" for s in sums):
+        return False
+    known = [s for s in sums if s is not None]
+    axes = {constant(next(iter((*s.operands[1:], *s.settings.values())), None)) for s in known}
+    is_one = all(is_same(s.operands[0], diagonal.operands[0]) for s in known)
+    return is_one and axes in ({0, 1}, {0, -1}, {-2, -1})
 
 
 def _is_of_both(above: Value, below: Value) -> bool:
@@ -163,12 +189,29 @@ def _grown(less: str = "") -> Run:
     return make_run(sources={"score.py": _GROWN.format(less=less)})
 
 
+_MATRIX = """
+import numpy as np
+import torch
+
+def scores(model, loader, classes):
+    matrix = np.zeros((classes, classes))
+    for x, y in loader:
+        guess = model(x).argmax(1)
+        np.add.at(matrix, (y.numpy().ravel(), guess.numpy().ravel()), 1)
+    hit = np.diag(matrix)
+    return (hit / (matrix.sum(0) + matrix.sum(axis=1){less})).mean()
+"""
+
 FIRES = {
+    "of a confusion matrix": make_run(sources={"metrics.py": _MATRIX.format(less="")}),
     "masks": _metric("hit / (pred.sum() + mask.sum() + 1e-6)"),
     "counts over a data set": _grown(),
 }
 
 SILENT = {
+    "near miss: of a confusion matrix, less the overlap": make_run(
+        sources={"metrics.py": _MATRIX.format(less=" - hit")}
+    ),
     "the overlap is taken off": _metric("hit / (pred.sum() + mask.sum() - hit)"),
     "near miss: Dice": _metric("2 * hit / (pred.sum() + mask.sum())"),
     "near miss: Dice, doubled later": _metric("hit / (pred.sum() + mask.sum()) * 2"),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Part, Value, depends_on
+from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.claims import cite, finding, source_text
 from traindx.analysis.program.training.counters import (
     Counter,
@@ -21,7 +22,7 @@ from traindx.analysis.program.training.counters import (
 )
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.loaders import batch_size, is_loader
-from traindx.analysis.program.training.phases import source_of
+from traindx.analysis.program.training.phases import Loop, Phase, source_of
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
@@ -29,6 +30,7 @@ from traindx.model.run import Run
 from traindx.registry import detector
 
 Counters = dict[object, Counter]
+STEPS = (Do.STEP, Do.MANUAL_UPDATE)
 
 
 @detector(needs=("source",), suggests=("metric-bug",))
@@ -37,7 +39,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     A sum that is made before the loop over epochs, grows with every batch, and is divided by the
-    length of one epoch; a count of right examples that is divided by the number of batches, be it
+    length of one epoch; counts of right and of all held-out examples that are both never reset
+    between epochs; a count of right examples that is divided by the number of batches, be it
     `len(loader)` or counted by one; and a mean over a count that grows by the number of the batch
     instead of by one.
 
@@ -59,7 +62,11 @@ def check(run: Run) -> Iterator[Finding]:
     for story in program.stories:
         known = counters(story)
         for event, above, below in quotients(story) if known else ():
-            claim = _never_reset(event, above, below, known) or _by_index(above, below, known)
+            claim = (
+                _never_reset(event, above, below, known)
+                or _of_all_epochs(event, above, below, known)
+                or _by_index(above, below, known)
+            )
             if not claim and not is_of_one:
                 claim = _per_batch(story, above, below, known)
             if claim and event.node not in seen:
@@ -91,6 +98,31 @@ def _never_reset(event: ProgramEvent, above: Value, below: Value, known: Counter
     is_inner = outer.site.node is not counter.loop.site.node
     if is_inner and counter.carries_over(outer):
         return f"`{counter.name}` grows over all epochs and is divided by the length of one"
+    return ""
+
+
+def _of_all_epochs(event: ProgramEvent, above: Value, below: Value, known: Counters) -> str:
+    """Right examples and examples of held-out data, both counted on through all epochs."""
+    right, all_ = counter_of(above, known), counter_of(below, known)
+    if (
+        right is None
+        or all_ is None
+        or not event.loops
+        or not all(map(counts_matches, right.terms))
+    ):
+        return ""
+    outer, inner = event.loops[-1], Loop(right.story, right.loop)
+    is_outer = outer.site.node is not inner.run.site.node and len(right.events[0].loops) > 1
+    if (
+        not is_outer
+        or inner.phase is not Phase.HELD_OUT
+        or not Loop(right.story, outer).does(*STEPS)
+    ):
+        return ""
+    if right.carries_over(outer) and all_.carries_over(outer):
+        return (
+            f"`{right.name}` and `{all_.name}` grow over all epochs: a mean of every epoch so far"
+        )
     return ""
 
 
@@ -126,6 +158,28 @@ def _per_batch(story: Story, above: Value, below: Value, known: Counters) -> str
         return f"Examples are counted and divided by batches, `{other.name}`, which grows by one"
     return ""
 
+
+_EPOCHS = """
+import torch
+from torch import nn
+
+net = nn.Linear(4, 3)
+opt = torch.optim.AdamW(net.parameters(), lr=1e-3)
+right = seen = 0
+for epoch in range(10):
+    {top}
+    net.train()
+    for x, y in train_loader:
+        opt.zero_grad()
+        nn.functional.cross_entropy(net(x), y).backward()
+        opt.step()
+    net.eval()
+    with torch.no_grad():
+        for x, y in val_loader:
+            right += (net(x).argmax(1) == y).sum().item()
+            seen += len(y)
+    print(epoch, right / seen)
+"""
 
 _PROGRAM = """
 import torch
@@ -179,6 +233,7 @@ def mean_loss(model, loader, loss_fn):
 """
 
 FIRES = {
+    "both counts go on growing": make_run(sources={"train.py": _EPOCHS.format(top="pass")}),
     "counted by the index": make_run(sources={"train.py": _INDEXED.format(step="i")}),
     "never reset": _program(top="pass", before="correct = 0"),
     "never reset, a weighted mean": _program(
@@ -189,6 +244,9 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: both counts start anew": make_run(
+        sources={"train.py": _EPOCHS.format(top="right = seen = 0")}
+    ),
     "near miss: counted by one": make_run(sources={"train.py": _INDEXED.format(step="1")}),
     "over classes": _program(),
     "near miss: steps by the epoch": _program(

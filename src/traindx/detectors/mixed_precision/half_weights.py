@@ -17,9 +17,9 @@ from traindx.model.findings import Finding, Strength
 from traindx.model.run import Run
 from traindx.registry import detector
 
-# Adam moves a weight by about the learning rate; bfloat16 has eight bits, so that a step of 3e-5 is
-# rounded away in every weight above 0.015, which is most of them
-LOST_RATE = 3e-5
+# Adam moves a weight by about the learning rate; bfloat16 has eight bits, so that a step of 1e-4 is
+# rounded away in every weight above 0.03, which is most of them in layers of usual width
+LOST_RATE = 1e-4
 
 
 @detector(needs=("source",), suggests=("half-precision-weights",))
@@ -69,11 +69,11 @@ def _is_lossy(story: Story, found: Conversion, update: Update) -> bool:
 
 
 def _models(update: Update) -> list[Value]:
-    """The models all of whose parameters an optimizer of torch holds."""
+    """The models whose parameters an optimizer of torch holds, in whatever groups."""
     optimizer = update.optimizer
     if not isinstance(optimizer, Result) or not optimizer.maker.startswith("torch.optim."):
         return []
-    return [model for model, is_whole in holders(parameters_given(optimizer)) if is_whole]
+    return [model for model, _ in holders(parameters_given(optimizer))]
 
 
 def _finding(found: Conversion, step: Deed) -> Finding:
@@ -155,7 +155,23 @@ def _transformers(dtype: str = "bfloat16", rate: str = "1e-5", after: str = "") 
     return make_run(sources={"train.py": text})
 
 
+_GROUPS = """
+import torch
+from torch import nn
+model = nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 8)).to(torch.bfloat16)
+{after}
+decay, plain = [], []
+for p in model.parameters():
+    (decay if p.dim() > 1 else plain).append(p)
+opt = torch.optim.AdamW([{{"params": decay}}, {{"params": plain, "weight_decay": 0.0}}], lr=1e-4)
+for x, y in loader:
+    opt.zero_grad()
+    nn.functional.cross_entropy(model(x.bfloat16()).float(), y).backward()
+    opt.step()
+"""
+
 FIRES = {
+    "bfloat16, in groups": make_run(sources={"train.py": _GROUPS.format(after="")}),
     "loaded in bfloat16, with steps that it cannot show": _transformers(),
     "in a class": make_run(sources={"train.py": _LEARNER}),
     "by a function that builds the model": make_run(sources={"train.py": _BUILT}),
@@ -168,6 +184,13 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: bfloat16, and the parameters in full precision again": make_run(
+        sources={
+            "train.py": _GROUPS.format(
+                after="for p in model.parameters():\n    p.data = p.data.float()"
+            )
+        }
+    ),
     "loaded in float32": _transformers("float32"),
     "near miss: loaded in bfloat16, with adapters": _transformers(
         after="model = get_peft_model(model, config)"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx.analysis.program.execution.values import Result, Value, origins
-from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.execution.values import Result, Value
 from traindx.analysis.program.training.claims import (
     argument_site,
     cite,
@@ -13,9 +12,14 @@ from traindx.analysis.program.training.claims import (
     replace,
     source_text,
 )
-from traindx.analysis.program.training.gradients import runs_behind
+from traindx.analysis.program.training.pairing import paired_losses
 from traindx.analysis.program.training.program import Computed, Story, program_of
-from traindx.analysis.program.training.shapes import Shape, is_reshaped, last_size, shape_of
+from traindx.analysis.program.training.shapes import (
+    is_reshaped,
+    is_row_of_batch,
+    last_size,
+    shape_of,
+)
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.model.run import Run
@@ -55,7 +59,7 @@ def check(run: Run) -> Iterator[Finding]:
             seen.add(loss.event.node)
             yield _finding(loss, given, target)
     for story in program.stories:
-        for difference in _differences(story):
+        for difference in paired_losses(story):
             if difference.site is not None and difference.site.node not in seen:
                 seen.add(difference.site.node)
                 yield _by_hand(difference)
@@ -63,16 +67,8 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _meet(story: Story, column: Value, row: Value) -> bool:
     """Tell whether one side is a column for certain, and the other one flat."""
-    is_row = _is_row(shape_of(row)) and last_size(column) == 1
+    is_row = is_row_of_batch(row) and last_size(column) == 1
     return is_row and not any(is_reshaped(story, v) for v in (column, row))
-
-
-def _is_row(shape: Shape | None) -> bool:
-    return shape is not None and len(shape) == 1 and shape != (1,)
-
-
-def _is_column(shape: Shape | None) -> bool:
-    return shape is not None and len(shape) == 2 and shape[1] == 1 and shape[0] != 1
 
 
 def _finding(loss: Computed, given: Value, target: Value) -> Finding:
@@ -93,32 +89,6 @@ def _finding(loss: Computed, given: Value, target: Value) -> Finding:
 def _made(given: Value, target: Value, is_column: bool) -> tuple[tuple[Value, str], ...]:
     column, row = (given, target) if is_column else (target, given)
     return (column, "a column: (N, 1)"), (row, "one dimension: (N)")
-
-
-def _differences(story: Story) -> Iterator[Result]:
-    """The differences in losses that no loss function of torch's computes."""
-    for deed in story.does(Do.BACKWARD):
-        for value in origins(deed.subject) if deed.subject is not None else ():
-            if not isinstance(value, Result) or value.maker != "operator.sub":
-                continue
-            first, second = (shape_of(v) for v in value.args)
-            is_wrong = (_is_column(first) and _is_row(second)) or (
-                _is_row(first) and _is_column(second)
-            )
-            if not is_wrong or not first or not second or not _are_pairs(value, first, second):
-                continue
-            if not any(is_reshaped(story, v) for v in value.args):
-                yield value
-
-
-def _are_pairs(value: Result, first: Shape, second: Shape) -> bool:
-    """Tell whether predictions meet as many targets, and not another row."""
-    if first[0] != second[0] or len([v for v in value.args if runs_behind(v)]) > 1:
-        return False
-    if first[0] is not None:
-        return True
-    below = [{id(v) for v in origins(side) if isinstance(v, Result)} for side in value.args]
-    return bool(below[0] & below[1])  # rows of one batch
 
 
 def _by_hand(difference: Result) -> Finding:
@@ -182,7 +152,78 @@ def _hand(target: str, loss: str = "((output - y) ** 2).mean()") -> Run:
     return make_run(sources={"train.py": _HAND.format(target=target, loss=loss)})
 
 
+_VALUES = """
+import torch
+from torch import nn
+
+online = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 2))
+older = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 2))
+opt = torch.optim.Adam(online.parameters(), lr=1e-3)
+
+def learn(batch):
+    state, action, reward, after, done = batch
+    value = online(state).gather(1, action.unsqueeze(1))
+    with torch.no_grad():
+        wanted = reward + 0.9 * (1 - done) * older(after).max({axis})[0]
+    {loss}
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+
+for step in range(1000):
+    learn(memory.sample(32))
+"""
+
+
+def _values(axis: str = "1", loss: str = "loss = (wanted - value).pow(2).mean()") -> Run:
+    return make_run(sources={"train.py": _VALUES.format(axis=axis, loss=loss)})
+
+
+_ROWS = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+class Rows(Dataset):
+    def __init__(self, n):
+        self.x = torch.randn(n, 10)
+        self.y = self.x.sum(1)
+    def __len__(self):
+        return len(self.x)
+    def __getitem__(self, i):
+        return self.x[i], self.y[i]{more}
+
+net = nn.Sequential(nn.Linear(10, 16), nn.ReLU(), nn.Linear(16, 1))
+opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+for x, y in DataLoader(Rows(500), 32, shuffle=True):
+    opt.zero_grad()
+    nn.HuberLoss()(net(x), y).backward()
+    opt.step()
+"""
+
+_RANKS = """
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1))
+X, y = torch.randn(500, 6), torch.randn(500)
+opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+for idx in torch.randperm(500).split(50):
+    s, t = net(X[idx]).squeeze(1), y[idx]
+    loss = nn.functional.softplus(-(s[:, None] - s) * (t[:, None] - t).sign()).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
 FIRES = {
+    "values of actions against their targets": _values(),
+    "values of actions in a loss of torch": _values(
+        loss="loss = nn.functional.smooth_l1_loss(value, wanted)"
+    ),
+    "an example with one number for a target": make_run(
+        sources={"train.py": _ROWS.format(more="")}
+    ),
     "by hand": _hand("2 * x[:, 0] + torch.randn(n)"),
     "a column of a table": _program(_COLUMN),
     "made flat": _program("torch.randn(100)"),
@@ -190,6 +231,11 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: values of actions, both columns": _values("1, keepdim=True"),
+    "near miss: an example with a column": make_run(
+        sources={"train.py": _ROWS.format(more="[None]")}
+    ),
+    "near miss: all pairs of a ranking": make_run(sources={"train.py": _RANKS}),
     "near miss: by hand, of one shape": _hand("2 * x[:, 0:1]"),
     "near miss: by hand, grown in place": _hand("x[:, 0].clone()\ny.unsqueeze_(1)"),
     "near miss: by hand, flattened": _hand("x[:, 0]", "((output.view(-1) - y) ** 2).mean()"),

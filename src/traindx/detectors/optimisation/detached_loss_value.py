@@ -19,6 +19,7 @@ from traindx.analysis.program.training.gradients import (
 from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.ownership import owns
 from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.severance import lost_history
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
 from traindx.model.run import Run
@@ -32,7 +33,8 @@ def check(run: Run) -> Iterator[Finding]:
     ## What it detects
     A loss, or a policy-gradient term of it, whose whole history ends in `.item()`, `.detach()`,
     `.data`, `.numpy()`, a new tensor built from old values, or a `log_prob` that was computed under
-    `no_grad`. As a remark, a loss on which `requires_grad` is set before backward.
+    `no_grad`. So too where a parameter beside the layers is all that is left with a gradient. As a
+    remark, a loss on which `requires_grad` is set before backward.
 
     ## Why it matters
     The new value knows nothing of the model. Backward fails, or, with `requires_grad=True` set to
@@ -57,7 +59,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _faults(story: Story, backward: Deed, loss: Value) -> Iterator[Finding]:
-    cuts = cuts_before(loss) if has_history(loss) is Answer.NO else []
+    cuts = lost_history(story, backward)
     if cuts and all(how is Cut.DETACHED for how, _ in cuts):
         yield _cut(backward, cuts[0][1])
         return
@@ -161,7 +163,39 @@ def _loop(*more: str) -> Run:
     return make_run(sources={"train.py": _LOOP.format(more=body)})
 
 
+_TOWERS = """
+import torch
+from torch import nn
+
+class Towers(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left, self.right = nn.Linear(8, 4), nn.Linear(6, 4)
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def embed(self, tower, x):
+        return nn.functional.normalize(tower(x), dim=-1){cut}
+
+    def forward(self, a, b):
+        return self.scale.exp() * self.embed(self.left, a) @ self.embed(self.right, b).t()
+
+model = Towers()
+optimizer = torch.optim.Adam({held})
+for a, b in loader:
+    scores = model(a, b)
+    loss = nn.functional.cross_entropy(scores, torch.arange(len(a)))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def _towers(cut: str, held: str = "model.parameters()") -> Run:
+    return make_run(sources={"train.py": _TOWERS.format(cut=cut, held=held)})
+
+
 FIRES = {
+    "only a scale is left with a gradient": _towers(".detach()"),
     "told to require gradients": _loop("loss.requires_grad = True", "loss.backward()"),
     "a new tensor to silence the error": _loop(
         "loss = torch.tensor(loss.item(), requires_grad=True)", "loss.backward()"
@@ -174,6 +208,8 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: a scale beside towers that learn": _towers(""),
+    "near miss: only the scale is to be trained": _towers(".detach()", "[model.scale]"),
     "a right loop": _loop("loss.backward()", "print(loss.item())"),
     "near miss: a detached part of the sum": _loop("loss = loss + aux.detach()", "loss.backward()"),
     "near miss: detached in the branch that does not learn": _loop(

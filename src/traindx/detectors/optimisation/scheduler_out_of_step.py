@@ -196,7 +196,28 @@ class Classifier(L.LightningModule):
         return {{"optimizer": opt, "lr_scheduler": {{"scheduler": sched{more}}}}}
 """
 
+_MILESTONES = """
+import argparse
+import torch
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--rounds", type=int, default=90)
+args = parser.parse_args()
+net = torch.nn.Linear(4, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+decay = torch.optim.lr_scheduler.MultiStepLR(opt, [{milestones}], gamma=0.1)
+for _ in range(args.rounds):
+    for x, y in train_loader:
+        opt.zero_grad()
+        torch.nn.functional.cross_entropy(net(x), y).backward()
+        opt.step()
+        decay.step()
+"""
+
 FIRES = {
+    "milestones in epochs, stepped for every batch": make_run(
+        sources={"train.py": _MILESTONES.format(milestones="30, 60, 80")}
+    ),
     "a length in turns of the loop, stepped by a function": make_run(
         sources={"train.py": _FACTORY.format(each="sched.step()", after="")}
     ),
@@ -227,6 +248,9 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: milestones in batches": make_run(
+        sources={"train.py": _MILESTONES.format(milestones="30_000, 60_000")}
+    ),
     "near miss: the size of a step, from the settings": _loop(
         'StepLR(optimizer, step_size=config["step_size"])', outer="scheduler.step()"
     ),

@@ -9,6 +9,7 @@ from traindx.analysis.program.training.claims import cite, finding, source_text
 from traindx.analysis.program.training.configuration import (
     is_literal,
     is_read,
+    missed_settings,
     settings_of,
     used_by_optimizers,
     written_defaults,
@@ -30,8 +31,11 @@ def check(run: Run) -> Iterator[Finding]:
     ## What it detects
     An option of the command line, an entry of a dictionary, a constant or a field of a dataclass
     that is named for the learning rate or the weight decay, which no line of the project reads,
-    while every optimizer is made with a number of its own that differs from it. And a learning rate
-    that is written into `optimizer.defaults`, which the groups of parameters do not read.
+    while every optimizer is made with a number of its own that differs from it. A setting that is
+    asked for under a name that the configuration has not, so that a default is used, while the
+    configuration gives it under another name (`lr` and `learning_rate`) that nothing reads. And a
+    learning rate that is written into `optimizer.defaults`, which the groups of parameters do not
+    read.
 
     ## Why it matters
     Whoever changes the setting changes nothing, and judges the run by a value that was not used.
@@ -47,6 +51,21 @@ def check(run: Run) -> Iterator[Finding]:
     for words, names in NAMES.items():
         yield from _unread(program, words, names)
     yield from _defaults(program)
+    yield from _misnamed(program)
+
+
+def _misnamed(program: Program) -> Iterator[Finding]:
+    """The configuration calls a setting by a name that the code does not ask for."""
+    missed = {m.event.node: m for story in program.stories for m in missed_settings(story)}
+    for found in missed.values():
+        yield finding(
+            f"The configuration sets {found.written} to {found.value}, the code asks for "
+            f"`{found.asked}` and uses its default {found.used}",
+            CAUSE,
+            found.event,
+            cite(found.event, f"there is no {found.asked}: the default {found.used} is used"),
+            is_symptom=True,
+        )
 
 
 def _unread(program: Program, words: str, names: tuple[str, ...]) -> Iterator[Finding]:
@@ -112,7 +131,39 @@ class Fitter:
         {change} = rate
 """
 
+_LOADED = """
+import json
+import torch
+
+with open("config.json") as file:
+    config = json.load(file)
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=config.get("lr", 1e-3))
+{more}
+"""
+
+
+def _loaded(name: str, more: str = "") -> Run:
+    text = f'{{"{name}": 0.1, "epochs": 3}}'
+    return make_run(sources={"train.py": _LOADED.format(more=more), "config.json": text})
+
+
+_BATCHES = """
+import torch
+
+CONFIG = {"batchSize": 256, "hidden": 64}
+
+def loader(settings, data):
+    size = settings.get("batch_size", 32)
+    return torch.utils.data.DataLoader(data, batch_size=size, shuffle=True)
+
+for x, y in loader(CONFIG, data):
+    print(x)
+"""
+
 FIRES = {
+    "a file calls it by another name": _loaded("learning_rate"),
+    "a dictionary calls it by another name": make_run(sources={"train.py": _BATCHES}),
     "written into the defaults": make_run(
         sources={"fit.py": _DEFAULTS.format(change='self.opt.defaults["lr"]')}
     ),
@@ -136,6 +187,11 @@ FIRES = {
 }
 
 SILENT = {
+    "the file has it": _loaded("lr"),
+    "near miss: both names are asked for": _loaded(
+        "learning_rate", 'if "learning_rate" in config:\n    print("an old name")'
+    ),
+    "near miss: another setting": _loaded("length"),
     "near miss: written into the groups": make_run(
         sources={"fit.py": _DEFAULTS.format(change='self.opt.param_groups[0]["lr"]')}
     ),

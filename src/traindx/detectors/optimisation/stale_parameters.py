@@ -160,7 +160,38 @@ def _program(
     return make_run(sources={"train.py": text})
 
 
+_BY_NAME = """
+import torch
+from torch import nn
+
+class Pooled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.emb, self.norm, self.out = nn.Embedding(50, 16), nn.LayerNorm(16), nn.Linear(16, 3)
+        self.query = nn.Parameter(torch.randn(1, 16))
+
+    def forward(self, x):
+        e = self.emb(x)
+        return self.out(self.norm(((e @ self.query.t()).softmax(1) * e).sum(1)))
+
+net = Pooled()
+named = dict(net.named_parameters())
+decay = [p for n, p in named.items() if {decay}]
+plain = [p for n, p in named.items() if n.endswith(".bias") or "norm" in n]
+opt = torch.optim.AdamW([{{"params": decay}}, {{"params": plain, "weight_decay": 0.0}}], lr=1e-3)
+for x, y in train_loader:
+    opt.zero_grad()
+    nn.functional.cross_entropy(net(x), y).backward()
+    opt.step()
+"""
+
+
+def _by_name(decay: str) -> Run:
+    return make_run(sources={"train.py": _BY_NAME.format(decay=decay)})
+
+
 FIRES = {
+    "no group is for a parameter of its own": _by_name('n.endswith(".weight") and "norm" not in n'),
     "a new head afterwards": _program("model.fc = nn.Linear(512, 2)"),
     "a new model afterwards": _program("model = nn.Linear(4, 2)"),
     "another model's parameters": _program(before="old = nn.Linear(4, 2)", held="old.parameters()"),
@@ -197,6 +228,10 @@ for x in loader:
 """
 
 SILENT = {
+    "near miss: every parameter falls into a group": _by_name(
+        'not n.endswith(".bias") and "norm" not in n'
+    ),
+    "near miss: some are picked by name": _by_name('"out" in n'),
     "near miss: a fresh model for the test": make_run(
         sources={"train.py": _LATER + "model = nn.Linear(4, 2)\nmodel.load_state_dict(best)\n"}
     ),

@@ -21,6 +21,8 @@ from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.scaling import scaler_of, unscaled
 from traindx.analysis.program.training.updates import (
     Repetition,
+    UpdateWindow,
+    group_step,
     happens_with,
     is_handed_on,
     period_of,
@@ -39,8 +41,9 @@ def check(run: Run) -> Iterator[Finding]:
     """Gradients of several batches are summed and the loss is never divided by their number.
 
     ## What it detects
-    A loop that calls `backward` for every batch and steps and clears only every n batches, where
-    the loss is one of torch's own, averaged over the batch, and reaches `backward` unchanged.
+    A loop that calls `backward` for every batch and steps and clears only every n batches, or a
+    loop over the micro-batches of one update with the step after it, where the loss is averaged
+    over the batch and reaches `backward` unchanged.
 
     ## Why it matters
     The gradients of n batches add up, so the step is n times that of one large batch: with SGD the
@@ -56,7 +59,7 @@ def check(run: Run) -> Iterator[Finding]:
     seen: set[object] = set()
     for story in program_of(run).stories:
         for repeated in repetitions(story):
-            step = _periodic_step(repeated)
+            step = _periodic_step(repeated) or group_step(repeated)
             if step is None or not _is_whole_loss(repeated) or _is_reckoned_with(repeated, step):
                 continue
             if repeated.second.event.node not in seen:
@@ -89,7 +92,9 @@ def _is_whole_loss(repeated: Repetition) -> bool:
 
 def _is_reckoned_with(repeated: Repetition, step: Deed) -> bool:
     """Tell whether gradients or the learning rate may make up for the sum."""
-    story, events = repeated.story, repeated.between.events
+    story = repeated.story
+    until = UpdateWindow(story, repeated.second.event, step.event)
+    events = (*repeated.between.events, *until.events)
     if repeated.between.does(Do.GRAD, Do.MANUAL_UPDATE) or writes_gradients(story, events):
         return True
     if story.made(Kind.ENGINE) or is_handed_on(story, events, period_of(step.event)):
@@ -170,7 +175,46 @@ for i, (x, y) in enumerate(loader):
     opt.zero_grad()
 """
 
+_CHUNKS = """
+import torch
+from torch import nn
+model = nn.Linear(4, 2)
+opt = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+for x, y in loader:
+    opt.zero_grad()
+    for part, target in zip(x.chunk(4), y.chunk(4)):
+        error = nn.functional.mse_loss(model(part), target){divide}
+        error.backward()
+    opt.step()
+"""
+
+_MICRO_STEPS = """
+import itertools
+import torch
+import torch.nn.functional as F
+micro_steps = 8
+net = torch.nn.Linear(4, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+stream = itertools.cycle(loader)
+for it in range(1000):
+    opt.zero_grad(set_to_none=True)
+    for micro in range({count}):
+        x, y = next(stream)
+        logp = F.log_softmax(net(x), -1)
+        loss = -logp.gather(1, y[:, None]).mean()
+        loss.backward()
+    {after}
+    opt.step()
+"""
+
+
+def _micro_steps(count: str = "micro_steps", after: str = "pass") -> Run:
+    return make_run(sources={"train.py": _MICRO_STEPS.format(count=count, after=after)})
+
+
 FIRES = {
+    "the chunks of a batch": make_run(sources={"train.py": _CHUNKS.format(divide="")}),
+    "several batches for one step": _micro_steps(),
     "by an early continue": make_run(sources={"train.py": _SKIPPED}),
     "never divided": _loop(),
     "with Adam, a remark": _loop(optimizer="AdamW"),
@@ -198,6 +242,13 @@ for i, (x, y) in enumerate(loader):
 """
 
 SILENT = {
+    "near miss: the chunks are divided": make_run(
+        sources={"train.py": _CHUNKS.format(divide=" / 4")}
+    ),
+    "near miss: the gradients are divided": _micro_steps(
+        after="for p in net.parameters():\n        p.grad /= micro_steps"
+    ),
+    "near miss: several tasks for one step": _micro_steps(count="tasks"),
     "near miss: divided before the scaler": make_run(sources={"train.py": _SKIPPED_SOUND}),
     "divided": _loop("loss = loss / accumulation_steps"),
     "near miss: divided in place": _loop("loss /= accumulation_steps"),

@@ -33,6 +33,12 @@ def _value(expression: str) -> object:
     ("expression", "shape"),
     [
         ("net(x)", (50, 1)),
+        ("torch.cat([a, a])", (None, 3)),
+        ("torch.stack([b, b])", (2, None)),
+        ("x[torch.randperm(50)[:8]]", (None, 3)),
+        ("x.split(1, dim=1)[0]", (50, 1)),
+        ("net(x).max(1)[0]", (50,)),
+        ("net(x).max(1, keepdim=True)[0]", (50, 1)),
         ("net(x).squeeze(1)", (50,)),
         ("x[:, 0]", (50,)),
         ("x[:, 0:1]", (50, 1)),

@@ -9,7 +9,14 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution import contexts, expressions, library, names, statements
+from traindx.analysis.program.execution import (
+    contexts,
+    expressions,
+    library,
+    mappings,
+    names,
+    statements,
+)
 from traindx.analysis.program.execution.events import EventForm, Guard
 from traindx.analysis.program.execution.machine import MAX_DEPTH, BlockEnd
 from traindx.analysis.program.execution.values import (
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
 
 Keywords = Mapping[str, Value]
 Body = Callable[[Value], BlockEnd]
+MAX_NESTED = 3  # runs of one method inside each other, each of another object
 DATA_CLASSES = ("dataclass", "define", "attrs", "frozen", "s")
 RECORD_BASES = ("typing.NamedTuple", "NamedTuple", "pydantic.BaseModel", "BaseModel",
                 "typing.TypedDict", "pydantic_settings.BaseSettings")  # fmt: skip
@@ -129,7 +137,7 @@ def run_function(
     if isinstance(node, ast.Lambda):
         inner = _scope_of(m, function, args, kwargs)
         return expressions.evaluate(m, node.body, inner)
-    if m.active.count(node) > 0 or m.depth >= MAX_DEPTH:
+    if _is_recursion(m, function) or m.depth >= MAX_DEPTH:
         m.entered.add(node)
         return Result(f"recursion.{node.name}", args=tuple(args), kwargs=dict(kwargs))
     if is_generator(node):
@@ -139,6 +147,14 @@ def run_function(
         status = statements.run(m, node.body, inner)
     m.bindings.append(dict(inner.names))
     return _returned(inner, status)
+
+
+def _is_recursion(m: Machine, function: FunctionValue) -> bool:
+    """Tell whether a function runs already; a method of another object may run inside of it."""
+    count = m.active.count(function.node)
+    if count == 0 or function.bound is None or count >= MAX_NESTED:
+        return count > 0
+    return (function.node, id(function.bound)) in m.bound
 
 
 def run_generator(m: Machine, made: Generator, consumer: Callable[[Value], None]) -> None:
@@ -158,6 +174,7 @@ def _entered(m: Machine, function: FunctionValue) -> Iterator[None]:
     """Be inside of a function, with what its decorators switch."""
     m.entered.add(function.node)
     m.active.append(function.node)
+    m.bound.append((function.node, id(function.bound)))
     m.depth += 1
     contexts_before = m.contexts
     m.contexts = (*contexts_before, *function.decorators)
@@ -168,6 +185,7 @@ def _entered(m: Machine, function: FunctionValue) -> Iterator[None]:
     finally:
         m.contexts = contexts_before
         m.depth -= 1
+        m.bound.pop()
         if m.active and m.active[-1] is function.node:
             m.active.pop()
 
@@ -304,6 +322,8 @@ def construct(
         after = names.find_method(m, made.cls, "__post_init__", made)
         if isinstance(after, FunctionValue):
             run_function(m, after, (), {})
+    else:
+        mappings.fill(m, made, args, kwargs)
 
 
 def _is_record(cls: ClassValue) -> bool:
@@ -373,6 +393,18 @@ def _call_instance(
                 m.callers, m.within, m.pass_is_training = before
             return event.result
     return library.call(m, callee, args, kwargs, node, scope)
+
+
+def special(
+    m: Machine, owner: Value, name: str, args: Sequence[Value], node: ast.AST, scope: Scope
+) -> Value | None:
+    """Run what a class of the project defines for an operator: `__getitem__`, `__add__`."""
+    if not isinstance(owner, Instance):
+        return None
+    method = names.find_method(m, owner.cls, name, owner)
+    if not isinstance(method, FunctionValue) or method.node in m.active:
+        return None
+    return call(m, method, args, {}, node, scope)
 
 
 def required(function: FunctionValue) -> list[Value]:

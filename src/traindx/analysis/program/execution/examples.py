@@ -44,6 +44,7 @@ SIGNATURE = (
 LOADERS = frozenset({"DataLoader", "StatefulDataLoader"})
 SPLITS = frozenset({"torch.utils.data.random_split"})
 INDEX = "the index of an example"
+EXAMPLE = "the example that a batch has many of"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,6 +99,8 @@ def _drawn(m: Machine, loader: Result) -> Example:
     node = loader.site.node if loader.site is not None else ast.Pass()
     scope = names.file_scope(m, loader.site.module if loader.site is not None else m.main)
     value, events = _apart(m, lambda: _batch(m, given, node, scope))
+    if isinstance(value, Items) and "collate_fn" not in given:
+        loader.fields[EXAMPLE] = value
     sampler = given.get("sampler") or given.get("batch_sampler")
     _, order = _apart(m, lambda: None if sampler is None else _order(m, sampler, scope))
     return Example(loader, value, events, order)

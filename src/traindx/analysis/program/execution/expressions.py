@@ -7,7 +7,14 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from traindx.analysis.program.execution import calls, iteration, names, statements
+from traindx.analysis.program.execution import (
+    calls,
+    iteration,
+    mappings,
+    names,
+    parameter_names,
+    statements,
+)
 from traindx.analysis.program.execution.events import EventForm, Guard, LoopRun
 from traindx.analysis.program.execution.machine import BlockEnd
 from traindx.analysis.program.execution.truth import is_none, truth_of
@@ -54,6 +61,7 @@ COUNTS = frozenset({f"operator.{i}{name}" for i in ("", "i") for name in ("add",
 MAX_NUMBER = 1e300
 MAX_EXPONENT = 64
 MAX_TEXT = 10_000
+MOST_ROUNDS = 300  # of a comprehension over what is written down
 MAX_RANGE = 8  # of a comprehension over numbers
 
 
@@ -92,8 +100,8 @@ def _call(m: Machine, node: ast.Call, scope: Scope) -> Value:
         value = evaluate(m, keyword.value, scope)
         if keyword.arg is not None:
             kwargs[keyword.arg] = value
-        elif isinstance(value, Table) and value.is_whole:
-            kwargs.update({str(k): v for k, v in value.fields.items()})
+        elif (entries := mappings.entries_of(value)) is not None and entries.is_whole:
+            kwargs.update({str(k): v for k, v in entries.fields.items()})
         else:
             kwargs["**"] = value
     return calls.call(m, callee, args, kwargs, node, scope)
@@ -129,6 +137,13 @@ def operator_result(
     if isinstance(left, Items) and name == "mul" and isinstance(right, Known):
         times = right.value if isinstance(right.value, int) else 1
         return iteration.items_of(left.members * max(1, min(times, MAX_RANGE)), left.kind)
+    for method in (f"__i{name}__",) * is_in_place + (f"__{name}__",):
+        own = calls.special(m, left, method, (right,), node, scope)
+        if own is not None:
+            return own
+    together = mappings.merged(left, right) if name == "or" else None
+    if together is not None:
+        return together
     if name == "mod" and isinstance(right, Known) and right.value == 1 and _is_integer(left):
         return Known(0)
     if isinstance(left, Known) and isinstance(left.value, str) and name == "mod":
@@ -258,8 +273,9 @@ def _is_member(value: Value, container: Value) -> bool | None:
         return None
     if isinstance(container, Known) and isinstance(container.value, str):
         return isinstance(value.value, str) and value.value in container.value
-    if isinstance(container, Table) and container.is_whole:
-        return value.value in container.fields
+    entries = mappings.entries_of(container)
+    if entries is not None and entries.is_whole:
+        return value.value in entries.fields
     found = iteration.members(container)
     if found is None or not all(isinstance(f, Known) for f in found):
         return None
@@ -319,7 +335,10 @@ def _dict(m: Machine, node: ast.Dict, scope: Scope) -> Value:
                 made.is_whole = False
             continue
         known = evaluate(m, key, scope)
-        if isinstance(known, Known) and isinstance(known.value, (str, int, float, bool)):
+        is_plain = isinstance(known, Known) and (
+            known.value is None or isinstance(known.value, (str, int, float, bool))
+        )
+        if is_plain and isinstance(known, Known):
             item.names.add(str(known.value))
             made.fields[known.value] = item
         else:
@@ -360,6 +379,7 @@ def _rounds(
     first, *rest = generators
     over = evaluate(m, first.iter, scope)
     loop = LoopRun(Site(scope.module, first.target), over)
+    over = parameter_names.pairs_of(m, over) or over
     whole = True
 
     def body(element: Value) -> BlockEnd:
@@ -373,7 +393,7 @@ def _rounds(
         whole = _rounds(m, rest, scope, made) and whole
         return BlockEnd.NEXT
 
-    iteration.run_over(m, loop, over, body, scope)
+    iteration.run_over(m, loop, over, body, scope, MOST_ROUNDS)
     return whole and loop.is_whole
 
 
@@ -402,6 +422,9 @@ def _subscript(m: Machine, node: ast.Subscript, scope: Scope) -> Value:
     key = evaluate(m, node.slice, scope)
     if isinstance(node.slice, ast.Slice) and isinstance(owner, Items):
         return _sliced(owner, node.slice, m, scope)
+    own = calls.special(m, owner, "__getitem__", (key,), node, scope)
+    if own is not None:
+        return own
     found = iteration.get_item(m, owner, key)
     if isinstance(found, Result) and found.maker == "operator.getitem" and found.site is None:
         found.site = Site(scope.module, node)

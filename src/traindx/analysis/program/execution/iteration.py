@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution import calls, names
+from traindx.analysis.program.execution import calls, mappings, names
 from traindx.analysis.program.execution.events import LoopRun
 from traindx.analysis.program.execution.machine import TURNS, BlockEnd
 from traindx.analysis.program.execution.values import (
+    MAX_OPTIONS,
     Choice,
     Generator,
     Instance,
@@ -91,13 +92,14 @@ def wrapped(value: Value) -> Value:
 
 
 def run_over(
-    m: Machine, loop: LoopRun, over: Value, body: Callable[[Value], BlockEnd], scope: Scope
-) -> BlockEnd:
-    """Run a loop's body for each element of what it goes over."""
+    m: Machine, loop: LoopRun, over: Value, body: Callable[[Value], BlockEnd], scope: Scope,
+    most: int = MAX_MEMBERS,
+) -> BlockEnd:  # fmt: skip
+    """Run a loop's body for each element of what it goes over; of more than `most`, for two."""
     inner = wrapped(over)
     if isinstance(inner, Result) and inner.maker == "builtins.enumerate" and inner.args:
         count = Result("builtins.next", args=(Result("builtins.range"),))
-        return run_over(m, loop, inner.args[0], lambda v: body(_pair(count, v)), scope)
+        return run_over(m, loop, inner.args[0], lambda v: body(_pair(count, v)), scope, most)
     if isinstance(inner, Result) and inner.maker == "builtins.zip":
         return _run_zip(m, loop, inner, body, scope)
     if isinstance(inner, Instance):
@@ -107,7 +109,7 @@ def run_over(
     found = members(inner)
     if found is not None:
         loop.is_whole = True
-        if len(found) > MAX_MEMBERS:
+        if len(found) > most:
             loop.is_whole, found = False, found[:TURNS]
         return m.run_loop(loop, iter(found), _checked(body))
     return m.run_loop(loop, _unknown_elements(m, inner), _checked(body))
@@ -164,7 +166,7 @@ def _run_zip(
 def _iterator_of(m: Machine, over: Instance, scope: Scope) -> Value:
     method = names.find_method(m, over.cls, "__iter__", over)
     if method is None:
-        return over
+        return mappings.entries_of(over) or over
     node = over.cls.node
     found = calls.call(m, method, (), {}, node, scope)
     if found is over or (isinstance(found, Instance) and found.cls is over.cls):
@@ -221,38 +223,49 @@ def collected(m: Machine, made: Generator) -> Items:
 def get_item(m: Machine, owner: Value, key: Value) -> Value:
     """Return an item of a value."""
     index = key.value if isinstance(key, Known) else None
-    if isinstance(owner, (Items, Table)) and isinstance(key, Known):
-        if isinstance(index, int) and index < 0 and isinstance(owner, Items) and owner.is_whole:
+    if isinstance(owner, Items) and isinstance(key, Known):
+        if isinstance(index, int) and index < 0 and owner.is_whole:
             index += len(owner.fields)
         if index in owner.fields:
             return owner.fields[index]
-        if isinstance(owner, Table) and owner.factory and isinstance(index, (int, str)):
-            m.write(owner.fields, index, items_of(()))
-            return owner.fields[index]
-    if isinstance(owner, Table) and owner.fields and not isinstance(key, Known):
-        return _any_member(owner)
+    entry = mappings.item_of(m, owner, key)
+    if entry is not None:
+        return entry
     if isinstance(owner, Items) and owner.fields:
         return _any_member(owner)
     if isinstance(owner, Choice) and any(isinstance(o, (Items, Table)) for o in owner.options):
         found = tuple(get_item(m, o, key) for o in owner.options)
         return found[0] if len(found) == 1 else Choice(found)
-    layers = members(owner) if isinstance(owner, Result) and isinstance(index, int) else None
+    layers = members(owner) if isinstance(owner, Result) else None
     if layers is not None and isinstance(index, int) and -len(layers) <= index < len(layers):
         return layers[index]
+    if layers and _is_index(key):
+        return layers[0] if len(layers) == 1 else Choice(tuple(layers[:MAX_OPTIONS]))
+    if isinstance(owner, Result) and owner.maker == "torch.nn.ModuleDict" and owner.args:
+        named = mappings.item_of(m, owner.args[0], key)
+        if named is not None:
+            return named
     if isinstance(key, Known) and isinstance(index, (int, str)):
         held = owner.fields.get(index) if isinstance(owner, Result) else None
         return held or names.part(owner, index)
     return Result("operator.getitem", args=(owner, key), gradients=m.gradients)
 
 
-def _any_member(owner: Items | Table) -> Value:
+def _is_index(key: Value) -> bool:
+    """Tell whether a key that is not known picks one member: it is no slice."""
+    is_slice = isinstance(key, Result) and key.maker == "builtins.slice"
+    return not is_slice and not isinstance(key, (Known, Items))
+
+
+def _any_member(owner: Items) -> Value:
     found = list(owner.fields.values())
     return found[0] if len(found) == 1 else Choice(tuple(found[:6]))
 
 
 def set_item(m: Machine, owner: Value, key: Value, value: Value) -> None:
     """Store an item."""
-    if isinstance(key, Known) and isinstance(key.value, (int, str)):
+    owner = mappings.entries_of(owner) or owner
+    if isinstance(key, Known) and isinstance(key.value, (int, str, type(None))):
         m.write(owner.fields, key.value, value)
     elif isinstance(owner, (Items, Table)):
         m.write(owner.fields, ("some", id(value)), value)

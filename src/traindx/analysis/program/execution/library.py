@@ -7,7 +7,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution import calls, frameworks, iteration, names
+from traindx.analysis.program.execution import (
+    calls,
+    configuration_files,
+    frameworks,
+    iteration,
+    mappings,
+    names,
+    parameter_names,
+)
 from traindx.analysis.program.execution.events import EventForm, LoopRun
 from traindx.analysis.program.execution.machine import BlockEnd
 from traindx.analysis.program.execution.truth import truth_of
@@ -145,8 +153,8 @@ def _result(
     if (is_chain or _is_chain(callee)) and args:
         return _run_chain(m, callee, args[0], node, scope)
     if not isinstance(callee, External):
-        return None
-    folded = _folded(name, args, kwargs)
+        return _named_tuple(callee, args, kwargs)
+    folded = _folded(name, args, kwargs) or configuration_files.loaded(m, name, args, kwargs)
     if folded is not None:
         return folded
     python = _PYTHON.get(name)
@@ -163,13 +171,36 @@ def _result(
     if name.endswith(".default_collate") and args and isinstance(args[0], Items):
         return iteration.element_of(m, args[0])  # a batch is what its rows are
     if name in ("collections.defaultdict", "collections.OrderedDict"):
-        makes_lists = bool(args) and getattr(args[0], "name", "") == "builtins.list"
-        return Table(not args, makes_lists)
+        made_by = args[0] if name.endswith("defaultdict") and args else None
+        is_open = bool(args) and (made_by is None or len(args) > 1)
+        return Table(not is_open, made_by)
     if name in ("types.SimpleNamespace", "argparse.Namespace", "easydict.EasyDict"):
-        made = Result(name, None, tuple(args), dict(kwargs), site=Site(scope.module, node))
-        made.fields.update(kwargs)
-        return made
+        return namespace(name, args, kwargs, Site(scope.module, node))
     return None
+
+
+def _named_tuple(callee: Value, args: Sequence[Value], kwargs: Keywords) -> Value | None:
+    """Return a tuple whose members have names, as `namedtuple` makes them."""
+    is_kind = isinstance(callee, Result) and callee.maker == "collections.namedtuple"
+    given = callee.args[1] if is_kind and isinstance(callee, Result) and callee.args[1:] else None
+    if isinstance(given, Known) and isinstance(given.value, str):
+        keys = given.value.replace(",", " ").split()
+    else:
+        known = iteration.members(given) if given is not None else None
+        keys = [str(k.value) for k in known or () if isinstance(k, Known)]
+    values = [*args, *(kwargs[k] for k in keys[len(args) :] if k in kwargs)]
+    if not keys or len(values) != len(keys) or any(_is_spread(v) for v in values):
+        return None
+    made = iteration.items_of(values, "tuple")
+    made.fields.update(zip(keys, values, strict=True))
+    return made
+
+
+def namespace(name: str, args: Sequence[Value], kwargs: Keywords, site: Site) -> Value:
+    """Return an object whose attributes are what it is given."""
+    made = Result(name, None, tuple(args), dict(kwargs), site=site)
+    made.fields.update(kwargs)
+    return made
 
 
 def _is_spread(value: Value) -> bool:
@@ -187,6 +218,8 @@ FOLDED: dict[str, Callable[..., object]] = {
 def _folded(name: str, args: Sequence[Value], kwargs: Keywords) -> Value | None:
     """Compute with numbers that the source gives."""
     function = FOLDED.get(name)
+    if name in ("builtins.int", "builtins.float") and not args:
+        return Known(0 if name == "builtins.int" else 0.0)
     numbers = [a.value for a in args if isinstance(a, Known)]
     if function is None or kwargs or len(numbers) != len(args) or not args:
         return None
@@ -216,12 +249,8 @@ def _method(
     m: Machine, callee: Method, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
 ) -> Value | None:
     receiver, name = callee.receiver, callee.name
-    if isinstance(receiver, (Items, Table)):
-        return _container_method(m, receiver, name, args, kwargs)
-    if isinstance(receiver, Known) and isinstance(receiver.value, str):
-        return _text_method(receiver.value, name, args)
-    if isinstance(receiver, SuperValue):
-        return _super_method(m, receiver, name, args)
+    if _is_python(receiver):
+        return _python_method(m, receiver, name, args, kwargs)
     if name == "save_for_backward":
         m.write(receiver.fields, "saved_tensors", iteration.items_of(list(args), "tuple"))
     if name in ("append", "add_module", "register_module", "insert") and args:
@@ -244,6 +273,25 @@ def _method(
     if name in SAME and _is_model_like(receiver):
         return receiver
     return None
+
+
+def _is_python(receiver: Value) -> bool:
+    """Tell whether a value is one of Python's own: a list, a dictionary, a text, `super()`."""
+    is_text = isinstance(receiver, Known) and isinstance(receiver.value, str)
+    is_mapping = mappings.entries_of(receiver) is not None
+    return is_text or is_mapping or isinstance(receiver, (Items, SuperValue))
+
+
+def _python_method(
+    m: Machine, receiver: Value, name: str, args: Sequence[Value], kwargs: Keywords
+) -> Value | None:
+    if isinstance(receiver, Items):
+        return _list_method(m, receiver, name, args)
+    if isinstance(receiver, SuperValue):
+        return _super_method(m, receiver, name, args, kwargs)
+    if isinstance(receiver, Known) and isinstance(receiver.value, str):
+        return _text_method(receiver.value, name, args)
+    return mappings.method(m, receiver, name, args, kwargs)
 
 
 def _apply(m: Machine, model: Value, function: FunctionValue, node: ast.AST, scope: Scope) -> None:
@@ -270,14 +318,28 @@ def _run_engine(
 
 
 def _super_method(
-    m: Machine, receiver: SuperValue, name: str, args: Sequence[Value]
+    m: Machine, receiver: SuperValue, name: str, args: Sequence[Value], kwargs: Keywords
 ) -> Value | None:
     if name == "__init__":
         if isinstance(receiver.bound, Instance) and _is_chain(receiver.bound):
             for position, layer in enumerate(args):
                 m.write(receiver.bound.fields, position, layer)
+        mappings.fill(m, receiver.bound, args, kwargs)
         return Known(None)
+    if mappings.entries_of(receiver.bound) is not None:
+        return _own_entry(m, receiver.bound, name, args)
     return receiver.bound if name in ("train", "eval", "to", "apply") else None
+
+
+def _own_entry(m: Machine, owner: Value, name: str, args: Sequence[Value]) -> Value | None:
+    """`super().__getitem__(key)` of a class derived from `dict`."""
+    entries = mappings.entries_of(owner)
+    if name == "__setitem__" and entries is not None and len(args) == 2:
+        iteration.set_item(m, entries, args[0], args[1])
+        return Known(None)
+    if name == "__getitem__" and len(args) == 1:
+        return mappings.item_of(m, owner, args[0])
+    return mappings.method(m, owner, name, args, {})
 
 
 def _is_chain(value: Value) -> bool:
@@ -388,50 +450,6 @@ def modules_in(model: Value) -> list[Value]:
     return list(found.values())
 
 
-def _container_method(
-    m: Machine, owner: Items | Table, name: str, args: Sequence[Value], kwargs: Keywords
-) -> Value | None:
-    if isinstance(owner, Items):
-        return _list_method(m, owner, name, args)
-    if name in ("values", "items", "keys"):
-        return _view(owner, name)
-    if name in ("get", "pop", "setdefault") and args:
-        held = iteration.get_item(m, owner, args[0])
-        if isinstance(args[0], Known) and owner.is_whole and args[0].value not in owner.fields:
-            default = args[1] if len(args) > 1 else Known(None)
-            if name == "setdefault":
-                iteration.set_item(m, owner, args[0], default)
-            return default
-        if name == "setdefault" and not isinstance(args[0], Known):
-            held = args[1] if len(args) > 1 else Known(None)
-            iteration.set_item(m, owner, args[0], held)
-        return held
-    if name == "update":
-        for other in args:
-            if isinstance(other, Table):
-                for key, value in other.fields.items():
-                    m.write(owner.fields, key, value)
-        for key, value in kwargs.items():
-            m.write(owner.fields, key, value)
-        return Known(None)
-    if name == "copy":
-        return Table(owner.is_whole, fields=dict(owner.fields))
-    return None
-
-
-def _view(owner: Table, name: str) -> Value:
-    keys = [Known(k) if isinstance(k, (str, int)) else Unknown() for k in owner.fields]
-    values = list(owner.fields.values())
-    if name == "keys":
-        found: list[Value] = list(keys)
-    elif name == "values":
-        found = values
-    else:
-        pairs = zip(keys, values, strict=True)
-        found = [iteration.items_of(pair, "tuple") for pair in pairs]
-    return iteration.items_of(found, is_whole=owner.is_whole)
-
-
 def _list_method(m: Machine, owner: Items, name: str, args: Sequence[Value]) -> Value | None:
     if name in ("append", "add", "insert", "appendleft") and args:
         iteration.append(m, owner, args[-1])
@@ -458,11 +476,19 @@ _TEXT_METHODS = frozenset({"lower", "upper", "strip", "startswith", "endswith", 
                            "rsplit", "title", "capitalize"})  # fmt: skip
 
 
+def _plain(value: Value) -> object:
+    """Return the constant that a value is, or the tuple of constants: of `endswith((a, b))`."""
+    if isinstance(value, Items) and value.is_whole and value.kind == "tuple":
+        return tuple(m.value for m in value.members if isinstance(m, Known))
+    return value.value if isinstance(value, Known) else None
+
+
 def _text_method(text: str, name: str, args: Sequence[Value]) -> Value | None:
-    if name not in _TEXT_METHODS or not all(isinstance(a, Known) for a in args):
+    given = [_plain(a) for a in args]
+    if name not in _TEXT_METHODS or None in given:
         return None
     try:
-        found = getattr(text, name)(*(a.value for a in args if isinstance(a, Known)))
+        found = getattr(text, name)(*given)
     except Exception:
         return None
     if isinstance(found, list):
@@ -583,14 +609,8 @@ def _is_layer_of(layer: Result, wanted: Sequence[Value]) -> Value | None:
 def _dict(
     m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
 ) -> Value | None:
-    if args and not kwargs and not isinstance(args[0], (Table, Items)):
-        return None  # it has what is out of sight
-    made = Table(not args and "**" not in kwargs, fields=dict(kwargs))
-    for given in args:
-        if isinstance(given, Table):
-            made.fields = {**given.fields, **made.fields}
-            made.is_whole = given.is_whole
-    return made
+    named = [parameter_names.pairs_of(m, a) or a for a in args]
+    return mappings.made_of(named, kwargs)
 
 
 def _map(
@@ -623,7 +643,8 @@ def _filter(
 def _len(
     m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
 ) -> Value | None:
-    found = iteration.members(args[0]) if args else None
+    entries = mappings.entries_of(args[0]) if args else None
+    found = iteration.members(entries or args[0]) if args else None
     if found is not None:
         return Known(len(found))
     own = args[0] if args else None

@@ -84,6 +84,7 @@ class Machine:
         self.loaded: set[Module] = set()  # files whose top level was run
         self.entered: set[ast.AST] = set()
         self.active: list[ast.AST] = []
+        self.bound: list[tuple[ast.AST, int]] = []  # the same, with the objects they are of
         self.gave_up = ""
         self.bindings: list[dict[str, Value]] = []  # what names held where a call or file ended
         self.returned: Value | None = None  # by a function that nothing in sight calls

@@ -158,6 +158,18 @@ def _imported(m: Machine, module: Module, name: str) -> Value:
     return value if rest else External(dotted)
 
 
+def imported_file(
+    m: Machine, module: Module, node: ast.Import | ast.ImportFrom, name: str
+) -> Module | None:
+    """Return the file of the project that an import of a name runs; None if it is none of ours."""
+    around = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+    dotted = f"{around}.{name}".strip(".*")
+    if dotted.split(".", 1)[0] in LIBRARIES:
+        return None
+    home, _ = _home(m, module, dotted)
+    return home if home is not None and not home.is_test else None
+
+
 def _home(m: Machine, module: Module, dotted: str) -> tuple[Module | None, list[str]]:
     """Return the file of the project that an imported name is of, and what is left of the name."""
     parts = dotted.split(".")

@@ -99,6 +99,8 @@ def bind(m: Machine, target: ast.expr, value: Value, scope: Scope) -> None:
     elif isinstance(target, ast.Subscript):
         owner = expressions.evaluate(m, target.value, scope)
         key = expressions.evaluate(m, target.slice, scope)
+        if calls.special(m, owner, "__setitem__", (key, value), target, scope) is not None:
+            return
         iteration.set_item(m, owner, key, value)
         _note_store(m, target, owner, "[]", value, scope, key)
     elif isinstance(target, (ast.Tuple, ast.List)):
@@ -348,7 +350,14 @@ def _outer(m: Machine, node: ast.Global | ast.Nonlocal, scope: Scope) -> None:
 
 
 def _import(m: Machine, node: ast.Import | ast.ImportFrom, scope: Scope) -> None:
-    """An import inside a function or after a rebinding: the name means what the file imports."""
+    """An import inside a function or after a rebinding: the name means what the file imports.
+
+    Where a file imports another one of the project, that one runs: it may fill a registry.
+    """
+    for item in node.names if scope.function is None and scope.around is None else ():
+        home = names.imported_file(m, scope.module, node, item.name)
+        if home is not None:
+            load(m, home)
     for item in node.names:
         name = item.asname or item.name.split(".")[0]
         if name != "*" and name in scope.names:

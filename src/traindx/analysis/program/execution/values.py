@@ -178,10 +178,10 @@ class Items(Value):
 
 @dataclass(slots=True, eq=False)
 class Table(Value):
-    """A dictionary; `fields` are its entries. `factory` makes a list for every key it has not."""
+    """A dictionary; `fields` are its entries. `factory` makes a value for every key it has not."""
 
     is_whole: bool = True
-    factory: bool = False
+    factory: Value | None = None
 
     @property
     def inputs(self) -> tuple[Value, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from traindx.analysis.program.execution import mappings
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import Known, Part, Site, Value, constant
 from traindx.analysis.program.project import Project
@@ -133,6 +134,63 @@ def _named(module: Module, node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         name = key_of(node.targets[0]) or ""
         if name.isupper():
             yield name, node.value
+
+
+@dataclass(frozen=True, eq=False)
+class MissedSetting:
+    """A setting that is asked for by one name and written down under another, unread."""
+
+    event: ProgramEvent
+    asked: str
+    written: str
+    value: object
+    used: object
+
+
+def missed_settings(story: Story) -> Iterator[MissedSetting]:
+    """Yield where a default is taken since the configuration calls the setting by another name."""
+    for event in story.events:
+        entries = mappings.entries_of(event.receiver)
+        asked = constant(event.args[0]) if event.args else None
+        is_asked = event.name in (".get", ".pop") and isinstance(asked, str)
+        if entries is None or not entries.is_whole or not is_asked or asked in entries.fields:
+            continue
+        default = event.args[1] if len(event.args) > 1 else None
+        if event.result is not default or not isinstance(default, Known):
+            continue
+        for name, held in entries.fields.items():
+            is_alike = isinstance(name, str) and is_same_setting(str(asked), name)
+            if not is_alike or not isinstance(held, Known) or held.value == default.value:
+                continue
+            setting = WrittenSetting(event.site, name, 0.0)
+            if type(held.value) is type(default.value) and not is_read(
+                story.program.project, setting
+            ):
+                yield MissedSetting(event, str(asked), name, held.value, default.value)
+
+
+FILLERS = frozenset({"num", "n", "max", "total", "size", "the", "of", "value", "rate"})
+SHORTEST = 3  # letters of an abbreviation that is the beginning of a word
+
+
+def is_same_setting(name: str, other: str) -> bool:
+    """Tell whether two names stand for one setting: `lr` and `learning_rate`."""
+    first, second = sorted((_words(name), _words(other)), key=lambda w: len("".join(w)))
+    if not first or not second or name == other:
+        return False
+    joined, whole = "".join(first), "".join(second)
+    if joined == whole or (len(second) > 1 and joined == "".join(w[0] for w in second)):
+        return True
+    is_beginning = len(first) == len(second) == 1 and len(joined) >= SHORTEST
+    if is_beginning and whole.startswith(joined):
+        return True
+    plain = [{w.rstrip("s") for w in words if w not in FILLERS} for words in (first, second)]
+    return bool(plain[0]) and plain[0] == plain[1]
+
+
+def _words(name: str) -> list[str]:
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return [w.lower() for w in re.split(r"[^A-Za-z0-9]+", parted) if w]
 
 
 def is_read(project: Project, setting: WrittenSetting) -> bool:

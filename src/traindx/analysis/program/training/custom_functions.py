@@ -41,6 +41,11 @@ class CustomFunction:
         return tuple(v for v in self.forward.args if v is not self.context)
 
     @property
+    def is_judged(self) -> bool:
+        """Tell whether it is applied, to inputs of which none is another one once more."""
+        return self.is_applied and len({id(v) for v in self.inputs}) == len(self.inputs)
+
+    @property
     def gradients(self) -> tuple[Value, ...]:
         """What backward may return: one value for each way through it."""
         return () if self.backward.result is None else options_of(self.backward.result)

@@ -159,14 +159,14 @@ def _trains(value: Value) -> Answer | None:
     if value.maker in ("torch.nn.Parameter", "torch.nn.parameter.Parameter"):
         return Answer.YES
     if value.maker == "builtins.next":
-        return Answer.NO if _gives_data(value) else None
+        return Answer.NO if gives_data(value) else None
     if _is_made_trainable(value):
         return Answer.YES
     if is_cut(value):
         return None
     if value.maker == "()":
         return runs_weights(value)
-    is_unseen = value.maker.startswith("recursion.") or _is_foreign(value)
+    is_unseen = value.maker.startswith("recursion.") or is_foreign(value)
     return Answer.UNKNOWN if is_unseen else None
 
 
@@ -179,7 +179,7 @@ def _part_trains(value: Part) -> Answer | None:
     return Answer.YES if is_layer and value.key in ("weight", "bias") else None
 
 
-def _gives_data(value: Result) -> bool:
+def gives_data(value: Result) -> bool:
     """Tell whether an element is of a loader, a range or the like."""
     over = value.args[0] if value.args else None
     if over is None:
@@ -222,7 +222,8 @@ def runs_weights(value: Result) -> Answer | None:
     return Answer.YES if kind is Kind.MODEL else Answer.UNKNOWN
 
 
-def _is_foreign(value: Result) -> bool:
+def is_foreign(value: Result) -> bool:
+    """Tell whether something that is no library of numbers made a value."""
     root = value.maker.split(".", 1)[0]
     return root not in ("torch", "operator", "builtins", "numpy", "math", "einops", "")
 

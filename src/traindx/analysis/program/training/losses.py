@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
-from traindx.analysis.program.execution.values import Answer, Value, constant, options_of
+from traindx.analysis.program.execution.values import Answer, Known, Value, constant, options_of
 from traindx.analysis.program.training.gradients import has_history, history
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.operations import LOSSES, is_in_place, operation_of
@@ -50,16 +50,32 @@ def is_passed_on(story: Story, events: Iterable[ProgramEvent], loss: Iterable[Va
 
 
 def is_mean(loss: Value | None) -> bool:
-    """Tell whether a value is a loss of torch averaged over the batch, or a sum of such losses."""
+    """Tell whether a value is averaged over the batch: a loss of torch, a mean, a sum of such.
+
+    In a sum one term has to be whole; a number in front of all of them may divide it.
+    """
     operation = operation_of(loss)
     if operation is None:
         return False
-    if operation.name == "add":
-        return bool(operation.operands) and all(is_mean(part) for part in operation.operands)
+    if operation.name in ("add", "sub"):
+        terms = [v for v in operation.operands if not isinstance(v, Known)]
+        rest = [t for t in terms if not is_mean(t)]
+        return len(rest) < len(terms) and all(_is_weighted_mean(t) for t in rest)
+    if operation.name == "mean":
+        return len(operation.operands) == 1 and not operation.settings
+    if operation.name == "neg" and operation.operands:
+        return is_mean(operation.operands[0])
     if operation.name not in LOSSES:
         return False
     reduction = operation.argument("reduction")
     return reduction is None or constant(reduction) == "mean"
+
+
+def _is_weighted_mean(value: Value) -> bool:
+    operation = operation_of(value)
+    return (
+        operation is not None and operation.name == "mul" and any(map(is_mean, operation.operands))
+    )
 
 
 def is_changed(loss: Value, events: Iterable[ProgramEvent]) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from traindx.analysis.program.execution.events import EventForm as Form
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.library import HELD, modules_in
+from traindx.analysis.program.execution.parameter_names import PARAMETER
 from traindx.analysis.program.execution.values import (
     Answer,
     Choice,
@@ -33,6 +34,7 @@ from traindx.analysis.program.training.reach import is_given, is_held
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
 
+MANY = 4000
 LISTS = (".parameters", ".named_parameters")
 WHOLE = frozenset({"builtins.list", "builtins.tuple", "builtins.iter", "itertools.chain"})
 
@@ -157,7 +159,9 @@ def _listed(value: Value) -> list[Value] | None:
         if id(item) in seen:
             continue
         seen.add(id(item))
-        if isinstance(item, Result) and item.maker in LISTS:
+        if PARAMETER in item.fields:
+            pending.append(item.fields[PARAMETER])
+        elif isinstance(item, Result) and item.maker in LISTS:
             held = item.fields.get(HELD)
             if held is None or isinstance(item.receiver, (Unknown, Part, Choice)):
                 return None
@@ -204,7 +208,15 @@ def unowned_layers(story: Story) -> list[tuple[Deed, Value]]:
                 continue
             if not _is_left_alone(story, layer, backward.event):
                 found.append((backward, layer))
-    return found
+    return [] if _is_selection(optimizers, len(found), len(holding.layers)) else found
+
+
+def _is_selection(optimizers: list[Value], missing: int, held: int) -> bool:
+    """Tell whether parameters were picked by name to train only these, not to group them all."""
+    given = [v for o in optimizers if (v := parameters_given(o)) is not None]
+    is_by_name = any(PARAMETER in v.fields for value in given for v in origins(value, MANY))
+    groups = [v for value in given for v in value.inputs if isinstance(v, Table)]
+    return is_by_name and (len(groups) < 2 or missing * 2 > held)
 
 
 def _is_left_alone(story: Story, layer: Value, before: ProgramEvent) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.frameworks import is_trainer
-from traindx.analysis.program.execution.library import SAME, modules_in
+from traindx.analysis.program.execution.library import LISTINGS, SAME, modules_in
 from traindx.analysis.program.execution.values import (
     Choice,
     External,
@@ -17,6 +17,7 @@ from traindx.analysis.program.execution.values import (
     Site,
     Value,
     constant,
+    origins,
 )
 from traindx.analysis.program.training.operations import operation_of
 
@@ -102,7 +103,7 @@ def _loaded_type(model: Value) -> str:
 
 
 def _is_mixed(story: Story, model: Value, since: int, before: ProgramEvent) -> bool:
-    """Tell whether a model gets new layers, or something out of sight gets the model."""
+    """Tell whether a model gets new layers or types, or something out of sight gets the model."""
     parts = {id(p) for p in modules_in(model)}
     for event in story.events:
         if not since < event.order < before.order or event.is_own:
@@ -115,7 +116,21 @@ def _is_mixed(story: Story, model: Value, since: int, before: ProgramEvent) -> b
             continue  # what it does is followed
         elif story.is_given(event, model) and not story.is_harmless(event):
             return True
-    return False
+    return _is_raised(story, model, since, before)
+
+
+def _is_raised(story: Story, model: Value, since: int, before: ProgramEvent) -> bool:
+    """Tell whether parameters of a model are converted to float32 one by one."""
+    return any(
+        cast_to(e) == "float32" and _is_parameter_of(e.receiver, model)
+        for e in story.events
+        if since < e.order < before.order
+    )
+
+
+def _is_parameter_of(value: Value | None, model: Value) -> bool:
+    lists = (v for v in origins(value, 50) if isinstance(v, Result)) if value is not None else ()
+    return any(v.maker in LISTINGS and v.receiver is model for v in lists)
 
 
 def half_cast(value: Value | None, depth: int = 6) -> Result | None:

@@ -24,6 +24,7 @@ from traindx.analysis.program.execution.values import (
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.kinds import Kind, names_of
 from traindx.analysis.program.training.phases import Loop, Unit, loops_of
+from traindx.analysis.program.training.settings import constants_of
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -133,6 +134,8 @@ class Schedule:
                 continue
             if number == bound and self.kind not in ("StepLR", "MultiStepLR"):
                 return Unit.EPOCHS
+            if self.kind == "MultiStepLR" and 1 < number <= bound:
+                return Unit.EPOCHS  # as batches, all milestones lay in the first few
             if number > 2 * bound and self.kind in ("OneCycleLR", "CyclicLR"):
                 return Unit.BATCHES
         return None
@@ -183,8 +186,11 @@ def count_of(loop: Loop) -> int | None:
     over = loop.over
     if not isinstance(over, Result) or over.maker != "builtins.range":
         return None
-    numbers = [n for a in over.args if isinstance(n := constant(a), int)]
-    return len(range(*numbers)) if numbers and len(numbers) == len(over.args) else None
+    found = [constants_of(loop.story, a) for a in over.args]
+    numbers = [n for (n, *others) in (f for f in found if f) if isinstance(n, int) and not others]
+    if not numbers or len(numbers) != len(over.args) or numbers[2:] == [0]:
+        return None
+    return len(range(*numbers))
 
 
 def _bounds(loop: Loop) -> list[Value]:

@@ -9,17 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from traindx.analysis.program.execution.examples import EXAMPLE, INDEX
 from traindx.analysis.program.execution.values import (
     Choice,
+    External,
     Items,
     Known,
     Part,
     Result,
+    Unknown,
     Value,
     constant,
     origins,
 )
-from traindx.analysis.program.training.operations import Operation, operation_of
+from traindx.analysis.program.training.operations import Operation, operation_name, operation_of
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -60,9 +63,15 @@ def shape_of(value: Value | None, depth: int = DEEP) -> Shape | None:
     rule = _RULES.get(operation.name)
     if rule is not None:
         return rule(operation, depth)
-    if operation.name in SAME_SHAPE and operation.operands:
+    if operation.name.removeprefix("numpy.") in SAME_SHAPE and operation.operands:
         return shape_of(operation.operands[0], depth - 1)
-    return None
+    if operation.name == "to_numpy" and _is_column_of_table(operation.operands[0]):
+        return (None,)
+    return (None, None) if operation.name == "numpy.column_stack" else None
+
+
+def _is_column_of_table(value: Value) -> bool:
+    return isinstance(value, Part) and isinstance(value.key, str)
 
 
 def last_size(value: Value | None, depth: int = DEEP) -> int | None:
@@ -78,6 +87,10 @@ def last_size(value: Value | None, depth: int = DEEP) -> int | None:
         return units if isinstance(units, int) else None
     if operation.name in SAME_SHAPE:
         return last_size(operation.operands[0], depth - 1)
+    if operation.name == "cat" and operation.operands[1:] == () and not operation.settings:
+        held = operation.operands[0].inputs if isinstance(operation.operands[0], Items) else ()
+        sizes = {last_size(v, depth - 1) for v in held}
+        return sizes.pop() if len(sizes) == 1 else None
     return None
 
 
@@ -114,6 +127,12 @@ def _of_part(value: Part, depth: int) -> Shape | None:
     if isinstance(value.key, int) and isinstance(owner, Result):
         if owner.maker == "builtins.next":
             return _of_batch(owner, value.key, depth)
+        if operation_name(owner.maker) in PIECES:
+            return _of_piece(owner, depth)
+        if operation_name(owner.maker) in RANKED:
+            return shape_of(owner, depth - 1)  # values, and where they were
+        if owner.maker.startswith("sklearn."):
+            return _of_table(owner, value.key, depth)
         shape = shape_of(owner, depth - 1)
         return shape[1:] if shape else None
     return None
@@ -124,12 +143,121 @@ def _of_batch(batch: Result, key: int, depth: int) -> Shape | None:
     loader = batch.args[0] if batch.args else None
     if not isinstance(loader, Result) or not loader.maker.endswith("DataLoader") or not loader.args:
         return None
-    dataset = loader.args[0]
+    example = loader.fields.get(EXAMPLE)
+    if example is not None:
+        row = shape_of(example.fields.get(key), depth - 1)
+        return None if row is None else (None, *row)
+    dataset = _undivided(loader.args[0])
     is_plain = isinstance(dataset, Result) and dataset.maker.endswith("TensorDataset")
     if not is_plain or not isinstance(dataset, Result) or key >= len(dataset.args):
         return None
     whole = shape_of(dataset.args[key], depth - 1)
     return (None, *whole[1:]) if whole else None
+
+
+def _undivided(dataset: Value) -> Value:
+    """Return the whole that a part of a data set is of: of `random_split`, of a `Subset`."""
+    while True:
+        of = dataset.of if isinstance(dataset, Part) else dataset
+        maker = of.maker.rsplit(".", 1)[-1] if isinstance(of, Result) else ""
+        if maker not in ("random_split", "Subset") or not isinstance(of, Result) or not of.args:
+            return dataset
+        dataset = of.args[0]
+
+
+RANKED = frozenset({"max", "min", "median", "mode", "kthvalue"})
+PIECES = frozenset({"split", "chunk", "tensor_split"})
+
+
+def _of_piece(whole: Result, depth: int) -> Shape | None:
+    """One of the pieces that a tensor is split into; pieces of size 1 along an axis are columns."""
+    operation = operation_of(whole)
+    if operation is None or not operation.operands:
+        return None
+    given = operation.settings.get("dim", next(iter(operation.operands[2:]), Known(0)))
+    axis, shape = constant(given), shape_of(operation.operands[0], depth - 1)
+    if shape is None and axis == 1 and _is_one(operation):
+        return (None, 1)  # of two dimensions, as what is split into columns is
+    if shape is None or not isinstance(axis, int) or not -len(shape) <= axis < len(shape):
+        return None
+    sizes = list(shape)
+    sizes[axis] = 1 if _is_one(operation) else None
+    return tuple(sizes)
+
+
+def _is_one(operation: Operation) -> bool:
+    is_split = operation.name == "split" and len(operation.operands) > 1
+    return is_split and constant(operation.operands[1]) == 1
+
+
+def _of_table(made: Result, key: int, depth: int) -> Shape | None:
+    """What sklearn loads, makes or splits: tables, and one target for each row."""
+    name = made.maker.rsplit(".", 1)[-1]
+    if name == "train_test_split" and key < 2 * len(made.args):
+        shape = shape_of(made.args[key // 2], depth - 1)
+        return None if shape is None else (None, *shape[1:])
+    is_loaded = name.startswith("load_") and constant(made.kwargs.get("return_X_y")) is True
+    is_made = name in ("make_regression", "make_classification", "make_moons", "make_blobs")
+    is_flat = "n_targets" not in made.kwargs and (is_loaded or is_made)
+    return {0: (None, None), 1: (None,)}.get(key) if is_flat and name != "load_linnerud" else None
+
+
+def is_row_of_batch(value: Value | None, depth: int = 8) -> bool:
+    """Tell whether a tensor has one dimension, or was made element by element with one that has.
+
+    What else took part either has one dimension too, or was broadcast already.
+    """
+    shape = shape_of(value)
+    if shape is not None:
+        return len(shape) == 1 and shape != (1,)
+    operation = operation_of(value)
+    if operation is None or depth == 0 or operation.name not in ("add", "sub", "mul", "div"):
+        return False
+    return any(is_row_of_batch(v, depth - 1) for v in operation.operands)
+
+
+def _joined(operation: Operation, depth: int) -> Shape | None:
+    """`cat` and `stack` of tensors that are in sight."""
+    held = operation.operands[0] if operation.operands else None
+    if not isinstance(held, Items) or not held.members:
+        return None
+    shapes = {shape_of(v, depth - 1) for v in held.members}
+    ranks = {None if s is None else len(s) for s in shapes}
+    given = operation.settings.get("dim", next(iter(operation.operands[1:]), Known(0)))
+    axis, shape = constant(given), shapes.pop()
+    if len(ranks) != 1 or shape is None or not isinstance(axis, int):
+        return None
+    if operation.name == "stack":
+        axis %= len(shape) + 1
+        return (*shape[:axis], len(held.members) if held.is_whole else None, *shape[axis:])
+    if shapes or not -len(shape) <= axis < len(shape):
+        return None
+    sizes = list(shape)
+    sizes[axis] = None
+    return tuple(sizes)
+
+
+def _maximum(operation: Operation, depth: int) -> Shape | None:
+    """`x.max(1)` gives values and indices; of a network's scores, one for each row."""
+    shape = _reduced(operation, depth)
+    given = (*operation.operands[1:], *operation.settings.values())
+    is_plain = len(given) == 1 and "keepdim" not in operation.settings
+    if shape is None and is_plain and constant(given[0]) == 1:
+        return (None,) if last_size(operation.operands[0], depth - 1) is not None else None
+    return shape
+
+
+def _gathered(operation: Operation, depth: int) -> Shape | None:
+    """`scores.gather(1, index)` has the shape of its index: of a network's scores, a column."""
+    index = operation.operands[2] if len(operation.operands) > 2 else None
+    shape = shape_of(index, depth - 1)
+    if shape is not None or constant(operation.operands[1]) != 1:
+        return shape
+    made = operation_of(index)
+    is_column = made is not None and made.name == "unsqueeze" and len(made.operands) == 2
+    if not is_column or made is None or constant(made.operands[1]) not in (1, -1):
+        return None
+    return (None, 1) if last_size(operation.operands[0], depth - 1) is not None else None
 
 
 def _factory(operation: Operation, depth: int) -> Shape | None:
@@ -139,6 +267,21 @@ def _factory(operation: Operation, depth: int) -> Shape | None:
     if not sides or any(isinstance(s, Result) and s.maker == "operator.spread" for s in sides):
         return None
     return tuple(_size(s) for s in sides)
+
+
+# draws of numpy: at which position, after the generator, the size stands
+DRAWS = {"normal": 2, "uniform": 2, "integers": 2, "exponential": 1, "poisson": 1, "binomial": 2,
+         "standard_normal": 0, "beta": 2, "gamma": 2, "laplace": 2}  # fmt: skip
+
+
+def _drawn(operation: Operation, depth: int) -> Shape | None:
+    """What a generator of numpy draws: as many numbers as its size says."""
+    place = DRAWS[operation.name] + 1
+    given = operation.settings.get("size", next(iter(operation.operands[place : place + 1]), None))
+    if isinstance(given, Items):
+        return tuple(_size(v) for v in given.members) if given.is_whole else None
+    number = _size(given) if given is not None else None
+    return None if number is None else (number,)
 
 
 def _size(value: Value) -> int | None:
@@ -191,7 +334,8 @@ def _wider(sizes: list[int | None]) -> int | None:
 def _reduced(operation: Operation, depth: int) -> Shape | None:
     if not operation.operands:
         return None
-    given = operation.settings.get("dim", next(iter(operation.operands[1:]), None))
+    settings = operation.settings
+    given = settings.get("dim", settings.get("axis", next(iter(operation.operands[1:]), None)))
     if given is None:
         return ()
     axis = constant(given)
@@ -265,6 +409,8 @@ def _transposed(operation: Operation, depth: int) -> Shape | None:
 def _item(operation: Operation, depth: int) -> Shape | None:
     if len(operation.operands) < 2:
         return None
+    if isinstance(operation.operands[0], External) and operation.operands[0].name == "numpy.c_":
+        return (None, None)
     shape = shape_of(operation.operands[0], depth - 1)
     key = operation.operands[1]
     keys = key.members if isinstance(key, Items) and key.kind == "tuple" else [key]
@@ -281,10 +427,28 @@ def _item(operation: Operation, depth: int) -> Shape | None:
         size = rest.pop(0)
         if isinstance(one, Known) and isinstance(one.value, int):
             continue
+        if isinstance(one, Unknown) and one.name == INDEX:
+            continue
+        if len(keys) == 1 and _are_indices(one, depth):
+            found.append(None)
+            continue
         if not isinstance(one, Result) or one.maker != "builtins.slice":
             return None
         found.append(_sliced(one, size))
     return (*found, *rest)
+
+
+def _are_indices(key: Value, depth: int) -> bool:
+    """Tell whether a key is a row of positions: a permutation, a piece of one, a part's indices."""
+    if isinstance(key, Part) and key.key == "indices":
+        return True
+    over = key.args[0] if isinstance(key, Result) and key.maker == "builtins.next" else key
+    operation = operation_of(over)
+    if operation is not None and operation.name in PIECES:
+        return _are_indices(operation.operands[0], depth - 1) if depth else False
+    if isinstance(over, Result) and over.maker == "operator.getitem":
+        return _are_indices(over.args[0], depth - 1) if depth else False
+    return isinstance(over, Result) and over.maker in ("torch.randperm", "torch.arange")
 
 
 def _sliced(key: Result, size: int | None) -> int | None:
@@ -299,8 +463,11 @@ _RULES: dict[str, Callable[[Operation, int], Shape | None]] = {
     **dict.fromkeys(FACTORIES, _factory),
     **dict.fromkeys(ARITHMETIC, _broadcast),
     **dict.fromkeys(REDUCTIONS, _reduced),
-    "max": _reduced,
-    "min": _reduced,
+    **dict.fromkeys(DRAWS, _drawn),
+    "max": _maximum,
+    "min": _maximum,
+    "cat": _joined,
+    "stack": _joined,
     "tensor": _tensor,
     "linear": _linear,
     "matmul": _matmul,
@@ -314,5 +481,5 @@ _RULES: dict[str, Callable[[Operation, int], Shape | None]] = {
     "t": _transposed,
     "transpose": _transposed,
     "getitem": _item,
-    "gather": lambda o, d: shape_of(o.operands[2], d - 1) if len(o.operands) > 2 else None,
+    "gather": _gathered,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ from traindx.analysis.program.execution.values import (
     Answer,
     Choice,
     FunctionValue,
+    Items,
     Known,
     Part,
     Result,
@@ -22,8 +24,8 @@ from traindx.analysis.program.execution.values import (
     origins,
 )
 from traindx.analysis.program.training.acts import Deed, Do, is_gradient, model_of
-from traindx.analysis.program.training.kinds import Kind
-from traindx.analysis.program.training.operations import is_in_place
+from traindx.analysis.program.training.kinds import Kind, names_of
+from traindx.analysis.program.training.operations import is_in_place, operation_name
 from traindx.analysis.program.training.ownership import holders, owns, parameters_given
 
 if TYPE_CHECKING:
@@ -117,9 +119,12 @@ def updates(story: Story) -> Iterator[Update]:
 
 
 def is_one_turn(one: ProgramEvent, other: ProgramEvent) -> bool:
-    """Tell whether two events are in the same turn of the loops around either of them."""
+    """Tell whether two events are in the same turn of the loops around either of them.
+
+    The turns of a loop over a list that is written down are steps of one program.
+    """
     shared = list(zip(one.turns, other.turns, strict=False))
-    return all(a == b for a, b in shared if a.loop is b.loop)
+    return all(a == b for a, b in shared if a.loop is b.loop and not a.loop.is_whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +163,49 @@ def _loop_between(one: ProgramEvent, other: ProgramEvent) -> LoopRun | None:
         elif found is not None and a.number > b.number:
             return None
     return found
+
+
+ACCUMULATES = re.compile(r"accum|micro", re.IGNORECASE)
+CUTS = frozenset({"chunk", "split", "tensor_split", "unbind"})
+GROUPS = ("islice", "chunked", "batched", "ichunked", "grouper")
+
+
+def group_step(repeated: Repetition) -> Deed | None:
+    """Return the step after a loop over the micro-batches of one update, which begins cleared."""
+    story, loop = repeated.story, repeated.loop
+    if repeated.between.does(Do.STEP, Do.ZERO_GRAD, Do.MANUAL_UPDATE):
+        return None
+    if not is_group(story, loop):
+        return None
+    around = repeated.second.event.turns[
+        : [t.loop for t in repeated.second.event.turns].index(loop)
+    ]
+    own = [
+        d
+        for d in story.does(Do.STEP, Do.ZERO_GRAD)
+        if around and d.event.turns[: len(around)] == around and loop not in d.event.loops
+    ]
+    step = next((d for d in own if d.do is Do.STEP and d.event.order > repeated.second.event.order),
+                None)  # fmt: skip
+    is_cleared = any(d.do is Do.ZERO_GRAD and not d.event.guards for d in own)
+    return step if is_cleared else None
+
+
+def is_group(story: Story, loop: LoopRun) -> bool:
+    """Tell whether a loop goes over several micro-batches: of a batch, or some of a loader."""
+    over = loop.over
+    if over is None:
+        return False
+    found = [v for v in (over, *over.inputs) if isinstance(v, Result)]
+    if any(operation_name(v.maker) in CUTS and v.maker != "()" for v in found):
+        return True
+    if isinstance(over, Result) and over.maker == "builtins.range":
+        bound = [v for a in over.args for v in origins(a, 20)]
+        return any(ACCUMULATES.search(n) for v in bound for n in names_of(v))
+    is_some = isinstance(over, Items) or any(
+        isinstance(v, Result) and v.maker.rsplit(".", 1)[-1] in GROUPS for v in origins(over, 50)
+    )
+    return is_some and any(story.kind_of(v).kind is Kind.LOADER for v in origins(over, 50))
 
 
 def clears(zero: Deed, optimizer: Value, story: Story) -> Answer:

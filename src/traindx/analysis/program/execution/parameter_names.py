@@ -1,0 +1,135 @@
+"""The names of the parameters of a model, where all that it is made of is in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution import iteration, library, names
+from traindx.analysis.program.execution.values import (
+    Choice,
+    Instance,
+    Items,
+    Known,
+    Part,
+    Result,
+    Table,
+    Unknown,
+    Value,
+    constant,
+)
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.execution.machine import Machine
+
+LISTING = ".named_parameters"
+PARAMETER = "the parameter that this is"
+MOST = 300  # names of one model
+WEIGHTED = frozenset(
+    {"Linear", "Bilinear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
+     "ConvTranspose3d", "LayerNorm", "GroupNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d"}
+)  # fmt: skip
+ATTENTION = ("in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias")
+RECURRENT = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
+PLAIN = ("ReLU", "GELU", "SiLU", "Tanh", "Sigmoid", "Dropout", "Identity", "Flatten", "Pool",
+         "Softmax", "ELU", "Loss", "Mish", "Upsample", "Unflatten", "Pad", "Softplus")  # fmt: skip
+
+
+class _OutOfSight(Exception):
+    """A part of a model is out of sight."""
+
+
+def named_pairs(m: Machine, listing: Value) -> list[Value] | None:
+    """Return what `model.named_parameters()` lists, as pairs; None where it is not all in sight."""
+    if not isinstance(listing, Result) or listing.maker != LISTING or listing.args:
+        return None
+    if not isinstance(listing.receiver, Instance) or listing.kwargs:
+        return None
+    try:
+        found = list(_named(listing.receiver, 8))
+    except _OutOfSight:
+        return None
+    if not found or len(found) > MOST:
+        return None
+    pairs: list[Value] = []
+    for name, parameter in found:
+        element = Result("builtins.next", args=(listing,), gradients=m.gradients)
+        held = Part(element, 1)
+        held.fields[PARAMETER] = parameter
+        pairs.append(iteration.items_of((Known(name), held), "tuple"))
+    return pairs
+
+
+def _named(module: Value, depth: int) -> Iterator[tuple[str, Value]]:
+    """Yield the names of parameters and what has them, in the order of registration."""
+    if depth == 0 or isinstance(module, (Choice, Unknown)):
+        raise _OutOfSight
+    for name, value in _children(module):
+        if isinstance(value, Result) and value.maker.endswith("nn.Parameter"):
+            yield name, value
+            continue
+        own = _own_names(value)
+        if own is not None:
+            yield from ((f"{name}.{key}", names.part(value, key)) for key in own)
+            continue
+        for inner, parameter in _named(value, depth - 1):
+            yield f"{name}.{inner}", parameter
+
+
+def _children(module: Value) -> Iterator[tuple[str, Value]]:
+    """The modules and parameters that a module keeps."""
+    if isinstance(module, Instance) and library.is_module(module):
+        for key, value in module.fields.items():
+            if isinstance(key, str) and _may_learn(value):
+                yield key, value
+        return
+    layers = iteration.seen_layers(module) if isinstance(module, Result) else []
+    if isinstance(module, Result) and module.maker == "torch.nn.ModuleDict" and module.args:
+        held = module.args[0]
+        layers = []
+        if isinstance(held, Table) and held.is_whole:
+            yield from ((str(k), v) for k, v in held.fields.items())
+            return
+    if not layers:
+        raise _OutOfSight
+    yield from ((str(i), v) for i, v in enumerate(layers))
+
+
+def _may_learn(value: Value) -> bool:
+    """Tell whether an attribute is a module or parameter, or may be one out of sight."""
+    if isinstance(value, Instance):
+        return library.is_module(value)
+    if isinstance(value, (Unknown, Choice, Part)):
+        return _is_doubtful(value)
+    if not isinstance(value, Result) or value.receiver is not None:
+        return False
+    return value.maker.startswith(("torch.nn.", "timm.", "torchvision.", "transformers.",
+                                   "recursion.")) and "functional" not in value.maker  # fmt: skip
+
+
+def _is_doubtful(value: Value) -> bool:
+    """A parameter of the constructor that nobody gives may be a module; a size is none."""
+    return isinstance(value, Choice) and any(_may_learn(o) for o in value.options)
+
+
+def _own_names(layer: Value) -> tuple[str, ...] | None:
+    """The names of a layer's own parameters; None for what holds others."""
+    kind = layer.maker.rsplit(".", 1)[-1] if isinstance(layer, Result) else ""
+    if not isinstance(layer, Result) or not layer.maker.startswith("torch.nn."):
+        return None
+    if kind in WEIGHTED:
+        has_bias = constant(layer.kwargs.get("bias")) is not False
+        return ("weight", "bias") if has_bias else ("weight",)
+    if kind in ("Embedding", "EmbeddingBag", "PReLU", "RMSNorm"):
+        return ("weight",)
+    if kind == "MultiheadAttention":
+        return ATTENTION
+    if kind in ("LSTM", "GRU", "RNN"):
+        return RECURRENT
+    return () if any(word in kind for word in PLAIN) else None
+
+
+def pairs_of(m: Machine, over: Value) -> Items | None:
+    """Return the list of a model's parameters by name, where all of it is in sight."""
+    found = named_pairs(m, over)
+    return None if found is None else iteration.items_of(found)

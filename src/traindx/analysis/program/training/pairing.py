@@ -1,0 +1,78 @@
+"""Predictions and targets of one batch that meet in two shapes: every one with every other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution.values import Answer, Result, Value, origins
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.gradients import has_history, runs_behind
+from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.shapes import (
+    is_reshaped,
+    is_row_of_batch,
+    last_size,
+    shape_of,
+)
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Story
+
+COMPARISONS = frozenset({"sub", "eq", "ne"})
+
+
+def paired_losses(story: Story) -> Iterator[Result]:
+    """Yield the differences in losses that set a column of a batch against a row of it."""
+    for deed in story.does(Do.BACKWARD):
+        for value in origins(deed.subject) if deed.subject is not None else ():
+            if not isinstance(value, Result) or value.maker != "operator.sub":
+                continue
+            learnt = [v for v in value.args if has_history(v) is Answer.YES]
+            if len(learnt) == 1 and _meet(story, value):
+                yield value
+
+
+def paired_metrics(story: Story) -> Iterator[Result]:
+    """Yield the same of what is only measured: what a model gave, against what it should give."""
+    learnt = {
+        id(v)
+        for deed in story.does(Do.BACKWARD, Do.GRAD)
+        for v in (origins(deed.subject) if deed.subject is not None else ())
+    }
+    for event in story.events:
+        value, operation = event.result, operation_of(event.result)
+        if operation is None or operation.name not in COMPARISONS or id(value) in learnt:
+            continue
+        sides = operation.operands[:2]
+        is_judged = len(sides) == 2 and [bool(runs_behind(v)) for v in sides].count(True) == 1
+        if is_judged and isinstance(value, Result) and _meet(story, value):
+            yield value
+
+
+def _meet(story: Story, value: Result) -> bool:
+    """Tell whether a column and a row of as many examples meet."""
+    operation = operation_of(value)
+    first, second = (operation.operands if operation is not None else ())[:2]
+    is_wrong = (_is_column(first) and is_row_of_batch(second)) or (
+        is_row_of_batch(first) and _is_column(second)
+    )
+    return is_wrong and _are_of_one(first, second) and not any(
+        is_reshaped(story, v) for v in (first, second)
+    )  # fmt: skip
+
+
+def _is_column(value: Value) -> bool:
+    shape = shape_of(value)
+    if shape is None:
+        return last_size(value) == 1
+    return len(shape) == 2 and shape[1] == 1 and shape[0] != 1
+
+
+def _are_of_one(first: Value, second: Value) -> bool:
+    """Tell whether predictions meet as many targets, and not another row."""
+    counts = [shape[0] if shape else None for shape in map(shape_of, (first, second))]
+    if counts[0] != counts[1] or counts[0] is not None:
+        return counts[0] == counts[1]
+    below = [{id(v) for v in origins(side) if isinstance(v, Result)} for side in (first, second)]
+    return bool(below[0] & below[1])  # rows of one batch

@@ -1,0 +1,123 @@
+"""The weight decay is so large that it decides what the weights become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.decay import Decay, decays_of
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
+from traindx.registry import detector
+
+SHARE = 5e-3  # of a weight per step: half of it is gone after 140 steps, whatever the data say
+GRADIENT = 0.5  # times the weight: Adam divides by it, and the gradient of the loss is noise beside
+
+
+@detector(needs=("source",), suggests=("weight-decay-too-high",))
+def check(run: Run) -> Iterator[Finding]:
+    """An optimizer is given a weight decay that shrinks the weights faster than they can learn.
+
+    ## What it detects
+    A weight decay that, times the learning rate, takes half a per cent or more of every weight in
+    every step; or one of 0.5 or more in an optimizer that adds it to the gradient and divides by
+    the size of the sum (Adam, RMSprop).
+
+    ## Why it matters
+    The weights shrink towards zero and the model predicts the same for every input.
+
+    ## What to do
+    Use 0.01 to 0.1 with AdamW, 1e-4 with SGD, and none with Adam unless you have tuned it.
+
+    ## When it is wrong
+    A learning rate that a schedule keeps far below the number in sight makes such a decay mild.
+    """
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for decay in decays_of(story):
+            site = decay.optimizer.site
+            if site is None or site.node in seen or not _is_excessive(decay):
+                continue
+            seen.add(site.node)
+            yield finding(
+                f"{decay.kind} has a weight decay of {decay.amount:g} at a learning rate of "
+                f"{decay.rate:g}: {_effect(decay)}",
+                "weight-decay-too-high",
+                decay.optimizer,
+                cite(decay.optimizer, f"weight_decay={decay.amount:g}, lr={decay.rate:g}"),
+                is_symptom=True,
+            )
+
+
+def _is_excessive(decay: Decay) -> bool:
+    if decay.is_gradient:
+        return decay.amount >= GRADIENT
+    return decay.share >= SHARE
+
+
+def _effect(decay: Decay) -> str:
+    if decay.is_gradient:
+        return "it outweighs the gradient of the loss"
+    return f"every step takes {decay.share:.1%} of each weight"
+
+
+_PROGRAM = """
+import torch
+from torch import nn
+
+net = nn.Linear(4, 3)
+opt = torch.optim.{optimizer}
+for x, y in train_loader:
+    opt.zero_grad()
+    nn.functional.cross_entropy(net(x), y).backward()
+    opt.step()
+"""
+
+
+def _program(optimizer: str) -> Run:
+    return make_run(sources={"train.py": _PROGRAM.format(optimizer=optimizer)})
+
+
+_CONFIGURED = """
+import json
+import torch
+from torch import nn
+
+settings = json.load(open("conf.json"))
+net = nn.Linear(4, 3)
+opt = getattr(torch.optim, settings["name"])(net.parameters(), **settings["options"])
+for x, y in train_loader:
+    opt.zero_grad()
+    nn.functional.cross_entropy(net(x), y).backward()
+    opt.step()
+"""
+
+
+def _configured(decay: float) -> Run:
+    text = f'{{"name": "AdamW", "options": {{"lr": 0.001, "weight_decay": {decay}}}}}'
+    return make_run(sources={"train.py": _CONFIGURED, "conf.json": text})
+
+
+FIRES = {
+    "AdamW": _program("AdamW(net.parameters(), lr=1e-2, weight_decay=1.0)"),
+    "SGD": _program("SGD(net.parameters(), 0.1, momentum=0.9, weight_decay=0.5)"),
+    "Adam, added to the gradient": _program("Adam(net.parameters(), weight_decay=1)"),
+    "in a group": _program('AdamW([{"params": net.parameters(), "weight_decay": 10}], lr=1e-3)'),
+    "in a configuration file": _configured(10.0),
+}
+
+SILENT = {
+    "usual": _program("AdamW(net.parameters(), lr=1e-3, weight_decay=0.1)"),
+    "near miss: strong, as for grokking": _program(
+        "AdamW(net.parameters(), lr=1e-3, weight_decay=1.0)"
+    ),
+    "near miss: large at a small rate": _program(
+        "SGD(net.parameters(), lr=1e-4, weight_decay=1.0)"
+    ),
+    "near miss: the rate is out of sight": _program(
+        "AdamW(net.parameters(), lr=rate(), weight_decay=10)"
+    ),
+    "a usual configuration file": _configured(0.05),
+}
