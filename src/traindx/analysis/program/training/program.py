@@ -22,6 +22,7 @@ from traindx.analysis.program.execution.values import (
 from traindx.analysis.program.project import Project, project_of
 from traindx.analysis.program.shapes.structure import names_read
 from traindx.analysis.program.training.acts import Deed, Do, deed_of, is_gradient
+from traindx.analysis.program.training.facts.shapes import Shapes
 from traindx.analysis.program.training.flow import Flow
 from traindx.analysis.program.training.kinds import (
     UNKNOWN,
@@ -149,6 +150,11 @@ class Story:
     def uses(self, value: Value) -> list[ProgramEvent]:
         """Return every event that has a value as its receiver or among its arguments."""
         return [e for e in self.events if e.receiver is value or is_given(e, value)]
+
+    @cached_property
+    def shapes(self) -> Shapes:
+        """The shapes of its tensors."""
+        return Shapes(self)
 
     @cached_property
     def flow(self) -> Flow:
