@@ -65,7 +65,7 @@ def check(run: Run) -> Iterator[Finding]:
         if key not in seen:
             seen.add(key)
             yield _finding(trace, conflict, origin)
-    lines = {(file, line) for file, line, _ in seen}
+    lines = {(file, at) for file, line, built in seen for at in (line, built or line)}
     for story in program_of(run).stories:
         for clash in story.shapes.clashes():
             places = _places(clash)

@@ -22,6 +22,7 @@ from traindx.analysis.program.execution.values import (
 from traindx.analysis.program.project import Project, project_of
 from traindx.analysis.program.shapes.structure import names_read
 from traindx.analysis.program.training.acts import Deed, Do, deed_of, is_gradient
+from traindx.analysis.program.training.facts.dtypes import Dtypes
 from traindx.analysis.program.training.facts.shapes import Shapes
 from traindx.analysis.program.training.flow import Flow
 from traindx.analysis.program.training.kinds import (
@@ -155,6 +156,11 @@ class Story:
     def shapes(self) -> Shapes:
         """The shapes of its tensors."""
         return Shapes(self)
+
+    @cached_property
+    def dtypes(self) -> Dtypes:
+        """The element types of its tensors and arrays."""
+        return Dtypes(self)
 
     @cached_property
     def flow(self) -> Flow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,9 @@ SIZE_AT = {
     "choice": 1, "gamma": 2, "lognormal": 2, "standard_exponential": 0,
 }  # fmt: skip
 GENERATORS = ("numpy.random.default_rng", "numpy.random.RandomState", "numpy.random.Generator")
+CONSTANTS = frozenset({"numpy.pi", "math.pi", "torch.pi", "numpy.e", "math.e", "numpy.inf",
+                       "math.inf", "torch.inf", "math.tau"})  # fmt: skip
+NUMBER = math.nan  # some number, of which nothing else is known
 EXTREMES = {"max": "amax", "min": "amin"}
 CREATORS = frozenset({"zeros", "ones", "empty"})
 

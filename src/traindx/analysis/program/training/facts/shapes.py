@@ -156,6 +156,8 @@ class Shapes:
                 return tuple(inside)
             return Several(either(inside, self.symbols)) if inside else UNKNOWN
         if isinstance(value, External):
+            if value.name in arrays.CONSTANTS:
+                return arrays.NUMBER
             return None if value.name == "numpy.newaxis" else UNKNOWN
         if isinstance(value, Choice):
             return either([self.of(option) for option in value.options], self.symbols)
@@ -273,7 +275,8 @@ class Shapes:
             return found
         closed = tuple((t.loop.site.node, t.number) for t in event.turns if t.loop.is_whole)
         place = (event.node, event.name, tuple(id(c.node) for c in event.callers), closed,
-                 tuple(id(w) for w in event.within))  # fmt: skip
+                 tuple(id(w) for w in event.within),
+                 id(event.receiver) if is_layer(event.receiver) else None)  # fmt: skip
         first = self._first.setdefault(place, found)
         return found if first is found else either([first, found], self.symbols)
 
@@ -288,6 +291,8 @@ class Shapes:
             return self._operator(value, maker.removeprefix("operator."), args)
         if maker.startswith("builtins."):
             return self._builtin(maker.removeprefix("builtins."), value, args)
+        if maker.startswith(("math.", "random.")) or maker == ".item":
+            return arrays.NUMBER
         name = maker[1:] if maker.startswith(".") else _function_name(maker)
         if maker.startswith(".") and name in ("size", "dim", "ndimension", "shape"):
             return self._size_call(value, name, args, kwargs)
@@ -356,7 +361,8 @@ class Shapes:
             return (*left, *right)
         if is_dim(left) and is_dim(right) and plain in _SIZES:
             return _SIZES[plain](left, right)
-        return UNKNOWN
+        is_number = all(isinstance(v, (int, float, Size)) for v in (left, right))
+        return arrays.NUMBER if is_number else UNKNOWN
 
     def _item(self, value: Result, args: list[object]) -> object:
         owner, key = args
@@ -386,6 +392,8 @@ class Shapes:
             return len(first)
         if name == "int" and is_dim(first):
             return first
+        if name in ("float", "int", "len", "abs", "round", "bool"):
+            return first if isinstance(first, ShapedTensor) and name == "abs" else arrays.NUMBER
         if name in ("tuple", "list", "iter", "reversed", "sorted") and len(args) == 1:
             return first
         return UNKNOWN
