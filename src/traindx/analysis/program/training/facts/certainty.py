@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from traindx.analysis.program.execution.events import Guard, LoopRun, ProgramEvent
 from traindx.analysis.program.execution.values import Part, Result, Unknown, Value, origins
@@ -14,6 +15,17 @@ QUESTIONS = frozenset(
      "torch.is_tensor", ".is_floating_point", "builtins.callable", "operator.is",
      "operator.is_not", "builtins.type", ".parse_args", ".get"}
 )  # fmt: skip
+
+
+def makers(events: Iterable[ProgramEvent]) -> dict[int, ProgramEvent]:
+    """Return the event that makes each value; a call that only hands it on made none."""
+    found: dict[int, ProgramEvent] = {}
+    for event in events:
+        if event.result is not None and event.result.site is event.site:
+            found[id(event.result)] = event
+        elif event.result is not None and not event.is_own:
+            found.setdefault(id(event.result), event)
+    return found
 
 
 def is_certain(event: ProgramEvent) -> bool:

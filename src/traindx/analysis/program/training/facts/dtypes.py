@@ -20,6 +20,7 @@ from traindx.analysis.program.shapes.values import ShapedTensor
 from traindx.analysis.program.training.facts import tables
 from traindx.analysis.program.training.facts.arrays import CONSTANTS, GENERATORS
 from traindx.analysis.program.training.facts.batches import drawn
+from traindx.analysis.program.training.facts.certainty import makers
 from traindx.analysis.program.training.facts.elements import (
     Element,
     dtype_named,
@@ -84,10 +85,7 @@ class Dtypes:
     def __init__(self, story: Story) -> None:
         self.story = story
         self._known: dict[int, tuple[Value, Element | None]] = {}
-        self._made: dict[int, ProgramEvent] = {}
-        for event in story.events:
-            if event.result is not None:
-                self._made.setdefault(id(event.result), event)
+        self._made = makers(story.events)
 
     @cached_property
     def default(self) -> str | None:

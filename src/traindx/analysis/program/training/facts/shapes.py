@@ -43,7 +43,7 @@ from traindx.analysis.program.shapes.values import (
 from traindx.analysis.program.shapes.windows import Symbols
 from traindx.analysis.program.training.facts import arrays
 from traindx.analysis.program.training.facts.batches import drawn
-from traindx.analysis.program.training.facts.certainty import is_certain
+from traindx.analysis.program.training.facts.certainty import is_certain, makers
 from traindx.analysis.program.training.facts.losses import check_loss, scalar
 from traindx.analysis.program.training.facts.sequences import Several, either
 from traindx.analysis.program.training.layers import is_layer, layer_kind
@@ -101,12 +101,10 @@ class Shapes:
         self._sizes: dict[tuple[int, int], Dim] = {}
         self._clashes: dict[int, tuple[Mismatch, tuple[object, ...]]] = {}
         self._first: dict[object, object] = {}
-        self._made: dict[int, ProgramEvent] = {}
+        self._made = makers(story.events)
         self._reshaped: set[int] = set()
         self._unpacked: dict[int, Value] = {}
         for event in story.events:
-            if event.result is not None:
-                self._made.setdefault(id(event.result), event)
             if event.name in RESHAPED_IN_PLACE:
                 self._reshaped.add(id(event.receiver))
             if event.name == ".size" and not event.args and event.receiver is not None:
@@ -137,7 +135,7 @@ class Shapes:
                 continue
             self.of(event.result)
             found = self._clashes.get(id(event.result))
-            if found is None or self._made[id(event.result)] is not event:
+            if found is None or self._made.get(id(event.result)) is not event:
                 continue
             mismatch, given = found
             taken = tuple(_tensors(given))
