@@ -496,7 +496,11 @@ def _enumerate(
     found = iteration.members(args[0]) if args else None
     if found is None or len(found) > iteration.MAX_MEMBERS:
         return None
-    rows = [iteration.items_of((Known(i), v), "tuple") for i, v in enumerate(found)]
+    given = kwargs.get("start", args[1] if len(args) > 1 else Known(0))
+    first = given.value if isinstance(given, Known) else None
+    if not isinstance(first, int):
+        return None
+    rows = [iteration.items_of((Known(i), v), "tuple") for i, v in enumerate(found, first)]
     return iteration.items_of(rows)
 
 

@@ -23,6 +23,7 @@ from traindx.analysis.program.project import Project, project_of
 from traindx.analysis.program.shapes.structure import names_read
 from traindx.analysis.program.training.acts import Deed, Do, deed_of, is_gradient
 from traindx.analysis.program.training.facts.dtypes import Dtypes
+from traindx.analysis.program.training.facts.ranges import Ranges
 from traindx.analysis.program.training.facts.shapes import Shapes
 from traindx.analysis.program.training.flow import Flow
 from traindx.analysis.program.training.kinds import (
@@ -161,6 +162,11 @@ class Story:
     def dtypes(self) -> Dtypes:
         """The element types of its tensors and arrays."""
         return Dtypes(self)
+
+    @cached_property
+    def ranges(self) -> Ranges:
+        """The whole numbers that its labels and indices reach."""
+        return Ranges(self)
 
     @cached_property
     def flow(self) -> Flow:
