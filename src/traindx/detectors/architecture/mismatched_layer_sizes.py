@@ -86,7 +86,7 @@ def _followed(clash: Clash) -> Finding:
     mismatch, layer = clash.mismatch, clash.layer
     built = () if layer is None else (cite(layer, f"built here for {mismatch.expected}"),)
     return finding(
-        clash.text,
+        clash.text[0].upper() + clash.text[1:],
         CAUSES.get(mismatch.kind, "shape-mismatch"),
         clash.event,
         cite(clash.event, f"the sizes meet here: {clash.text}"),

@@ -94,7 +94,7 @@ def _of_product(story: Story, event: ProgramEvent, operation: Operation) -> Dtyp
         return None
     at = 0 if first.dtype != "float32" else 1
     odd, other = (first, second) if at == 0 else (second, first)
-    text = f"a matrix product of {first.dtype} and {second.dtype}"
+    text = f"A matrix product of {first.dtype} and {second.dtype}"
     return DtypeClash(event, operation.operands[at], text, _cast(other.dtype)) if odd else None
 
 
@@ -151,7 +151,7 @@ def _of_index(story: Story, event: ProgramEvent, operation: Operation) -> DtypeC
     for one in key.members if isinstance(key, Items) else [key]:
         found = _tensor(story, one)
         if found is not None and found.is_float and found.is_single is not True:
-            text = f"an index must be whole numbers or a mask and is {found.dtype}"
+            text = f"An index must be whole numbers or a mask and is {found.dtype}"
             return DtypeClash(event, one, text, "long()")
     return None
 
@@ -180,7 +180,7 @@ def _of_parameter(story: Story, event: ProgramEvent, operation: Operation) -> Dt
     frozen = operation.settings.get("requires_grad")
     if found is None or found.is_float or frozen is not None or len(operation.operands) > 1:
         return None
-    text = f"only floating-point tensors can require gradients, and this one is {found.dtype}"
+    text = f"Only floating-point tensors can require gradients, and this one is {found.dtype}"
     return DtypeClash(event, operation.operands[0], text, "float()")
 
 

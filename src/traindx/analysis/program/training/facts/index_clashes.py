@@ -96,9 +96,9 @@ def _beyond(
         return None
     outside = reached.high if reached.high >= count else reached.low
     if reached.high >= count and reached.low == 0:
-        text = f"labels reach {reached.high} and the model has {count} outputs"
+        text = f"Labels reach {reached.high} and the model has {count} outputs"
         return IndexClash("output-size-mismatch", text, event, target, layer)
-    text = f"the label {outside} is no class index of {count} classes, 0 to {count - 1}"
+    text = f"The label {outside} is no class index of {count} classes, 0 to {count - 1}"
     return IndexClash("label-out-of-range", text, event, target, layer)
 
 

@@ -223,7 +223,13 @@ class Ranges:
 def _keeps_columns(key: Value) -> bool:
     """Tell whether a subscript takes rows: columns may hold numbers of their own."""
     keys = key.members if isinstance(key, Items) and key.kind == "tuple" else []
-    return all(isinstance(k, Result) and k.maker == "builtins.slice" for k in keys[1:])
+    return all(_keeps_all(k) for k in keys[1:])
+
+
+def _keeps_all(key: Value) -> bool:
+    if isinstance(key, Known):
+        return key.value is None or key.value is ...
+    return isinstance(key, Result) and key.maker == "builtins.slice"
 
 
 def _below(count: int | None) -> Reached | None:
