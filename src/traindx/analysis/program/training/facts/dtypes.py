@@ -51,7 +51,7 @@ TYPED = {"Tensor": "float32", "FloatTensor": "float32", "LongTensor": "int64",
 SAME = frozenset(
     {"view", "reshape", "permute", "transpose", "squeeze", "unsqueeze", "flatten", "contiguous",
      "clone", "detach", "cuda", "cpu", "expand", "repeat", "t", "relu", "clamp", "abs", "neg",
-     "flip", "roll", "requires_grad", "numpy", "copy", "dropout", "pin_memory", "unflatten",
+     "flip", "roll", "requires_grad", "copy", "dropout", "pin_memory", "unflatten",
      "expand_as", "view_as", "masked_fill", "tril", "triu", "amax", "amin", "narrow", "select",
      "gather", "index_select", "masked_select", "cumsum", "sort", "topk", "split", "chunk",
      "unbind", "max", "min", "pad", "expand_dims", "ravel", "tile", "swapaxes", "square", "round",
@@ -211,7 +211,8 @@ class Dtypes:
             return None
         kind = layer_kind(layer)
         if kind.endswith("Loss"):
-            return None
+            output = self.of(value.args[0]) if value.args else None
+            return Element(output.dtype) if output is not None and output.is_float else None
         if kind in WITH_WEIGHTS:
             dtype = self.weights.of(layer, event)
             return None if dtype is None else Element(dtype)
@@ -244,7 +245,9 @@ class Dtypes:
         if last in OF_DATA and args:
             found = self._data(args[0])
             return None if found is None else Element(found.dtype, "array")
-        return self._general(operation_name(f"torch.{last}"), args, value, "float64")
+        found = self._general(operation_name(f"torch.{last}"), args, value, "float64")
+        is_number = found is not None and found.holder == "number"
+        return Element(found.dtype, "array") if found is not None and is_number else found
 
     def _tensor(
         self, name: str, last: str, args: Sequence[Value], value: Result
@@ -326,8 +329,12 @@ class Dtypes:
             found_all = [self.of(v) for v in operands]
             is_same = len({e.dtype if e else None for e in found_all}) == 1
             return found_all[0] if found_all and is_same else None
-        if name in LOSSES or first is None:
+        if first is None:
             return None
+        if name in LOSSES:
+            return Element(first.dtype) if first.is_float else None
+        if name == "numpy":
+            return Element(first.dtype, "array", first.is_single)
         if name in FRACTIONS:
             return first if first.is_float else first.cast(default)
         if name in TOTALS:
