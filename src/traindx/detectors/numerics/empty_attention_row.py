@@ -66,9 +66,11 @@ def _masks(event: ProgramEvent) -> Iterator[Value]:
         return
     for scores in same_numbers(operation.operands[0]):
         filled = operation_of(scores)
-        if filled is not None and filled.name == "masked_fill" and len(filled.operands) > 2:
-            if number_of(filled.operands[2]) == float("-inf"):
-                yield filled.operands[1]
+        is_filled = filled is not None and filled.name == "masked_fill"
+        if filled is None or not is_filled or len(filled.operands) < 3:
+            continue
+        if number_of(filled.operands[2]) == float("-inf"):
+            yield filled.operands[1]
 
 
 def _is_mended(story: Story, event: ProgramEvent) -> bool:

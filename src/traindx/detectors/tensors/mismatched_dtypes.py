@@ -131,12 +131,13 @@ SILENT = {
     ),
     "near miss: a share for each class": _tensors(_X, "torch.rand(64, 1)", **_CE),
     "near miss: cast in the loop": _tensors(
-        "torch.from_numpy(rng.normal(size=(64, 8)))", "torch.ones(64)",
+        "torch.from_numpy(rng.normal(size=(64, 8)))",
+        "torch.ones(64)",
         loss="nn.MSELoss()(model(x.float()).squeeze(1), y)",
-    ),  # fmt: skip
+    ),
     "near miss: a model of doubles": _train(
         "model.double()\ndata = TensorDataset(torch.from_numpy(rng.normal(size=(64, 8))), "
         "torch.ones(64, dtype=torch.double))"
     ),
     "near miss: doubles as targets of MSE": _train(_PAIRS.format(target="float(self.y[i])")),
-}  # fmt: skip
+}

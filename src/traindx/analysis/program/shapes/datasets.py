@@ -10,7 +10,6 @@ from traindx.analysis.program.project import Project
 from traindx.analysis.program.shapes.sizes import Dim
 from traindx.analysis.program.syntax import Module, argument, literal
 
-
 Options = Callable[[str, int], object]  # an argument, by name or position
 
 

@@ -23,6 +23,7 @@ from traindx.analysis.program.project import Project, project_of
 from traindx.analysis.program.shapes.structure import names_read
 from traindx.analysis.program.training.acts import Deed, Do, deed_of, is_gradient
 from traindx.analysis.program.training.facts.dtypes import Dtypes
+from traindx.analysis.program.training.facts.places import Places
 from traindx.analysis.program.training.facts.ranges import Ranges
 from traindx.analysis.program.training.facts.shapes import Shapes
 from traindx.analysis.program.training.flow import Flow
@@ -167,6 +168,11 @@ class Story:
     def ranges(self) -> Ranges:
         """The whole numbers that its labels and indices reach."""
         return Ranges(self)
+
+    @cached_property
+    def places(self) -> Places:
+        """The devices of its tensors."""
+        return Places(self)
 
     @cached_property
     def flow(self) -> Flow:

@@ -222,7 +222,7 @@ def may_be_accelerator(event: ProgramEvent) -> bool:
     if event.name == ".cuda":
         return True
     given = event.argument("device", 0)
-    return given is not None and any(_is_accelerator(v) for v in _devices(given))
+    return given is not None and any(is_accelerator(v) for v in _devices(given))
 
 
 def _devices(value: Value) -> Iterator[Value]:
@@ -233,7 +233,8 @@ def _devices(value: Value) -> Iterator[Value]:
             yield option
 
 
-def _is_accelerator(value: Value) -> bool:
+def is_accelerator(value: Value) -> bool:
+    """Tell whether a device may be another one than the CPU."""
     if isinstance(value, Known):
         is_name = isinstance(value.value, str) and not value.value.startswith("cpu")
         return is_name or isinstance(value.value, int)

@@ -24,7 +24,7 @@ OF_DATA = frozenset({"tensor", "as_tensor", "from_numpy", "array", "asarray", "a
                      "ascontiguousarray", "Tensor", "FloatTensor", "LongTensor", "DoubleTensor",
                      "IntTensor", "BoolTensor", "HalfTensor"})  # fmt: skip
 SAME_DATA = frozenset({"numpy", "astype", "copy", "to_numpy", "pin_memory", "cumsum", "byte",
-                       "unique_consecutive", "argsort", "tril", "triu", "type", "numpy_"})  # fmt: skip
+                       "argsort", "tril", "triu", "type"})  # fmt: skip
 # random numbers of numpy: the position of the size
 SIZE_AT = {
     "normal": 2, "uniform": 2, "laplace": 2, "standard_normal": 0, "random": 0, "random_sample": 0,

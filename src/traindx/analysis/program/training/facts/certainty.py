@@ -28,6 +28,13 @@ def makers(events: Iterable[ProgramEvent]) -> dict[int, ProgramEvent]:
     return found
 
 
+def makes(event: ProgramEvent) -> bool:
+    """Tell whether an event makes its result, and does not only hand it on."""
+    result = event.result
+    is_here = result is not None and result.site is not None and result.site.node is event.node
+    return is_here or event.name == "()"
+
+
 def is_certain(event: ProgramEvent) -> bool:
     """Tell whether an event happens where its turn comes, whatever the program is given."""
     is_first = all(t.loop.is_whole or t.number == 0 for t in event.turns)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
-from traindx.analysis.program.execution.values import Items, Result, Value
+from traindx.analysis.program.execution.values import Items, Value
 from traindx.analysis.program.shapes.values import Shape
-from traindx.analysis.program.training.facts.certainty import is_certain
+from traindx.analysis.program.training.facts.certainty import is_certain, makes
 from traindx.analysis.program.training.facts.dtypes import WITH_WEIGHTS, is_autocast
 from traindx.analysis.program.training.facts.elements import Element
 from traindx.analysis.program.training.layers import layer_kind
@@ -54,8 +54,7 @@ def _of_event(story: Story, event: ProgramEvent) -> DtypeClash | None:
     if operation is None or not operation.operands:
         return None
     rule = _RULES.get(operation.name)
-    is_own = isinstance(event.result, Result) and event.result.site is event.site
-    if rule is None or not (is_own or event.name == "()"):
+    if rule is None or not makes(event):
         return None
     return rule(story, event, operation)
 

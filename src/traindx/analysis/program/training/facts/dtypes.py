@@ -218,9 +218,7 @@ class Dtypes:
             return None if dtype is None else Element(dtype)
         return self.of(value.args[0]) if value.args else None
 
-    def _array(
-        self, home: str, last: str, args: Sequence[Value], value: Result
-    ) -> Element | None:
+    def _array(self, home: str, last: str, args: Sequence[Value], value: Result) -> Element | None:
         """Return the type of what numpy makes."""
         at = TYPE_AT.get(last, len(value.args))
         wanted = value.kwargs.get("dtype", next(iter(value.args[at:]), None))
@@ -249,9 +247,7 @@ class Dtypes:
         is_number = found is not None and found.holder == "number"
         return Element(found.dtype, "array") if found is not None and is_number else found
 
-    def _tensor(
-        self, name: str, last: str, args: Sequence[Value], value: Result
-    ) -> Element | None:
+    def _tensor(self, name: str, last: str, args: Sequence[Value], value: Result) -> Element | None:
         """Return the type of what torch, a method or an operator makes."""
         wanted = value.kwargs.get("dtype")
         if name in ("to", "type", "astype", "type_as"):
@@ -349,9 +345,7 @@ class Dtypes:
             return Element("bool")
         return Element("bool", "array") if holders == {"array"} and all(found) else None
 
-    def _arithmetic(
-        self, name: str, args: Sequence[Value], default: str | None
-    ) -> Element | None:
+    def _arithmetic(self, name: str, args: Sequence[Value], default: str | None) -> Element | None:
         found = promoted([self.of(a) for a in args])
         if found is None or found.is_float or name != "div":
             return found
@@ -396,4 +390,3 @@ def _table(value: Part) -> Element | None:
         is_classes = tables.classes_of(value.of) is not None
         return Element("int64" if is_classes else "float64", "array", False)
     return None
-

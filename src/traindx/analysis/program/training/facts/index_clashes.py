@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.examples import is_trainer
 from traindx.analysis.program.execution.values import Result, Table, Value, constant, options_of
-from traindx.analysis.program.training.facts.certainty import is_certain
+from traindx.analysis.program.training.facts.certainty import is_certain, makes
 from traindx.analysis.program.training.facts.ranges import Reached
 from traindx.analysis.program.training.layers import layer_kind, size
 from traindx.analysis.program.training.operations import Operation, operation_of
@@ -48,8 +48,7 @@ def _of_event(story: Story, event: ProgramEvent) -> IndexClash | None:
     if event.name == "()" and layer_kind(event.receiver) == "Embedding" and event.args:
         return _of_lookup(story, event)
     operation = operation_of(event.result)
-    is_own = isinstance(event.result, Result) and event.result.site is event.site
-    if operation is None or not (is_own or event.name == "()"):
+    if operation is None or not makes(event):
         return None
     if operation.name in ("cross_entropy", "nll_loss"):
         return _of_loss(story, event, operation)
@@ -61,7 +60,7 @@ def _of_event(story: Story, event: ProgramEvent) -> IndexClash | None:
 def _of_lookup(story: Story, event: ProgramEvent) -> IndexClash | None:
     rows, index = size(event.receiver, "num_embeddings"), event.args[0]
     reached = story.ranges.of(index)
-    if rows is None or reached is None or (0 <= reached.low and reached.high < rows):
+    if rows is None or reached is None or (reached.low >= 0 and reached.high < rows):
         return None
     names = " ".join((*index.names, *(event.receiver.names if event.receiver else ()))).lower()
     cause = "vocabulary-mismatch" if any(w in names for w in TEXT) else "index-out-of-range"

@@ -209,7 +209,7 @@ class Ranges:
         if not isinstance(by, int) or isinstance(by, bool):
             return None
         if name in ("mod", "remainder"):
-            return found if found and 0 <= found.low and found.high < by else _below(by)
+            return found if found and found.low >= 0 and found.high < by else _below(by)
         if found is None:
             return None
         if name == "mul":

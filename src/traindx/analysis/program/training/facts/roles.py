@@ -65,7 +65,7 @@ CALLS: dict[str, tuple[Slot, ...]] = {
 METHODS: dict[tuple[Kind, str], Slot] = {
     (Kind.OPTIMIZER, ".step"): Slot(0, "closure", "a closure", frozenset({TENSOR, NUMBER, MODEL})),
     (Kind.OPTIMIZER, ".load_state_dict"): Slot(0, "", "a state dict", frozenset({OPTIMIZER, TEXT})),
-    (Kind.MODEL, ".train"): Slot(0, "mode", "True or False", frozenset({LOADER, OPTIMIZER, TENSOR})),
+    (Kind.MODEL, ".train"): Slot(0, "mode", "True or False", frozenset({LOADER, OPTIMIZER})),
 }  # fmt: skip
 SCHEDULERS = "torch.optim.lr_scheduler."
 
@@ -104,8 +104,8 @@ def _slots(story: Story, event: ProgramEvent) -> tuple[Slot, ...]:
         return (Slot(0, "input", TENSOR, frozenset({ARRAY, LIST, TEXT})),)
     home, _, last = event.name.rpartition(".")
     if home == "torch.nn" and last.endswith("Loss"):
-        return (Slot(0, "", "settings; the loss is called afterwards", frozenset({TENSOR}))
-                if not _is_weighted(last) else Slot(1, "", "settings", frozenset({TENSOR})),)  # fmt: skip
+        at, takes = int(_is_weighted(last)), "settings; the loss is called afterwards"
+        return (Slot(at, "", takes, frozenset({TENSOR})),)
     nature = story.kind_of(event.receiver)
     slot = METHODS.get((nature.kind, event.name)) if nature.is_certain else None
     return () if slot is None else (slot,)

@@ -60,4 +60,3 @@ def nested(value: object, symbols: Symbols) -> Shape | None:
         inner = nested(value[0], symbols)
         return None if inner is None else Shape((len(value), *inner.sizes))
     return None
-

@@ -164,8 +164,8 @@ class Shapes:
         if isinstance(value, (Part, Result)):
             batch = drawn(self.story, value)
             if batch is not None:
-                inside = self.of(batch.value)
-                return self._stacked(inside, id(batch.loader)) if batch.is_stacked else inside
+                row = self.of(batch.value)
+                return self._stacked(row, id(batch.loader)) if batch.is_stacked else row
         if isinstance(value, Part):
             return self._part(value)
         found = self._computed(value) if isinstance(value, Result) else UNKNOWN
