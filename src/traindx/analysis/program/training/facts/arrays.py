@@ -57,6 +57,8 @@ def apply(
     if value.maker.startswith(".") and last in ("fit_transform", "transform"):
         is_scaled = tables.is_scaler(value.receiver) and len(args) > 1
         return args[1] if is_scaled else None
+    if last == "pad_sequence" and args:
+        return _padded(args, kwargs, symbols)
     if last == "transpose" and (is_numpy or value.maker.startswith(".")) and len(args) != 3:
         return _turned(args, kwargs)
     if last in ("split", "chunk", "array_split") and args:
@@ -99,6 +101,18 @@ def _made_of(
         return ShapedTensor(given.shape)
     shape = nested(given, symbols)
     return ShapedTensor() if shape is None else ShapedTensor(shape)
+
+
+def _padded(args: list[object], kwargs: Mapping[str, object], symbols: Symbols) -> object:
+    """Stack sequences of different lengths."""
+    given = args[0]
+    one = given.one if isinstance(given, Several) else None
+    if isinstance(given, tuple) and given:
+        one = either(list(given), symbols)
+    is_first = args[1] if len(args) > 1 else kwargs.get("batch_first", False)
+    if not isinstance(one, ShapedTensor) or one.shape.is_open or not isinstance(is_first, bool):
+        return ShapedTensor()
+    return ShapedTensor(Shape((symbols.new(), symbols.new(), *one.shape.sizes[1:])))
 
 
 def _turned(args: list[object], kwargs: Mapping[str, object]) -> object:

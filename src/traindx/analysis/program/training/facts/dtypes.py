@@ -311,7 +311,7 @@ class Dtypes:
         first = self.of(args[0]) if args else None
         if name in TESTS:
             return self._tested(args)
-        if name in JOINS and args:
+        if (name in JOINS or name.endswith(".pad_sequence")) and args:
             members = args[0].members if isinstance(args[0], Items) else []
             found = promoted([self.of(m) for m in members[:8]]) if members else None
             is_numbers = found is not None and found.holder == "number"

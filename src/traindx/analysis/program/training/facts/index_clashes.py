@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.examples import is_trainer
-from traindx.analysis.program.execution.values import Result, Table, Value, constant, options_of
+from traindx.analysis.program.execution.values import (
+    Result,
+    Table,
+    Value,
+    constant,
+    options_of,
+    origins,
+)
 from traindx.analysis.program.training.facts.certainty import is_certain, makes
 from traindx.analysis.program.training.facts.ranges import Reached
 from traindx.analysis.program.training.layers import layer_kind, size
@@ -62,7 +69,8 @@ def _of_lookup(story: Story, event: ProgramEvent) -> IndexClash | None:
     reached = story.ranges.of(index)
     if rows is None or reached is None or (reached.low >= 0 and reached.high < rows):
         return None
-    names = " ".join((*index.names, *(event.receiver.names if event.receiver else ()))).lower()
+    sources = (event.receiver, *origins(index, 30))
+    names = " ".join(n for v in sources if v is not None for n in v.names).lower()
     cause = "vocabulary-mismatch" if any(w in names for w in TEXT) else "index-out-of-range"
     outside = reached.high if reached.high >= rows else reached.low
     text = f"Embedding has {rows} rows, 0 to {rows - 1}, and is asked for row {outside}"
@@ -73,6 +81,8 @@ def _of_loss(story: Story, event: ProgramEvent, operation: Operation) -> IndexCl
     target, output = operation.argument("target"), operation.argument("input")
     shape, reached = story.shapes.shape(output), story.ranges.of(target)
     if shape is None or reached is None or target is None or not shape.sizes:
+        return None
+    if story.shapes.is_clash(event.result):
         return None
     at = 1 if not shape.is_open and len(shape.sizes) > 1 else -1
     if shape.is_open and operation.name and len(shape.sizes) > 1:

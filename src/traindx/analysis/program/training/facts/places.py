@@ -21,7 +21,7 @@ from traindx.analysis.program.execution.values import (
 from traindx.analysis.program.training.facts.batches import drawn
 from traindx.analysis.program.training.facts.certainty import is_certain, makers, makes
 from traindx.analysis.program.training.facts.elements import dtype_named, is_device
-from traindx.analysis.program.training.layers import is_layer, is_module, registered
+from traindx.analysis.program.training.layers import is_layer, is_module, layer_kind, registered
 from traindx.analysis.program.training.operations import operation_name, operation_of
 from traindx.analysis.program.training.tensors import FACTORIES, is_accelerator, may_be_accelerator
 
@@ -210,7 +210,8 @@ def device_clashes(story: Story) -> Iterator[DeviceClash]:
 
 
 def _of_event(story: Story, event: ProgramEvent) -> DeviceClash | None:
-    if event.name == "()" and is_layer(event.receiver) and event.args:
+    is_loss = layer_kind(event.receiver).endswith("Loss")
+    if event.name == "()" and is_layer(event.receiver) and event.args and not is_loss:
         weights, given = story.places.layer(event.receiver, event), story.places.of(event.args[0])
         if weights is Place.ACCELERATOR and given is Place.CPU:
             text = "The model was moved to the device and its input stays on the CPU"

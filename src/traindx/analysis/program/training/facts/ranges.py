@@ -129,6 +129,9 @@ class Ranges:
             return self._counted(value, name, args)
         if name in TESTS:
             return Reached(0, 1)
+        if name == "pad_sequence" and args:
+            filled = operation.settings.get("padding_value", Known(0))
+            return _all([self.of(args[0]), self.of(filled)])
         if name in SETTLED:
             return self._filled(name, args)
         if name in ("add", "sub", "mul", "mod", "remainder", "floordiv") and len(args) == 2:

@@ -128,6 +128,11 @@ class Shapes:
             return None
         return found.shape if found.shape.sizes or not found.shape.is_open else None
 
+    def is_clash(self, value: Value | None) -> bool:
+        """Tell whether the sizes of what made a value cannot agree."""
+        self.of(value)
+        return id(value) in self._clashes
+
     def clashes(self) -> Iterator[Clash]:
         """Yield the operations that cannot work, on paths that surely run."""
         for event in self.story.events:

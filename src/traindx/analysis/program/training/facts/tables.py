@@ -23,6 +23,8 @@ SCALERS = frozenset({"StandardScaler", "MinMaxScaler", "RobustScaler", "MaxAbsSc
 
 def is_scaler(value: Value | None) -> bool:
     """Tell whether a value is a preprocessor that keeps rows and columns."""
+    while isinstance(value, Result) and value.maker == ".fit":
+        value = value.receiver
     return (
         isinstance(value, Result)
         and value.maker.startswith("sklearn.preprocessing.")
