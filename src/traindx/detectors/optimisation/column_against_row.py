@@ -64,6 +64,7 @@ def check(run: Run) -> Iterator[Finding]:
 def _meet(story: Story, column: Value, row: Value) -> bool:
     """Tell whether one side is a column for certain, and the other one flat."""
     is_row = _is_row(shape_of(row)) and last_size(column) == 1
+    is_row = is_row or story.shapes.pairs_all(column, row)
     return is_row and not any(is_reshaped(story, v) for v in (column, row))
 
 
@@ -76,7 +77,7 @@ def _is_column(shape: Shape | None) -> bool:
 
 
 def _finding(loss: Computed, given: Value, target: Value) -> Finding:
-    is_column = last_size(given) == 1
+    is_column = last_size(given) == 1 or loss.story.shapes.pairs_all(given, target)
     site = argument_site(loss.event, given if is_column else target)
     text = "" if site is None else source_text(site)
     return finding(
@@ -102,6 +103,9 @@ def _differences(story: Story) -> Iterator[Result]:
             if not isinstance(value, Result) or value.maker != "operator.sub":
                 continue
             first, second = (shape_of(v) for v in value.args)
+            if _is_paired(story, value):
+                yield value
+                continue
             is_wrong = (_is_column(first) and _is_row(second)) or (
                 _is_row(first) and _is_column(second)
             )
@@ -109,6 +113,15 @@ def _differences(story: Story) -> Iterator[Result]:
                 continue
             if not any(is_reshaped(story, v) for v in value.args):
                 yield value
+
+
+def _is_paired(story: Story, difference: Result) -> bool:
+    """Tell whether predictions meet as many targets, by the data of the program."""
+    if len([v for v in difference.args if runs_behind(v)]) > 1 or len(difference.args) != 2:
+        return False
+    first, second = difference.args
+    is_paired = story.shapes.pairs_all(first, second) or story.shapes.pairs_all(second, first)
+    return is_paired and not any(is_reshaped(story, v) for v in difference.args)
 
 
 def _are_pairs(value: Result, first: Shape, second: Shape) -> bool:
@@ -122,16 +135,13 @@ def _are_pairs(value: Result, first: Shape, second: Shape) -> bool:
 
 
 def _by_hand(difference: Result) -> Finding:
-    shapes = [shape_of(v) for v in difference.args]
-    shown = " against ".join(
-        str(tuple("N" if s is None else s for s in shape or ())).replace("'", "")
-        for shape in shapes
-    )
     return finding(
         "The loss takes a difference that broadcasts (N, 1) against (N)",
         "target-shape-broadcast",
         difference,
-        cite(difference, f"`{source_text(difference)}` broadcasts {shown} to N x N pairs"),
+        cite(
+            difference, f"`{source_text(difference)}` broadcasts (N, 1) against (N) to N x N pairs"
+        ),
         is_symptom=True,
     )
 
@@ -182,7 +192,29 @@ def _hand(target: str, loss: str = "((output - y) ** 2).mean()") -> Run:
     return make_run(sources={"train.py": _HAND.format(target=target, loss=loss)})
 
 
+_ROWS = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+class Rows(Dataset):
+    def __init__(self):
+        self.x = torch.randn(100, 3)
+        self.y = self.x.sum({axis})
+
+    def __len__(self):
+        return 100
+
+    def __getitem__(self, i):
+        return self.x[i], self.y[i]
+
+net = nn.Linear(3, 1)
+for x, y in DataLoader(Rows(), 10):
+    (net(x) - y).abs().mean().backward()
+"""
+
 FIRES = {
+    "rows of a dataset": make_run(sources={"train.py": _ROWS.format(axis="1")}),
     "by hand": _hand("2 * x[:, 0] + torch.randn(n)"),
     "a column of a table": _program(_COLUMN),
     "made flat": _program("torch.randn(100)"),
@@ -190,6 +222,9 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: columns of a dataset": make_run(
+        sources={"train.py": _ROWS.format(axis="1, keepdim=True")}
+    ),
     "near miss: by hand, of one shape": _hand("2 * x[:, 0:1]"),
     "near miss: by hand, grown in place": _hand("x[:, 0].clone()\ny.unsqueeze_(1)"),
     "near miss: by hand, flattened": _hand("x[:, 0]", "((output.view(-1) - y) ** 2).mean()"),

@@ -82,7 +82,17 @@ def _train(move: str = "x, y = x.to(device), y.to(device)", there: str = ", devi
     return make_run(sources={"train.py": text})
 
 
+_WEIGHTED = """
+import torch
+from torch import nn
+criterion = nn.CrossEntropyLoss(weight=torch.tensor([0.2, 0.8])){moved}
+model = nn.Linear(8, 2).to("cuda")
+x, y = torch.randn(16, 8).to("cuda"), torch.randint(0, 2, (16,)).to("cuda")
+criterion(model(x), y).backward()
+"""
+
 FIRES = {
+    "weights of a loss": make_run(sources={"train.py": _WEIGHTED.format(moved="")}),
     "a table of a plain object": _train(there=""),
     "labels that stay": _train(move="x = x.to(device)"),
     "inputs that stay": _train(move="y = y.to(device)"),
@@ -90,6 +100,9 @@ FIRES = {
 
 SILENT = {
     "all moved": _train(),
+    "near miss: a loss that is moved": make_run(
+        sources={"train.py": _WEIGHTED.format(moved='.to("cuda")')}
+    ),
     "near miss: moved one by one": _train(move="x, y = [part.to(device) for part in (x, y)]"),
     "near miss: trained on the CPU": make_run(
         sources={"train.py": _TRAIN.format(move="pass", there="").replace("cuda", "cpu")}

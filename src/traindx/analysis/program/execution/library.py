@@ -514,7 +514,7 @@ def _sorted(
         return None
     if not isinstance(known[0], (str, int, float)):
         return None
-    pairs = sorted(zip(known, range(len(known)), strict=True))  # type: ignore[type-var]
+    pairs = sorted(zip(known, range(len(known)), strict=True))
     return iteration.items_of([found[i] for _, i in pairs])
 
 

@@ -48,6 +48,7 @@ PASSED = frozenset(
      "sin", "cos", "roll", "tril", "triu", "split", "chunk", "unbind", "max", "min", "std", "var",
      "one_hot", "type"}
 )  # fmt: skip
+WEIGHTS = ("weight", "pos_weight")  # of a loss, that stay where they were made
 DATA = frozenset({"tensor", "as_tensor", "from_numpy", "FloatTensor", "LongTensor", "Tensor"})
 
 
@@ -212,15 +213,19 @@ def device_clashes(story: Story) -> Iterator[DeviceClash]:
 def _of_event(story: Story, event: ProgramEvent) -> DeviceClash | None:
     is_loss = layer_kind(event.receiver).endswith("Loss")
     if event.name == "()" and is_layer(event.receiver) and event.args and not is_loss:
-        weights, given = story.places.layer(event.receiver, event), story.places.of(event.args[0])
-        if weights is Place.ACCELERATOR and given is Place.CPU:
-            text = "The model was moved to the device and its input stays on the CPU"
-            return DeviceClash(event, event.args[0], text)
+        if story.places.layer(event.receiver, event) is not Place.ACCELERATOR:
+            return None
+        for given in _inside(event.args):
+            if story.places.of(given) is Place.CPU:
+                text = "The model was moved to the device and its input stays on the CPU"
+                return DeviceClash(event, given, text)
         return None
     operation = operation_of(event.result)
     if operation is None or operation.name not in MEETINGS or not makes(event):
         return None
-    operands = list(_inside(operation.operands))
+    is_moved = story.places.layer(event.receiver, event) is not None
+    weights = [] if is_moved else [v for k, v in operation.settings.items() if k in WEIGHTS]
+    operands = [*_inside(operation.operands), *weights]
     if operation.name == "getitem":
         return _of_index(story, event, operands)
     placed = [(v, story.places.of(v)) for v in operands]

@@ -128,6 +128,14 @@ class Shapes:
             return None
         return found.shape if found.shape.sizes or not found.shape.is_open else None
 
+    def pairs_all(self, column: Value | None, row: Value | None) -> bool:
+        """Tell whether (N, 1) meets (N): broadcasting pairs each of one with all of the other."""
+        first, second = self.shape(column), self.shape(row)
+        if first is None or second is None or first.is_open or second.is_open:
+            return False
+        is_column = len(first.sizes) == 2 and first.sizes[1] == 1 and first.sizes[0] != 1
+        return is_column and second.sizes == first.sizes[:1]
+
     def is_clash(self, value: Value | None) -> bool:
         """Tell whether the sizes of what made a value cannot agree."""
         self.of(value)
