@@ -13,7 +13,7 @@ from traindx.analysis.program.shapes.machine import Conflict
 from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.shapes.uses import follow, loose_chains, model_classes
 from traindx.analysis.program.training.claims import cite, finding, location_of
-from traindx.analysis.program.training.facts.shapes import Clash
+from traindx.analysis.program.training.facts.tensor_shapes import Clash
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Evidence, Finding, Location, Strength, cite_source

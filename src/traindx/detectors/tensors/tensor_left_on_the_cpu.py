@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.facts.places import DeviceClash, device_clashes
+from traindx.analysis.program.training.facts.tensor_devices import DeviceClash, device_clashes
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding

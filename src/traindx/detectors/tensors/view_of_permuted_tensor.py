@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.claims import cite, finding, replace, source_text
-from traindx.analysis.program.training.facts.layouts import joins_apart
+from traindx.analysis.program.training.facts.memory_layouts import joins_apart
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding

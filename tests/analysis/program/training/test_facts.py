@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from traindx.analysis.program.training.facts.dtype_clashes import dtype_clashes
-from traindx.analysis.program.training.facts.places import Place
+from traindx.analysis.program.training.facts.tensor_devices import TensorPlace
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 
@@ -133,16 +133,16 @@ def test_whole_numbers_are_followed(expression: str, reached: tuple[int, int] | 
 @pytest.mark.parametrize(
     ("expression", "place"),
     [
-        ("a", Place.CPU),
-        ("x.to(device)", Place.ACCELERATOR),
-        ("torch.zeros(3, device=device)", Place.ACCELERATOR),
-        ("torch.zeros_like(x.to(device))", Place.ACCELERATOR),
-        ("x.to(device).cpu() * 2", Place.CPU),
-        ("net(x)", Place.ACCELERATOR),
+        ("a", TensorPlace.CPU),
+        ("x.to(device)", TensorPlace.ACCELERATOR),
+        ("torch.zeros(3, device=device)", TensorPlace.ACCELERATOR),
+        ("torch.zeros_like(x.to(device))", TensorPlace.ACCELERATOR),
+        ("x.to(device).cpu() * 2", TensorPlace.CPU),
+        ("net(x)", TensorPlace.ACCELERATOR),
         ("unknown(x)", None),
     ],
 )
-def test_devices_are_followed(expression: str, place: Place | None) -> None:
+def test_devices_are_followed(expression: str, place: TensorPlace | None) -> None:
     story, value = _asked(expression)
     assert story.places.of(value) is place  # type: ignore[arg-type]
 

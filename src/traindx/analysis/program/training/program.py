@@ -23,9 +23,9 @@ from traindx.analysis.program.project import Project, project_of
 from traindx.analysis.program.shapes.structure import names_read
 from traindx.analysis.program.training.acts import Deed, Do, deed_of, is_gradient
 from traindx.analysis.program.training.facts.dtypes import Dtypes
-from traindx.analysis.program.training.facts.places import Places
 from traindx.analysis.program.training.facts.ranges import Ranges
-from traindx.analysis.program.training.facts.shapes import Shapes
+from traindx.analysis.program.training.facts.tensor_devices import Places
+from traindx.analysis.program.training.facts.tensor_shapes import TensorShapes
 from traindx.analysis.program.training.flow import Flow
 from traindx.analysis.program.training.kinds import (
     UNKNOWN,
@@ -155,9 +155,9 @@ class Story:
         return [e for e in self.events if e.receiver is value or is_given(e, value)]
 
     @cached_property
-    def shapes(self) -> Shapes:
+    def shapes(self) -> TensorShapes:
         """The shapes of its tensors."""
-        return Shapes(self)
+        return TensorShapes(self)
 
     @cached_property
     def dtypes(self) -> Dtypes:

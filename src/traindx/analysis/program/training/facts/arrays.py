@@ -14,11 +14,11 @@ from traindx.analysis.program.shapes.functions import apply_function
 from traindx.analysis.program.shapes.sizes import Dim, is_dim
 from traindx.analysis.program.shapes.values import UNKNOWN, Mismatch, Shape, ShapedTensor
 from traindx.analysis.program.shapes.windows import Symbols
-from traindx.analysis.program.training.facts import tables
+from traindx.analysis.program.training.facts import sample_sets
 from traindx.analysis.program.training.facts.sequences import Several, either, nested
 
 if TYPE_CHECKING:
-    from traindx.analysis.program.training.facts.shapes import Shapes
+    from traindx.analysis.program.training.facts.tensor_shapes import TensorShapes
 
 OF_DATA = frozenset({"tensor", "as_tensor", "from_numpy", "array", "asarray", "asanyarray",
                      "ascontiguousarray", "Tensor", "FloatTensor", "LongTensor", "DoubleTensor",
@@ -55,7 +55,7 @@ def apply(
     if value.maker.startswith(".") and last in SAME_DATA and isinstance(args[0], ShapedTensor):
         return ShapedTensor(args[0].shape)
     if value.maker.startswith(".") and last in ("fit_transform", "transform"):
-        is_scaled = tables.is_scaler(value.receiver) and len(args) > 1
+        is_scaled = sample_sets.is_scaler(value.receiver) and len(args) > 1
         return args[1] if is_scaled else None
     if last == "pad_sequence" and args:
         return _padded(args, kwargs, symbols)
@@ -261,13 +261,13 @@ def element(owner: object, symbols: Symbols) -> object:
     return UNKNOWN
 
 
-def attribute(part: Part, shapes: Shapes) -> object:
+def attribute(part: Part, shapes: TensorShapes) -> object:
     """Return an attribute of a data set: `load_digits().images`."""
-    sizes = tables.sizes_of(part.of, part.key)
+    sizes = sample_sets.sizes_of(part.of, part.key)
     return UNKNOWN if sizes is None else ShapedTensor(Shape(sizes))
 
 
-def split_part(owner: Value, key: int, shapes: Shapes) -> object:
+def split_part(owner: Value, key: int, shapes: TensorShapes) -> object:
     """Return a part of what hands out several arrays: a split, a pair of inputs and labels."""
     if not isinstance(owner, Result):
         return UNKNOWN
@@ -281,11 +281,11 @@ def split_part(owner: Value, key: int, shapes: Shapes) -> object:
     if owner.maker.startswith("torchvision.datasets.") and key == 0:
         raw = SHAPES.get(name)
         return UNKNOWN if raw is None else ShapedTensor(Shape(raw))
-    sizes = tables.pair_sizes(owner, key)
+    sizes = sample_sets.pair_sizes(owner, key)
     return UNKNOWN if sizes is None else ShapedTensor(Shape(sizes))
 
 
-def transformed(value: Result, args: list[object], shapes: Shapes) -> object:
+def transformed(value: Result, args: list[object], shapes: TensorShapes) -> object:
     """Apply the transforms of torchvision, or a chain of them."""
     step = value.receiver
     if not isinstance(step, Result) or not step.maker.startswith("torchvision.transforms."):

@@ -17,7 +17,7 @@ from traindx.analysis.program.execution.values import (
     Value,
 )
 from traindx.analysis.program.shapes.values import ShapedTensor
-from traindx.analysis.program.training.facts import tables
+from traindx.analysis.program.training.facts import sample_sets
 from traindx.analysis.program.training.facts.arrays import CONSTANTS, GENERATORS
 from traindx.analysis.program.training.facts.batches import drawn
 from traindx.analysis.program.training.facts.certainty import makers
@@ -27,7 +27,7 @@ from traindx.analysis.program.training.facts.elements import (
     is_device,
     promoted,
 )
-from traindx.analysis.program.training.facts.weights import Weights
+from traindx.analysis.program.training.facts.weight_dtypes import WeightDtypes
 from traindx.analysis.program.training.layers import is_layer, is_parameter, layer_kind
 from traindx.analysis.program.training.operations import LOSSES, operation_name
 
@@ -95,8 +95,8 @@ class Dtypes:
         return None if is_set else "float32"
 
     @cached_property
-    def weights(self) -> Weights:
-        return Weights(self.story.events, self.default)
+    def weights(self) -> WeightDtypes:
+        return WeightDtypes(self.story.events, self.default)
 
     def of(self, value: Value | None) -> Element | None:
         """Return the element type of a value; None where it is not known."""
@@ -167,7 +167,7 @@ class Dtypes:
     def _part(self, value: Part) -> Element | None:
         if value.key == "indices":
             return Element("int64")
-        if tables.set_name(value.of):
+        if sample_sets.set_name(value.of):
             return _table(value)
         owner = value.of
         if isinstance(owner, Result) and owner.maker.endswith(".train_test_split"):
@@ -196,7 +196,7 @@ class Dtypes:
         holder = "array" if home.startswith("numpy") else "tensor"
         if is_parameter(value):
             return self.of(args[0]) if args else None
-        if tables.is_scaler(value.receiver) and last in ("fit_transform", "transform"):
+        if sample_sets.is_scaler(value.receiver) and last in ("fit_transform", "transform"):
             found = self.of(args[1]) if len(args) > 1 else None
             return Element("float32" if found and found.dtype == "float32" else "float64", "array")
         if holder == "array" or _is_generator(value.receiver):
@@ -387,6 +387,6 @@ def _table(value: Part) -> Element | None:
     if value.key in ("data", "images", 0):
         return Element("float64", "array", False)
     if value.key in ("target", 1):
-        is_classes = tables.classes_of(value.of) is not None
+        is_classes = sample_sets.classes_of(value.of) is not None
         return Element("int64" if is_classes else "float64", "array", False)
     return None

@@ -19,7 +19,7 @@ from traindx.analysis.program.execution.values import (
 )
 from traindx.analysis.program.shapes.datasets import CLASSES
 from traindx.analysis.program.shapes.sizes import product
-from traindx.analysis.program.training.facts import tables
+from traindx.analysis.program.training.facts import sample_sets
 from traindx.analysis.program.training.facts.arrays import GENERATORS
 from traindx.analysis.program.training.facts.batches import drawn
 from traindx.analysis.program.training.operations import operation_name, operation_of
@@ -104,8 +104,8 @@ class Ranges:
 
     def _part(self, value: Part) -> Reached | None:
         owner = value.of
-        if tables.set_name(owner) and value.key in ("target", 1):
-            return _below(tables.classes_of(owner))
+        if sample_sets.set_name(owner) and value.key in ("target", 1):
+            return _below(sample_sets.classes_of(owner))
         if isinstance(owner, Result) and owner.maker.endswith(".train_test_split"):
             at = value.key // 2 if isinstance(value.key, int) else -1
             return self.of(owner.args[at]) if 0 <= at < len(owner.args) else None

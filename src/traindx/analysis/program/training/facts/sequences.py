@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from traindx.analysis.program.shapes import rearrangement
 from traindx.analysis.program.shapes.sizes import Dim, is_dim
 from traindx.analysis.program.shapes.values import UNKNOWN, Shape, ShapedTensor
 from traindx.analysis.program.shapes.windows import Symbols
@@ -60,3 +61,20 @@ def nested(value: object, symbols: Symbols) -> Shape | None:
         inner = nested(value[0], symbols)
         return None if inner is None else Shape((len(value), *inner.sizes))
     return None
+
+
+def joined(
+    name: str, several: Several, args: Sequence[object], kwargs: Mapping[str, object],
+    symbols: Symbols,
+) -> object:  # fmt: skip
+    """Join or stack an unknown number of tensors that are alike."""
+    one = several.one
+    if not isinstance(one, ShapedTensor) or one.shape.is_open:
+        return ShapedTensor()
+    dim = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis", 0))
+    if name == "stack":
+        made = rearrangement.unsqueezed(one, dim)
+        at = rearrangement.position(dim, len(one.shape.sizes) + 1)
+    else:
+        made, at = one, rearrangement.position(dim, len(one.shape.sizes))
+    return ShapedTensor() if at is None else rearrangement.with_size(made, at, symbols.new())

@@ -52,7 +52,7 @@ WEIGHTS = ("weight", "pos_weight")  # of a loss, that stay where they were made
 DATA = frozenset({"tensor", "as_tensor", "from_numpy", "FloatTensor", "LongTensor", "Tensor"})
 
 
-class Place(Enum):
+class TensorPlace(Enum):
     """Where a tensor is."""
 
     CPU = "the CPU"
@@ -73,10 +73,10 @@ class Places:
 
     def __init__(self, story: Story) -> None:
         self.story = story
-        self._known: dict[int, tuple[Value, Place | None]] = {}
+        self._known: dict[int, tuple[Value, TensorPlace | None]] = {}
         self._made = makers(story.events)
         self._buffers: set[int] = set()
-        self._moves: list[tuple[int, Value, Place]] = []
+        self._moves: list[tuple[int, Value, TensorPlace]] = []
         for event in story.events:
             if event.name == ".register_buffer":
                 self._buffers |= {id(v) for v in (*event.args, *event.kwargs.values())}
@@ -85,7 +85,7 @@ class Places:
                 if place is not None and event.receiver is not None:
                     self._moves.append((event.order, event.receiver, place))
 
-    def of(self, value: Value | None) -> Place | None:
+    def of(self, value: Value | None) -> TensorPlace | None:
         """Return where a tensor is; None where that is not known."""
         if value is None or id(value) in self._buffers:
             return None
@@ -96,7 +96,7 @@ class Places:
             self._known[id(value)] = held
         return held[1]
 
-    def _found(self, value: Value) -> Place | None:
+    def _found(self, value: Value) -> TensorPlace | None:
         if isinstance(value, Choice):
             found = {self.of(option) for option in value.options}
             return found.pop() if len(found) == 1 else None
@@ -104,13 +104,13 @@ class Places:
             batch = drawn(self.story, value)
             if batch is not None:
                 inside = self.of(batch.value)
-                return Place.CPU if batch.is_stacked and inside is None else inside
+                return TensorPlace.CPU if batch.is_stacked and inside is None else inside
         if isinstance(value, Part):
             is_inside = isinstance(value.key, int) or value.key in ("T", "mT", "data", "values")
             return self.of(value.of) if is_inside else None
         return self._computed(value) if isinstance(value, Result) else None
 
-    def _computed(self, value: Result) -> Place | None:
+    def _computed(self, value: Result) -> TensorPlace | None:
         if value.maker == "()":
             event = self._made.get(id(value))
             return None if event is None else self.layer(value.receiver, event)
@@ -130,36 +130,36 @@ class Places:
             return self.of(operation.operands[0]) if operation.operands else None
         return self._together(operation.operands) if name in MEETINGS else None
 
-    def _kept(self, event: ProgramEvent) -> Place | None:
+    def _kept(self, event: ProgramEvent) -> TensorPlace | None:
         """A conversion of type leaves a tensor where it is."""
         is_type = all(dtype_named(a) is not None for a in event.args)
         return self.of(event.receiver) if is_type else None
 
-    def _created(self, value: Result) -> Place | None:
+    def _created(self, value: Result) -> TensorPlace | None:
         given = value.kwargs.get("device")
         event = self._made.get(id(value))
         is_around = event is None or any(_sets_device(c) for c in event.contexts)
         if given is None and value.maker.rsplit(".", 1)[-1] in DATA and value.args:
             inside = self.of(value.args[0])
-            return inside or (None if is_around else Place.CPU)
+            return inside or (None if is_around else TensorPlace.CPU)
         if given is None:
-            return None if is_around or "**" in value.kwargs else Place.CPU
+            return None if is_around or "**" in value.kwargs else TensorPlace.CPU
         return self._named(given)
 
-    def _named(self, device: Value) -> Place | None:
+    def _named(self, device: Value) -> TensorPlace | None:
         if isinstance(device, Part) and device.key == "device":
             is_setting = is_accelerator(device) and not isinstance(device.of, (Result, Part))
-            return self.of(device.of) or (Place.ACCELERATOR if is_setting else None)
-        return Place.ACCELERATOR if any(is_accelerator(o) for o in devices(device)) else None
+            return self.of(device.of) or (TensorPlace.ACCELERATOR if is_setting else None)
+        return TensorPlace.ACCELERATOR if any(is_accelerator(o) for o in devices(device)) else None
 
-    def _together(self, operands: Sequence[Value]) -> Place | None:
+    def _together(self, operands: Sequence[Value]) -> TensorPlace | None:
         inside = [v for o in operands for v in (o.members if isinstance(o, Items) else (o,))]
         found = {self.of(v) for v in inside if not isinstance(v, Known)}
-        if Place.ACCELERATOR in found:
-            return Place.ACCELERATOR
+        if TensorPlace.ACCELERATOR in found:
+            return TensorPlace.ACCELERATOR
         return found.pop() if len(found) == 1 else None
 
-    def layer(self, layer: Value | None, event: ProgramEvent) -> Place | None:
+    def layer(self, layer: Value | None, event: ProgramEvent) -> TensorPlace | None:
         """Return where the weights of a layer are at an event; None where they never moved."""
         found = None
         for order, owner, place in self._moves:
@@ -177,16 +177,16 @@ def devices(value: Value) -> Iterator[Value]:
             yield option
 
 
-def _moved_to(event: ProgramEvent) -> Place | None:
+def _moved_to(event: ProgramEvent) -> TensorPlace | None:
     if event.name == ".cpu":
-        return Place.CPU
+        return TensorPlace.CPU
     if event.name == ".cuda" or may_be_accelerator(event):
         given = event.argument("device", 0)
         is_type = given is not None and dtype_named(given) is not None
-        return None if is_type else Place.ACCELERATOR
+        return None if is_type else TensorPlace.ACCELERATOR
     given = event.argument("device", 0)
     named = [o.value for o in devices(given) if isinstance(o, Known)] if given else []
-    return Place.CPU if named == ["cpu"] and is_device(given) else None
+    return TensorPlace.CPU if named == ["cpu"] and is_device(given) else None
 
 
 def _sets_device(context: Value) -> bool:
@@ -213,10 +213,10 @@ def device_clashes(story: Story) -> Iterator[DeviceClash]:
 def _of_event(story: Story, event: ProgramEvent) -> DeviceClash | None:
     is_loss = layer_kind(event.receiver).endswith("Loss")
     if event.name == "()" and is_layer(event.receiver) and event.args and not is_loss:
-        if story.places.layer(event.receiver, event) is not Place.ACCELERATOR:
+        if story.places.layer(event.receiver, event) is not TensorPlace.ACCELERATOR:
             return None
         for given in _inside(event.args):
-            if story.places.of(given) is Place.CPU:
+            if story.places.of(given) is TensorPlace.CPU:
                 text = "The model was moved to the device and its input stays on the CPU"
                 return DeviceClash(event, given, text)
         return None
@@ -229,9 +229,9 @@ def _of_event(story: Story, event: ProgramEvent) -> DeviceClash | None:
     if operation.name == "getitem":
         return _of_index(story, event, operands)
     placed = [(v, story.places.of(v)) for v in operands]
-    if not any(p is Place.ACCELERATOR for _, p in placed):
+    if not any(p is TensorPlace.ACCELERATOR for _, p in placed):
         return None
-    left = next((v for v, p in placed if p is Place.CPU and _is_several(story, v)), None)
+    left = next((v for v, p in placed if p is TensorPlace.CPU and _is_several(story, v)), None)
     text = "A tensor of the CPU meets one of the device that the program chooses"
     return None if left is None else DeviceClash(event, left, text)
 
@@ -244,8 +244,8 @@ def _inside(operands: Iterable[Value]) -> Iterator[Value]:
 def _of_index(story: Story, event: ProgramEvent, operands: list[Value]) -> DeviceClash | None:
     """An index on the accelerator cannot point into a tensor of the CPU; the reverse can."""
     table, *keys = operands
-    is_far = any(story.places.of(k) is Place.ACCELERATOR for k in keys)
-    if not is_far or story.places.of(table) is not Place.CPU:
+    is_far = any(story.places.of(k) is TensorPlace.ACCELERATOR for k in keys)
+    if not is_far or story.places.of(table) is not TensorPlace.CPU:
         return None
     return DeviceClash(event, table, "A tensor of the CPU is indexed from another device")
 

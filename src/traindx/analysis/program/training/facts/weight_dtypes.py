@@ -16,7 +16,7 @@ UNKNOWN = "unknown"
 SETTINGS = frozenset({"precision", "fp16", "bf16", "mixed_precision", "torch_dtype"})
 
 
-class Weights:
+class WeightDtypes:
     """What converts the weights of modules, in order."""
 
     def __init__(self, events: Iterable[ProgramEvent], default: str | None) -> None:

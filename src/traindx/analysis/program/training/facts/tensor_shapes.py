@@ -44,8 +44,8 @@ from traindx.analysis.program.shapes.windows import Symbols
 from traindx.analysis.program.training.facts import arrays
 from traindx.analysis.program.training.facts.batches import drawn
 from traindx.analysis.program.training.facts.certainty import is_certain, makers
-from traindx.analysis.program.training.facts.losses import check_loss, scalar
-from traindx.analysis.program.training.facts.sequences import Several, either
+from traindx.analysis.program.training.facts.loss_shapes import check_loss, scalar
+from traindx.analysis.program.training.facts.sequences import Several, either, joined
 from traindx.analysis.program.training.layers import is_layer, layer_kind
 from traindx.analysis.program.training.operations import HOMES, LOSSES, Operation, operation_of
 
@@ -91,7 +91,7 @@ class Clash:
         return re.sub(r"([B?])\d+", r"\1", self.mismatch.text.replace(GUESS, "?"))
 
 
-class Shapes:
+class TensorShapes:
     """The shapes of the values of one story."""
 
     def __init__(self, story: Story) -> None:
@@ -324,7 +324,7 @@ class Shapes:
             layer = Layer(kind, options(kind, args[1:], kwargs), _NOWHERE, None)  # type: ignore[arg-type]
             return apply_layer(layer, args[:1], {}, self.symbols)
         if plain in ("cat", "stack", "concat") and args and isinstance(args[0], Several):
-            return _joined(plain, args[0], args, kwargs, self.symbols)
+            return joined(plain, args[0], args, kwargs, self.symbols)
         if plain in BINARY and any(a is UNKNOWN for a in args):
             return ShapedTensor()
         return apply_function(plain, args, kwargs, self.symbols)
@@ -471,23 +471,6 @@ def _reversed(owner: object) -> object:
     if isinstance(owner, ShapedTensor) and not owner.shape.is_open:
         return ShapedTensor(Shape(owner.shape.sizes[::-1]))
     return ShapedTensor() if isinstance(owner, ShapedTensor) else UNKNOWN
-
-
-def _joined(
-    name: str, several: Several, args: Sequence[object], kwargs: Mapping[str, object],
-    symbols: Symbols,
-) -> object:  # fmt: skip
-    """Join or stack an unknown number of tensors that are alike."""
-    one = several.one
-    if not isinstance(one, ShapedTensor) or one.shape.is_open:
-        return ShapedTensor()
-    dim = args[1] if len(args) > 1 else kwargs.get("dim", kwargs.get("axis", 0))
-    if name == "stack":
-        made = rearrangement.unsqueezed(one, dim)
-        at = rearrangement.position(dim, len(one.shape.sizes) + 1)
-    else:
-        made, at = one, rearrangement.position(dim, len(one.shape.sizes))
-    return ShapedTensor() if at is None else rearrangement.with_size(made, at, symbols.new())
 
 
 def _tensors(values: Sequence[object]) -> Iterator[ShapedTensor]:
