@@ -56,7 +56,8 @@ def examples_of(rule: Detector) -> Iterator[tuple[Files, bool]]:
     module = sys.modules[rule.check.__module__]
     for name, fires in (("FIRES", True), ("SILENT", False)):
         for run in getattr(module, name).values():
-            if run.sources:
+            is_shown_otherwise = not fires and (run.has_trained or run.failures)
+            if run.sources and not is_shown_otherwise:
                 yield {s.path: s.text for s in (*run.sources, *run.documents)}, fires
 
 

@@ -12,6 +12,9 @@ from traindx.analysis.program.shapes.forward_traces import ForwardTrace
 from traindx.analysis.program.shapes.machine import Conflict
 from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.shapes.uses import follow, loose_chains, model_classes
+from traindx.analysis.program.training.claims import cite, finding, location_of
+from traindx.analysis.program.training.facts.tensor_shapes import Clash
+from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Evidence, Finding, Location, Strength, cite_source
 from traindx.model.run import Run
@@ -27,7 +30,8 @@ def check(run: Run) -> Iterator[Finding]:
     ## What it detects
     The forward pass of every module class is followed on shapes, from the inputs that the source
     shows or from what the first layer asks for: a linear layer behind a flatten of another size, a
-    convolution or norm for other channels, tensors that cannot be added, joined or viewed.
+    convolution or norm for other channels, tensors that cannot be added, joined or viewed. So is
+    the whole program, from its arrays, datasets and collate functions to the loss.
 
     ## Why it matters
     The first batch will fail, after the data were loaded and the GPUs were waited for.
@@ -61,6 +65,34 @@ def check(run: Run) -> Iterator[Finding]:
         if key not in seen:
             seen.add(key)
             yield _finding(trace, conflict, origin)
+    lines = {(file, at) for file, line, built in seen for at in (line, built or line)}
+    for story in program_of(run).stories:
+        for clash in story.shapes.clashes():
+            places = _places(clash)
+            if not places & lines and not is_test_file(clash.event.module):
+                lines |= places
+                yield _followed(clash)
+
+
+def _places(clash: Clash) -> set[tuple[str, int]]:
+    """Where sizes meet and where the layer is built, that it is blamed only once."""
+    built = () if clash.layer is None else (clash.layer,)
+    found = (location_of(where) for where in (clash.event, *built))
+    return {(place.file, place.line) for place in found}
+
+
+def _followed(clash: Clash) -> Finding:
+    """Say where sizes clash in the program as it was followed, data and batches included."""
+    mismatch, layer = clash.mismatch, clash.layer
+    built = () if layer is None else (cite(layer, f"built here for {mismatch.expected}"),)
+    return finding(
+        clash.text[0].upper() + clash.text[1:],
+        CAUSES.get(mismatch.kind, "shape-mismatch"),
+        clash.event,
+        cite(clash.event, f"the sizes meet here: {clash.text}"),
+        *built,
+        is_symptom=True,
+    )
 
 
 def _is_about_rank(conflict: Conflict) -> bool:

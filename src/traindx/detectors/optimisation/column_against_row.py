@@ -68,11 +68,12 @@ def check(run: Run) -> Iterator[Finding]:
 def _meet(story: Story, column: Value, row: Value) -> bool:
     """Tell whether one side is a column for certain, and the other one flat."""
     is_row = is_row_of_batch(row) and last_size(column) == 1
+    is_row = is_row or story.shapes.pairs_all(column, row)
     return is_row and not any(is_reshaped(story, v) for v in (column, row))
 
 
 def _finding(loss: Computed, given: Value, target: Value) -> Finding:
-    is_column = last_size(given) == 1
+    is_column = last_size(given) == 1 or loss.story.shapes.pairs_all(given, target)
     site = argument_site(loss.event, given if is_column else target)
     text = "" if site is None else source_text(site)
     return finding(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Items, Value
+from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.claims import cite, finding, replace, source_text
+from traindx.analysis.program.training.facts.memory_layouts import joins_apart
 from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.tensors import order_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.model.run import Run
@@ -21,8 +20,8 @@ def check(run: Run) -> Iterator[Finding]:
     """`view` gives a permuted tensor fewer dimensions than it has.
 
     ## What it detects
-    A tensor whose dimensions were permuted or transposed, and a `view` of it with fewer dimensions,
-    where no two neighbours are next to each other in memory: whichever the view joins, it cannot.
+    A tensor whose dimensions were permuted or transposed, and a `view` of it that makes one of two
+    dimensions that are not next to each other in memory, by the sizes that the source shows.
 
     ## Why it matters
     A view may not copy. The first batch fails with "view size is not compatible with input tensor's
@@ -37,30 +36,24 @@ def check(run: Run) -> Iterator[Finding]:
     seen: set[object] = set()
     for story in program_of(run).stories:
         for event in story.events:
-            order = None if event.receiver is None else order_of(event.receiver)
-            if event.name != ".view" or order is None or event.node in seen:
+            permuted, made = event.receiver, event.result
+            if event.name != ".view" or permuted is None or made is None or event.node in seen:
                 continue
-            is_joined = 0 < len(_sizes(event)) < len(order)
-            if is_joined and not any(b == a + 1 for a, b in pairwise(order)):
+            if joins_apart(story, permuted, made):
                 seen.add(event.node)
-                yield _finding(event, event.receiver, len(order))
+                yield _finding(event, permuted)
 
 
-def _sizes(event: ProgramEvent) -> list[Value]:
-    first = event.args[0] if len(event.args) == 1 else None
-    return first.members if isinstance(first, Items) else list(event.args)
-
-
-def _finding(event: ProgramEvent, permuted: Value | None, rank: int) -> Finding:
+def _finding(event: ProgramEvent, permuted: Value) -> Finding:
     text = source_text(event)
     before, _, sizes = text.rpartition(".view(")
     made = (
         ()
-        if permuted is None or permuted.site is None
+        if permuted.site is None
         else (cite(permuted, "the dimensions change places here, and the memory stays as it is"),)
     )
     return finding(
-        f"`view` joins dimensions of a permuted tensor of {rank} that are apart in memory",
+        "`view` joins dimensions of a permuted tensor that are apart in memory",
         "non-contiguous-view",
         event,
         cite(event, "a view cannot copy; reshape can"),
@@ -90,6 +83,12 @@ FIRES = {
     "heads joined after a transpose": _net(
         "y = x.view(b, c, f, t).transpose(1, 2)", "return y.view(b, f, c * t)"
     ),
+    "channels are shuffled": _net(
+        "y = x.view(b, 4, c // 4, f, t).transpose(1, 2)", "return y.view(b, c, f, t)"
+    ),
+    "heads joined behind a ReLU": _net(
+        "y = x.permute(0, 2, 1, 3)", "y = torch.relu(y) * 0.5", "return y.view(b, f, -1)"
+    ),
 }
 
 SILENT = {
@@ -97,5 +96,10 @@ SILENT = {
     "near miss: made contiguous": _net("return x.permute(0, 3, 2, 1).contiguous().view(b, -1)"),
     "near miss: joins what lies together": _net("return x.permute(0, 3, 1, 2).view(b, t, c * f)"),
     "near miss: as many dimensions": _net("return x.permute(0, 3, 2, 1).view(b, t, f, c)"),
+    "near miss: splits what was moved": _net("return x.transpose(1, 2).view(b, f, c, t, 1)"),
+    "near miss: turned back": _net("return x.transpose(1, 2).transpose(1, 2).view(b, c, -1)"),
+    "near miss: joins what lies together behind": _net(
+        "return x.transpose(0, 1).view(c, b, f * t)"
+    ),
     "near miss: how many is not known": _net("return encode(x).transpose(1, 2).view(b, -1)"),
 }

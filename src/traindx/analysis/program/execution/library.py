@@ -519,14 +519,60 @@ def _listed(
     return None if found is None else iteration.items_of(found)
 
 
+def _unique(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    """A set holds each member once; of members that are not known nobody can say how many."""
+    found = _listed(m, args, kwargs, node, scope)
+    if not isinstance(found, Items):
+        return found
+    once: dict[object, Value] = {}
+    for member in found.members:
+        once.setdefault(member.value if isinstance(member, Known) else id(member), member)
+    is_known = all(isinstance(member, Known) for member in found.members)
+    return iteration.items_of(list(once.values()), "set", is_whole=found.is_whole and is_known)
+
+
+def _sorted(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    """Constants that are written down are put in order; of others the order is not known."""
+    found = iteration.members(args[0]) if args and not kwargs else None
+    known = [f.value for f in found or () if isinstance(f, Known)]
+    if not found or len(known) != len(found) or len({type(k) for k in known}) != 1:
+        return None
+    if not isinstance(known[0], (str, int, float)):
+        return None
+    pairs = sorted(zip(known, range(len(known)), strict=True))
+    return iteration.items_of([found[i] for _, i in pairs])
+
+
 def _enumerate(
     m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
 ) -> Value | None:
     found = iteration.members(args[0]) if args else None
     if found is None or len(found) > iteration.MAX_MEMBERS:
         return None
-    rows = [iteration.items_of((Known(i), v), "tuple") for i, v in enumerate(found)]
+    given = kwargs.get("start", args[1] if len(args) > 1 else Known(0))
+    first = given.value if isinstance(given, Known) else None
+    if not isinstance(first, int):
+        return None
+    rows = [iteration.items_of((Known(i), v), "tuple") for i, v in enumerate(found, first)]
     return iteration.items_of(rows)
+
+
+def _zip(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    """`zip(*rows)` of an unknown number of rows: their columns."""
+    rows = args[0].args[0] if len(args) == 1 and _is_spread(args[0]) else None  # type: ignore[attr-defined]
+    if not isinstance(rows, Items) or not rows.fields:
+        return None
+    found = [row for row in rows.members if isinstance(row, Items) and row.is_whole]
+    if len(found) != len(rows.fields) or len({len(row.fields) for row in found}) != 1:
+        return None
+    columns = zip(*(row.members for row in found), strict=True)
+    return iteration.items_of([iteration.items_of(c, is_whole=False) for c in columns], "tuple")
 
 
 MAX_COUNT = 8  # numbers of a range that are gone through one by one where a model is built
@@ -694,8 +740,10 @@ _PYTHON: dict[str, Python] = {
     "builtins.super": _super,
     "builtins.list": _listed,
     "builtins.tuple": _listed,
-    "builtins.set": _listed,
+    "builtins.set": _unique,
+    "builtins.sorted": _sorted,
     "builtins.enumerate": _enumerate,
+    "builtins.zip": _zip,
     "builtins.range": _range,
     "builtins.next": _next,
     "builtins.getattr": _getattr,

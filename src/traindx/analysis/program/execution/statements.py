@@ -137,6 +137,8 @@ def _unpack(m: Machine, targets: Sequence[ast.expr], value: Value, scope: Scope)
         found = [*found[:starred], rest, *found[end:]]
     if found is None or len(found) != len(targets):
         found = [names.part(value, i) for i in range(len(targets))]
+        if starred is None and not m.guards:
+            value.fields["unpacked", len(targets)] = Known(len(targets))
     for target, item in zip(targets, found, strict=True):
         bind(m, target, item, scope)
 

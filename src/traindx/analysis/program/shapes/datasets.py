@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from traindx.analysis.program.project import Project
 from traindx.analysis.program.shapes.sizes import Dim
 from traindx.analysis.program.syntax import Module, argument, literal
+
+Options = Callable[[str, int], object]  # an argument, by name or position
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ def _shape_of(
     is_tensor = False
     for step, options in steps:
         is_tensor = is_tensor or step in ("ToTensor", "ToImage", "PILToTensor")
-        shape = _transformed(shape, step, options)
+        shape = _transformed(shape, step, _arguments(options))
         if shape == ():
             return None
     channels = 3 if shape is not None and len(shape) == 2 else None
@@ -129,23 +132,37 @@ def _steps(
     return found
 
 
+def _arguments(call: ast.Call) -> Options:
+    return lambda name, position: literal(argument(call, name, position))
+
+
+def transformed_shape(
+    shape: tuple[int, ...], step: str, args: Sequence[object], kwargs: Mapping[str, object]
+) -> tuple[int, ...]:
+    """Return what one transform makes of the shape of an image; () where that is not known."""
+
+    def given(name: str, position: int) -> object:
+        return args[position] if position < len(args) else kwargs.get(name)
+
+    return _transformed(shape, step, given) or ()
+
+
 def _transformed(
-    shape: tuple[int, ...] | None, step: str, call: ast.Call
+    shape: tuple[int, ...] | None, step: str, option: Options
 ) -> tuple[int, ...] | None:
     """Apply one transform; () where it is not known, None where the size is still open."""
     if step in KEEPING or step == "PILToTensor":
         return shape
-    given = literal(argument(call, "size", 0))
     if step in SQUARE or step == "Resize":
-        area = _area(given, shape, is_resize=step == "Resize")
+        area = _area(option("size", 0), shape, is_resize=step == "Resize")
         if area == ():
             return ()
         return None if area is None else (*(shape[:1] if shape and len(shape) == 3 else ()), *area)
     if step == "Grayscale" and shape is not None:
-        count = literal(argument(call, "num_output_channels", 0))
+        count = option("num_output_channels", 0)
         return (count if isinstance(count, int) else 1, *shape[-2:])
     if step == "Pad" and shape is not None:
-        pad = literal(argument(call, "padding", 0))
+        pad = option("padding", 0)
         if isinstance(pad, int):
             return (*shape[:-2], shape[-2] + 2 * pad, shape[-1] + 2 * pad)
     return ()

@@ -54,12 +54,15 @@ def _meet(story: Story, value: Result) -> bool:
     """Tell whether a column and a row of as many examples meet."""
     operation = operation_of(value)
     first, second = (operation.operands if operation is not None else ())[:2]
+    if any(is_reshaped(story, v) for v in (first, second)):
+        return False
+    shapes = story.shapes
+    if shapes.pairs_all(first, second) or shapes.pairs_all(second, first):
+        return True
     is_wrong = (_is_column(first) and is_row_of_batch(second)) or (
         is_row_of_batch(first) and _is_column(second)
     )
-    return is_wrong and _are_of_one(first, second) and not any(
-        is_reshaped(story, v) for v in (first, second)
-    )  # fmt: skip
+    return is_wrong and _are_of_one(first, second)
 
 
 def _is_column(value: Value) -> bool:

@@ -23,6 +23,10 @@ from traindx.analysis.program.execution.values import (
 from traindx.analysis.program.project import Project, project_of
 from traindx.analysis.program.shapes.structure import names_read
 from traindx.analysis.program.training.acts import Deed, Do, deed_of, is_gradient
+from traindx.analysis.program.training.facts.dtypes import Dtypes
+from traindx.analysis.program.training.facts.ranges import Ranges
+from traindx.analysis.program.training.facts.tensor_devices import Places
+from traindx.analysis.program.training.facts.tensor_shapes import TensorShapes
 from traindx.analysis.program.training.flow import Flow
 from traindx.analysis.program.training.kinds import (
     UNKNOWN,
@@ -158,6 +162,26 @@ class Story:
     def uses(self, value: Value) -> list[ProgramEvent]:
         """Return every event that has a value as its receiver or among its arguments."""
         return [e for e in self.events if e.receiver is value or is_given(e, value)]
+
+    @cached_property
+    def shapes(self) -> TensorShapes:
+        """The shapes of its tensors."""
+        return TensorShapes(self)
+
+    @cached_property
+    def dtypes(self) -> Dtypes:
+        """The element types of its tensors and arrays."""
+        return Dtypes(self)
+
+    @cached_property
+    def ranges(self) -> Ranges:
+        """The whole numbers that its labels and indices reach."""
+        return Ranges(self)
+
+    @cached_property
+    def places(self) -> Places:
+        """The devices of its tensors."""
+        return Places(self)
 
     @cached_property
     def flow(self) -> Flow:

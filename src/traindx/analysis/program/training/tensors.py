@@ -145,45 +145,6 @@ def whole(story: Story, value: Value) -> Value:
     return value
 
 
-def order_of(value: Value) -> tuple[int, ...] | None:
-    """Return how the dimensions of a tensor lie in memory, where a permutation just set it."""
-    operation = operation_of(value)
-    if (
-        operation is None
-        or operation.name not in ("permute", "transpose")
-        or not operation.operands
-    ):
-        return None
-    first, *given = operation.operands
-    dims = given[0].members if len(given) == 1 and isinstance(given[0], Items) else given
-    numbers = [d.value for d in dims if isinstance(d, Known) and isinstance(d.value, int)]
-    if len(numbers) != len(dims) or order_of(first) is not None:
-        return None
-    if operation.name == "permute":
-        rank = len(numbers)
-        return tuple(n % rank for n in numbers) if rank else None
-    known = rank_of(first)
-    if known is None or len(numbers) != 2 or max(map(abs, numbers)) > known:
-        return None
-    order = list(range(known))
-    one, other = (n % known for n in numbers)
-    order[one], order[other] = order[other], order[one]
-    return tuple(order)
-
-
-def rank_of(value: Value) -> int | None:
-    """Return the number of dimensions of a tensor that a view gives it, or that code unpacks."""
-    operation = operation_of(value)
-    if operation is not None and operation.name in ("view", "reshape"):
-        given = operation.operands[1:]
-        sizes = given[0].members if len(given) == 1 and isinstance(given[0], Items) else given
-        return len(sizes) if len(sizes) > 1 else None
-    shape = value.fields.get(("part", "shape"))
-    keys = () if shape is None else (k[1] for k in shape.fields if isinstance(k, tuple))
-    numbers = [k for k in keys if isinstance(k, int)]
-    return 1 + max(numbers) if len(numbers) > 2 and min(numbers) >= 0 else None
-
-
 def _is_batch(story: Story, value: Value) -> bool:
     """Tell whether a value is what a loader gives."""
     is_drawn = isinstance(value, Result) and value.maker == "builtins.next" and bool(value.args)
@@ -261,7 +222,7 @@ def may_be_accelerator(event: ProgramEvent) -> bool:
     if event.name == ".cuda":
         return True
     given = event.argument("device", 0)
-    return given is not None and any(_is_accelerator(v) for v in _devices(given))
+    return given is not None and any(is_accelerator(v) for v in _devices(given))
 
 
 def _devices(value: Value) -> Iterator[Value]:
@@ -272,7 +233,8 @@ def _devices(value: Value) -> Iterator[Value]:
             yield option
 
 
-def _is_accelerator(value: Value) -> bool:
+def is_accelerator(value: Value) -> bool:
+    """Tell whether a device may be another one than the CPU."""
     if isinstance(value, Known):
         is_name = isinstance(value.value, str) and not value.value.startswith("cpu")
         return is_name or isinstance(value.value, int)

@@ -1,0 +1,166 @@
+"""Class indices and lookups that reach beyond what they point into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
+from traindx.analysis.program.execution.examples import is_trainer
+from traindx.analysis.program.execution.values import (
+    Result,
+    Table,
+    Value,
+    constant,
+    options_of,
+    origins,
+)
+from traindx.analysis.program.training.facts.certainty import is_certain, makes
+from traindx.analysis.program.training.facts.ranges import Reached
+from traindx.analysis.program.training.layers import layer_kind, size
+from traindx.analysis.program.training.operations import Operation, operation_of
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Story
+
+IGNORED = -100  # torch's label that is not counted
+LABELS = ("labels", "label")
+TEXT = ("tok", "vocab", "word", "char", "ids", "text", "stoi")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexClash:
+    """Numbers that reach beyond a table of classes or rows."""
+
+    cause: str
+    text: str
+    event: ProgramEvent
+    index: Value
+    holder: Value | None  # the layer that is too small
+
+
+def index_clashes(story: Story) -> Iterator[IndexClash]:
+    """Yield the lookups and losses that will meet a number out of range."""
+    for event in story.events:
+        if event.act is not EventForm.CALL or event.result is None:
+            continue
+        found = _of_event(story, event)
+        if found is not None and is_certain(event):
+            yield found
+    yield from _of_trainers(story)
+
+
+def _of_event(story: Story, event: ProgramEvent) -> IndexClash | None:
+    if event.name == "()" and layer_kind(event.receiver) == "Embedding" and event.args:
+        return _of_lookup(story, event)
+    operation = operation_of(event.result)
+    if operation is None or not makes(event):
+        return None
+    if operation.name in ("cross_entropy", "nll_loss"):
+        return _of_loss(story, event, operation)
+    if operation.name == "one_hot" and operation.operands:
+        return _of_one_hot(story, event, operation)
+    return None
+
+
+def _of_lookup(story: Story, event: ProgramEvent) -> IndexClash | None:
+    rows, index = size(event.receiver, "num_embeddings"), event.args[0]
+    reached = story.ranges.of(index)
+    if rows is None or reached is None or (reached.low >= 0 and reached.high < rows):
+        return None
+    sources = (event.receiver, *origins(index, 30))
+    names = " ".join(n for v in sources if v is not None for n in v.names).lower()
+    cause = "vocabulary-mismatch" if any(w in names for w in TEXT) else "index-out-of-range"
+    outside = reached.high if reached.high >= rows else reached.low
+    text = f"Embedding has {rows} rows, 0 to {rows - 1}, and is asked for row {outside}"
+    return IndexClash(cause, text, event, index, event.receiver)
+
+
+def _of_loss(story: Story, event: ProgramEvent, operation: Operation) -> IndexClash | None:
+    target, output = operation.argument("target"), operation.argument("input")
+    shape, reached = story.shapes.shape(output), story.ranges.of(target)
+    if shape is None or reached is None or target is None or not shape.sizes:
+        return None
+    if story.shapes.is_clash(event.result):
+        return None
+    at = 1 if not shape.is_open and len(shape.sizes) > 1 else -1
+    if shape.is_open and operation.name and len(shape.sizes) > 1:
+        return None
+    count = shape.sizes[at]
+    if not isinstance(count, int):
+        return None
+    given = operation.settings.get("ignore_index")
+    ignored = IGNORED if given is None else constant(given)
+    return _beyond(count, reached, ignored, event, target, _last_layer(output))
+
+
+def _beyond(
+    count: int, reached: Reached, ignored: object, event: ProgramEvent, target: Value,
+    layer: Value | None,
+) -> IndexClash | None:  # fmt: skip
+    if count == 1 or (reached.high < count and reached.low >= 0):
+        return None
+    if ignored in (reached.high, reached.low):
+        return None
+    outside = reached.high if reached.high >= count else reached.low
+    if reached.high >= count and reached.low == 0:
+        text = f"Labels reach {reached.high} and the model has {count} outputs"
+        return IndexClash("output-size-mismatch", text, event, target, layer)
+    text = f"The label {outside} is no class index of {count} classes, 0 to {count - 1}"
+    return IndexClash("label-out-of-range", text, event, target, layer)
+
+
+def _last_layer(value: Value | None) -> Value | None:
+    for _ in range(12):
+        operation = operation_of(value)
+        if operation is None or not operation.operands:
+            return None
+        if isinstance(value, Result) and layer_kind(value.receiver) in ("Linear", "Conv2d"):
+            return value.receiver
+        value = operation.operands[0]
+    return None
+
+
+def _of_one_hot(story: Story, event: ProgramEvent, operation: Operation) -> IndexClash | None:
+    given = operation.settings.get("num_classes", next(iter(operation.operands[1:]), None))
+    count, reached = constant(given), story.ranges.of(operation.operands[0])
+    if not isinstance(count, int) or count < 1 or reached is None:
+        return None
+    return _beyond(count, reached, None, event, operation.operands[0], None)
+
+
+def _of_trainers(story: Story) -> Iterator[IndexClash]:
+    """Compare the labels that a trainer loads with the outputs of the classifier it trains."""
+    made = [e for e in story.events if not e.is_own and _outputs(e.result) is not None]
+    if len({e.node for e in made}) != 1:
+        return
+    event, count = made[0], _outputs(made[0].result)
+    for example in story.execution.examples:
+        rows = options_of(example.value) if example.value is not None else ()
+        if not is_trainer(example.loader) or not all(isinstance(r, Table) for r in rows):
+            continue
+        for name in LABELS:
+            labels = [r.fields[name] for r in rows if name in r.fields]
+            reached = [story.ranges.of(v) for v in labels]
+            known = max((r for r in reached if r is not None), key=lambda r: r.high, default=None)
+            if known is not None and count is not None and known.high >= count:
+                found = _beyond(count, known, IGNORED, event, labels[0], event.result)
+                if found is not None:
+                    yield found
+
+
+def _outputs(model: Value | None) -> int | None:
+    """Return the outputs of a classifier of Transformers, made from a config in sight."""
+    if not isinstance(model, Result) or model.receiver is not None:
+        return None
+    if not model.maker.endswith("ForSequenceClassification") or len(model.args) != 1:
+        return None
+    config = model.args[0]
+    if not isinstance(config, Result) or not config.maker.endswith("Config") or config.args:
+        return None
+    if {"**", "id2label", "label2id"} & config.kwargs.keys() or "num_labels" in config.fields:
+        return None
+    given = config.kwargs.get("num_labels")
+    found = 2 if given is None else constant(given)
+    return found if isinstance(found, int) else None

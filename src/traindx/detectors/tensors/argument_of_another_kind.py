@@ -1,0 +1,102 @@
+"""A call of torch is given an argument of another kind than it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.analysis.program.shapes.structure import is_test_file
+from traindx.analysis.program.training.claims import callee_text, cite, finding, source_text
+from traindx.analysis.program.training.facts.roles import Misuse, misuses
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
+from traindx.registry import detector
+
+
+@detector(needs=("source",), suggests=("api-misuse",))
+def check(run: Run) -> Iterator[Finding]:
+    """Arguments of a call are swapped, or one is of a kind that the call cannot take.
+
+    ## What it detects
+    `update_bn(model, loader)` with its arguments swapped, a scheduler that is made with a model,
+    `TensorDataset` or a layer that is given numpy arrays, a loss that is built with its inputs,
+    `nn.Sequential` that is given a list, `optimizer.step(loss)` and their kin.
+
+    ## Why it matters
+    The call fails with a TypeError or AttributeError when it is reached, which may be after hours.
+
+    ## What to do
+    Pass what the function is documented to take, in its order.
+
+    ## When it is wrong
+    Only values whose kind the source shows are judged.
+    """
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for misuse in misuses(story):
+            if misuse.event.node not in seen and not is_test_file(misuse.event.module):
+                seen.add(misuse.event.node)
+                yield _finding(misuse)
+
+
+def _finding(misuse: Misuse) -> Finding:
+    event, given = misuse.event, misuse.given
+    written = source_text(given) if given.site is not None else "?"
+    return finding(
+        f"`{callee_text(event)}` takes {misuse.takes} and gets {misuse.gets}",
+        "api-misuse",
+        event,
+        cite(event, f"given: {written}"),
+        is_symptom=True,
+    )
+
+
+_TRAIN = """
+import numpy as np
+import torch
+from torch import nn
+from torch.optim.swa_utils import AveragedModel, update_bn
+from torch.utils.data import DataLoader, TensorDataset
+
+x = np.random.randn(64, 8).astype(np.float32)
+y = np.random.randn(64, 1).astype(np.float32)
+model = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 1))
+average = AveragedModel(model)
+loader = DataLoader({data}, batch_size=16)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.StepLR({scheduled}, 10)
+for inputs, targets in loader:
+    optimizer.zero_grad()
+    loss = {loss}
+    loss.backward()
+    optimizer.step({step})
+update_bn({last})
+"""
+
+
+def _train(**changed: str) -> Run:
+    given = {
+        "data": "TensorDataset(torch.from_numpy(x), torch.from_numpy(y))", "step": "",
+        "scheduled": "optimizer", "loss": "nn.MSELoss()(model(inputs), targets)",
+        "last": "loader, average",
+    }  # fmt: skip
+    return make_run(sources={"train.py": _TRAIN.format(**{**given, **changed})})
+
+
+FIRES = {
+    "swapped": _train(last="model, loader"),
+    "arrays for tensors": _train(data="TensorDataset(x, y)"),
+    "a scheduler of a model": _train(scheduled="model"),
+    "a loss that is built with its inputs": _train(loss="nn.MSELoss(model(inputs), targets)"),
+    "a step of a loss": _train(step="loss"),
+}
+
+SILENT = {
+    "as documented": _train(),
+    "near miss: by keyword": _train(last="model=average, loader=loader"),
+    "near miss: a batch of inputs": _train(last="[i for i, _ in loader], average"),
+    "near miss: weights of a loss": _train(
+        loss="nn.BCEWithLogitsLoss(torch.ones(1))(model(inputs), targets)"
+    ),
+}

@@ -1,0 +1,143 @@
+"""An operation refuses the element type of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.analysis.program.shapes.structure import is_test_file
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.facts.dtype_clashes import DtypeClash, dtype_clashes
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
+from traindx.registry import detector
+
+
+@detector(needs=("source",), suggests=("dtype-mismatch",))
+def check(run: Run) -> Iterator[Finding]:
+    """A layer, product or loss is given numbers of a dtype that it refuses.
+
+    ## What it detects
+    The dtype of tensors and arrays is followed from where they are made: numpy makes float64, torch
+    float32, a loader stacks Python's floats to float64. A layer of float32 weights that gets
+    float64 or whole numbers, an embedding that gets fractions, class indices that are not int64,
+    binary targets that are no floating-point numbers, a mean over booleans are found.
+
+    ## Why it matters
+    The first batch fails: "mat1 and mat2 must have the same dtype", "expected target dtype to be
+    Long", "mean(): could not infer output dtype".
+
+    ## What to do
+    Cast where the tensor is made: `.float()`, `.long()`, `dtype=np.float32`.
+
+    ## When it is wrong
+    Under autocast torch chooses the dtype of products; these are left alone, as are weights that
+    may have been converted out of sight. A run that went through steps has shown that its types
+    fit.
+    """
+    if run.has_trained or run.failures:
+        return
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for clash in dtype_clashes(story):
+            origin = story.dtypes.origin(clash.operand)
+            place = origin.site.node if origin.site is not None else clash.event.node
+            if place not in seen and clash.event.node not in seen:
+                seen |= {place, clash.event.node}
+                if not is_test_file(clash.event.module):
+                    yield _finding(story, clash)
+
+
+def _finding(story: Story, clash: DtypeClash) -> Finding:
+    origin, found = story.dtypes.origin(clash.operand), story.dtypes.of(clash.operand)
+    dtype = "" if found is None else found.dtype
+    is_apart = origin.site is not None and origin.site.node is not clash.event.node
+    made = (cite(origin, f"{dtype} from here on"),) if is_apart else ()
+    return finding(
+        clash.text,
+        "dtype-mismatch",
+        origin if is_apart else clash.event,
+        cite(clash.event, f"{clash.text}; `.{clash.cast}` would make it fit"),
+        *made,
+        is_symptom=True,
+    )
+
+
+_TRAIN = """
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+rng = np.random.default_rng(0)
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, {out}))
+optimizer = torch.optim.Adam(model.parameters())
+{data}
+for x, y in DataLoader(data, batch_size=16):
+    optimizer.zero_grad()
+    loss = {loss}
+    loss.backward()
+    optimizer.step()
+"""
+_PAIRS = """
+class Rows(Dataset):
+    def __init__(self):
+        self.x = rng.normal(size=(64, 8)).astype(np.float32)
+        self.y = rng.normal(size=64)
+
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, i):
+        return torch.from_numpy(self.x[i]), {target}
+
+data = Rows()
+"""
+
+
+def _train(data: str, loss: str = "nn.MSELoss()(model(x).squeeze(1), y)", out: int = 1) -> Run:
+    return make_run(sources={"train.py": _TRAIN.format(data=data, loss=loss, out=out)})
+
+
+def _tensors(x: str, y: str, **more: str) -> Run:
+    made = f"data = TensorDataset({x}, {y})"
+    return _train(made, **more)  # type: ignore[arg-type]
+
+
+_X = "torch.from_numpy(rng.normal(size=(64, 8)).astype(np.float32))"
+_CE = {"loss": "nn.functional.cross_entropy(model(x), y)"}
+_BCE = {"loss": "nn.BCEWithLogitsLoss()(model(x).squeeze(1), y)"}
+
+FIRES = {
+    "an array of doubles": _tensors("torch.from_numpy(rng.normal(size=(64, 8)))", "torch.ones(64)"),
+    "scaled by an array": _tensors(
+        "torch.from_numpy(rng.normal(size=(64, 8)).astype('float32') / np.array([2.0] * 8))",
+        "torch.ones(64)",
+    ),
+    "labels that are fractions": _tensors(_X, "torch.zeros(64)", **_CE),
+    "labels of 32 bits": _tensors(_X, "torch.randint(0, 2, (64,)).int()", **_CE),
+    "binary targets that are whole numbers": _tensors(_X, "torch.randint(0, 2, (64,))", **_BCE),
+    "binary targets out of a comparison": _tensors(_X, f"{_X}.sum(1) > 0", **_BCE),
+}
+
+SILENT = {
+    "cast to float32": _tensors("torch.tensor(rng.normal(size=(64, 8))).float()", "torch.ones(64)"),
+    "near miss: made as float32": _tensors(
+        "torch.tensor(rng.normal(size=(64, 8)), dtype=torch.float32)", "torch.ones(64)"
+    ),
+    "near miss: scaled by a number": _tensors(
+        "torch.from_numpy(rng.normal(size=(64, 8)).astype('float32') / 2.0)", "torch.ones(64)"
+    ),
+    "near miss: a share for each class": _tensors(_X, "torch.rand(64, 1)", **_CE),
+    "near miss: cast in the loop": _tensors(
+        "torch.from_numpy(rng.normal(size=(64, 8)))",
+        "torch.ones(64)",
+        loss="nn.MSELoss()(model(x.float()).squeeze(1), y)",
+    ),
+    "near miss: a model of doubles": _train(
+        "model.double()\ndata = TensorDataset(torch.from_numpy(rng.normal(size=(64, 8))), "
+        "torch.ones(64, dtype=torch.double))"
+    ),
+    "near miss: doubles as targets of MSE": _train(_PAIRS.format(target="float(self.y[i])")),
+}

@@ -1,0 +1,110 @@
+"""A tensor stays on the CPU and meets one that was moved to another device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.analysis.program.shapes.structure import is_test_file
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.facts.tensor_devices import DeviceClash, device_clashes
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
+from traindx.registry import detector
+
+
+@detector(needs=("source",), suggests=("device-mismatch",))
+def check(run: Run) -> Iterator[Finding]:
+    """An operation needs two tensors on one device and one of them was never moved.
+
+    ## What it detects
+    The device of tensors is followed from where they are made or loaded: a model that is moved and
+    a batch that is not, targets that stay behind, a table of a plain object that is indexed with
+    what is on the device, weights of a loss that are made on the CPU.
+
+    ## Why it matters
+    On a machine with a GPU the first batch fails with "Expected all tensors to be on the same
+    device"; on one without, everything works.
+
+    ## What to do
+    Move the tensor too, make it with `device=x.device`, or register it as a buffer.
+
+    ## When it is wrong
+    A single number mixes with tensors anywhere, and an index of the CPU may point into a tensor of
+    a GPU; both are left alone, as are programs in which a library moves batches or models.
+    """
+    if run.has_trained or run.failures:
+        return
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for clash in device_clashes(story):
+            left = clash.left_behind
+            place = left.site.node if left.site is not None else clash.event.node
+            if not {place, clash.event.node} & seen and not is_test_file(clash.event.module):
+                seen |= {place, clash.event.node}
+                yield _finding(clash)
+
+
+def _finding(clash: DeviceClash) -> Finding:
+    left = clash.left_behind
+    made = (cite(left, "stays on the CPU"),) if left.site is not None else ()
+    return finding(
+        clash.text, "device-mismatch", clash.event, cite(clash.event, clash.text), *made,
+        is_symptom=True,
+    )  # fmt: skip
+
+
+_TRAIN = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+class Schedule:
+    def __init__(self, device=None):
+        self.rates = torch.linspace(0, 1, 100{there})
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+data = TensorDataset(torch.randn(64, 8), torch.randint(0, 2, (64,)))
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2)).to(device)
+schedule = Schedule(device)
+for x, y in DataLoader(data, batch_size=16):
+    {move}
+    t = torch.randint(0, 100, (len(x),), device=x.device)
+    rate = schedule.rates[t].unsqueeze(1)
+    loss = nn.functional.cross_entropy(model(x * rate), y)
+    loss.backward()
+"""
+
+
+def _train(move: str = "x, y = x.to(device), y.to(device)", there: str = ", device=device") -> Run:
+    text = _TRAIN.format(move=move, there=there)
+    return make_run(sources={"train.py": text})
+
+
+_WEIGHTED = """
+import torch
+from torch import nn
+criterion = nn.CrossEntropyLoss(weight=torch.tensor([0.2, 0.8])){moved}
+model = nn.Linear(8, 2).to("cuda")
+x, y = torch.randn(16, 8).to("cuda"), torch.randint(0, 2, (16,)).to("cuda")
+criterion(model(x), y).backward()
+"""
+
+FIRES = {
+    "weights of a loss": make_run(sources={"train.py": _WEIGHTED.format(moved="")}),
+    "a table of a plain object": _train(there=""),
+    "labels that stay": _train(move="x = x.to(device)"),
+    "inputs that stay": _train(move="y = y.to(device)"),
+}
+
+SILENT = {
+    "all moved": _train(),
+    "near miss: a loss that is moved": make_run(
+        sources={"train.py": _WEIGHTED.format(moved='.to("cuda")')}
+    ),
+    "near miss: moved one by one": _train(move="x, y = [part.to(device) for part in (x, y)]"),
+    "near miss: trained on the CPU": make_run(
+        sources={"train.py": _TRAIN.format(move="pass", there="").replace("cuda", "cpu")}
+    ),
+}  # fmt: skip

@@ -1,0 +1,155 @@
+"""Shapes, dtypes, devices and the whole numbers of tensors, followed through a program."""
+
+from __future__ import annotations
+
+import pytest
+
+from traindx.analysis.program.training.facts.dtype_clashes import dtype_clashes
+from traindx.analysis.program.training.facts.tensor_devices import TensorPlace
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.examples import make_run
+
+TEXT = """
+import math
+import numpy as np
+import torch
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from torch import nn
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+rng = np.random.default_rng(0)
+
+class Rows(Dataset):
+    def __init__(self):
+        self.x, self.y = rng.normal(size=(50, 6, 4)), rng.integers(0, 3, 50)
+
+    def __len__(self):
+        return 50
+
+    def __getitem__(self, i):
+        return self.x[i].transpose(1, 0), float(self.y[i]), int(self.y[i])
+
+def joined(rows):
+    xs, ys, zs = zip(*rows)
+    return torch.stack([torch.from_numpy(x) for x in xs]), torch.tensor(zs)
+
+for a, b, c in DataLoader(Rows(), 8):
+    pass
+for d, e in DataLoader(Rows(), 8, collate_fn=joined):
+    pass
+digits = load_digits()
+train, test = train_test_split(digits.images)
+net = nn.Sequential(nn.Conv1d(4, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(32, 2)).to(device)
+x = torch.randn(16, 4, 6)
+print({expression})
+"""
+
+
+def _asked(expression: str) -> tuple[Story, object]:
+    run = make_run(sources={"train.py": TEXT.format(expression=expression)})
+    story = program_of(run).stories[0]
+    printed = [e for e in story.events if e.name == "builtins.print"]
+    return story, printed[-1].args[0]
+
+
+@pytest.mark.parametrize(
+    ("expression", "shape"),
+    [
+        ("a", "(B, 4, 6)"),
+        ("b", "(B,)"),
+        ("d", "(?, 4, 6)"),
+        ("e", "(?,)"),
+        ("train", "(?, 8, 8)"),
+        ("net(x)", "(16, 2)"),
+        ("net(a.float())", "(B, 2)"),
+        ("x[:, None, ::2]", "(16, 1, 2, 6)"),
+        ("x.permute(2, 0, 1).flatten(1)", "(6, 64)"),
+        ("torch.einsum('bct,dct->bd', x, x)", "(16, 16)"),
+        ("np.concatenate([rng.normal(size=(3, 2)), np.ones((3, 5))], axis=1)", "(3, 7)"),
+        ("np.linspace(0, math.pi, 9)[:, np.newaxis] * 2", "(9, 1)"),
+        ("pad_sequence([torch.ones(3, 5), torch.ones(4, 5)], batch_first=True)", "(?, ?, 5)"),
+        ("unknown(x)", None),
+    ],
+)
+def test_shapes_are_followed(expression: str, shape: str | None) -> None:
+    story, value = _asked(expression)
+    found = story.shapes.shape(value)  # type: ignore[arg-type]
+    plain = "".join(c for c in str(found) if not c.isdigit()) if found else None
+    wanted = "".join(c for c in shape if not c.isdigit()) if shape else None
+    assert plain == wanted
+    if shape is not None and "B" not in shape and "?" not in shape:
+        assert str(found) == shape
+
+
+@pytest.mark.parametrize(
+    ("expression", "dtype"),
+    [
+        ("a", "float64"),
+        ("b", "float64"),
+        ("c", "int64"),
+        ("d", "float64"),
+        ("digits.target", "int64"),
+        ("torch.tensor([1.0, 2.0])", "float32"),
+        ("torch.from_numpy(np.zeros((2, 2), np.float32))", "float32"),
+        ("torch.cat([x, torch.ones(1, 4, 6).double()])", "float64"),
+        ("x * torch.tensor(2.0).double()", None),
+        ("x.numpy().astype('float32') / np.array([1.0, 2.0])", "float64"),
+        ("x.numpy() / 2.0", "float32"),
+        ("(x > 0).sum()", "int64"),
+        ("net(x)", "float32"),
+        ("np.arange(4) / 2", "float64"),
+        ("torch.arange(4) / 2", "float32"),
+    ],
+)
+def test_dtypes_are_followed(expression: str, dtype: str | None) -> None:
+    story, value = _asked(expression)
+    found = story.dtypes.of(value)  # type: ignore[arg-type]
+    assert (None if found is None else found.dtype) == dtype
+
+
+@pytest.mark.parametrize(
+    ("expression", "reached"),
+    [
+        ("c", (0, 2)),
+        ("e + 1", (1, 3)),
+        ("digits.target", (0, 9)),
+        ("torch.arange(5) * 2", (0, 8)),
+        ("torch.randint(3, 7, (100,)) % 4", (0, 3)),
+        ("torch.randint(0, 100, (4,))", None),
+        ("torch.tensor([2, 5, 3])", (2, 5)),
+        ("torch.stack([torch.arange(3), torch.arange(9)[:3]], 1)[:, 0]", None),
+        ("c.clamp(max=1)", None),
+    ],
+)
+def test_whole_numbers_are_followed(expression: str, reached: tuple[int, int] | None) -> None:
+    story, value = _asked(expression)
+    found = story.ranges.of(value)  # type: ignore[arg-type]
+    assert (None if found is None else (found.low, found.high)) == reached
+
+
+@pytest.mark.parametrize(
+    ("expression", "place"),
+    [
+        ("a", TensorPlace.CPU),
+        ("x.to(device)", TensorPlace.ACCELERATOR),
+        ("torch.zeros(3, device=device)", TensorPlace.ACCELERATOR),
+        ("torch.zeros_like(x.to(device))", TensorPlace.ACCELERATOR),
+        ("x.to(device).cpu() * 2", TensorPlace.CPU),
+        ("net(x)", TensorPlace.ACCELERATOR),
+        ("unknown(x)", None),
+    ],
+)
+def test_devices_are_followed(expression: str, place: TensorPlace | None) -> None:
+    story, value = _asked(expression)
+    assert story.places.of(value) is place  # type: ignore[arg-type]
+
+
+def test_the_origin_of_a_dtype_is_where_it_begins() -> None:
+    story, _ = _asked("net(a)")
+    (clash,) = {c.text: c for c in dtype_clashes(story)}.values()
+    assert clash.text == "Conv1d has float32 weights and receives float64"
+    origin = story.dtypes.origin(clash.operand)
+    assert origin.site is not None and origin.site.node.lineno == 16  # type: ignore[attr-defined]
