@@ -8,7 +8,13 @@ from traindx.analysis.program.execution.events import LoopRun, ProgramEvent
 from traindx.analysis.program.execution.values import Answer, Items, Result, Value
 from traindx.analysis.program.training.claims import cite, finding, replace, source_text, use_of
 from traindx.analysis.program.training.gradients import carriers, has_history
-from traindx.analysis.program.training.graphs import Graphs, feeds_backward, graph_of, turn_in
+from traindx.analysis.program.training.graphs import (
+    Graphs,
+    feeds_backward,
+    graph_of,
+    summed,
+    turn_in,
+)
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
@@ -59,7 +65,7 @@ def _totals(graphs: Graphs, loop: LoopRun) -> Iterator[tuple[ProgramEvent, Value
         before = first.setdefault(id(event.node), event)
         if number == 0 or before.result is None or before is event:
             continue
-        if not any(v is before.result for v in graph_of(result, certain=False)):
+        if not any(v is before.result for v in summed(result)):
             continue
         terms = [v for v in _terms(result, before.result) if has_history(v) is Answer.YES]
         if terms and not feeds_backward(graphs.story, result):
@@ -172,6 +178,9 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: a state that a layer computes from the one before": _loop(
+        "total = torch.tanh(torch.mm(loss.view(1, 1), weight) + total)"
+    ),
     "the number is kept": _loop("total += loss.item()"),
     "near miss: a part of an accumulation as a number": make_run(
         sources={"train.py": _DIVIDED.format(kept="total += loss.item() / 4")}

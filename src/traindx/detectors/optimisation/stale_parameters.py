@@ -216,6 +216,12 @@ SILENT = {
     "near miss: the name is used again for a second model": make_run(
         sources={"train.py": _TEACHER_FIRST}
     ),
+    "near miss: a chain that conditions fill": _program(
+        before="for k in kinds:\n"
+        "    if k == 'conv':\n        model.add_module(k, nn.Conv2d(3, 8, 3))\n"
+        "    else:\n        model.add_module(k, nn.BatchNorm2d(8))",
+        model="nn.Sequential()",
+    ),
     "a new head before": _program(before="model.fc = nn.Linear(512, 2)"),
     "near miss: moved afterwards": _program("model = model.to(device)"),
     "near miss: wrapped afterwards": _program("model = nn.DataParallel(model)"),

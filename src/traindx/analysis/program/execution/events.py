@@ -140,3 +140,9 @@ class ProgramEvent:
     def cite(self, says: str) -> Evidence:
         """Return the event as evidence that can be looked up."""
         return self.module.cite(self.node, says)
+
+
+def is_same_call(one: ProgramEvent, other: ProgramEvent) -> bool:
+    """Tell whether two events are of one place, reached by the same calls."""
+    ways = ([site.node for site in e.callers] for e in (one, other))
+    return one.node is other.node and next(ways) == next(ways)

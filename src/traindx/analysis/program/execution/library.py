@@ -365,24 +365,28 @@ def set_mode(m: Machine, model: Value, mode: Value) -> None:
         m.write(part.fields, MODE, mode)
 
 
+MOST_PARTS = 20_000  # a network of a hundred blocks, in each of which ten attributes are kept
+
+
 def modules_in(model: Value) -> list[Value]:
     """Return a model and what is inside of it, as far as it is in sight."""
-    found: list[Value] = []
+    found: dict[int, Value] = {}
     pending: list[Value] = [model]
-    while pending and len(found) < 500:
+    while pending and len(found) < MOST_PARTS:
         value = pending.pop()
-        if any(value is f for f in found):
+        if id(value) in found:
             continue
-        found.append(value)
+        found[id(value)] = value
         if isinstance(value, Choice):
             pending.extend(value.options)
         elif isinstance(value, Result):
             own = () if value.maker.startswith("copy.") else value.inputs
             held = (*own, *value.fields.values())
-            pending.extend(v for v in held if isinstance(v, (Result, Instance, Items, Table)))
+            inside = (Result, Instance, Items, Table, Choice)
+            pending.extend(v for v in held if isinstance(v, inside))
         if isinstance(value, (Instance, Items, Table)):
             pending.extend(value.fields.values())
-    return found
+    return list(found.values())
 
 
 def _container_method(

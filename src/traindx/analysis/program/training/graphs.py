@@ -27,6 +27,7 @@ from traindx.analysis.program.training.gradients import (
     is_cut,
     runs_weights,
 )
+from traindx.analysis.program.training.operations import operation_of
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -47,6 +48,30 @@ def graph_of(value: Value, most: int = 4000, *, certain: bool = True) -> Iterato
             continue
         yield found
         for below in () if _is_opaque(found) else carriers(found):
+            if id(below) not in seen:
+                seen.add(id(below))
+                pending.append(below)
+
+
+# what a running total is made by: sums and scaling
+SUMS = frozenset({"add", "sub", "mul", "div", "neg", "cat", "stack", "to", "cpu", "cuda", "sum"})
+
+
+def summed(value: Value, most: int = 400) -> Iterator[Value]:
+    """Yield what a value is a sum of, its own last values included, nearest first.
+
+    A hidden state is no sum: a layer lies between it and the state before.
+    """
+    pending, seen = [value], {id(value)}
+    while pending and most:
+        most -= 1
+        found = pending.pop(0)
+        if is_cut(found):
+            continue
+        yield found
+        operation = operation_of(found)
+        is_sum = operation is not None and operation.name in SUMS
+        for below in found.inputs if is_sum or isinstance(found, (Choice, Items)) else ():
             if id(below) not in seen:
                 seen.add(id(below))
                 pending.append(below)

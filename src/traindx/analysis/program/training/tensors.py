@@ -256,6 +256,39 @@ def comes_from(value: Value, sources: Sequence[Value]) -> bool:
     return False
 
 
+# what gives a tensor that may be elsewhere, or no tensor
+LEAVES = frozenset(
+    {"to", "cuda", "type_as", "cpu", "xpu", "npu", "mps", "item", "tolist", "size", "dim", "numel",
+     "numpy", "stride", "builtins.len", "builtins.int", "builtins.float"}
+)  # fmt: skip
+
+
+def left_in_place(story: Story, value: Value) -> Iterator[Value]:
+    """Yield a tensor and the tensors computed from it that are where it is.
+
+    A parameter moves with its module, a number is nowhere, and what may have been moved may be
+    anywhere.
+    """
+    pending, seen = [value], {id(value)}
+    while pending:
+        found = pending.pop()
+        yield found
+        for user in story.flow.users(found):
+            if id(user) not in seen and is_left_in_place(user):
+                seen.add(id(user))
+                pending.append(user)
+
+
+def is_left_in_place(value: Value) -> bool:
+    """Tell whether a value is where those are that it is computed from."""
+    if isinstance(value, Choice):
+        return all(is_left_in_place(option) for option in value.options)
+    if is_parameter(value) or is_number(value):
+        return False
+    operation = operation_of(value)
+    return operation is None or operation.name not in LEAVES
+
+
 def may_be_accelerator(event: ProgramEvent) -> bool:
     """Tell whether a move goes to something else than the CPU, as far as the source shows it."""
     if event.name == ".cuda":

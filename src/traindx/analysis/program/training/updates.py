@@ -137,9 +137,14 @@ class Repetition:
 
 
 def repetitions(story: Story) -> Iterator[Repetition]:
-    """Yield backward passes that follow each other in a loop."""
+    """Yield backward passes that follow each other in a loop.
+
+    A framework's own clears the gradients before each of its passes, whoever's they are.
+    """
     last: dict[object, Deed] = {}
     for deed in story.does(Do.BACKWARD):
+        if deed.event.by_framework:
+            continue
         before = last.get(deed.event.node)
         last[deed.event.node] = deed
         loop = None if before is None else _loop_between(before.event, deed.event)
