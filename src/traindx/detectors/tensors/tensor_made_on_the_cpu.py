@@ -247,6 +247,11 @@ SILENT = {
     "near miss: an index, shifted": _module("n = len(x)", "x = x[torch.arange(n) + n]"),
     "near miss: a number": _module("mask = (torch.rand(4) + self.keep).floor()"),
     "near miss: an index": _module("order = torch.randperm(4)", "x = x[:, order]"),
+    "near miss: a size by a function out of sight": _module(
+        "from torchvision.transforms.functional import get_dimensions",
+        "_, height, width = get_dimensions(x)",
+        "x = x[: int((torch.rand(2) * width)[0])]",
+    ),
     "near miss: moved where the input is on a GPU": _module(
         "pad = torch.zeros(4)", "if x.is_cuda:", "    pad = pad.cuda()", "x = x + pad"
     ),

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from traindx.analysis.program.execution.values import Answer, Known
+from traindx.analysis.program.execution.values import Answer, Instance, Known
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
@@ -398,3 +398,32 @@ def test_of_several_functions_only_those_that_take_the_arguments_are_called() ->
     assert [e.name for e in found.events if e.name.endswith("_loss")] == [
         "torch.nn.functional.l1_loss"
     ]
+
+
+def test_a_class_may_have_the_name_of_its_base() -> None:
+    (found,) = stories(
+        train="""
+        import torch
+        from flax.training.train_state import TrainState
+        class TrainState(TrainState):
+            pass
+        state = TrainState()
+        """
+    )[:1]
+    made = next(a.value for a in found.execution.assignments if a.name == "state")
+    assert isinstance(made, Instance)
+    assert made.cls.foreign == ("flax.training.train_state.TrainState",)
+
+
+def test_a_layer_that_is_made_runs_nothing() -> None:
+    found = story("""
+        class Net(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.width, self.fc = width, nn.Linear(width, 2)
+        for trial in range(trials):
+            net = Net(data.width)
+            net.eval()
+    """)
+    made = [e for e in found.events if e.name == "torch.nn.Linear"]
+    assert made and not any(e.handed_modes for e in made)

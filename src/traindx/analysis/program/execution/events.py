@@ -89,6 +89,7 @@ class ProgramEvent:
     pass_is_training: Answer = Answer.UNKNOWN  # the mode of the model whose forward pass is running
     handed_modes: Mapping[Value, Value] = field(default_factory=dict)  # of models among arguments
     callee: Value | None = None  # the function or class of the project
+    is_called_back: bool = False  # by something out of sight, which gets its result
     by_framework: bool = False  # Lightning or Transformers does it in the user's place
 
     @property

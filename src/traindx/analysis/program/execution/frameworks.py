@@ -327,7 +327,10 @@ def run_callback(
     from traindx.analysis.program.execution.events import Guard
 
     def run() -> BlockEnd:
+        first = len(m.events)
         calls.call(m, function, args, {}, node, scope)
+        for event in m.events[first : first + 1]:
+            event.is_called_back = event.is_own
         return BlockEnd.NEXT
 
     guard = Guard(None, Site(scope.module, node), True)

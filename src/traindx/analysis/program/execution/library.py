@@ -69,9 +69,9 @@ def call(
     event = m.record(EventForm.CALL, site, name, receiver, args, kwargs, scope.function)
     if receiver is not None and not isinstance(callee, Method):
         event.is_training, event.mode = mode_of(receiver), held_mode(receiver)
-    event.handed_modes = {
-        a: mode for a in (*args, *kwargs.values()) if (mode := a.fields.get(MODE)) is not None
-    }
+    if not _makes_layer(name):
+        handed = ((a, a.fields.get(MODE)) for a in (*args, *kwargs.values()))
+        event.handed_modes = {a: mode for a, mode in handed if mode is not None}
     result = _result(m, callee, name, receiver, args, kwargs, node, scope)
     if result is None:
         _call_back(m, name, args, kwargs, node, scope)
@@ -82,6 +82,11 @@ def call(
     if name in LISTINGS and receiver is not None and isinstance(result, Result):
         result.fields[HELD] = iteration.items_of(modules_in(receiver))
     return result
+
+
+def _makes_layer(name: str) -> bool:
+    """Tell whether a call makes a layer: it runs nothing that it is given."""
+    return name.startswith("torch.nn.") and name.rsplit(".", 1)[-1][:1].isupper()
 
 
 FACTORS = "the factors of a schedule, by step"

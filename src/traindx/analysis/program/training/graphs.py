@@ -20,13 +20,16 @@ from traindx.analysis.program.execution.values import (
     origins,
 )
 from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.freezing import is_ever_frozen
 from traindx.analysis.program.training.gradients import (
     NEW,
     carriers,
     has_history,
+    history,
     is_cut,
     runs_weights,
 )
+from traindx.analysis.program.training.layers import has_parameters
 from traindx.analysis.program.training.operations import operation_of
 
 if TYPE_CHECKING:
@@ -157,6 +160,11 @@ class Graphs:
         if any(r is not None and (depends_on(r, value) or depends_on(value, r)) for r in calls):
             return True
         return self.story.escapes(value) is not Answer.NO
+
+    def may_be_frozen(self, value: Value) -> bool:
+        """Tell whether gradients of a layer that a value was computed by are switched off."""
+        layers = (v for v in history(value) if has_parameters(v))
+        return any(is_ever_frozen(self.story, layer) is not Answer.NO for layer in layers)
 
 
 def _holds_graph(value: Value) -> bool:

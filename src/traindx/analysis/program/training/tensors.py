@@ -239,7 +239,10 @@ def is_number(value: Value) -> bool:
 
 
 def comes_from(value: Value, sources: Sequence[Value]) -> bool:
-    """Tell whether a tensor is computed from others; their sizes are no tensors."""
+    """Tell whether a tensor is computed from others; their sizes are no tensors.
+
+    What a function out of sight makes of a tensor may be a size, too.
+    """
     wanted, seen, pending = {id(s) for s in sources}, {id(value)}, [value]
     while pending and len(seen) < 3000:
         found = pending.pop()
@@ -247,13 +250,20 @@ def comes_from(value: Value, sources: Sequence[Value]) -> bool:
             return True
         is_about = isinstance(found, Part) and found.key in ("shape", "device", "dtype", "ndim")
         is_size = isinstance(found, Result) and found.maker.rsplit(".", 1)[-1] in SIZES
-        if is_about or is_size:
+        if is_about or is_size or _is_out_of_sight(found):
             continue
         for below in found.inputs:
             if id(below) not in seen:
                 seen.add(id(below))
                 pending.append(below)
     return False
+
+
+SEEN = frozenset({"torch", "operator", "builtins", "einops", "()", ""})
+
+
+def _is_out_of_sight(value: Value) -> bool:
+    return isinstance(value, Result) and value.maker.split(".", 1)[0] not in SEEN
 
 
 # what gives a tensor that may be elsewhere, or no tensor
