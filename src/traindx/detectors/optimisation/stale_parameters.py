@@ -196,6 +196,16 @@ for x in loader:
     optimizer.step()
 """
 
+_HEADED = """
+from torch import nn
+class Headed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 8), nn.Linear(8, 1000)
+    def forward(self, x):
+        return self.head(self.body(x).relu())
+"""
+
 SILENT = {
     "near miss: a fresh model for the test": make_run(
         sources={"train.py": _LATER + "model = nn.Linear(4, 2)\nmodel.load_state_dict(best)\n"}
@@ -223,6 +233,17 @@ SILENT = {
         model="nn.Sequential()",
     ),
     "a new head before": _program(before="model.fc = nn.Linear(512, 2)"),
+    "near miss: a new head of the old one's width": make_run(
+        sources={
+            "train.py": _HEADED
+            + _PROGRAM.format(
+                model="Headed()",
+                before="model.head = nn.Linear(model.head.in_features, 2)",
+                held="[p for p in model.parameters() if p.requires_grad]",
+                after="",
+            )
+        }
+    ),
     "near miss: moved afterwards": _program("model = model.to(device)"),
     "near miss: wrapped afterwards": _program("model = nn.DataParallel(model)"),
     "near miss: a group is added": _program(

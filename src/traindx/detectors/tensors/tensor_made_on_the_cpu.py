@@ -252,6 +252,10 @@ SILENT = {
         "_, height, width = get_dimensions(x)",
         "x = x[: int((torch.rand(2) * width)[0])]",
     ),
+    "near miss: made by the type that fits the input": _module(
+        "Kind = torch.cuda.FloatTensor if x.is_cuda else torch.FloatTensor",
+        "x = x + Kind(noise)",
+    ),
     "near miss: moved where the input is on a GPU": _module(
         "pad = torch.zeros(4)", "if x.is_cuda:", "    pad = pad.cuda()", "x = x + pad"
     ),

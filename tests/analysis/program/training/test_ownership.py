@@ -128,3 +128,8 @@ for i in range(len(kinds)):
 opt = torch.optim.SGD(net.parameters(), 0.1)
 """
     assert unowned_layers(_story(filled)) == []
+
+
+def test_a_layer_is_no_part_of_the_graph_for_its_width() -> None:
+    head = "net.head = nn.Linear(net.head.in_features, 3)"
+    assert _unowned(head, "opt = torch.optim.SGD(net.parameters(), 0.1)") == set()

@@ -217,6 +217,7 @@ def made_without_device(event: ProgramEvent) -> bool:
     home, _, last = event.name.rpartition(".")
     is_factory = home == "torch" and last in FACTORIES
     is_placed = "device" in event.kwargs or "**" in event.kwargs or "out" in event.kwargs
+    is_placed = is_placed or any(g.site.node is event.node for g in event.guards)  # one of several
     return is_factory and not is_placed and last not in ("tensor", "as_tensor") and bool(event.args)
 
 
