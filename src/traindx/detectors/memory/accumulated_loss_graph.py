@@ -15,13 +15,12 @@ from traindx.analysis.program.training.graphs import (
     summed,
     turn_in,
 )
+from traindx.analysis.program.training.hoards import is_emptied
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.model.run import Run
 from traindx.registry import detector
-
-EMPTIES = frozenset({".clear", ".pop", ".popleft"})
 
 
 @detector(needs=("source",), suggests=("graph-kept-alive",))
@@ -100,9 +99,8 @@ def _lists(story: Story, loop: LoopRun) -> Iterator[tuple[ProgramEvent, Value]]:
             continue
         if number == 0:
             first.add((id(event.node), id(held)))
-        elif (id(event.node), id(held)) in first and has_history(event.args[0]) is Answer.YES:
-            is_emptied = any(e.receiver is held and e.name in EMPTIES for e in story.events)
-            if not is_emptied and not feeds_backward(story, held):
+        elif (id(event.node), id(held)) in first and not is_emptied(story, held):
+            if has_history(event.args[0]) is Answer.YES and not feeds_backward(story, held):
                 yield event, event.args[0]
 
 
@@ -114,11 +112,12 @@ def _is_detached(story: Story, event: ProgramEvent, kept: Value) -> bool:
 
 def _finding(event: ProgramEvent, kept: Value) -> Finding:
     use = use_of(event, kept)
-    name = source_text(use) if use is not None else "loss"
+    name = source_text(use) if use is not None else "a tensor"
+    shown = f"`{name}`" if use is not None else name
     held = event.receiver if event.name == ".append" else event.result
     holder = "the total" if held is None else min(sorted(held.names), key=len, default="the total")
     return finding(
-        f"`{holder}` keeps `{name}` of every step, and with it the step's graph",
+        f"`{holder}` keeps {shown} of every step, and with it the step's graph",
         "graph-kept-alive",
         event,
         cite(event, f"{name} is kept with its graph here"),
@@ -187,6 +186,7 @@ SILENT = {
     ),
     "near miss: detached in place": _loop("loss.detach_()\n        total += loss"),
     "near miss: reduced over the ranks": _loop("loss = mean_of_ranks(loss); total += loss"),
+    "near miss: a list that is emptied": _loop("losses.append(loss)\n    del losses[:]"),
     "near miss: a queue of a fixed length": make_run(
         sources={
             "train.py": _LOOP.format(kept="losses.append(loss)").replace("[]", "deque(maxlen=9)")
