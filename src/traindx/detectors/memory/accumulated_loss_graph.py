@@ -99,9 +99,10 @@ def _lists(story: Story, loop: LoopRun) -> Iterator[tuple[ProgramEvent, Value]]:
             continue
         if number == 0:
             first.add((id(event.node), id(held)))
-        elif (id(event.node), id(held)) in first and not is_emptied(story, held):
-            if has_history(event.args[0]) is Answer.YES and not feeds_backward(story, held):
-                yield event, event.args[0]
+            continue
+        is_kept = (id(event.node), id(held)) in first and has_history(event.args[0]) is Answer.YES
+        if is_kept and not is_emptied(story, held) and not feeds_backward(story, held):
+            yield event, event.args[0]
 
 
 def _is_detached(story: Story, event: ProgramEvent, kept: Value) -> bool:
