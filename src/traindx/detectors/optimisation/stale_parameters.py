@@ -244,6 +244,17 @@ SILENT = {
             )
         }
     ),
+    "near miss: listed out of its wrapper": make_run(
+        sources={
+            "train.py": _HEADED
+            + _PROGRAM.format(
+                model="Headed()",
+                before="model = nn.parallel.DistributedDataParallel(model)",
+                held="[p for p in model.module.parameters() if p.requires_grad]",
+                after="",
+            )
+        }
+    ),
     "near miss: moved afterwards": _program("model = model.to(device)"),
     "near miss: wrapped afterwards": _program("model = nn.DataParallel(model)"),
     "near miss: a group is added": _program(

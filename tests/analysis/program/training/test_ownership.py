@@ -133,3 +133,8 @@ opt = torch.optim.SGD(net.parameters(), 0.1)
 def test_a_layer_is_no_part_of_the_graph_for_its_width() -> None:
     head = "net.head = nn.Linear(net.head.in_features, 3)"
     assert _unowned(head, "opt = torch.optim.SGD(net.parameters(), 0.1)") == set()
+
+
+def test_a_model_out_of_its_wrapper_is_the_model() -> None:
+    wrapped = "net = nn.parallel.DistributedDataParallel(net)"
+    assert _unowned(wrapped, "opt = torch.optim.SGD(net.module.parameters(), 0.1)") == set()

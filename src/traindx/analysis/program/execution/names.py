@@ -208,7 +208,13 @@ def attribute(m: Machine, owner: Value, name: str, node: ast.AST, scope: Scope) 
         return Method(owner, name)
     if name == "training" and (library.MODE in owner.fields or library.is_module(owner)):
         return library.read_mode(owner)
+    if name in WRAPPED and library.is_module(owner):
+        return owner
     return part(owner, name)
+
+
+# where DataParallel and compile keep the model that they wrap, which is followed unwrapped
+WRAPPED = frozenset({"module", "_orig_mod"})
 
 
 def _of_choice(m: Machine, owner: Choice, name: str, node: ast.AST, scope: Scope) -> Value:
@@ -248,6 +254,8 @@ def _of_instance(m: Machine, owner: Instance, name: str, node: ast.AST, scope: S
     if isinstance(found, FunctionValue) and _has_decorator(found, "property", "cached_property"):
         return calls.call(m, found, (), {}, node, scope)
     if isinstance(found, Unknown):
+        if name in WRAPPED and library.is_module(owner):
+            return owner
         return Method(owner, name) if owner.cls.foreign else part(owner, name)
     return found
 
