@@ -227,6 +227,9 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: steps of the decay, from the settings": _loop(
+        "StepLR(optimizer, step_size=args.lr_decay_steps)", outer="scheduler.step()"
+    ),
     "near miss: the size of a step, from the settings": _loop(
         'StepLR(optimizer, step_size=config["step_size"])', outer="scheduler.step()"
     ),
