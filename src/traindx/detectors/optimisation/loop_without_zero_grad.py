@@ -241,7 +241,28 @@ class GAN(L.LightningModule):
         return [torch.optim.Adam(n.parameters()) for n in (self.generator, self.critic)], []
 """
 
+_TWO_AGENTS = """
+import torch
+from torch import nn
+
+class Agent:
+    def __init__(self):
+        self.net = nn.Linear(4, 1)
+        self.optimizer = torch.optim.Adam(self.net.parameters())
+
+    def learn(self, x, y):
+        self.optimizer.zero_grad()
+        nn.functional.mse_loss(self.net(x), y).backward()
+        self.optimizer.step()
+
+one, other = Agent(), Agent()
+for x, y in loader:
+    one.learn(x, y)
+    other.learn(x, y)
+"""
+
 SILENT = {
+    "near miss: two agents learn in turn": make_run(sources={"train.py": _TWO_AGENTS}),
     "near miss: Lightning clears for one optimizer after the other": make_run(
         sources={"gan.py": _TWO_OPTIMIZERS}
     ),

@@ -137,7 +137,7 @@ class Repetition:
 
 
 def repetitions(story: Story) -> Iterator[Repetition]:
-    """Yield backward passes that follow each other in a loop.
+    """Yield backward passes of one place, reached by the same calls, that follow each other.
 
     A framework's own clears the gradients before each of its passes, whoever's they are.
     """
@@ -145,8 +145,9 @@ def repetitions(story: Story) -> Iterator[Repetition]:
     for deed in story.does(Do.BACKWARD):
         if deed.event.by_framework:
             continue
-        before = last.get(deed.event.node)
-        last[deed.event.node] = deed
+        way = (deed.event.node, *(site.node for site in deed.event.callers))
+        before = last.get(way)
+        last[way] = deed
         loop = None if before is None else _loop_between(before.event, deed.event)
         if before is not None and loop is not None:
             yield Repetition(story, before, deed, loop)
