@@ -59,7 +59,8 @@ def check(run: Run) -> Iterator[Finding]:
     traces += [(trace, "", False) for trace in chains]
     for trace, origin, has_inputs in traces:
         conflict = trace.conflict
-        if conflict is None or (_is_about_rank(conflict) and not has_inputs):
+        is_guessed = not has_inputs or bool(trace.assumed)
+        if conflict is None or (_is_about_rank(conflict) and is_guessed):
             continue
         key = (conflict.file, conflict.line, conflict.built_line)
         if key not in seen:
@@ -176,7 +177,25 @@ FIRES = {
     "a chain of linear layers": make_run(sources={"model.py": _CHAIN.format(a=128)}),
 }
 
+_CONDITION = """
+import torch
+from torch import nn
+
+class Judge(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.classes, self.out = nn.Embedding(10, 10), nn.Linear(784 + 10, 1)
+
+    def forward(self, image, labels):
+        flat = image.view(image.size(0), -1)
+        return self.out(torch.cat((flat, self.classes(labels)), -1))
+
+judge = Judge()
+score = judge(torch.rand(64, 1, 28, 28), draw_labels(64))
+"""
+
 SILENT = {
+    "near miss: one class for each image": make_run(sources={"m.py": _CONDITION}),
     "sizes that fit": _net(),
     "near miss: padding keeps the size": _net(features="64 * 32 * 32", padding=", padding=1"),
     "near miss: a size from outside": _net(features="config.features"),

@@ -342,7 +342,41 @@ FIRES = {
     "convolutions": make_run(sources={"m.py": _CNN.format(pool="")}),
 }
 
+_PROBED = """
+import torch
+from torch import nn
+
+class Encoder(nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        self.a, self.b, self.c = nn.Conv1d(1, 8, 3), nn.Conv1d(8, 16, 3), nn.Conv1d(16, 32, 3)
+        with torch.no_grad():
+            width = self.c(self.b(self.a(torch.randn(1, 1, 32)))).numel()
+        self.out = nn.Linear(width, 4)
+
+    def forward(self, x):
+        x = self.c(torch.relu(self.b(torch.relu(self.a(x)))))
+        return self.out(torch.relu(x).flatten(1))
+"""
+
+_FUSED = """
+import torch
+from torch import nn
+
+class Upscaler(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.body = nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3)
+        self.fuse, self.mix, self.tail = nn.Conv2d(8, 8, 1), nn.Conv2d(8, 8, 3), nn.Conv2d(8, 3, 3)
+
+    def forward(self, x):
+        x = torch.relu(self.body(torch.relu(self.first(x))))
+        return self.tail(self.mix(self.fuse(x)) + x)
+"""
+
 SILENT = {
+    "near miss: a size is asked for without the activations": make_run(sources={"m.py": _PROBED}),
+    "near miss: features are fused after layers that bend": make_run(sources={"m.py": _FUSED}),
     "an activation between": _net("torch.relu"),
     "near miss: a deep linear network, as it is studied": _net("", name="DeepLinearNetwork"),
     "near miss: a module as activation": make_run(

@@ -160,7 +160,33 @@ FIRES = {
     ),
 }
 
+_LISTS = """
+from torch import nn
+
+class Stage(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left, self.right = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, parts):
+        return [self.left(parts[0]), self.right(parts[1])]
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stage = nn.Sequential(Stage(), Stage())
+
+    def forward(self, x):
+        x = self.stage([x, x])
+        return x[0] + x[1]
+"""
+
 SILENT = {
+    "near miss: a stage that gives a list": make_run(sources={"model.py": _LISTS}),
+    "near miss: in a function that a library calls": _net(
+        "graph.update_all(self.message)\n        return self.fc1(x)\n\n"
+        "    def message(self, edges):\n        return {'m': edges.src * self.fc2(edges.data)}"
+    ),
     "all are used": _net("return self.fc2(self.fc1(x))"),
     "near miss: written into another tensor": _net(
         "out = x.clone()\n        out[:, :4] = self.fc2(self.fc1(x))\n        return out"

@@ -49,7 +49,9 @@ def check(run: Run) -> Iterator[Finding]:
             known = {id(v) for v in graph_of(first.subject)}
             shared = [v for v in graph_of(second.subject) if id(v) in known and is_node(v)]
             once = [v for v in shared if _is_before(graphs, v, loop)]
-            if any(_needs_kept(v) for v in once) and not graphs.is_let_go(once[0]):
+            if not any(_needs_kept(v) for v in once) or graphs.is_let_go(once[0]):
+                continue
+            if not graphs.may_be_frozen(once[0]):
                 yield _finding(once[0], second)
 
 
@@ -116,6 +118,11 @@ Trainer(nn.Linear(3, 3)).fit(train_loader)
 """
 
 
+_FROZEN = _LOOP.format(
+    features="torch.exp(nn.Linear(2, 8).requires_grad_(False)(x))", again="pass", option=""
+)
+
+
 def _loop(features: str, again: str = "pass", option: str = "") -> Run:
     text = _LOOP.format(features=features, again=again, option=option)
     return make_run(sources={"train.py": text})
@@ -132,6 +139,7 @@ FIRES = {
 
 SILENT = {
     "near miss: detached": _loop("encoder(x).detach()"),
+    "near miss: data of a network that is frozen": make_run(sources={"train.py": _FROZEN}),
     "near miss: computed again": _loop("encoder(x)", "features = torch.relu(encoder(x))"),
     "near miss: the graph is kept": _loop("encoder(x)", option="retain_graph=True"),
     "near miss: a penalty of each step": _penalty("(self.net.weight ** 2).sum()"),

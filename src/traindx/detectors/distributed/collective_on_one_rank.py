@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx.analysis.program.execution.events import Guard, ProgramEvent
+from traindx.analysis.program.execution.events import Guard, ProgramEvent, is_same_call
 from traindx.analysis.program.execution.values import Known, Result, Value, origins
 from traindx.analysis.program.training.claims import cite, finding, is_same_scope
 from traindx.analysis.program.training.data import is_own_rank
@@ -86,7 +86,7 @@ def _is_rank(value: Value) -> bool:
 def _is_met(event: ProgramEvent, guard: Guard, story: Story) -> bool:
     """Tell whether the other ranks call the same collective under another condition."""
     for other in story.events:
-        if other.name != event.name or other.node is event.node:
+        if other.name != event.name or is_same_call(other, event):
             continue
         theirs = _guard(other)
         if theirs is not None and (
@@ -157,6 +157,10 @@ SILENT = {
     ),
     "near miss: one rank first, then the others": _program(
         "if rank != 0:\n    dist.barrier()\nprepare()\nif rank == 0:\n    dist.barrier()"
+    ),
+    "near miss: one rank first, then the others, by one function": _program(
+        "def meet():\n    dist.barrier()\n"
+        "if rank != 0:\n    meet()\nprepare()\nif rank == 0:\n    meet()"
     ),
     "near miss: in a group of its own": _program(
         "if rank < 2:\n    dist.all_reduce(loss, group=pair)"

@@ -12,7 +12,7 @@ from traindx.analysis.program.training.operations import Operation
 from traindx.analysis.program.training.phases import phase_word
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.model.findings import Finding, Strength
 from traindx.model.run import Run
 from traindx.registry import detector
 
@@ -37,7 +37,8 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Monte-Carlo dropout and noise that belongs to the method are left alone where the name of the
     class or of the method says so, and so is what stands under a condition on the mode, what comes
-    after a return for the other mode, and a rate that is made from the mode.
+    after a return for the other mode, and a rate that is made from the mode. `training=True` may
+    be meant, and is only remarked.
     """
     seen: set[object] = set()
     for story in program_of(run).stories:
@@ -62,6 +63,7 @@ def _finding(event: ProgramEvent, operation: Operation) -> Finding:
     name = model.cls.node.name if isinstance(model, Instance) else "The model"
     is_method = event.module.class_of(event.node) is not None
     patch = None
+    is_asked = operation.argument("training") is not None
     if event.name == "()":
         says = "a layer made in `forward` is always in training mode"
     elif operation.name == "scaled_dot_product_attention":
@@ -72,6 +74,8 @@ def _finding(event: ProgramEvent, operation: Operation) -> Finding:
             patch = with_argument(event, "dropout_p", f"self.{text} if self.training else 0.0", 4)
     else:
         says = "`training` is not passed, and is True by default"
+        if is_asked:
+            says = "`training=True` is passed, whatever the mode is"
         patch = with_argument(event, "training", "self.training", 2) if is_method else None
     return finding(
         f"`{name}` drops units in evaluation too: {says}",
@@ -79,6 +83,8 @@ def _finding(event: ProgramEvent, operation: Operation) -> Finding:
         event,
         cite(event, f"`{source_text(event)}`: {says}"),
         patch=patch,
+        strength=Strength.MODERATE if is_asked else Strength.STRONG,
+        hint=Strength.MODERATE if is_asked else None,  # it may be meant
     )
 
 

@@ -33,17 +33,17 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     After a choice is made on validation data, training on both is common; then the validation
     metric of that last training means nothing, while the test set is untouched. A program that
-    makes several training loaders is left alone.
+    makes several training loaders, or one more held-out loader of other data, is left alone.
     """
     for story in program_of(run).stories:
         found = feeds(story)
         training = [f for f in found if f.role is Role.TRAIN]
         for train in training if len(training) == 1 else ():
-            for held in found:
-                shared = _shared(train, held) if held.role is Role.HELD_OUT else None
-                if shared is not None:
-                    yield _finding(train, held, shared)
-                    return
+            held_out = [f for f in found if f.role is Role.HELD_OUT]
+            shared = [(f, value) for f in held_out if (value := _shared(train, f)) is not None]
+            if shared and len(shared) == len(held_out):
+                yield _finding(train, *shared[0])
+                return
 
 
 def _shared(train: Feed, held: Feed) -> Value | None:
@@ -94,6 +94,11 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: a part of the training data is scored beside the test data": _program(
+        "train_set",
+        "from torch.utils.data import Subset\n"
+        "val_loader = DataLoader(Subset(train_set, range(100)), batch_size=32)",
+    ),
     "apart": _program("train_set"),
     "near miss: joined with more training data": _program("ConcatDataset([train_set, extra_set])"),
     "near miss: joined for another purpose": _program(

@@ -243,9 +243,23 @@ FIRES = {
     "divided by a count of batches": make_run(sources={"train.py": _COUNTED}),
 }
 
+_LATER = """
+correct, seen = 0, None
+while True:
+    if seen is not None:
+        print(correct / len(loader.dataset))
+        correct = 0
+    for x, y in loader:
+        seen = model(x).argmax(1)
+        correct += (seen == y).sum().item()
+"""
+
 SILENT = {
     "near miss: both counts start anew": make_run(
         sources={"train.py": _EPOCHS.format(top="right = seen = 0")}
+    ),
+    "near miss: printed and reset at the top of the next epoch": make_run(
+        sources={"train.py": _LATER}
     ),
     "near miss: counted by one": make_run(sources={"train.py": _INDEXED.format(step="1")}),
     "over classes": _program(),

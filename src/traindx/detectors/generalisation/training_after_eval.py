@@ -17,7 +17,7 @@ from traindx.analysis.program.training.modes import (
     varies,
 )
 from traindx.analysis.program.training.ownership import trains
-from traindx.analysis.program.training.phases import training_passes
+from traindx.analysis.program.training.phases import handed_models, training_passes
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
@@ -49,7 +49,7 @@ def check(run: Run) -> Iterator[Finding]:
     for story in program_of(run).stories:
         seen: set[object] = set()
         for event, _ in training_passes(story):
-            for model, mode in _models(event):
+            for model, mode in _models(story, event):
                 setting = _left_in_eval(story, event, model, mode)
                 if setting is None or event.node in seen or setting.event.node in seen:
                     continue
@@ -60,10 +60,10 @@ def check(run: Run) -> Iterator[Finding]:
                     yield _finding(story, event, setting, layers)
 
 
-def _models(event: ProgramEvent) -> list[tuple[Value, Value]]:
+def _models(story: Story, event: ProgramEvent) -> list[tuple[Value, Value]]:
     """The models that run in a call, with the modes that they are in."""
     own = [] if event.mode is None or event.receiver is None else [(event.receiver, event.mode)]
-    return own or list(event.handed_modes.items())
+    return own or handed_models(story, event)
 
 
 def _nodes(event: ProgramEvent) -> list[object]:
@@ -187,7 +187,35 @@ for epoch in range(3):
 """
 FIRES["every so many batches"] = make_run(sources={"train.py": _EVERY.format(back="")})
 
+_TRIALS = """
+import torch
+from dgl.nn import GraphConv
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.width, self.conv = width, GraphConv(width, 2)
+        self.drop = nn.Dropout()
+    def forward(self, g, x):
+        return self.drop(self.conv(g, x))
+
+for width in widths:
+    model = Net(width)
+    optimizer = torch.optim.Adam(model.parameters())
+    for epoch in range(9):
+        model.train()
+        for g, x, y in train_loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(g, x), y).backward()
+            optimizer.step()
+        model.eval()
+"""
+
 SILENT = {
+    "near miss: a new model of the same width for each trial": make_run(
+        sources={"train.py": _TRIALS}
+    ),
     "near miss: back in training mode for every batch": _hidden(top="net.train()"),
     "near miss: the last validation ends the run": _hidden(after="return"),
     "every so many batches, and back": make_run(

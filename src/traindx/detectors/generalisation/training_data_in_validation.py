@@ -15,6 +15,7 @@ from traindx.analysis.program.training.loaders import (
     is_switched,
     named_loaders,
     same_data,
+    same_selection,
 )
 from traindx.analysis.program.training.phases import evaluations, loops_of, phase_word
 from traindx.analysis.program.training.program import Story, program_of
@@ -85,7 +86,7 @@ def _same(story: Story, train: Named, held: Named) -> str:
     data = dataset_of(one)
     if has_sampler(one) or has_sampler(other) or not same_data(data, dataset_of(other)):
         return ""
-    if data is None or is_switched(story, data, [one, other]):
+    if data is None or is_switched(story, data, [one, other]) or not same_selection(one, other):
         return ""
     return f"it reads the same data as {train_name}"
 
@@ -145,6 +146,14 @@ def _own(made: str, then: str = "") -> Run:
     return make_run(sources={"train.py": text + then})
 
 
+_GRAPH = """
+from dgl.dataloading import DataLoader
+
+graph = load_graph()
+train_loader = DataLoader(graph, {"user": train_nodes}, sampler, batch_size=32)
+val_loader = DataLoader(graph, {"user": val_nodes}, sampler, batch_size=32)
+"""
+
 SILENT = {
     "near miss: to debug": _program(
         "DataLoader(val_set)\nif args.debug:\n    val_loader = train_loader"
@@ -168,6 +177,9 @@ SILENT = {
     "near miss: other tensors": _program(
         "DataLoader(TensorDataset(x_val, y))\ntrain_loader = DataLoader(TensorDataset(x, y))",
         "from torch.utils.data import TensorDataset",
+    ),
+    "near miss: a loader of another library, with other nodes of one graph": make_run(
+        sources={"train.py": _GRAPH}
     ),
     "near miss: other indices": _program("DataLoader(train_set, sampler=val_sampler)"),
     "near miss: a random split": _program(

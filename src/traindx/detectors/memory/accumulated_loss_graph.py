@@ -8,14 +8,19 @@ from traindx.analysis.program.execution.events import LoopRun, ProgramEvent
 from traindx.analysis.program.execution.values import Answer, Items, Result, Value
 from traindx.analysis.program.training.claims import cite, finding, replace, source_text, use_of
 from traindx.analysis.program.training.gradients import carriers, has_history
-from traindx.analysis.program.training.graphs import Graphs, feeds_backward, graph_of, turn_in
+from traindx.analysis.program.training.graphs import (
+    Graphs,
+    feeds_backward,
+    graph_of,
+    summed,
+    turn_in,
+)
+from traindx.analysis.program.training.hoards import is_emptied
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.model.run import Run
 from traindx.registry import detector
-
-EMPTIES = frozenset({".clear", ".pop", ".popleft"})
 
 
 @detector(needs=("source",), suggests=("graph-kept-alive",))
@@ -59,7 +64,7 @@ def _totals(graphs: Graphs, loop: LoopRun) -> Iterator[tuple[ProgramEvent, Value
         before = first.setdefault(id(event.node), event)
         if number == 0 or before.result is None or before is event:
             continue
-        if not any(v is before.result for v in graph_of(result, certain=False)):
+        if not any(v is before.result for v in summed(result)):
             continue
         terms = [v for v in _terms(result, before.result) if has_history(v) is Answer.YES]
         if terms and not feeds_backward(graphs.story, result):
@@ -94,10 +99,10 @@ def _lists(story: Story, loop: LoopRun) -> Iterator[tuple[ProgramEvent, Value]]:
             continue
         if number == 0:
             first.add((id(event.node), id(held)))
-        elif (id(event.node), id(held)) in first and has_history(event.args[0]) is Answer.YES:
-            is_emptied = any(e.receiver is held and e.name in EMPTIES for e in story.events)
-            if not is_emptied and not feeds_backward(story, held):
-                yield event, event.args[0]
+            continue
+        is_kept = (id(event.node), id(held)) in first and has_history(event.args[0]) is Answer.YES
+        if is_kept and not is_emptied(story, held) and not feeds_backward(story, held):
+            yield event, event.args[0]
 
 
 def _is_detached(story: Story, event: ProgramEvent, kept: Value) -> bool:
@@ -108,11 +113,12 @@ def _is_detached(story: Story, event: ProgramEvent, kept: Value) -> bool:
 
 def _finding(event: ProgramEvent, kept: Value) -> Finding:
     use = use_of(event, kept)
-    name = source_text(use) if use is not None else "loss"
+    name = source_text(use) if use is not None else "a tensor"
+    shown = f"`{name}`" if use is not None else name
     held = event.receiver if event.name == ".append" else event.result
     holder = "the total" if held is None else min(sorted(held.names), key=len, default="the total")
     return finding(
-        f"`{holder}` keeps `{name}` of every step, and with it the step's graph",
+        f"`{holder}` keeps {shown} of every step, and with it the step's graph",
         "graph-kept-alive",
         event,
         cite(event, f"{name} is kept with its graph here"),
@@ -172,12 +178,16 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: a state that a layer computes from the one before": _loop(
+        "total = torch.tanh(torch.mm(loss.view(1, 1), weight) + total)"
+    ),
     "the number is kept": _loop("total += loss.item()"),
     "near miss: a part of an accumulation as a number": make_run(
         sources={"train.py": _DIVIDED.format(kept="total += loss.item() / 4")}
     ),
     "near miss: detached in place": _loop("loss.detach_()\n        total += loss"),
     "near miss: reduced over the ranks": _loop("loss = mean_of_ranks(loss); total += loss"),
+    "near miss: a list that is emptied": _loop("losses.append(loss)\n    del losses[:]"),
     "near miss: a queue of a fixed length": make_run(
         sources={
             "train.py": _LOOP.format(kept="losses.append(loss)").replace("[]", "deque(maxlen=9)")

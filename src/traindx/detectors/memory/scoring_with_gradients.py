@@ -9,9 +9,11 @@ from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import cite, decorate, finding
 from traindx.analysis.program.training.gradients import (
     ends_in_numbers,
+    has_history,
     is_frozen,
     wants_gradients,
 )
+from traindx.analysis.program.training.layers import is_weightless
 from traindx.analysis.program.training.phases import LEARNS, evaluations
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
@@ -71,6 +73,8 @@ def _is_wasted(story: Story, forward: Deed) -> bool:
     """Tell whether a pass builds a graph of which nothing but numbers is kept."""
     event, result = forward.event, forward.event.result
     if event.gradients is not Answer.YES or result is None or forward.subject is None:
+        return False
+    if is_weightless(forward.subject) and has_history(result) is not Answer.YES:
         return False
     if isinstance(result, Result) and result.gradients is not Answer.YES:
         return False
@@ -136,7 +140,37 @@ FIRES = {
     ),
 }
 
+_LOSS_ALONE = """
+import torch
+from torch import nn
+
+class Smoothed(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.criterion = nn.KLDivLoss(reduction="sum")
+        self.size = size
+    def forward(self, x, y):
+        return self.criterion(x, y)
+
+def penalty(x, crit):
+    return crit(torch.FloatTensor([[x, 1 - x]]).log(), torch.ones(1, 2)).item()
+
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    optimizer.zero_grad()
+    nn.functional.mse_loss(model(x), y).backward()
+    optimizer.step()
+print([penalty(x, Smoothed(2)) for x in range(1, 9)])
+"""
+
 SILENT = {
+    "near miss: a loss of plain numbers, which has no weights": make_run(
+        sources={"train.py": _LOSS_ALONE}
+    ),
+    "near miss: an old torch records nothing of what is volatile": _program(
+        before="x_test = torch.autograd.Variable(x[split:], volatile=True)"
+    ),
     "near miss: the loss itself is given back": _program(
         name="held_out", returned="nn.functional.cross_entropy(output, y)"
     ),

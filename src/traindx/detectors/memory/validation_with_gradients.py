@@ -40,9 +40,13 @@ def check(run: Run) -> Iterator[Finding]:
     for story in program_of(run).stories:
         if story.execution.function is not None and not story.does(Do.BACKWARD):
             continue  # a caller out of sight may switch gradients off
+        seen: set[object] = set()
         for evaluation in evaluations(story):
-            if evaluation.loop is not None and _records(story, evaluation):
-                yield _finding(evaluation, evaluation.loop)
+            loop = evaluation.loop
+            if loop is None or loop.run.site.node in seen or not _records(story, evaluation):
+                continue
+            seen.add(loop.run.site.node)
+            yield _finding(evaluation, loop)
 
 
 def _records(story: Story, evaluation: HeldOutPass) -> bool:

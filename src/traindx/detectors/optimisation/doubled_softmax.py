@@ -166,7 +166,29 @@ FIRES = {
     ),
 }
 
+_DISTILLED = """
+from torch import nn
+
+class Distilled(nn.Module):
+    def __init__(self, base):
+        super().__init__()
+        self.base = base
+    def forward(self, inputs, outputs, labels):
+        return self.base(outputs, labels)
+
+criterion = nn.BCEWithLogitsLoss()
+if not args.plain:
+    criterion = Distilled(criterion)
+for x, y in data:
+    out = net(x)
+    loss = criterion(x, out, y) if not args.plain else criterion(out, out.detach().sigmoid())
+    loss.backward()
+"""
+
 SILENT = {
+    "near miss: soft targets, of a loss that takes two arguments": make_run(
+        sources={"t.py": _DISTILLED}
+    ),
     "near miss: the second of two outputs": _two("probs, logits", "logits"),
     "near miss: the last of two outputs, by its index": _two("out", "out[-1]"),
     "near miss: softmax only on demand": _two("out", "out", _ON_DEMAND),

@@ -221,7 +221,51 @@ for x, y in data:
         w.grad = None
 """
 
+_TWO_OPTIMIZERS = """
+import torch
+import lightning as L
+from torch import nn
+
+class GAN(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.generator, self.critic = nn.Linear(4, 8), nn.Linear(8, 1)
+
+    def training_step(self, batch, batch_idx, optimizer_idx):
+        made = self.generator(torch.randn(len(batch), 4))
+        if optimizer_idx == 0:
+            return {"loss": -self.critic(made).mean()}
+        return {"loss": (self.critic(made.detach()) - self.critic(batch)).mean()}
+
+    def configure_optimizers(self):
+        return [torch.optim.Adam(n.parameters()) for n in (self.generator, self.critic)], []
+"""
+
+_TWO_AGENTS = """
+import torch
+from torch import nn
+
+class Agent:
+    def __init__(self):
+        self.net = nn.Linear(4, 1)
+        self.optimizer = torch.optim.Adam(self.net.parameters())
+
+    def learn(self, x, y):
+        self.optimizer.zero_grad()
+        nn.functional.mse_loss(self.net(x), y).backward()
+        self.optimizer.step()
+
+one, other = Agent(), Agent()
+for x, y in loader:
+    one.learn(x, y)
+    other.learn(x, y)
+"""
+
 SILENT = {
+    "near miss: two agents learn in turn": make_run(sources={"train.py": _TWO_AGENTS}),
+    "near miss: Lightning clears for one optimizer after the other": make_run(
+        sources={"gan.py": _TWO_OPTIMIZERS}
+    ),
     "near miss: an update by hand, cleared": make_run(sources={"train.py": _BY_HAND_SOUND}),
     "near miss: handed in and cleared somewhere": _handed(_ELSEWHERE),
     "near miss: an optimizer of the project's own": _handed(_OWN),

@@ -124,7 +124,27 @@ FIRES = {
     "only saved": _loop("torch.save({'s': scheduler.state_dict()}, 'c.pt')"),
 }
 
+_LIGHTNING = """
+import torch
+import lightning as L
+
+class Net(L.LightningModule):
+    def training_step(self, batch, batch_idx):
+        return self.head(batch).mean()
+
+    def configure_optimizers(self):
+        optimizer = torch.optim.Adam(self.parameters())
+        if self.hparams.kind is None:
+            return optimizer
+        if self.hparams.kind == "step":
+            scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 10)
+        else:
+            scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)
+        return [optimizer], [scheduler]
+"""
+
 SILENT = {
+    "near miss: one of two, which Lightning steps": make_run(sources={"net.py": _LIGHTNING}),
     "stepped by the trainer": make_run(
         sources={"train.py": _TRAINER.format(end="self.decay.step()")}
     ),

@@ -58,7 +58,7 @@ def check(run: Run) -> Iterator[Finding]:
                 continue
             seen.add(schedule.made.site.node)
             yield finding(
-                f"The learning-rate schedule is stepped at the wrong pace: {why}",
+                f"The learning rate is off its schedule: {why}",
                 "lr-schedule-misuse",
                 place,
                 cite(step, "it is stepped here"),
@@ -130,7 +130,7 @@ def _ahead(schedule: Schedule) -> tuple[Deed, str] | None:
     own = [x.site.node for x in step.event.loops]
     if own != around[: len(own)] or not _is_alike(step, update):
         return None
-    return step, f"{schedule.kind} is stepped before its optimizer, and skips the first rate"
+    return step, f"{schedule.kind} is stepped before its optimizer, so the first rate is skipped"
 
 
 _LOOP = """
@@ -250,6 +250,9 @@ FIRES = {
 SILENT = {
     "near miss: milestones in batches": make_run(
         sources={"train.py": _MILESTONES.format(milestones="30_000, 60_000")}
+    ),
+    "near miss: steps of the decay, from the settings": _loop(
+        "StepLR(optimizer, step_size=args.lr_decay_steps)", outer="scheduler.step()"
     ),
     "near miss: the size of a step, from the settings": _loop(
         'StepLR(optimizer, step_size=config["step_size"])', outer="scheduler.step()"

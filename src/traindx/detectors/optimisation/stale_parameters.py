@@ -227,6 +227,16 @@ for x in loader:
     optimizer.step()
 """
 
+_HEADED = """
+from torch import nn
+class Headed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 8), nn.Linear(8, 1000)
+    def forward(self, x):
+        return self.head(self.body(x).relu())
+"""
+
 SILENT = {
     "near miss: every parameter falls into a group": _by_name(
         'not n.endswith(".bias") and "norm" not in n'
@@ -251,7 +261,35 @@ SILENT = {
     "near miss: the name is used again for a second model": make_run(
         sources={"train.py": _TEACHER_FIRST}
     ),
+    "near miss: a chain that conditions fill": _program(
+        before="for k in kinds:\n"
+        "    if k == 'conv':\n        model.add_module(k, nn.Conv2d(3, 8, 3))\n"
+        "    else:\n        model.add_module(k, nn.BatchNorm2d(8))",
+        model="nn.Sequential()",
+    ),
     "a new head before": _program(before="model.fc = nn.Linear(512, 2)"),
+    "near miss: a new head of the old one's width": make_run(
+        sources={
+            "train.py": _HEADED
+            + _PROGRAM.format(
+                model="Headed()",
+                before="model.head = nn.Linear(model.head.in_features, 2)",
+                held="[p for p in model.parameters() if p.requires_grad]",
+                after="",
+            )
+        }
+    ),
+    "near miss: listed out of its wrapper": make_run(
+        sources={
+            "train.py": _HEADED
+            + _PROGRAM.format(
+                model="Headed()",
+                before="model = nn.parallel.DistributedDataParallel(model)",
+                held="[p for p in model.module.parameters() if p.requires_grad]",
+                after="",
+            )
+        }
+    ),
     "near miss: moved afterwards": _program("model = model.to(device)"),
     "near miss: wrapped afterwards": _program("model = nn.DataParallel(model)"),
     "near miss: a group is added": _program(

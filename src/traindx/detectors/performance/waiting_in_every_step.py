@@ -15,7 +15,8 @@ from traindx.model.findings import Finding, Strength
 from traindx.model.run import Run
 from traindx.registry import detector
 
-FORCED = {"torch.cuda.empty_cache": "empties the cache", "torch.cuda.synchronize": "waits",
+FORCED = {"torch.cuda.empty_cache": "empties the cache of the device",
+          "torch.cuda.synchronize": "waits for the device",
           "gc.collect": "collects garbage"}  # fmt: skip
 READS = (".item", ".cpu", ".numpy", ".tolist")
 MANY = 3  # one read per step for the running loss is what everybody does
@@ -58,7 +59,7 @@ def _waits(loop: Loop, backward: Deed) -> Iterator[Finding]:
     reads = [e for e in calls if e.name in READS and not e.args and not _is_read_before(e)]
     if forced:
         what = FORCED[forced[0].name]
-        yield _finding(forced[0], f"Every training step {what} of the device")
+        yield _finding(forced[0], f"Every training step {what}")
     elif len(reads) >= MANY:
         yield _finding(
             reads[0], f"Every training step reads {len(reads)} values back from the device"

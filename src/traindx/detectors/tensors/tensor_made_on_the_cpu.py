@@ -18,6 +18,8 @@ from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.program import Program, Story, program_of
 from traindx.analysis.program.training.tensors import (
     comes_from,
+    is_left_in_place,
+    left_in_place,
     made_without_device,
     may_be_accelerator,
 )
@@ -33,7 +35,6 @@ NEUTRAL = (
     "no_grad", "inference_mode", "enable_grad", "set_grad_enabled", "autocast", "record_function",
     "detect_anomaly", "sdpa_kernel",
 )  # fmt: skip
-MOVES = frozenset({"to", "cuda", "type_as", "cpu", "item", "tolist", "size", "numpy", "dim"})
 MEETS = frozenset(
     {"add", "sub", "mul", "div", "pow", "matmul", "cat", "stack", "where", "lt", "le", "gt", "ge",
      "eq", "ne", "and", "or", "masked_fill", "maximum", "minimum", "einsum", "addmm"}
@@ -90,7 +91,7 @@ def _is_attribute(
     """Tell whether a tensor, or what is computed from it, is an attribute of a model that moves."""
     if event.within or event.result is None:
         return False
-    after = {id(v) for v in story.flow.onward(event.result)}
+    after = {id(v) for v in left_in_place(story, event.result)}
     owners = [a.model for a in assigned(story.events) if id(a.value) in after]
     return any(
         part is owner
@@ -117,7 +118,7 @@ def _meeting(story: Story, made: ProgramEvent) -> Value | None:
         value = pending.pop()
         for user in story.flow.users(value):
             operation = operation_of(user)
-            if id(user) in seen or (operation is not None and operation.name in MOVES):
+            if id(user) in seen or not is_left_in_place(user):
                 continue
             seen.add(id(user))
             if operation is None or (operation.name == "getitem" and user.inputs[0] is not value):
@@ -187,6 +188,27 @@ model = Noiser().to("cuda")
 out = model(batch)
 """
 
+_GRAPH = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.classes = classes
+        self.out = nn.Linear(8, classes)
+
+    def forward(self, x):
+        return self.out(x)
+
+features, labels = torch.rand(10, 8), torch.LongTensor(rows)
+model = Net(labels.max().item() + 1)
+if torch.cuda.is_available():
+    model.cuda()
+    features, labels = features.cuda(), labels.cuda()
+right = (model(features).argmax(1) == labels).sum()
+"""
+
 FIRES = {
     "kept as a plain attribute": make_run(
         sources={"net.py": _SCHEDULE.format(keep="self.betas = 1 - torch.linspace(0, 1, 8)")}
@@ -199,6 +221,12 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: kept as a parameter": make_run(
+        sources={"net.py": _SCHEDULE.format(keep="self.betas = nn.Parameter(torch.Tensor(8))")}
+    ),
+    "near miss: moved if there is a GPU, and its size is kept": make_run(
+        sources={"train.py": _GRAPH}
+    ),
     "near miss: kept as a buffer": make_run(
         sources={"net.py": _SCHEDULE.format(keep='self.register_buffer("betas", torch.ones(8))')}
     ),
@@ -219,5 +247,17 @@ SILENT = {
     "near miss: an index, shifted": _module("n = len(x)", "x = x[torch.arange(n) + n]"),
     "near miss: a number": _module("mask = (torch.rand(4) + self.keep).floor()"),
     "near miss: an index": _module("order = torch.randperm(4)", "x = x[:, order]"),
+    "near miss: a size by a function out of sight": _module(
+        "from torchvision.transforms.functional import get_dimensions",
+        "_, height, width = get_dimensions(x)",
+        "x = x[: int((torch.rand(2) * width)[0])]",
+    ),
+    "near miss: made by the type that fits the input": _module(
+        "Kind = torch.cuda.FloatTensor if x.is_cuda else torch.FloatTensor",
+        "x = x + Kind(noise)",
+    ),
+    "near miss: moved where the input is on a GPU": _module(
+        "pad = torch.zeros(4)", "if x.is_cuda:", "    pad = pad.cuda()", "x = x + pad"
+    ),
     "moved later": _module("pad = torch.zeros(4)", "pad = pad.to(x.device)", "x = x + pad"),
 }

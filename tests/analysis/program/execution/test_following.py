@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from traindx.analysis.program.execution.values import Answer, Known
+from traindx.analysis.program.execution.values import Answer, Instance, Known
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
@@ -327,3 +327,103 @@ def test_constants_are_computed() -> None:
     found = story("rate = 2 ** 3 * 0.5\nprint(rate, 'a' + 'b')")
     shown = next(e for e in found.events if e.name == "builtins.print")
     assert [a.value for a in shown.args if isinstance(a, Known)] == [4.0, "ab"]
+
+
+def test_a_forward_method_that_is_called_by_name_is_a_pass() -> None:
+    found = story("""
+        class Inner(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(4, 2)
+            def forward(self, x):
+                return self.fc(x)
+        class Outer(Inner):
+            def forward(self, x):
+                return super().forward(x)
+        net = Outer()
+        net.eval()
+        net.forward(data)
+    """)
+    passes = [e for e in found.events if e.name == "forward" and not e.within]
+    assert [e.is_training for e in passes] == [Answer.NO]
+    layer = next(e for e in found.events if e.name == "()")
+    assert [m for m in layer.within if m is passes[0].receiver] == [passes[0].receiver]
+
+
+def test_what_is_volatile_may_not_be_recorded() -> None:
+    found = story("""
+        from torch.autograd import Variable
+        model(Variable(data, volatile=True))
+        model(Variable(data))
+    """)
+    passes = [e.gradients for e in found.events if e.name == "()"]
+    assert passes == [Answer.UNKNOWN, Answer.YES]
+
+
+def test_lightning_runs_the_step_once_for_each_optimizer() -> None:
+    found = stories(
+        gan="""
+        import torch
+        import lightning as L
+        from torch import nn
+        class GAN(L.LightningModule):
+            def __init__(self):
+                super().__init__()
+                self.maker, self.critic = nn.Linear(4, 8), nn.Linear(8, 1)
+            def training_step(self, batch, batch_idx, optimizer_idx):
+                if optimizer_idx == 0:
+                    return self.critic(self.maker(batch)).mean()
+                return self.critic(batch).mean()
+            def configure_optimizers(self):
+                first = torch.optim.Adam(self.maker.parameters())
+                second = torch.optim.Adam(self.critic.parameters())
+                return ([first, second], []) if flag else [first, second]
+        """
+    )
+    steps = [d for s in found for d in s.does(Do.STEP)][:2]
+    assert len({id(d.subject) for d in steps}) == 2
+    guarded = [d for s in found for d in s.does(Do.BACKWARD) if d.event.guards]
+    assert not guarded
+
+
+def test_of_several_functions_only_those_that_take_the_arguments_are_called() -> None:
+    found = story("""
+        def three(inputs, outputs, labels):
+            return F.mse_loss(outputs, labels)
+        def two(outputs, labels):
+            return F.l1_loss(outputs, labels)
+        criterion = two if flag else three
+        criterion(a, b)
+    """)
+    assert [e.name for e in found.events if e.name.endswith("_loss")] == [
+        "torch.nn.functional.l1_loss"
+    ]
+
+
+def test_a_class_may_have_the_name_of_its_base() -> None:
+    (found,) = stories(
+        train="""
+        import torch
+        from flax.training.train_state import TrainState
+        class TrainState(TrainState):
+            pass
+        state = TrainState()
+        """
+    )[:1]
+    made = next(a.value for a in found.execution.assignments if a.name == "state")
+    assert isinstance(made, Instance)
+    assert made.cls.foreign == ("flax.training.train_state.TrainState",)
+
+
+def test_a_layer_that_is_made_runs_nothing() -> None:
+    found = story("""
+        class Net(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.width, self.fc = width, nn.Linear(width, 2)
+        for trial in range(trials):
+            net = Net(data.width)
+            net.eval()
+    """)
+    made = [e for e in found.events if e.name == "torch.nn.Linear"]
+    assert made and not any(e.handed_modes for e in made)

@@ -57,7 +57,9 @@ def test_what_is_divided_again_is_no_mean_yet() -> None:
     assert len(list(quotients(story))) == 1
 
 
-@pytest.mark.parametrize(("reset", "is_kept"), [("pass", True), ("n = 0", False)])
+@pytest.mark.parametrize(
+    ("reset", "is_kept"), [("pass", True), ("n = 0", False), ("if epoch in known: n = 0", False)]
+)
 def test_a_sum_that_goes_on_over_epochs(reset: str, is_kept: bool) -> None:
     story = _story(f"n = 0\nfor epoch in range(3):\n    {reset}\n    for x in loader:\n"
                    "        n += x.sum()")  # fmt: skip

@@ -13,7 +13,7 @@ from traindx.analysis.program.training.gradients import (
     runs_reached,
     terms_of,
 )
-from traindx.analysis.program.training.graphs import Graphs
+from traindx.analysis.program.training.graphs import Graphs, summed
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 
@@ -111,3 +111,16 @@ def test_what_is_carried_to_the_next_turn(line: str, count: int) -> None:
     _, backward, loop = next(iter(graphs.pairs()))
     assert backward.subject is not None
     assert len(graphs.carried(backward.subject, loop)) == count
+
+
+@pytest.mark.parametrize(("line", "is_sum"), [
+    ("total = total + 0.1 * out", True),
+    ("total += out.sum()", True),
+    ("total = torch.tanh(torch.mm(out, weight) + total)", False),
+    ("total = model(total)", False),
+])  # fmt: skip
+def test_a_running_total_is_a_sum(line: str, is_sum: bool) -> None:
+    text = f"import torch\ntotal = 0\nfor x in loader:\n    out = model(x)\n    {line}"
+    story = program_of(make_run(sources={"t.py": text})).stories[0]
+    first, second = [a.value for a in story.execution.assignments if a.name == "total"][1:]
+    assert any(v is first for v in summed(second)) is is_sum

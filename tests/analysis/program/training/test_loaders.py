@@ -14,6 +14,7 @@ from traindx.analysis.program.training.loaders import (
     is_switched,
     named_loaders,
     same_data,
+    same_selection,
 )
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
@@ -118,3 +119,11 @@ class Seeded(Dataset):
     made = f"a = DataLoader(Seeded({given}))\nb = DataLoader(Seeded({given}))"
     found = _loaders(_story(text + made))
     assert same_data(dataset_of(found["a"]), dataset_of(found["b"])) is is_same
+
+
+@pytest.mark.parametrize(("home", "is_alike"), [("torch.utils.data", True), ("dgl", False)])
+def test_a_loader_of_another_library_may_be_told_what_to_read(home: str, is_alike: bool) -> None:
+    text = f"from {home} import DataLoader\none, other = DataLoader(g, a), DataLoader(g, b)\n"
+    story = program_of(make_run(sources={"t.py": text})).stories[0]
+    one, other = (a.value for a in story.execution.assignments)
+    assert same_selection(one, other) is is_alike

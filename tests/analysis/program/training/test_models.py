@@ -12,6 +12,7 @@ from traindx.analysis.program.training.layers import (
     assigned,
     forward_passes,
     has_weights,
+    is_weightless,
     layer_kind,
     registered,
     setting,
@@ -19,7 +20,12 @@ from traindx.analysis.program.training.layers import (
 )
 from traindx.analysis.program.training.linearity import LayerRow, Linearity
 from traindx.analysis.program.training.program import Story, program_of
-from traindx.analysis.program.training.tensors import comes_from, is_number, is_tensor
+from traindx.analysis.program.training.tensors import (
+    comes_from,
+    is_number,
+    is_tensor,
+    left_in_place,
+)
 from traindx.examples import make_run
 
 PREAMBLE = """
@@ -196,3 +202,32 @@ def test_dataclasses_and_decorated_classes_are_built() -> None:
         model = BLOCKS["wide"]()
         """)
     assert size(made(found, "fc"), "in_features") == 8
+
+
+@pytest.mark.parametrize(("line", "is_left"), [
+    ("kept = 1 - made.cumsum(0)", True),
+    ("kept = nn.Parameter(made)", False),
+    ("kept = made.max().item() + 1", False),
+    ("kept = made.to('cuda') * 2", False),
+    ("kept = made.cuda() if gpu else made", False),
+])  # fmt: skip
+def test_a_tensor_that_is_left_where_it_was_made(line: str, is_left: bool) -> None:
+    text = PREAMBLE + f"made = torch.ones(8)\n{line}\nprint(kept)"
+    story = program_of(make_run(sources={"t.py": text})).stories[0]
+    values = {a.name: a.value for a in story.execution.assignments}
+    assert any(v is values["kept"] for v in left_in_place(story, values["made"])) is is_left
+
+
+@pytest.mark.parametrize(("kept", "is_bare"), [
+    ("self.criterion = nn.KLDivLoss()", True),
+    ("self.rate, self.act = 0.1, nn.ReLU()", True),
+    ("self.fc = nn.Linear(4, 2)", False),
+    ("self.net = timm.create_model('vit')", False),
+    ("self.scale = nn.Parameter(torch.ones(1))", False),
+])  # fmt: skip
+def test_a_module_without_weights(kept: str, is_bare: bool) -> None:
+    text = f"{PREAMBLE}import timm\nclass Part(nn.Module):\n    def __init__(self):\n"
+    text += f"        super().__init__()\n        {kept}\npart = Part()\n"
+    story = program_of(make_run(sources={"t.py": text})).stories[0]
+    part = next(a.value for a in story.execution.assignments if a.name == "part")
+    assert is_weightless(part) is is_bare

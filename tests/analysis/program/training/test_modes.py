@@ -13,7 +13,11 @@ from traindx.analysis.program.training.modes import (
     last_mode,
     mode_dependent,
 )
-from traindx.analysis.program.training.phases import evaluations, training_passes
+from traindx.analysis.program.training.phases import (
+    evaluations,
+    handed_models,
+    training_passes,
+)
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 
@@ -156,3 +160,20 @@ def test_outputs_that_end_in_numbers(use: str, is_wasted: bool) -> None:
 def test_gradients_are_wanted() -> None:
     assert wants_gradients(_story("x.requires_grad = True").events)
     assert not wants_gradients(_story("net(x)").events)
+
+
+def test_only_models_are_handed_on_with_a_mode() -> None:
+    text = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.width, self.fc = width, nn.Linear(4, 2)
+net = Net(options.width)
+net.eval()
+fit(net, options.width)
+"""
+    story = program_of(make_run(sources={"t.py": text})).stories[0]
+    call = next(e for e in story.events if len(e.args) == 2 and e.name == "()")
+    assert [type(model).__name__ for model, _ in handed_models(story, call)] == ["Instance"]

@@ -115,3 +115,26 @@ def test_only_layers_that_nothing_was_loaded_into_are_frozen_at_random() -> None
     assert frozen_untrained(_story(load, off, opt)) == []
     assert frozen_untrained(_story(off, "net.body.requires_grad_(True)", opt)) == []
     assert frozen_untrained(_story("net.body.requires_grad_(False)", opt)) == []
+
+
+def test_a_chain_that_conditions_fill_is_held_whole() -> None:
+    filled = """
+net = nn.Sequential()
+for i in range(len(kinds)):
+    if kinds[i] == 'conv':
+        net.add_module(str(i), nn.Conv2d(3, 8, 3))
+    elif kinds[i] == 'norm':
+        net.add_module(str(i), nn.BatchNorm2d(8))
+opt = torch.optim.SGD(net.parameters(), 0.1)
+"""
+    assert unowned_layers(_story(filled)) == []
+
+
+def test_a_layer_is_no_part_of_the_graph_for_its_width() -> None:
+    head = "net.head = nn.Linear(net.head.in_features, 3)"
+    assert _unowned(head, "opt = torch.optim.SGD(net.parameters(), 0.1)") == set()
+
+
+def test_a_model_out_of_its_wrapper_is_the_model() -> None:
+    wrapped = "net = nn.parallel.DistributedDataParallel(net)"
+    assert _unowned(wrapped, "opt = torch.optim.SGD(net.module.parameters(), 0.1)") == set()

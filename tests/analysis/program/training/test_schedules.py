@@ -40,6 +40,8 @@ def _schedule(made: str, inner: str = "pass", outer: str = "sched.step()") -> Sc
         ("CosineAnnealingLR(opt, ROUNDS * many)", None),
         ("CosineAnnealingLR(opt, T_max=args.epochs)", Unit.EPOCHS),
         ("StepLR(opt, 20)", None),
+        ("StepLR(opt, args.lr_decay_steps)", None),
+        ("CosineAnnealingLR(opt, args.total_steps)", Unit.BATCHES),
         ("LambdaLR(opt, lambda i: min(1, i / args.warmup_steps))", Unit.BATCHES),
         ("OneCycleLR(opt, 0.1, steps_per_epoch=len(loader), epochs=ROUNDS)", Unit.BATCHES),
     ],

@@ -148,3 +148,19 @@ def test_two_conditions_on_one_value_exclude_each_other() -> None:
         "if amp:", "    optimizer.step()",
     )  # fmt: skip
     assert all(u.backward.text == "scale(loss)" for u in updates(story))
+
+
+def test_a_backward_of_one_function_is_repeated_by_the_same_call() -> None:
+    story = story_of("""
+def learn(net, opt, x):
+    opt.zero_grad()
+    net(x).sum().backward()
+    opt.step()
+
+for x in loader:
+    learn(model, optimizer, x)
+    learn(other, second, x)
+""")
+    for repeated in repetitions(story):
+        cleared = {id(d.subject) for d in repeated.between.does(Do.ZERO_GRAD)}
+        assert {id(d.subject) for d in repeated.between.does(Do.STEP)} == cleared

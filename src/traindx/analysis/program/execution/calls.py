@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -84,7 +84,8 @@ def call(
         return _call_any(m, callee, args, kwargs, node, scope)
     if contexts.is_switch(callee) and args and isinstance(args[0], FunctionValue):
         return replace(args[0], decorators=(*args[0].decorators, callee))
-    return library.call(m, callee, args, kwargs, node, scope)
+    with _seen_by_autograd(m, args):
+        return library.call(m, callee, args, kwargs, node, scope)
 
 
 def _call_any(
@@ -102,6 +103,7 @@ def _call_any(
         return run
 
     callable_ = [o for o in callee.options if not isinstance(o, Known)]
+    callable_ = [o for o in callable_ if _fits(m, o, args, kwargs)] or callable_
     if not callable_:
         return Unknown()
     site = Site(scope.module, node)
@@ -112,12 +114,30 @@ def _call_any(
     return result
 
 
+def _fits(m: Machine, callee: Value, args: Sequence[Value], kwargs: Keywords) -> bool:
+    """Tell whether a call does not fail for the number of its arguments."""
+    if isinstance(callee, Instance):
+        found = (names.find_method(m, callee.cls, n, callee) for n in ("__call__", "forward"))
+        callee = next((f for f in found if isinstance(f, FunctionValue)), callee)
+    if not isinstance(callee, FunctionValue) or callee.decorators or "**" in kwargs:
+        return True
+    if any(isinstance(a, Result) and a.maker == "operator.spread" for a in args):
+        return True
+    spec, first = callee.node.args, 0 if callee.bound is None else 1
+    positional = [p.arg for p in (*spec.posonlyargs, *spec.args)][first:]
+    needed = positional[len(args) : max(0, len(positional) - len(spec.defaults))]
+    is_open = spec.vararg is not None or len(args) <= len(positional)
+    return is_open and all(name in kwargs for name in needed)
+
+
 def _call_own(
     m: Machine, function: FunctionValue, args: Sequence[Value], kwargs: Keywords, node: ast.AST,
     scope: Scope,
 ) -> Value:  # fmt: skip
     site = Site(scope.module, node)
     name = getattr(function.node, "name", "<lambda>")
+    if name == "forward" and _begins_pass(m, function.bound):
+        return _forward(m, function, args, kwargs, site, scope)
     event = m.record(EventForm.CALL, site, name, function.bound, args, kwargs, scope.function)
     event.is_own = True
     event.callee = function
@@ -127,6 +147,42 @@ def _call_own(
     finally:
         m.callers = before
     return event.result
+
+
+def _begins_pass(m: Machine, model: Value | None) -> bool:
+    """Tell whether a call of `forward` begins a pass: `super().forward(x)` is a part of one."""
+    is_model = isinstance(model, Instance) and library.is_module(model)
+    return is_model and not any(model is running for running in m.within)
+
+
+def _forward(
+    m: Machine, method: FunctionValue, args: Sequence[Value], kwargs: Keywords, site: Site,
+    scope: Scope,
+) -> Value:  # fmt: skip
+    """Run the forward pass of a model."""
+    model = method.bound
+    if model is None:
+        return Unknown()
+    with _seen_by_autograd(m, args):
+        event = m.record(EventForm.CALL, site, "forward", model, args, kwargs, scope.function)
+        event.is_own = True
+        event.is_training, event.mode = library.mode_of(model), library.held_mode(model)
+        before = m.callers, m.within, m.pass_is_training
+        m.callers, m.within = (*m.callers, site), (*m.within, model)
+        m.pass_is_training = event.is_training
+        try:
+            event.result = run_function(m, method, args, kwargs)
+        finally:
+            m.callers, m.within, m.pass_is_training = before
+    return event.result
+
+
+def _seen_by_autograd(m: Machine, args: Sequence[Value]) -> AbstractContextManager[None]:
+    """Leave open whether autograd records: an old torch does not, of what is volatile."""
+    makers = (a for a in args if isinstance(a, Result) and a.maker == "torch.autograd.Variable")
+    if m.gradients is Answer.YES and any("volatile" in a.kwargs for a in makers):
+        return m.switched(Answer.UNKNOWN)
+    return nullcontext()
 
 
 def run_function(
@@ -378,21 +434,19 @@ def _call_instance(
     for name in ("__call__", "forward"):
         method = names.find_method(m, callee.cls, name, callee)
         if isinstance(method, FunctionValue):
-            event = m.record(EventForm.CALL, site, "forward" if name == "forward" else "__call__",
-                             callee, args, kwargs, scope.function)  # fmt: skip
+            if name == "forward":
+                return _forward(m, method, args, kwargs, site, scope)
+            event = m.record(EventForm.CALL, site, name, callee, args, kwargs, scope.function)
             event.is_own = True
             event.is_training, event.mode = library.mode_of(callee), library.held_mode(callee)
-            before = m.callers, m.within, m.pass_is_training
-            m.callers = (*m.callers, site)
-            if name == "forward":
-                m.within = (*m.within, callee)
-                m.pass_is_training = event.is_training
+            before, m.callers = m.callers, (*m.callers, site)
             try:
                 event.result = run_function(m, method, args, kwargs)
             finally:
-                m.callers, m.within, m.pass_is_training = before
+                m.callers = before
             return event.result
-    return library.call(m, callee, args, kwargs, node, scope)
+    with _seen_by_autograd(m, args):
+        return library.call(m, callee, args, kwargs, node, scope)
 
 
 def special(

@@ -89,6 +89,7 @@ class ProgramEvent:
     pass_is_training: Answer = Answer.UNKNOWN  # the mode of the model whose forward pass is running
     handed_modes: Mapping[Value, Value] = field(default_factory=dict)  # of models among arguments
     callee: Value | None = None  # the function or class of the project
+    is_called_back: bool = False  # by something out of sight, which gets its result
     by_framework: bool = False  # Lightning or Transformers does it in the user's place
 
     @property
@@ -140,3 +141,9 @@ class ProgramEvent:
     def cite(self, says: str) -> Evidence:
         """Return the event as evidence that can be looked up."""
         return self.module.cite(self.node, says)
+
+
+def is_same_call(one: ProgramEvent, other: ProgramEvent) -> bool:
+    """Tell whether two events are of one place, reached by the same calls."""
+    ways = ([site.node for site in e.callers] for e in (one, other))
+    return one.node is other.node and next(ways) == next(ways)

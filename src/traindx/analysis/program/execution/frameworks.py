@@ -15,6 +15,7 @@ from traindx.analysis.program.execution.events import EventForm, LoopRun
 from traindx.analysis.program.execution.machine import TURNS, BlockEnd
 from traindx.analysis.program.execution.values import (
     Answer,
+    Choice,
     ClassValue,
     FunctionValue,
     Instance,
@@ -125,10 +126,13 @@ def fit_lightning(m: Machine, model: Instance, data: Sequence[Value], scope: Sco
 SCHEDULES = "configured schedules"
 
 
-def _schedules(configured: Value, interval: str = "epoch", depth: int = 4) -> list[Value]:
+def _schedules(configured: Value, interval: str = "epoch", depth: int = 6) -> list[Value]:
     """Return the schedules among what a model configures, each with when it is stepped."""
     if isinstance(configured, Result) and "lr_scheduler" in configured.maker:
         return [iteration.items_of((configured, Known(interval)), "tuple")]
+    if isinstance(configured, Choice) and depth:
+        options = configured.options
+        return [s for option in options for s in _schedules(option, interval, depth - 1)]
     if isinstance(configured, Table):
         given = constant(configured.fields.get("interval"))
         interval = given if isinstance(given, str) else interval
@@ -166,12 +170,14 @@ def _loaders(m: Machine, hooks: _Hooks, data: Sequence[Value]) -> list[Value]:
     return found
 
 
-def _found(value: Value, prefix: str, but: str = "\0", depth: int = 4) -> list[Value]:
+def _found(value: Value, prefix: str, but: str = "\0", depth: int = 6) -> list[Value]:
     """Return what is made by a library inside of lists, tuples and dictionaries."""
     if isinstance(value, Result) and value.maker.startswith(prefix) and but not in value.maker:
         return [value]
-    if isinstance(value, (Items, Table)) and depth:
-        return [f for v in value.fields.values() for f in _found(v, prefix, but, depth - 1)]
+    if isinstance(value, (Items, Table, Choice)) and depth:
+        inside = value.options if isinstance(value, Choice) else value.fields.values()
+        found = [f for v in inside for f in _found(v, prefix, but, depth - 1)]
+        return list({id(f): f for f in found}.values())
     return []
 
 
@@ -188,13 +194,30 @@ def _train_epoch(
 
     def step(batch: Value) -> BlockEnd:
         index = Result("builtins.next", args=(Result("builtins.range"),))
-        found = hooks.call("training_step", batch, index)
-        if found is not None and not is_manual:
-            _learn(m, site, _loss_in(found), optimizers)
+        for number, held in _shares(hooks, optimizers, is_manual):
+            found = hooks.call("training_step", batch, index, *number)
+            if found is not None and not is_manual:
+                _learn(m, site, _loss_in(found), held)
+        if not is_manual:
             _step_schedules(m, model, site, "step")
         return BlockEnd.NEXT
 
     iteration.run_over(m, loop, loader, step, hooks.scope)
+
+
+def _shares(
+    hooks: _Hooks, optimizers: Sequence[Value], is_manual: bool
+) -> list[tuple[tuple[Value, ...], Sequence[Value]]]:
+    """Return the calls of a training step for one batch: its optimizer's number, and optimizers.
+
+    Lightning before 2.0 runs the step once for each optimizer; one that does not ask which is
+    taken to be called once.
+    """
+    hook = hooks.find("training_step")
+    taken = 0 if hook is None else len(hook.node.args.args)
+    if is_manual or len(optimizers) < 2 or taken < 4:
+        return [((), optimizers)]
+    return [((Known(n),), [optimizer]) for n, optimizer in enumerate(optimizers)]
 
 
 def _loss_in(value: Value) -> Value:
@@ -304,7 +327,10 @@ def run_callback(
     from traindx.analysis.program.execution.events import Guard
 
     def run() -> BlockEnd:
+        first = len(m.events)
         calls.call(m, function, args, {}, node, scope)
+        for event in m.events[first : first + 1]:
+            event.is_called_back = event.is_own
         return BlockEnd.NEXT
 
     guard = Guard(None, Site(scope.module, node), True)

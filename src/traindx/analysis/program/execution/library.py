@@ -77,9 +77,9 @@ def call(
     event = m.record(EventForm.CALL, site, name, receiver, args, kwargs, scope.function)
     if receiver is not None and not isinstance(callee, Method):
         event.is_training, event.mode = mode_of(receiver), held_mode(receiver)
-    event.handed_modes = {
-        a: mode for a in (*args, *kwargs.values()) if (mode := a.fields.get(MODE)) is not None
-    }
+    if not _makes_layer(name):
+        handed = ((a, a.fields.get(MODE)) for a in (*args, *kwargs.values()))
+        event.handed_modes = {a: mode for a, mode in handed if mode is not None}
     result = _result(m, callee, name, receiver, args, kwargs, node, scope)
     if result is None:
         _call_back(m, name, args, kwargs, node, scope)
@@ -90,6 +90,11 @@ def call(
     if name in LISTINGS and receiver is not None and isinstance(result, Result):
         result.fields[HELD] = iteration.items_of(modules_in(receiver))
     return result
+
+
+def _makes_layer(name: str) -> bool:
+    """Tell whether a call makes a layer: it runs nothing that it is given."""
+    return name.startswith("torch.nn.") and name.rsplit(".", 1)[-1][:1].isupper()
 
 
 FACTORS = "the factors of a schedule, by step"
@@ -427,14 +432,14 @@ def set_mode(m: Machine, model: Value, mode: Value) -> None:
         m.write(part.fields, MODE, mode)
 
 
-MAX_PARTS = 500  # of one model: a deeper look tells nothing that the first parts do not
+MOST_PARTS = 20_000  # a network of a hundred blocks, in each of which ten attributes are kept
 
 
 def modules_in(model: Value) -> list[Value]:
     """Return a model and what is inside of it, as far as it is in sight."""
     found: dict[int, Value] = {}
     pending: list[Value] = [model]
-    while pending and len(found) < MAX_PARTS:
+    while pending and len(found) < MOST_PARTS:
         value = pending.pop()
         if id(value) in found:
             continue
@@ -444,7 +449,8 @@ def modules_in(model: Value) -> list[Value]:
         elif isinstance(value, Result):
             own = () if value.maker.startswith("copy.") else value.inputs
             held = (*own, *value.fields.values())
-            pending.extend(v for v in held if isinstance(v, (Result, Instance, Items, Table)))
+            inside = (Result, Instance, Items, Table, Choice)
+            pending.extend(v for v in held if isinstance(v, inside))
         if isinstance(value, (Instance, Items, Table)):
             pending.extend(value.fields.values())
     return list(found.values())

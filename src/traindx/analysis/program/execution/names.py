@@ -124,7 +124,8 @@ def class_value(m: Machine, node: ast.ClassDef, scope: Scope) -> ClassValue:
     foreign: list[str] = []
     for base in node.bases:
         target = base.value if isinstance(base, ast.Subscript) else base
-        found = _base(m, target, scope)
+        found = _earlier(m, target, scope) if _is_called(target, node.name) else None
+        found = found or _base(m, target, scope)
         if isinstance(found, ClassValue) and found.node is not node:
             own.append(found)
         elif isinstance(found, External):
@@ -133,6 +134,16 @@ def class_value(m: Machine, node: ast.ClassDef, scope: Scope) -> ClassValue:
             foreign.append(scope.module.qualified(target) or "?")
     site = Site(scope.module, node)
     return ClassValue(scope.module, node, scope, tuple(foreign), tuple(own), site=site)
+
+
+def _is_called(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _earlier(m: Machine, node: ast.expr, scope: Scope) -> Value:
+    """Return what a base of the class's own name is: what the name meant before."""
+    name = node.id if isinstance(node, ast.Name) else ""
+    return _imported(m, scope.module, name) if name in scope.module.aliases else External("?")
 
 
 def _base(m: Machine, node: ast.expr, scope: Scope) -> Value | None:
@@ -209,7 +220,13 @@ def attribute(m: Machine, owner: Value, name: str, node: ast.AST, scope: Scope) 
         return Method(owner, name)
     if name == "training" and (library.MODE in owner.fields or library.is_module(owner)):
         return library.read_mode(owner)
+    if name in WRAPPED and library.is_module(owner):
+        return owner
     return part(owner, name)
+
+
+# where DataParallel and compile keep the model that they wrap, which is followed unwrapped
+WRAPPED = frozenset({"module", "_orig_mod"})
 
 
 def _of_choice(m: Machine, owner: Choice, name: str, node: ast.AST, scope: Scope) -> Value:
@@ -249,6 +266,8 @@ def _of_instance(m: Machine, owner: Instance, name: str, node: ast.AST, scope: S
     if isinstance(found, FunctionValue) and _has_decorator(found, "property", "cached_property"):
         return calls.call(m, found, (), {}, node, scope)
     if isinstance(found, Unknown):
+        if name in WRAPPED and library.is_module(owner):
+            return owner
         return Method(owner, name) if owner.cls.foreign else part(owner, name)
     return found
 

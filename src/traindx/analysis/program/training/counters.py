@@ -64,8 +64,19 @@ class Counter:
         if len(turns) < 2 or self._is_cleared(loop):
             return False
         (_, first), (_, second) = sorted(turns.items())[:2]
-        last = first[-1].result
-        return any(v is last for v in origins(second[0].args[0], NEAR))
+        behind = {id(v) for v in origins(second[0].args[0], NEAR)}
+        return id(first[-1].result) in behind and not behind & self._starts_in(loop)
+
+    def _starts_in(self, loop: LoopRun) -> set[int]:
+        """The constants that names and attributes are given inside of a loop."""
+        assigned = [(a.value, a.turns) for a in self.story.execution.assignments]
+        stores = (e for e in self.story.events if e.act is EventForm.STORE)
+        assigned += [(e.args[0], e.turns) for e in stores]
+        return {
+            id(value)
+            for value, turns in assigned
+            if isinstance(value, Known) and any(t.loop.site.node is loop.site.node for t in turns)
+        }
 
     def _is_cleared(self, loop: LoopRun) -> bool:
         sums = {id(e.result) for e in self.events} | {id(e.args[0]) for e in self.events}

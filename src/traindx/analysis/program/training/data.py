@@ -91,7 +91,9 @@ class Feed:
     @property
     def name(self) -> str:
         """The name that it goes by, one that speaks of its role first."""
-        names = sorted(self.loader.names, key=lambda n: (not phase_word(n), len(n), n))
+        given = (a.name for a in self.story.execution.assignments if a.value is self.loader)
+        first = next(given, "")
+        names = sorted(self.loader.names, key=lambda n: (not phase_word(n), n != first, len(n), n))
         return next(iter(names), "the loader")
 
     @cached_property

@@ -77,8 +77,12 @@ class Flow:
         return self._takers.get(id(value), [])
 
     def is_lost(self, value: Value) -> bool:
-        """Tell whether nothing comes of a value: nothing returns, keeps or trains on it."""
-        return all(id(found) not in self._sinks for found in self.onward(value))
+        """Tell whether nothing comes of a value: nothing returns, keeps or trains on it.
+
+        What is taken out of a list comes of the list.
+        """
+        held = inside(value)
+        return all(id(found) not in self._sinks for v in held for found in self.onward(v))
 
     def onward(self, value: Value) -> Iterator[Value]:
         """Yield a value and everything that is computed from it, nearest first."""
@@ -122,7 +126,8 @@ def _consumed(event: ProgramEvent) -> Iterator[Value]:
         )
         if is_unfollowed or isinstance(event.callee, ClassValue):  # an object keeps what it gets
             yield from given
-        if not event.within and event.result is not None:
+        is_given_away = not event.within or event.is_called_back
+        if is_given_away and event.result is not None:
             yield event.result
     elif not _is_pure(event):
         yield from given

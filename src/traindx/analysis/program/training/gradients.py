@@ -102,10 +102,16 @@ def history(value: Value, most: int = 4000) -> Iterator[Value]:
         if is_cut(found):
             continue
         is_run = isinstance(found, Result) and found.maker == "()"
+        is_sized = _is_layer(found)  # by attributes of others, into which nothing flows
         for below in found.inputs if is_run else carriers(found):
-            if id(below) not in seen:
+            if id(below) not in seen and not (is_sized and isinstance(below, Part)):
                 seen.add(id(below))
                 pending.append(below)
+
+
+def _is_layer(value: Value) -> bool:
+    is_made = isinstance(value, Result) and value.receiver is None
+    return is_made and value.maker.startswith("torch.nn.") and "functional" not in value.maker
 
 
 def carriers(value: Value) -> tuple[Value, ...]:

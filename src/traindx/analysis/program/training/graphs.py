@@ -20,13 +20,17 @@ from traindx.analysis.program.execution.values import (
     origins,
 )
 from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.freezing import is_ever_frozen
 from traindx.analysis.program.training.gradients import (
     NEW,
     carriers,
     has_history,
+    history,
     is_cut,
     runs_weights,
 )
+from traindx.analysis.program.training.layers import has_parameters
+from traindx.analysis.program.training.operations import operation_of
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -47,6 +51,30 @@ def graph_of(value: Value, most: int = 4000, *, certain: bool = True) -> Iterato
             continue
         yield found
         for below in () if _is_opaque(found) else carriers(found):
+            if id(below) not in seen:
+                seen.add(id(below))
+                pending.append(below)
+
+
+# what a running total is made by: sums and scaling
+SUMS = frozenset({"add", "sub", "mul", "div", "neg", "cat", "stack", "to", "cpu", "cuda", "sum"})
+
+
+def summed(value: Value, most: int = 400) -> Iterator[Value]:
+    """Yield what a value is a sum of, its own last values included, nearest first.
+
+    A hidden state is no sum: a layer lies between it and the state before.
+    """
+    pending, seen = [value], {id(value)}
+    while pending and most:
+        most -= 1
+        found = pending.pop(0)
+        if is_cut(found):
+            continue
+        yield found
+        operation = operation_of(found)
+        is_sum = operation is not None and operation.name in SUMS
+        for below in found.inputs if is_sum or isinstance(found, (Choice, Items)) else ():
             if id(below) not in seen:
                 seen.add(id(below))
                 pending.append(below)
@@ -132,6 +160,11 @@ class Graphs:
         if any(r is not None and (depends_on(r, value) or depends_on(value, r)) for r in calls):
             return True
         return self.story.escapes(value) is not Answer.NO
+
+    def may_be_frozen(self, value: Value) -> bool:
+        """Tell whether gradients of a layer that a value was computed by are switched off."""
+        layers = (v for v in history(value) if has_parameters(v))
+        return any(is_ever_frozen(self.story, layer) is not Answer.NO for layer in layers)
 
 
 def _holds_graph(value: Value) -> bool:

@@ -22,12 +22,21 @@ def hoard_of(program: Program) -> ProgramEvent | None:
     return None
 
 
+def is_emptied(story: Story, kept: Value) -> bool:
+    """Tell whether anything is ever taken out of a list: `kept.clear()`, `del kept[:]`."""
+    for event in story.events:
+        if event.receiver is kept and (event.name in SHRINKS or event.name == "[]"):
+            return True
+        if event.name == "operator.delitem" and event.args[0] is kept:
+            return True
+    return False
+
+
 def _only_grows(story: Story, event: ProgramEvent) -> bool:
     kept = event.receiver
-    if not isinstance(kept, Items) or kept.born:
+    if not isinstance(kept, Items) or kept.born or is_emptied(story, kept):
         return False
-    uses = [e for e in story.events if e.receiver is kept]
-    return not any(e.name in SHRINKS for e in uses) and _is_kept_tensor(story, event.args[0])
+    return _is_kept_tensor(story, event.args[0])
 
 
 def _is_kept_tensor(story: Story, value: Value) -> bool:

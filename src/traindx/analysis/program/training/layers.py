@@ -12,9 +12,12 @@ from traindx.analysis.program.execution.values import (
     Answer,
     Choice,
     ClassValue,
+    FunctionValue,
     Instance,
+    Items,
     Known,
     Result,
+    Table,
     Value,
     constant,
     options_of,
@@ -112,6 +115,23 @@ def has_weights(value: Value | None) -> Answer:
 def _any_weights(values: Iterable[Value]) -> Answer:
     found = {has_weights(v) for v in values if is_module(v) or is_parameter(v)}
     return Answer.of(Answer.YES in found)
+
+
+def is_weightless(model: Value | None) -> bool:
+    """Tell whether a module of the project certainly has no weights: a loss, a transform."""
+    if not isinstance(model, Instance) or not is_module(model):
+        return False
+    return all(_holds_nothing(part) for part in modules_in(model))
+
+
+def _holds_nothing(part: Value) -> bool:
+    """Tell whether a part of a module is a plain value, or a layer without weights."""
+    if isinstance(part, Result):
+        is_tensor = part.maker.startswith(("torch.", "operator.")) and not is_layer(part)
+        return is_tensor or (is_layer(part) and has_weights(part) is Answer.NO)
+    if isinstance(part, Instance):
+        return is_module(part)
+    return isinstance(part, (Known, Items, Table, Choice, ClassValue, FunctionValue))
 
 
 def attributes(model: Instance) -> dict[str, Value]:

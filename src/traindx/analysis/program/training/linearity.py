@@ -6,7 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Instance, Items, Part, Result, Value
+from traindx.analysis.program.execution.values import (
+    Answer,
+    Instance,
+    Items,
+    Part,
+    Result,
+    Value,
+    origins,
+)
 from traindx.analysis.program.training.flow import Flow
 from traindx.analysis.program.training.layers import layer_kind, size
 from traindx.analysis.program.training.operations import operation_of
@@ -41,11 +49,15 @@ class LayerRow:
 
 
 class Linearity:
-    """How the layers of one execution follow each other."""
+    """How the layers of one execution follow each other, where they may learn.
+
+    A pass without gradients may be there for the sake of a size.
+    """
 
     def __init__(self, events: tuple[ProgramEvent, ...], flow: Flow) -> None:
         self.flow = flow
-        self.calls = [e for e in events if e.name == "()" and layer_kind(e.receiver) in WEIGHTED]
+        runs = (e for e in events if e.name == "()" and e.gradients is not Answer.NO)
+        self.calls = [e for e in runs if layer_kind(e.receiver) in WEIGHTED]
         self._made_by = {id(e.result): e for e in events if e.result is not None}
         self._memo: dict[int, tuple[ProgramEvent, ...]] = {}
 
@@ -84,6 +96,8 @@ class Linearity:
 
     def is_bent(self, row: LayerRow) -> bool:
         """Tell whether a model does, or may do, something nonlinear to what its row computes."""
+        if self._follows_layers(row.calls[0]):
+            return True
         places = {event.node for event in row.calls}
         first = row.calls[0].result
         for value in self.flow.onward(first) if first is not None else ():
@@ -97,6 +111,13 @@ class Linearity:
             if is_inside and not (is_layer or is_size or event.is_own or self._is_straight(value)):
                 return True
         return False
+
+    def _follows_layers(self, call: ProgramEvent) -> bool:
+        """Tell whether the same model runs other layers before a row: what bends is between."""
+        model = model_around(call)
+        before = (self._made_by.get(id(v)) for a in call.args for v in origins(a))
+        others = (e for e in before if e is not None and layer_kind(e.receiver) in WEIGHTED)
+        return any(e.receiver is not call.receiver and model_around(e) is model for e in others)
 
     def next_layer(self, call: ProgramEvent) -> ProgramEvent | None:
         """Return the call of the layer that alone takes the output of another, or None."""

@@ -18,6 +18,7 @@ from traindx.analysis.program.execution.values import (
     Table,
     Value,
     constant,
+    is_same,
     origins,
 )
 from traindx.analysis.program.training.kinds import LOADERS, words_of
@@ -70,6 +71,19 @@ def argument_of(made: Result, name: str, position: int | None = None) -> Value |
 def dataset_of(loader: Value) -> Value | None:
     """Return what a loader reads."""
     return argument_of(loader, "dataset", 0) if isinstance(loader, Result) else None
+
+
+def same_selection(one: Value, other: Value) -> bool:
+    """Tell whether two loaders of one dataset choose the same of it by their other arguments.
+
+    Torch's own reads all of it; one of another library may be told which examples to take.
+    """
+    if not isinstance(one, Result) or not isinstance(other, Result):
+        return False
+    if all(made.maker.startswith("torch.") for made in (one, other)):
+        return True
+    pairs = zip(one.args[1:], other.args[1:], strict=False)
+    return all(is_same(a, b) or isinstance(a, Known) for a, b in pairs)
 
 
 def has_sampler(loader: Value) -> bool:

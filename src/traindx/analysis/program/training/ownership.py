@@ -15,6 +15,7 @@ from traindx.analysis.program.execution.values import (
     Choice,
     Instance,
     Items,
+    Method,
     Part,
     Result,
     Table,
@@ -163,7 +164,7 @@ def _listed(value: Value) -> list[Value] | None:
             pending.append(item.fields[PARAMETER])
         elif isinstance(item, Result) and item.maker in LISTS:
             held = item.fields.get(HELD)
-            if held is None or isinstance(item.receiver, (Unknown, Part, Choice)):
+            if held is None or isinstance(item.receiver, (Unknown, Part, Choice, Method)):
                 return None
             found.extend(held.fields.values())
         elif has_parameters(item):

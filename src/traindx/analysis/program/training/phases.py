@@ -239,6 +239,16 @@ def is_every_turn(event: ProgramEvent, beside: ProgramEvent) -> bool:
                for g in event.guards)  # fmt: skip
 
 
+def handed_models(story: Story, event: ProgramEvent) -> list[tuple[Value, Value]]:
+    """Return the models that a call out of sight is handed, with the modes that they are in.
+
+    What else a model keeps (a size, a setting) is no model, though it was there when a mode was
+    set.
+    """
+    modes = event.handed_modes.items()
+    return [(a, mode) for a, mode in modes if story.kind_of(a).kind is Kind.MODEL]
+
+
 def training_passes(story: Story) -> list[tuple[ProgramEvent, Deed]]:
     """Return the calls in loops that gradients flow back through, each with its backward.
 
@@ -248,7 +258,7 @@ def training_passes(story: Story) -> list[tuple[ProgramEvent, Deed]]:
     passes = {id(d.event) for d in story.does(Do.FORWARD) if not d.event.within}
     calls = [e for e in story.events if e.result is not None and e.loops
              and e.gradients is not Answer.NO
-             and (id(e) in passes or (e.handed_modes and not e.is_own))]  # fmt: skip
+             and (id(e) in passes or (not e.is_own and handed_models(story, e)))]  # fmt: skip
     made = {id(e.result): e for e in calls}
     for backward in story.does(Do.BACKWARD) if calls else ():
         if backward.subject is None:

@@ -47,6 +47,8 @@ GAMMAS = {"StepLR": 2, "ExponentialLR": 1}  # by the position of the factor
 EPOCH_WORD = re.compile(r"epoch", re.IGNORECASE)
 # a number of steps; the size of a step, or its name, counts none
 STEPS_WORD = re.compile(r"(?:^|_)(?:steps|iters|iterations|batches|updates)(?:$|_per_epoch$)", re.I)
+# the steps of the schedule itself, whatever they are: `lr_decay_steps`
+OWN_WORD = re.compile(r"(?:^|_)(?:lr|decay|sched\w*|rate|anneal\w*)_", re.I)
 OTHER_WORD = re.compile(r"step|iter|batch|update|per_", re.IGNORECASE)
 NUMBERS = frozenset({"operator.div", "operator.floordiv", "operator.sub", "operator.lt",
                      "operator.le", "operator.gt", "operator.ge", "operator.mod"})  # fmt: skip
@@ -217,7 +219,7 @@ def _leaves(value: Value) -> Iterator[Value]:
 def _unit_by_name(value: Value) -> Unit | None:
     """The unit that the names of a number speak of; None where none or both do."""
     words = [value.name] if isinstance(value, Method) else names_of(value)
-    if any(STEPS_WORD.search(w) for w in words):
+    if any(STEPS_WORD.search(w) and not OWN_WORD.search(w) for w in words):
         return Unit.BATCHES
     is_epochs = any(EPOCH_WORD.search(w) for w in words)
     is_other = any(OTHER_WORD.search(w) for w in words)

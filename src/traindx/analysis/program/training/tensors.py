@@ -178,6 +178,7 @@ def made_without_device(event: ProgramEvent) -> bool:
     home, _, last = event.name.rpartition(".")
     is_factory = home == "torch" and last in FACTORIES
     is_placed = "device" in event.kwargs or "**" in event.kwargs or "out" in event.kwargs
+    is_placed = is_placed or any(g.site.node is event.node for g in event.guards)  # one of several
     return is_factory and not is_placed and last not in ("tensor", "as_tensor") and bool(event.args)
 
 
@@ -200,7 +201,10 @@ def is_number(value: Value) -> bool:
 
 
 def comes_from(value: Value, sources: Sequence[Value]) -> bool:
-    """Tell whether a tensor is computed from others; their sizes are no tensors."""
+    """Tell whether a tensor is computed from others; their sizes are no tensors.
+
+    What a function out of sight makes of a tensor may be a size, too.
+    """
     wanted, seen, pending = {id(s) for s in sources}, {id(value)}, [value]
     while pending and len(seen) < 3000:
         found = pending.pop()
@@ -208,13 +212,53 @@ def comes_from(value: Value, sources: Sequence[Value]) -> bool:
             return True
         is_about = isinstance(found, Part) and found.key in ("shape", "device", "dtype", "ndim")
         is_size = isinstance(found, Result) and found.maker.rsplit(".", 1)[-1] in SIZES
-        if is_about or is_size:
+        if is_about or is_size or _is_out_of_sight(found):
             continue
         for below in found.inputs:
             if id(below) not in seen:
                 seen.add(id(below))
                 pending.append(below)
     return False
+
+
+SEEN = frozenset({"torch", "operator", "builtins", "einops", "()", ""})
+
+
+def _is_out_of_sight(value: Value) -> bool:
+    return isinstance(value, Result) and value.maker.split(".", 1)[0] not in SEEN
+
+
+# what gives a tensor that may be elsewhere, or no tensor
+LEAVES = frozenset(
+    {"to", "cuda", "type_as", "cpu", "xpu", "npu", "mps", "item", "tolist", "size", "dim", "numel",
+     "numpy", "stride", "builtins.len", "builtins.int", "builtins.float"}
+)  # fmt: skip
+
+
+def left_in_place(story: Story, value: Value) -> Iterator[Value]:
+    """Yield a tensor and the tensors computed from it that are where it is.
+
+    A parameter moves with its module, a number is nowhere, and what may have been moved may be
+    anywhere.
+    """
+    pending, seen = [value], {id(value)}
+    while pending:
+        found = pending.pop()
+        yield found
+        for user in story.flow.users(found):
+            if id(user) not in seen and is_left_in_place(user):
+                seen.add(id(user))
+                pending.append(user)
+
+
+def is_left_in_place(value: Value) -> bool:
+    """Tell whether a value is where those are that it is computed from."""
+    if isinstance(value, Choice):
+        return all(is_left_in_place(option) for option in value.options)
+    if is_parameter(value) or is_number(value):
+        return False
+    operation = operation_of(value)
+    return operation is None or operation.name not in LEAVES
 
 
 def may_be_accelerator(event: ProgramEvent) -> bool:

@@ -142,11 +142,17 @@ class Repetition:
 
 
 def repetitions(story: Story) -> Iterator[Repetition]:
-    """Yield backward passes that follow each other in a loop."""
+    """Yield backward passes of one place, reached by the same calls, that follow each other.
+
+    A framework's own clears the gradients before each of its passes, whoever's they are.
+    """
     last: dict[object, Deed] = {}
     for deed in story.does(Do.BACKWARD):
-        before = last.get(deed.event.node)
-        last[deed.event.node] = deed
+        if deed.event.by_framework:
+            continue
+        way = (deed.event.node, *(site.node for site in deed.event.callers))
+        before = last.get(way)
+        last[way] = deed
         loop = None if before is None else _loop_between(before.event, deed.event)
         if before is not None and loop is not None:
             yield Repetition(story, before, deed, loop)
