@@ -110,8 +110,9 @@ def history(value: Value, most: int = 4000) -> Iterator[Value]:
 
 
 def _is_layer(value: Value) -> bool:
-    is_made = isinstance(value, Result) and value.receiver is None
-    return is_made and value.maker.startswith("torch.nn.") and "functional" not in value.maker
+    if not isinstance(value, Result) or value.receiver is not None:
+        return False
+    return value.maker.startswith("torch.nn.") and "functional" not in value.maker
 
 
 def carriers(value: Value) -> tuple[Value, ...]:
