@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx.analysis.program.execution.values import Answer
+from traindx.analysis.program.execution.values import Answer, SuperValue
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import cite, finding, surround
 from traindx.analysis.program.training.modes import is_mode_sure, last_mode, mode_dependent
@@ -23,7 +23,8 @@ def check(run: Run) -> Iterator[Finding]:
     ## What it detects
     A loop over validation or test data, or a pass without gradients over nothing but such data,
     that runs a model made in sight with dropout or batch norm in it, while the model is in training
-    mode: nothing called `eval()` on it or on what holds it, or `train()` was called last.
+    mode: nothing called `eval()` on it or on what holds it, or `train()` was called last. `eval()`
+    is `train(False)`: a `train(self, mode=True)` of its own that does not hand `mode` on undoes it.
 
     ## Why it matters
     Dropout makes the metric noisy and too low. Batch norm normalises by the validation batch and,
@@ -66,7 +67,8 @@ def _is_meant(evaluation: HeldOutPass, forward: Deed) -> bool:
 def _finding(evaluation: HeldOutPass, forward: Deed, layers: list[str]) -> Finding:
     story, name = evaluation.story, forward.text
     mode = last_mode(story, forward.subject, forward.event)
-    evidence = [cite(forward, f"{name} runs here without eval()")]
+    by_class = mode is not None and isinstance(mode.subject, SuperValue)
+    evidence = [cite(forward, f"{name} runs here in training mode")]
     if mode is not None:
         evidence.append(cite(mode, "its mode was last set here, to training"))
     is_set_again = any(
@@ -74,13 +76,15 @@ def _finding(evaluation: HeldOutPass, forward: Deed, layers: list[str]) -> Findi
     )
     behave = "behaves" if len(layers) == 1 else "behave"
     return finding(
-        f"The {evaluation.split} {evaluation.form} runs {name} in training mode: "
+        f"The {evaluation.split or 'evaluation'} {evaluation.form} runs {name} in training mode: "
         f"{', '.join(layers)} {behave} as in training",
         "validation-in-train-mode",
-        forward,
+        mode if by_class and mode is not None else forward,
         *evidence,
         is_symptom=True,
-        patch=surround(
+        patch=None
+        if by_class
+        else surround(
             evaluation.site, f"{name}.eval()", "" if is_set_again else f"{name}.train()"
         ),
     )
@@ -174,7 +178,27 @@ def _context() -> Run:
     return make_run(sources={"train.py": _OWN_CONTEXT + text})
 
 
+_OWN_TRAIN = """
+    def train(self, mode=True):
+        {call}
+        for m in self.fc.modules():
+            if isinstance(m, nn.BatchNorm1d):
+                m.eval()
+        return self
+
+model = {model}
+"""
+
+
+def _own_train(call: str, model: str = "Net()") -> Run:
+    text = _PROGRAM.format(validation="model.eval()", layer="Dropout(0.5)")
+    text = text.replace("\nmodel = Net()\n", _OWN_TRAIN.format(call=call, model=model))
+    return make_run(sources={"train.py": text})
+
+
 FIRES = {
+    "a train of its own forgets the mode": _own_train("super().train()"),
+    "a train of its own sets training": _own_train("super().train(True)"),
     "dropout stays on": _program(),
     "only another model is put into evaluation mode": _program(
         "teacher = load(settings); teacher.eval()"
@@ -186,6 +210,8 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: a train of its own hands the mode on": _own_train("super().train(mode)"),
+    "near miss: by name, in a part": _own_train("super().train(mode=mode)", "nn.Sequential(Net())"),
     "eval before the loop": _program("model.eval()"),
     "near miss: train(False)": _program("model.train(False)"),
     "near miss: train(mode=False)": _program("model.train(mode=False)"),

@@ -269,7 +269,7 @@ def _method(
     if name == "apply" and args and isinstance(args[0], FunctionValue):
         _apply(m, receiver, args[0], node, scope)
     if name in ("train", "eval"):
-        _set_mode(m, receiver, name, args, kwargs)
+        _set_mode(m, receiver, name, args, kwargs, node, scope)
     if name == "optimizers" and "configured optimizers" in receiver.fields:
         made = iteration.members(receiver.fields["configured optimizers"]) or []
         return made[0] if len(made) == 1 else receiver.fields["configured optimizers"]
@@ -333,6 +333,8 @@ def _super_method(
         return Known(None)
     if mappings.entries_of(receiver.bound) is not None:
         return _own_entry(m, receiver.bound, name, args)
+    if name in ("train", "eval") and is_module(receiver.bound):
+        set_mode(m, receiver.bound, _wanted_mode(name, args, kwargs))
     return receiver.bound if name in ("train", "eval", "to", "apply") else None
 
 
@@ -416,10 +418,23 @@ def is_module(value: Value) -> bool:
     return isinstance(value, Result) and _is_model_like(value)
 
 
-def _set_mode(m: Machine, model: Value, name: str, args: Sequence[Value], kwargs: Keywords) -> None:
-    given = args[0] if args else kwargs.get("mode")
-    mode: Value = Known(name == "train") if given is None or name == "eval" else given
+def _set_mode(
+    m: Machine, model: Value, name: str, args: Sequence[Value], kwargs: Keywords, node: ast.AST,
+    scope: Scope,
+) -> None:  # fmt: skip
+    """Set a mode as torch does: `eval()` is `train(False)`, and a class may have its own `train`."""
+    mode = _wanted_mode(name, args, kwargs)
     set_mode(m, model, mode)
+    inside = modules_in(model)
+    for part in inside if name == "eval" else inside[1:]:
+        own = names.find_method(m, part.cls, "train", part) if isinstance(part, Instance) else None
+        if isinstance(own, FunctionValue) and own.node not in m.active:
+            calls.call(m, own, (mode,), {}, node, scope)
+
+
+def _wanted_mode(name: str, args: Sequence[Value], kwargs: Keywords) -> Value:
+    given = args[0] if args else kwargs.get("mode")
+    return Known(name == "train") if given is None or name == "eval" else given
 
 
 def set_mode(m: Machine, model: Value, mode: Value) -> None:

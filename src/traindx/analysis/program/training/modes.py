@@ -9,10 +9,13 @@ from traindx.analysis.program.execution.events import Guard, ProgramEvent
 from traindx.analysis.program.execution.library import modules_in
 from traindx.analysis.program.execution.values import (
     Answer,
+    External,
     Instance,
+    Items,
     ModeRead,
     Part,
     Result,
+    SuperValue,
     Unknown,
     Value,
     constant,
@@ -65,7 +68,8 @@ def last_mode(story: Story, model: Value | None, before: ProgramEvent) -> Deed |
 
 def _covers(owner: Value, model: Value) -> bool:
     """Tell whether a mode that is set on one value is set on another: it is it, or inside."""
-    return any(v is model for o in options_of(owner) for v in modules_in(o))
+    held = [o.bound if isinstance(o, SuperValue) else o for o in options_of(owner)]
+    return any(v is model for o in held for v in modules_in(o))
 
 
 def is_mode_sure(story: Story, model: Value, at: ProgramEvent) -> bool:
@@ -77,12 +81,30 @@ def is_mode_sure(story: Story, model: Value, at: ProgramEvent) -> bool:
     if not is_made_in_sight(model) or story.escapes(model, before=at) is not Answer.NO:
         return False
     earlier = (d for d in story.does(*MODES) if d.event.order < at.order)
-    return not any(
-        isinstance(o, Result) and o.maker in ELEMENTS
+    apart = [
+        d
         for d in earlier
         if d.subject is not None
-        for o in options_of(d.subject)
-    )
+        and any(isinstance(o, Result) and o.maker in ELEMENTS for o in options_of(d.subject))
+    ]
+    if not all(map(_is_of_norms, apart)):
+        return False
+    return not apart or any("Norm" not in layer for layer in mode_dependent(story, model))
+
+
+def _is_of_norms(setting: Deed) -> bool:
+    """Tell whether a mode is set on layers that are tested to be normalisation."""
+    tests = (g.test for g in setting.event.guards if g.holds)
+    return any(
+        isinstance(t, Result) and t.maker == "builtins.isinstance" and t.args[0] is setting.subject
+        and all("Norm" in n for w in t.args[1:] for n in _class_names(w))
+        for t in tests
+    )  # fmt: skip
+
+
+def _class_names(wanted: Value) -> list[str]:
+    classes = wanted.members if isinstance(wanted, Items) else [wanted]
+    return [c.name if isinstance(c, External) else "" for c in classes]
 
 
 def is_made_in_sight(model: Value) -> bool:

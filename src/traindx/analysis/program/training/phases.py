@@ -165,7 +165,8 @@ class Loop:
         if split == "train":
             return Phase.UNKNOWN
         is_off = all(d.event.gradients is Answer.NO for d in self.does(Do.FORWARD))
-        is_eval = all(d.event.is_training is Answer.NO for d in self.does(Do.FORWARD))
+        outer = [d for d in self.does(Do.FORWARD) if not d.event.within]
+        is_eval = all(_is_to_evaluate(self.story, d) for d in outer or self.does(Do.FORWARD))
         return Phase.HELD_OUT if is_off and is_eval else Phase.UNKNOWN
 
     @cached_property
@@ -176,6 +177,21 @@ class Loop:
             return found.pop()
         function = self.run.site.module.function_of(self.run.site.node)
         return "" if found or function is None else phase_word(function.name)
+
+
+def _is_to_evaluate(story: Story, forward: Deed) -> bool:
+    """Tell whether a pass runs in evaluation mode, or should: `eval()` was the last word on it.
+
+    A model with a `train` of its own may do something else than it is asked to.
+    """
+    if forward.event.is_training is Answer.NO:
+        return True
+    asked: dict[object, Deed] = {}
+    for deed in story.does(Do.TRAIN_MODE, Do.EVAL_MODE):
+        is_own = deed.event.function_name in ("train", "eval")
+        if deed.subject is forward.subject and not is_own and deed.event.order < forward.event.order:
+            asked.setdefault((deed.event.node, deed.event.turns), deed)
+    return bool(asked) and list(asked.values())[-1].do is Do.EVAL_MODE
 
 
 def _is_count(over: Value) -> bool:
