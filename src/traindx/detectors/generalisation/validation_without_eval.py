@@ -84,9 +84,7 @@ def _finding(evaluation: HeldOutPass, forward: Deed, layers: list[str]) -> Findi
         is_symptom=True,
         patch=None
         if by_class
-        else surround(
-            evaluation.site, f"{name}.eval()", "" if is_set_again else f"{name}.train()"
-        ),
+        else surround(evaluation.site, f"{name}.eval()", "" if is_set_again else f"{name}.train()"),
     )
 
 

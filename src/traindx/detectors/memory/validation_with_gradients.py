@@ -54,7 +54,8 @@ def _records(story: Story, evaluation: HeldOutPass) -> bool:
     loop, model = evaluation.loop, evaluation.forward.subject
     if loop is None or model is None or is_frozen(story, model):
         return False
-    if wants_gradients(loop.events) or story.reads_gradients(loop.events):
+    is_shared = bool(Loop(story, loop.run).does(*LEARNS))
+    if wants_gradients(loop.events, is_shared=is_shared) or story.reads_gradients(loop.events):
         return False
     return all(_builds_graph(d) and not _is_dropped(story, d) for d in evaluation.passes)
 

@@ -270,6 +270,8 @@ def set_item(m: Machine, owner: Value, key: Value, value: Value) -> None:
     elif isinstance(owner, (Items, Table)):
         m.write(owner.fields, ("some", id(value)), value)
         owner.is_whole = owner.is_whole and isinstance(owner, Items)
+        if isinstance(owner, Table):
+            owner.open_keys.append(key)
 
 
 def append(m: Machine, owner: Items, value: Value) -> None:

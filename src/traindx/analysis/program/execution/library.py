@@ -422,7 +422,7 @@ def _set_mode(
     m: Machine, model: Value, name: str, args: Sequence[Value], kwargs: Keywords, node: ast.AST,
     scope: Scope,
 ) -> None:  # fmt: skip
-    """Set a mode as torch does: `eval()` is `train(False)`, and a class may have its own `train`."""
+    """Set a mode as torch does: `eval()` is `train(False)`, of the class's own where it has one."""
     mode = _wanted_mode(name, args, kwargs)
     set_mode(m, model, mode)
     inside = modules_in(model)

@@ -178,10 +178,14 @@ class Items(Value):
 
 @dataclass(slots=True, eq=False)
 class Table(Value):
-    """A dictionary; `fields` are its entries. `factory` makes a value for every key it has not."""
+    """A dictionary; `fields` are its entries. `factory` makes a value for every key it has not.
+
+    `open_keys` are the keys that the source does not decide: `k.removeprefix("module.")`.
+    """
 
     is_whole: bool = True
     factory: Value | None = None
+    open_keys: list[Value] = field(default_factory=list)
 
     @property
     def inputs(self) -> tuple[Value, ...]:

@@ -304,13 +304,18 @@ WANTS = frozenset({".requires_grad_", ".retain_grad", ".register_hook", "require
                    "torch.func.jacrev", "torch.autograd.functional.jacobian"})  # fmt: skip
 
 
-def wants_gradients(events: Iterable[ProgramEvent]) -> bool:
-    """Tell whether something among events is done for the sake of gradients: an attack, a map."""
+def wants_gradients(events: Iterable[ProgramEvent], *, is_shared: bool = False) -> bool:
+    """Tell whether something among events is done for the sake of gradients: an attack, a map.
+
+    Where training shares the code (`is_shared`), gradients are switched on for training.
+    """
     for event in events:
         given = event.args[0] if event.args else None
         if event.name in WANTS and constant(given) is not False:
             return True
-        if any(isinstance(c, Result) and c.maker == "torch.enable_grad" for c in event.contexts):
+        if not is_shared and any(
+            isinstance(c, Result) and c.maker == "torch.enable_grad" for c in event.contexts
+        ):
             return True
     return False
 

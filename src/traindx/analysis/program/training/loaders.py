@@ -39,6 +39,7 @@ DRAWS = ("torch.rand", "numpy.random.", "random.", "torch.normal", "torch.bernou
          "torch.multinomial")  # fmt: skip
 GENERATORS = ("numpy.random.default_rng", "numpy.random.RandomState", "numpy.random.Generator",
               "random.Random", "torch.Generator")  # fmt: skip
+SEEDED = ".manual_seed"  # gives the generator back
 SWITCHES = frozenset({"set", "use", "switch", "select", "to", "split", "mode", "phase", "train",
                       "eval", "fold"})  # fmt: skip
 # where examples are fetched, and calls that wait for something else than the processor
@@ -189,26 +190,32 @@ def _draws_anew(dataset: Value) -> bool:
 def _is_drawn(value: Result, dataset: Instance) -> bool:
     """Tell whether a value is random, by a generator that the dataset does not seed itself."""
     source = value.kwargs.get("generator") if value.receiver is None else value.receiver
-    is_draw = value.maker.startswith(DRAWS) and not value.maker.startswith(GENERATORS)
-    if value.receiver is None and not is_draw:
-        return False
-    if value.receiver is not None and not _is_generator(source):
-        return False
-    return not (isinstance(source, Result) and _is_seeded(source, dataset))
+    if value.receiver is None:
+        is_draw = value.maker.startswith(DRAWS) and not value.maker.startswith(GENERATORS)
+    else:
+        is_draw = value.maker != SEEDED and _generator(source) is not None
+    return is_draw and not _is_seeded(source, dataset)
 
 
-def _is_generator(value: Value | None) -> bool:
+def _generator(value: Value | None) -> Result | None:
+    """Return the random generator that a value is, also where it is seeded at once."""
+    while isinstance(value, Result) and value.maker == SEEDED:
+        value = value.receiver
     is_made = isinstance(value, Result) and value.receiver is None
-    return isinstance(value, Result) and is_made and value.maker.startswith(GENERATORS)
+    is_generator = is_made and value.maker.startswith(GENERATORS)  # type: ignore[union-attr]
+    return value if is_generator else None  # type: ignore[return-value]
 
 
-def _is_seeded(generator: Result, dataset: Instance) -> bool:
+def _is_seeded(source: Value | None, dataset: Instance) -> bool:
     """Tell whether each dataset starts a generator anew, by a seed that is known or given."""
-    if not generator.args or generator.site is None:
+    generator = _generator(source)
+    if generator is None or generator.site is None or not isinstance(source, Result):
+        return False
+    if not source.args or (source.maker == "torch.Generator"):
         return False
     home = generator.site.module.class_of(generator.site.node)
     is_inside = home is dataset.cls.node
-    return is_inside or all(isinstance(v, Known) for v in generator.args)
+    return is_inside or all(isinstance(v, Known) for v in source.args)
 
 
 def is_switched(story: Story, dataset: Value, loaders: list[Value]) -> bool:

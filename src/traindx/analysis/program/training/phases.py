@@ -18,6 +18,7 @@ from traindx.analysis.program.execution.values import (
     Result,
     Site,
     Value,
+    constant,
     depends_on,
     origins,
 )
@@ -189,7 +190,11 @@ def _is_to_evaluate(story: Story, forward: Deed) -> bool:
     asked: dict[object, Deed] = {}
     for deed in story.does(Do.TRAIN_MODE, Do.EVAL_MODE):
         is_own = deed.event.function_name in ("train", "eval")
-        if deed.subject is forward.subject and not is_own and deed.event.order < forward.event.order:
+        if (
+            deed.subject is forward.subject
+            and not is_own
+            and deed.event.order < forward.event.order
+        ):
             asked.setdefault((deed.event.node, deed.event.turns), deed)
     return bool(asked) and list(asked.values())[-1].do is Do.EVAL_MODE
 
@@ -219,6 +224,11 @@ def source_of(over: Value) -> Value:
 
 def splits_of(value: Value) -> set[str]:
     """Return the splits that the names of a value, and of what it was made from, speak of."""
+    if isinstance(value, Generator):  # `for batch in self.batches("val")`
+        asked = [constant(v) for v in (*value.args, *value.kwargs.values())]
+        words = {w for text in asked if isinstance(text, str) and (w := phase_word(text))}
+        if words:
+            return words
     for found in _named(value):
         words = {w for n in names_of(found) if (w := phase_word(n))}
         if words:

@@ -1,0 +1,211 @@
+"""The keys of a state: which a model has, which a checkpoint holds, and how a program renames them.
+
+Only the first part of a key is looked at (`encoder` of `encoder.0.weight`), and all attributes of a
+model may be one: what has none of them in common with a model certainly does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.values import (
+    Instance,
+    Items,
+    Known,
+    Part,
+    Result,
+    Table,
+    Value,
+    constant,
+    is_same,
+    options_of,
+)
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.checkpoints import state_owner
+from traindx.analysis.program.training.layers import attributes
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Program, Story
+
+REST = ".…"  # what follows the known part of a key
+LEVELS = 2  # of a key that are looked at
+REGISTERS = frozenset({".add_module", ".register_module", ".register_parameter",
+                       ".register_buffer"})  # fmt: skip
+TEXT = frozenset({"removeprefix", "removesuffix", "replace", "lstrip", "strip", "partition", "split",
+                  "lower"})  # fmt: skip
+SAME_ENTRIES = frozenset({"builtins.dict", "collections.OrderedDict", ".copy", "copy.copy",
+                          "copy.deepcopy"})  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class ForeignState:
+    """A state that is loaded into a model that has none of its keys."""
+
+    event: ProgramEvent  # where it is loaded
+    owner: Value  # whose state it is
+    held: frozenset[str]
+    wanted: frozenset[str]
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing is said about it: `strict=False`."""
+        return constant(self.event.argument("strict", 1)) is False
+
+
+def foreign_states(program: Program) -> Iterator[ForeignState]:
+    """Yield the states that are loaded where no key of theirs is known."""
+    for story in program.stories:
+        for deed in story.does(Do.LOAD_STATE):
+            given = deed.event.argument("state_dict", 0)
+            known = None if deed.subject is None else known_keys(story, deed.subject)
+            wanted = frozenset(key.split(".", 1)[0] for key in known or ())
+            for owner, held in _loaded(program, story, given) if given and wanted else ():
+                if not held & wanted:
+                    yield ForeignState(deed.event, owner, held, wanted)
+
+
+def known_keys(story: Story, model: Value, depth: int = LEVELS) -> set[str] | None:
+    """Return what the keys of a model's state may begin with; None where that is out of sight."""
+    if isinstance(model, Instance):
+        if any(base != "torch.nn.Module" for base in model.cls.foreign):
+            return None
+        named = {**attributes(model), **_registered(story, model)}
+        parts = [(n, v) for n, v in named.items() if n.isidentifier() or n == "…"]
+        return {k for name, part in parts for k in _below(story, name, part, depth)}
+    if not isinstance(model, Result) or model.receiver is not None:
+        return None
+    if model.maker.endswith("swa_utils.AveragedModel") and model.args:
+        return {"n_averaged", *_below(story, "module", model.args[0], depth)}
+    is_chain = model.maker == "torch.nn.Sequential" and bool(model.args)
+    if not is_chain or any(_is_open(a) for a in model.args):
+        return None
+    layers = enumerate(model.args)
+    return {k for number, layer in layers for k in _below(story, str(number), layer, depth)}
+
+
+def _below(story: Story, name: str, part: Value, depth: int) -> set[str]:
+    inner = known_keys(story, part, depth - 1) if depth else None
+    return {f"{name}.{key}" for key in inner} if inner else {name + REST}
+
+
+def _registered(story: Story, model: Value) -> dict[str, Value]:
+    found = (e for e in story.events if e.name in REGISTERS and e.receiver is model and e.args)
+    return {str(constant(e.args[0]) or "…"): e.args[-1] for e in found}
+
+
+def _is_open(value: Value) -> bool:
+    is_spread = isinstance(value, Result) and value.maker == "operator.spread"
+    return is_spread or isinstance(value, (Table, Items)) or _makes_table(value)
+
+
+def _makes_table(value: Value) -> bool:
+    return isinstance(value, Result) and value.maker in SAME_ENTRIES
+
+
+def _loaded(program: Program, story: Story, given: Value) -> Iterator[tuple[Value, frozenset[str]]]:
+    """Yield whose state is loaded, with what its keys begin with by then."""
+    state, keys = _renaming(given)
+    for home, owner in _owners(program, story, state):
+        held = known_keys(home, owner) or set()
+        texts = [_text(k, state, text) for text in held for k in keys] if keys else list(held)
+        first = frozenset(t.split(".", 1)[0] for t in texts if isinstance(t, str))
+        are_known = all(isinstance(t, str) for t in texts) and not any("…" in k for k in first)
+        if first and "" not in first and are_known:
+            yield owner, first
+
+
+def _renaming(given: Value) -> tuple[Value, list[Value]]:
+    """Return the state that a dictionary is made from, and its keys as what they are made of."""
+    while isinstance(given, Result) and given.maker in SAME_ENTRIES and given.inputs:
+        given = given.inputs[0]
+    if not isinstance(given, Table) or given.is_whole or not given.open_keys:
+        return given, []
+    entries = [v for k, v in given.fields.items() if isinstance(k, tuple)]
+    if len(entries) != len(given.fields):
+        return given, []  # some are written down
+    for value in entries:
+        view = _entry(value)
+        if view is not None:
+            return view, given.open_keys
+    return given, []
+
+
+def _entry(value: Value) -> Value | None:
+    """Return the dictionary that a value is an entry of, in a loop over its items."""
+    row = value.of if isinstance(value, Part) else value
+    view = row.args[0] if isinstance(row, Result) and row.maker == "builtins.next" else None
+    is_view = isinstance(view, Result) and view.maker in (".items", ".keys", ".values")
+    return view.receiver if is_view else view  # type: ignore[union-attr]
+
+
+def _owners(program: Program, story: Story, state: Value) -> Iterator[tuple[Story, Value]]:
+    """Yield whose state a value is, itself or what a file holds that the program has written."""
+    own = state_owner(state)
+    if own is not None:
+        yield story, own
+        return
+    key = state.key if isinstance(state, Part) else None
+    read = state.of if isinstance(state, Part) else state
+    if not isinstance(read, Result) or not any(d.event.result is read for d in story.does(Do.LOAD)):
+        return
+    written = [(s, d) for s in program.stories for d in s.does(Do.SAVE)]
+    places = {d.event.node: (s, d) for s, d in written if _is_same_file(d.event, read)}
+    if len(places) != 1:
+        return  # none, or one of several
+    home, save = next(iter(places.values()))
+    content = save.subject.fields.get(key) if isinstance(save.subject, Table) else save.subject
+    owner = state_owner(content) if (key is None) is not isinstance(save.subject, Table) else None
+    if owner is not None:
+        yield home, owner
+
+
+def _is_same_file(save: ProgramEvent, read: Result) -> bool:
+    path = save.argument("f", 1)
+    return path is not None and bool(read.args) and any(
+        is_same(one, other) for one in options_of(path) for other in options_of(read.args[0])
+    )  # fmt: skip
+
+
+def _text(value: Value, state: Value, key: str, depth: int = 12) -> object:
+    """Return what a key becomes, by the operations on texts that lead to a value; None if unknown."""
+    if isinstance(value, Known):
+        return value.value
+    if depth == 0:
+        return None
+    is_first = not isinstance(value, Part) or value.key == 0
+    if is_first and _entry(value) is state:
+        return key
+    if isinstance(value, Part) and isinstance(value.key, int):
+        several = _text(value.of, state, key, depth - 1)
+        return several[value.key] if isinstance(several, (list, tuple)) else None
+    return _computed(value, state, key, depth) if isinstance(value, Result) else None
+
+
+def _computed(made: Result, state: Value, key: str, depth: int) -> object:
+    inputs = [_text(v, state, key, depth - 1) for v in made.inputs]
+    if any(v is None for v in inputs) and made.maker != "operator.getitem":
+        return None
+    name = made.maker.rsplit(".", 1)[-1]
+    try:
+        if made.maker == "operator.getitem":
+            return inputs[0][_bounds(made.args[1])]  # type: ignore[index]
+        if made.maker in ("operator.add", "str.format"):
+            return "".join(map(str, inputs))
+        if made.maker.startswith(".") and name in TEXT and isinstance(inputs[0], str):
+            return getattr(inputs[0], name)(*inputs[1:])
+    except (TypeError, IndexError, ValueError):
+        return None
+    return None
+
+
+def _bounds(value: Value) -> slice | int:
+    if isinstance(value, Known) and isinstance(value.value, int):
+        return value.value
+    given = [constant(a) for a in value.args] if isinstance(value, Result) else []
+    is_known = isinstance(value, Result) and all(isinstance(a, Known) for a in value.args)
+    if not is_known or value.maker != "builtins.slice":  # type: ignore[union-attr]
+        raise ValueError
+    return slice(*given)

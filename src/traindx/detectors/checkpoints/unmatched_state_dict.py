@@ -1,0 +1,132 @@
+"""A state is loaded into a model that has none of its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.state_keys import ForeignState, foreign_states
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
+from traindx.registry import detector
+
+SHOWN = 4  # keys of each side
+
+
+@detector(needs=("source",), suggests=("state-dict-key-mismatch",))
+def check(run: Run) -> Iterator[Finding]:
+    """No key of a loaded state dict is a key of the model: nothing is loaded.
+
+    ## What it detects
+    `load_state_dict` of a state that the program itself takes from another model, directly or by
+    way of a file, where no key begins with an attribute of the model it is loaded into, after all
+    that is done to the keys: another name for the encoder, or the `module.` of an averaged model.
+
+    ## Why it matters
+    With `strict=False` nothing is loaded and nothing is said: fine-tuning starts from random
+    weights. Without it, loading fails.
+
+    ## What to do
+    Rename the keys, or load the state of the part into the part; print what `load_state_dict`
+    returns: `missing_keys` and `unexpected_keys`.
+
+    ## When it is wrong
+    States of models that are out of sight, keys that are computed otherwise and files that several
+    places write are left alone.
+    """
+    seen: set[object] = set()
+    for found in foreign_states(program_of(run)):
+        if found.event.node not in seen:
+            seen.add(found.event.node)
+            yield _finding(found)
+
+
+def _finding(found: ForeignState) -> Finding:
+    held, wanted = (", ".join(f"{k}.*" for k in sorted(keys)[:SHOWN])
+                    for keys in (found.held, found.wanted))  # fmt: skip
+    ending = "nothing is loaded, and strict=False hides it" if found.is_silent else "loading fails"
+    return finding(
+        f"No key of the loaded state is one of the model's: {ending}",
+        "state-dict-key-mismatch",
+        found.event,
+        cite(found.event, f"the state has {held}; the model has {wanted}"),
+        is_symptom=True,
+    )
+
+
+_PROGRAM = """
+import torch
+from torch import nn
+
+class Pretrained(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Linear(8, 8)
+        self.decoder = nn.Linear(8, 8)
+
+class Classifier(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.{name} = nn.Linear(8, 8)
+        self.head = nn.Linear(8, 2)
+
+source = {source}
+torch.save({{"weights": source.state_dict(), "epoch": 3}}, "pretrained.pt")
+net = Classifier()
+state = torch.load("pretrained.pt")["weights"]
+{rename}
+{load}
+"""
+_LOAD = "net.load_state_dict(state, strict=False)"
+
+
+def _program(
+    name: str = "backbone", rename: str = "", source: str = "Pretrained()", load: str = _LOAD
+) -> Run:
+    text = _PROGRAM.format(name=name, rename=rename, source=source, load=load)
+    return make_run(sources={"train.py": text})
+
+
+_AVERAGED = "torch.optim.swa_utils.AveragedModel(Pretrained())"
+_STRIP = "state = {k.removeprefix('module.'): v for k, v in state.items() if 'decoder' not in k}"
+
+FIRES = {
+    "another name": _program(),
+    "a prefix that the keys do not have is removed": _program(rename=_STRIP),
+    "an averaged model": _program("encoder", source=_AVERAGED),
+    "an averaged model, another prefix removed": _program(
+        "encoder",
+        "state = {k.replace('_orig_mod.', ''): v for k, v in state.items()}",
+        source=_AVERAGED,
+    ),
+    "straight from the other model": _program(
+        "trunk", load="net.load_state_dict(source.state_dict(), strict=False)"
+    ),
+    "renamed in a loop to something else": _program(
+        rename="new = {}\nfor k, v in state.items():\n    new['model.' + k] = v\nstate = new"
+    ),
+}
+
+SILENT = {
+    "the same name": _program("encoder"),
+    "near miss: an averaged model whose prefix is removed": _program(
+        "encoder", _STRIP, source=_AVERAGED
+    ),
+    "near miss: renamed": _program(
+        rename="state = {k.replace('encoder.', 'backbone.'): v for k, v in state.items()}"
+    ),
+    "near miss: renamed in a loop": _program(
+        rename="new = {}\nfor k, v in state.items():\n"
+        "    new['backbone' + k[len('encoder'):]] = v\nstate = new"
+    ),
+    "near miss: renamed by a function out of sight": _program(rename="state = convert(state)"),
+    "near miss: keys out of sight": _program(
+        rename="state = {rename(k): v for k, v in state.items()}"
+    ),
+    "near miss: into the part": _program(
+        rename="state = {k.split('.', 1)[1]: v for k, v in state.items()}",
+        load="net.backbone.load_state_dict(state)",
+    ),
+}
