@@ -157,13 +157,46 @@ def _in_context(context: str, before: str = "") -> Run:
     return make_run(sources={"train.py": text.replace("def main", f"{before}\ndef main")})
 
 
+_BY_PHASE = """
+import torch
+from torch import nn
+
+GRADIENTS = {{"train": torch.enable_grad, "{held}": torch.no_grad}}
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+def batches(phase):
+    for rows in torch.arange(len(data[phase])).split(32):
+        yield data[phase][rows], labels[phase][rows]
+
+def run(phase):
+    with GRADIENTS.get(phase, torch.enable_grad)():
+        for x, y in batches(phase):
+            loss = nn.functional.cross_entropy(model(x), y)
+            if phase == "train":
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+
+for epoch in range(3):
+    for phase in ("train", "val"):
+        run(phase)
+"""
+
+
+def _by_phase(held: str) -> Run:
+    return make_run(sources={"train.py": _BY_PHASE.format(held=held)})
+
+
 FIRES = {
+    "a phase that no table knows": _by_phase("valid"),
     "a validation function": _program(),
     "in a context that leaves gradients on": _in_context("torch.autocast('cuda')"),
     "a loop in the epoch": make_run(sources={"train.py": _INLINE}),
 }
 
 SILENT = {
+    "near miss: a phase that the table knows": _by_phase("val"),
     "near miss: a context under a name": _in_context("off()", "off = torch.no_grad"),
     "near miss: a context that is made before": _in_context("context", "context = torch.no_grad()"),
     "near miss: one context or another": _in_context("torch.no_grad() if fast else attack()"),

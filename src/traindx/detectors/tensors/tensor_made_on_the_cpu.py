@@ -13,13 +13,7 @@ from traindx.analysis.program.training.claims import (
     source_text,
 )
 from traindx.analysis.program.training.flow import inside
-from traindx.analysis.program.training.layers import (
-    assigned,
-    is_layer,
-    is_module,
-    is_parameter,
-    registered,
-)
+from traindx.analysis.program.training.layers import assigned, is_layer, is_module, registered
 from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.program import Program, Story, program_of
 from traindx.analysis.program.training.tensors import (
@@ -125,8 +119,6 @@ def _meeting(story: Story, made: ProgramEvent) -> Value | None:
         for user in story.flow.users(value):
             operation = operation_of(user)
             if id(user) in seen or not is_left_in_place(user):
-                continue
-            if is_parameter(user):  # it moves with its module
                 continue
             seen.add(id(user))
             if operation is None or (operation.name == "getitem" and user.inputs[0] is not value):

@@ -34,8 +34,8 @@ REST = ".…"  # what follows the known part of a key
 LEVELS = 2  # of a key that are looked at
 REGISTERS = frozenset({".add_module", ".register_module", ".register_parameter",
                        ".register_buffer"})  # fmt: skip
-TEXT = frozenset({"removeprefix", "removesuffix", "replace", "lstrip", "strip", "partition", "split",
-                  "lower"})  # fmt: skip
+TEXT = frozenset({"removeprefix", "removesuffix", "replace", "lstrip", "strip", "partition",
+                  "split", "lower"})  # fmt: skip
 SAME_ENTRIES = frozenset({"builtins.dict", "collections.OrderedDict", ".copy", "copy.copy",
                           "copy.deepcopy"})  # fmt: skip
 
@@ -170,7 +170,7 @@ def _is_same_file(save: ProgramEvent, read: Result) -> bool:
 
 
 def _text(value: Value, state: Value, key: str, depth: int = 12) -> object:
-    """Return what a key becomes, by the operations on texts that lead to a value; None if unknown."""
+    """Return what a key becomes by the operations on texts that lead to a value."""
     if isinstance(value, Known):
         return value.value
     if depth == 0:
