@@ -348,4 +348,38 @@ CAUSES = (
         confirm_by="print the first random number of each worker in two epochs",
         brings_about=("overfitting",),
     ),
+    Cause(
+        name="data-order-lost-on-resume",
+        title="A resumed run begins its data anew",
+        what=(
+            "The checkpoint was taken in the middle of an epoch and holds neither the position in "
+            "the data nor the state of what shuffles them. After a restart the first examples are "
+            "trained on again and the last ones never; a job that is pre-empted often sees little "
+            "else than the beginning."
+        ),
+        severity=Severity.MEDIUM,
+        specialist=CHECKPOINTS,
+        remedies=(
+            Remedy(
+                change=(
+                    "Save the batch index and the generator's `get_state()` of the epoch's start "
+                    "with the checkpoint; on resuming `set_state` it and skip that many batches"
+                ),
+                expected_effect="the resumed run goes on with the next batch",
+                verify="print the ids of the batches after a resume: they follow the last saved",
+                if_it_fails="workers prefetch: count the batches that were trained on, not read",
+            ),
+            Remedy(
+                change=(
+                    "Use `torchdata.stateful_dataloader.StatefulDataLoader` and save its "
+                    "`state_dict()`"
+                ),
+                expected_effect="position and order are part of the checkpoint",
+                verify="the same printed ids",
+                if_it_fails="a dataset of one's own needs `state_dict` and `load_state_dict`, too",
+            ),
+        ),
+        confirm_by="the ids of the first batches of a fresh and of a resumed run",
+        brings_about=("overfitting",),
+    ),
 )

@@ -315,6 +315,7 @@ PLANS: Mapping[str, Plan] = {
     "unseeded-randomness": _not(_NEEDS_TWO),
     "nondeterministic-operation": _not(_NEEDS_TWO),
     "worker-seed-duplication": _patch_for_finding,
+    "data-order-lost-on-resume": _patch_for_finding,
     # data
     "unnormalised-inputs": Plan(_whiten),
     "unnormalised-targets": _patch_only,
@@ -322,6 +323,9 @@ PLANS: Mapping[str, Plan] = {
     "unshuffled-training-data": Plan(_one("training data shuffled", "shuffle")),
     "padding-in-loss": _patch_only,
     "prompt-in-loss": _patch_only,
+    "labels-all-masked": _patch_only,
+    "eos-never-trained": _patch_for_finding,
+    "attention-mask-missing": _patch_for_finding,
     "evaluation-outputs-kept": _patch_only,
     "augmentation-in-validation": Plan(
         harm=Harm.FINDING, needs_evaluation=True, why_untestable=_ONLY_PATCH

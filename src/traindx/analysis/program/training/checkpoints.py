@@ -25,7 +25,7 @@ from traindx.analysis.program.execution.values import (
     origins,
 )
 from traindx.analysis.program.training.acts import Deed, Do
-from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.kinds import Kind, words_of
 from traindx.analysis.program.training.phases import Loop, loops_of
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ GATHERS = re.compile(
     r"optim\w*_state_dict$|\bget_state_dict$|checkpoint(?:\.\w+)*\.save$|\.save_(?:state|checkpoint)$"
 )
 COMPARED = frozenset({"operator.lt", "operator.le", "operator.gt", "operator.ge", "operator.ne"})
+COUNTS = frozenset({"epoch", "epochs", "step", "steps", "iter", "iteration", "iterations", "it"})
 LOOKS = frozenset({".get", ".keys", ".pop", ".__contains__"})
 
 
@@ -172,7 +173,8 @@ def _is_entry(value: Value, checkpoint: Value) -> bool:
 def _is_counter(value: Value, checkpoint: Value) -> bool:
     """Tell whether a number comes from the epoch or step of a checkpoint."""
     for found in origins(value, 60):
-        is_count = isinstance(found, Part) and found.key in ("epoch", "step", "iteration", "epochs")
+        key = found.key if isinstance(found, Part) else None
+        is_count = isinstance(key, str) and bool(words_of(key) & COUNTS)
         if is_count and depends_on(found, checkpoint):
             return True
     return False

@@ -1,0 +1,162 @@
+"""The order of training data across a restart: what decides it, and whether a run goes on in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.values import (
+    Answer,
+    Part,
+    Result,
+    Value,
+    constant,
+    depends_on,
+    origins,
+)
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.checkpoints import COMPARED, LoadedCheckpoint, loads
+from traindx.analysis.program.training.data import GENERATORS, Feed, feeds
+from traindx.analysis.program.training.kinds import Kind
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Story
+
+# what takes up a position again, or the state of what draws
+TAKES_UP = ("skip_first_batches", "islice", "set_state", "set_epoch", "seek", "skip", "setstate",
+            "fast_forward", "bit_generator", "advance", "drop")  # fmt: skip
+RESTORED = (Kind.MODEL, Kind.OPTIMIZER, Kind.SCHEDULER, Kind.SCALER)
+
+
+@dataclass(frozen=True, eq=False)
+class LostOrder:
+    """A run that goes on in the middle of its data and begins with their first batch again."""
+
+    checkpoint: LoadedCheckpoint
+    save: Deed
+    order: Value  # what gives the same order at every start
+
+
+def lost_orders(story: Story) -> Iterator[LostOrder]:
+    """Yield the runs that resume in the middle of an epoch, whose data begin anew."""
+    for checkpoint in loads(story):
+        if not checkpoint.is_resumed or checkpoint.is_open or _takes_up(story, checkpoint):
+            continue
+        for step in story.does(Do.STEP):
+            save = _saved_among_batches(story, step)
+            order = None if save is None else _fixed_order(story, step)
+            if save is not None and order is not None:
+                yield LostOrder(checkpoint, save, order)
+                break
+
+
+def _saved_among_batches(story: Story, step: Deed) -> Deed | None:
+    """What is saved in the loop over batches, some of its turns: not at the end of an epoch."""
+    inner = step.event.loops[-1].site.node if step.event.loops else None
+    for save in story.does(Do.SAVE):
+        loops = [run.site.node for run in save.event.loops]
+        if inner in loops and len(save.event.guards) > len(step.event.guards):
+            return save
+    return None
+
+
+def _fixed_order(story: Story, step: Deed) -> Value | None:
+    """What gives training its batches in the same order at every start of the program."""
+    inner = step.event.loops[-1].site.node
+    passes = [d.event for d in story.does(Do.FORWARD) if not d.event.within and d.event.loops]
+    inputs = [a for e in passes if e.loops[-1].site.node is inner and e.gradients is Answer.YES
+              for a in (*e.args, *e.kwargs.values())]  # fmt: skip
+    given = {id(v): v for a in inputs for v in origins(a)}
+    for feed in feeds(story):
+        if id(feed.loader) in given:
+            return _order_of(story, feed)
+    return next((v for v in given.values() if _is_seeded(story, v) and _is_order(v, given)), None)
+
+
+def _order_of(story: Story, feed: Feed) -> Value | None:
+    if feed.loader.maker.endswith("StatefulDataLoader") or "**" in feed.loader.kwargs:
+        return None
+    sampler, generator = feed.sampler, feed.settings.get("generator")
+    if isinstance(sampler, Result):
+        generator = sampler.kwargs.get("generator")
+    if generator is not None:
+        return generator if _is_seeded(story, generator) else None
+    is_plain = sampler is None and feed.shuffles is Answer.NO
+    return feed.loader if is_plain and not _is_stream(feed) else None
+
+
+def _is_stream(feed: Feed) -> bool:
+    """Tell whether the dataset, and not the loader, decides the order."""
+    dataset = feed.dataset
+    bases = getattr(getattr(dataset, "cls", None), "foreign", ())
+    return dataset is None or any("Iterable" in base for base in bases)
+
+
+def _is_seeded(story: Story, value: Value) -> bool:
+    """Tell whether a value is a random generator that begins at the same seed every time."""
+    made = value
+    while isinstance(made, Result) and made.maker == ".manual_seed" and made.receiver is not None:
+        made = made.receiver
+    if not isinstance(made, Result) or made.maker not in GENERATORS:
+        return False
+    states = (".get_state", ".getstate", ".set_state", ".setstate", ".__setstate__", ".advance")
+    used = [e for e in story.events if e.receiver is made or e.receiver is value]
+    if any(e.name in states for e in used) or any(_is_read(v, made) for v in story.values):
+        return False
+    seeds = [e.args[0] for e in used if e.name in (".manual_seed", ".seed") and e.args]
+    return bool(seeds) or (made is value and bool(made.args) and made.maker != "torch.Generator")
+
+
+def _is_read(value: Value, generator: Value) -> bool:
+    """Tell whether the state of a generator of NumPy is looked at: `rng.bit_generator.state`."""
+    return isinstance(value, Part) and value.of is generator and value.key == "bit_generator"
+
+
+def _is_order(generator: Value, given: dict[int, Value]) -> bool:
+    """Tell whether a generator shuffles the indices of batches that are cut out by hand."""
+    names = ("randperm", "permutation", "shuffle")
+    return any(
+        isinstance(v, Result) and v.maker.rsplit(".", 1)[-1] in names
+        and any(i is generator for i in v.inputs) for v in given.values()
+    )  # fmt: skip
+
+
+def _takes_up(story: Story, checkpoint: LoadedCheckpoint) -> bool:
+    """Tell whether something skips what was seen, or restores what draws, or may."""
+    kinds = (story.kind_of(d.subject).kind for d in checkpoint.restored)
+    if any(kind not in RESTORED for kind in kinds):
+        return True
+    return any(_may_skip(e, checkpoint.value) for e in story.events) or any(
+        depends_on(loop.over, checkpoint.value) and not _steps(story, loop.site.node)
+        for loop in story.loops
+        if loop.over is not None
+    )
+
+
+def _steps(story: Story, node: object) -> bool:
+    return any(node in [r.site.node for r in d.event.loops] for d in story.does(Do.STEP))
+
+
+def _may_skip(event: ProgramEvent, checkpoint: Value) -> bool:
+    last = event.name.rsplit(".", 1)[-1]
+    given = [*event.args, *event.kwargs.values()]
+    if last in TAKES_UP and event.name != "torch.set_rng_state":
+        return True
+    is_seed = last in ("manual_seed", "seed", "default_rng", "RandomState")
+    if not is_seed and event.name not in COMPARED and not event.is_own:
+        return False
+    touched = [v for v in given if depends_on(v, checkpoint)]
+    if event.name in COMPARED:  # the number of a batch against that of the last one
+        others = [v for v in given if v not in touched]
+        return bool(touched) and any(_is_turn(v) for v in others)
+    return is_seed and bool(touched)
+
+
+def _is_turn(value: Value) -> bool:
+    return any(
+        isinstance(v, Result) and v.maker == "builtins.next" and constant(v.args[0]) is None
+        for v in origins(value, 30)
+        if isinstance(v, Result) and v.args
+    )

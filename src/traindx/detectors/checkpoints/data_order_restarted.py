@@ -1,0 +1,128 @@
+"""A run that resumes in the middle of an epoch begins with the first batch again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.data_order import LostOrder, lost_orders
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
+from traindx.registry import detector
+
+
+@detector(needs=("source",), suggests=("data-order-lost-on-resume",))
+def check(run: Run) -> Iterator[Finding]:
+    """A checkpoint is taken in mid-epoch, and on resuming the data begin at their first batch.
+
+    ## What it detects
+    A program that saves its step among the batches of an epoch and goes on from that step, while
+    the order of its data is the same at every start (a generator that is seeded anew, no shuffling)
+    and nothing skips the batches that were seen or restores the generator.
+
+    ## Why it matters
+    The first examples of the epoch are trained on twice, the last ones never. A job that is
+    restarted often sees little else than the beginning of its data.
+
+    ## What to do
+    Save the position in the epoch and the state of the generator, and skip what was seen; or use
+    `StatefulDataLoader`, whose state says both.
+
+    ## When it is wrong
+    Checkpoints at the end of an epoch, batches that are drawn at random without an order, and data
+    that are read from a stream are left alone; so is a program that hands its checkpoint on.
+    """
+    for story in program_of(run).stories:
+        for lost in lost_orders(story):
+            yield _finding(lost)
+            return
+
+
+def _finding(lost: LostOrder) -> Finding:
+    return finding(
+        "The run resumes in the middle of an epoch, and its data begin at the first batch again",
+        "data-order-lost-on-resume",
+        lost.order,
+        cite(lost.order, "the same order at every start"),
+        cite(lost.checkpoint.deed, "a run goes on from here"),
+        cite(lost.save, "and was saved in mid-epoch, without a position in the data"),
+        is_symptom=True,
+    )
+
+
+_PROGRAM = """
+import os
+import torch
+from torch.utils.data import DataLoader, RandomSampler
+
+order = torch.Generator().manual_seed(0)
+loader = DataLoader(dataset, 16, {order})
+model = torch.nn.Linear(8, 2)
+optimizer = torch.optim.Adam(model.parameters())
+step = 0
+if os.path.exists("last.pt"):
+    saved = torch.load("last.pt")
+    model.load_state_dict(saved["model"])
+    optimizer.load_state_dict(saved["optimizer"])
+    step = saved["step"]
+    {restore}
+
+while step < 1000:
+    for i, (x, y) in enumerate(loader):
+        {skip}
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        step += 1
+        if step % 50 == 0:
+            torch.save({{"model": model.state_dict(), "optimizer": optimizer.state_dict(),
+                        "step": step{more}}}, "last.pt")
+"""
+_SEEDED = "shuffle=True, generator=order"
+
+
+def _program(
+    order: str = _SEEDED, restore: str = "pass", skip: str = "pass", more: str = ""
+) -> Run:
+    text = _PROGRAM.format(order=order, restore=restore, skip=skip, more=more)
+    return make_run(sources={"train.py": text})
+
+
+_BY_HAND = _PROGRAM.replace(
+    "    for i, (x, y) in enumerate(loader):\n",
+    "    for rows in torch.randperm(len(data), generator=order).split(16):\n"
+    "        x, y = data[rows], labels[rows]\n",
+)
+_BY_EPOCH = _PROGRAM.replace("        if step % 50 == 0:\n    ", "    if step:\n")
+
+FIRES = {
+    "a generator that is seeded anew": _program(),
+    "a sampler with such a generator": _program("sampler=RandomSampler(dataset, generator=order)"),
+    "no shuffling": _program("shuffle=False"),
+    "the global state is restored, the order has its own": _program(
+        restore='torch.set_rng_state(saved["rng"])', more=', "rng": torch.get_rng_state()'
+    ),
+    "cut by hand": make_run(
+        sources={"train.py": _BY_HAND.format(order=_SEEDED, restore="pass", skip="pass", more="")}
+    ),
+}
+
+SILENT = {
+    "near miss: its state is restored": _program(
+        restore='order.set_state(saved["order"])', more=', "order": order.get_state()'
+    ),
+    "near miss: batches that were seen are skipped": _program(
+        skip="if i < step % len(loader):\n            continue"
+    ),
+    "near miss: skipped at once": _program(
+        restore="from itertools import islice\n    loader = islice(loader, step, None)"
+    ),
+    "near miss: another seed": _program(restore="order.manual_seed(step)"),
+    "near miss: at the end of an epoch": make_run(
+        sources={"train.py": _BY_EPOCH.format(order=_SEEDED, restore="pass", skip="pass", more="")}
+    ),
+    "near miss: another order at every start": _program("shuffle=True"),
+    "near miss: a sampler out of sight": _program("sampler=MySampler(dataset)"),
+}
