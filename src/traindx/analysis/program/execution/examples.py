@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution import calls, iteration, names
-from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.events import LoopRun, ProgramEvent
 from traindx.analysis.program.execution.machine import MAX_WORK, OutOfWork
 from traindx.analysis.program.execution.values import (
     Answer,
@@ -51,13 +51,15 @@ EXAMPLE = "the example that a batch has many of"
 class Example:
     """One batch of a loader: its value, and what happened to make it, in order.
 
-    `order` is what the sampler did; both are empty where they are out of sight.
+    `order` is what the sampler did; both are empty where they are out of sight. `loops` are those
+    in which a dataset that is a stream hands it out.
     """
 
     loader: Value
     value: Value | None
     events: tuple[ProgramEvent, ...]
     order: tuple[ProgramEvent, ...]
+    loops: tuple[LoopRun, ...] = ()
 
 
 def is_loader(value: Value | None) -> bool:
@@ -98,12 +100,14 @@ def _drawn(m: Machine, loader: Result) -> Example:
     given = settings_of(loader)
     node = loader.site.node if loader.site is not None else ast.Pass()
     scope = names.file_scope(m, loader.site.module if loader.site is not None else m.main)
+    m.drawn_in = ()
     value, events = _apart(m, lambda: _batch(m, given, node, scope))
     if isinstance(value, Items) and "collate_fn" not in given:
         loader.fields[EXAMPLE] = value
+    loops = tuple(turn.loop for turn in m.drawn_in)
     sampler = given.get("sampler") or given.get("batch_sampler")
     _, order = _apart(m, lambda: None if sampler is None else _order(m, sampler, scope))
-    return Example(loader, value, events, order)
+    return Example(loader, value, events, order, loops)
 
 
 def _apart(
@@ -190,9 +194,20 @@ def _own_item(
         return None
     found = calls.call(m, method, (), {}, node, scope)
     if isinstance(found, Generator):
-        several = iteration.collected(m, found)
-        return several.members[0] if several.fields else None
+        return _first_of_stream(m, found)
     return iteration.element_of(m, iteration.wrapped(found))
+
+
+def _first_of_stream(m: Machine, stream: Generator) -> Value | None:
+    """Return the first example that a stream yields, and note in which loops it does."""
+    found: list[Value] = []
+
+    def take(value: Value) -> None:
+        m.drawn_in = m.drawn_in if found else m.turns
+        found.append(value)
+
+    calls.run_generator(m, stream, take)
+    return found[0] if found else None
 
 
 def _library_item(

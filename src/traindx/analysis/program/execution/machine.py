@@ -87,6 +87,7 @@ class Machine:
         self.bound: list[tuple[ast.AST, int]] = []  # the same, with the objects they are of
         self.gave_up = ""
         self.bindings: list[dict[str, Value]] = []  # what names held where a call or file ended
+        self.drawn_in: tuple[Turn, ...] = ()  # the turns in which a stream gave its first example
         self.returned: Value | None = None  # by a function that nothing in sight calls
         self._journals: list[Changes] = []
 

@@ -1,0 +1,118 @@
+"""What each rank of a program reads, and whether all of them get as many batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution.events import LoopRun
+from traindx.analysis.program.execution.examples import is_loader
+from traindx.analysis.program.execution.values import (
+    Generator,
+    Items,
+    Known,
+    Result,
+    Value,
+    origins,
+)
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.checkpoints import COMPARED
+from traindx.analysis.program.training.data import is_rank
+from traindx.analysis.program.training.phases import source_of
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Story
+
+WRAPPERS = ("DistributedDataParallel", "FullyShardedDataParallel", "fully_shard", "DDP")
+MEETINGS = frozenset({"all_reduce", "broadcast", "all_gather", "all_gather_object", "barrier",
+                      "all_reduce_coalesced", "monitored_barrier", "broadcast_object_list",
+                      "reduce", "gather"})  # fmt: skip
+CAPS = frozenset({"itertools.islice", "builtins.zip", "operator.floordiv", "builtins.min",
+                  "math.floor", "itertools.cycle"})  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class UnevenShares:
+    """A loop in which ranks meet at every step, over parts of data that differ in length."""
+
+    share: LoopRun  # goes over the part of this rank
+    wrapped: Value
+    step: Deed
+
+
+def uneven_shares(story: Story) -> Iterator[UnevenShares]:
+    """Yield the training loops of ranks that each go over their own files or shards to the end."""
+    wrapped = next((e for e in story.events if e.name.rsplit(".", 1)[-1] in WRAPPERS), None)
+    if wrapped is None or wrapped.result is None or _joins(story):
+        return
+    for step in story.does(Do.STEP):
+        loops = list(_loops_to(story, step))
+        share = _share(loops)
+        if share is not None and not _is_agreed(story, step, loops):
+            yield UnevenShares(share, wrapped.result, step)
+
+
+def _joins(story: Story) -> bool:
+    """Tell whether ranks that are done early go on with the others."""
+    names = (e.name.rsplit(".", 1)[-1].lower() for e in story.events)
+    return any(name in ("join", "joinable") for name in names)
+
+
+def _loops_to(story: Story, step: Deed) -> Iterator[LoopRun]:
+    """Yield the loops around a step, those included that run inside of what it goes over."""
+    for run in step.event.loops:
+        over = None if run.over is None else source_of(run.over)
+        if isinstance(over, Generator):
+            continue
+        if not is_loader(over):
+            yield run
+            continue
+        for example in story.execution.examples:
+            yield from example.loops if example.loader is over else ()
+
+
+def _share(loops: list[LoopRun]) -> LoopRun | None:
+    """The loop over the shards of a rank, each of which has a length of its own."""
+    for position, run in enumerate(loops):
+        is_cut = run.over is not None and _is_dealt(run.over)
+        if is_cut and any(_is_of_unknown_length(inner) for inner in loops[position + 1 :]):
+            return run
+    return None
+
+
+def _is_dealt(over: Value) -> bool:
+    """Tell whether a value is every n-th of something, from the rank on."""
+    for value in origins(over, 200):
+        if not isinstance(value, Result):
+            continue
+        if value.maker in CAPS:
+            return False
+        bounds = value.args[1] if value.maker == "operator.getitem" else value
+        makers = ("builtins.range", "builtins.slice")
+        is_range = isinstance(bounds, Result) and bounds.maker in makers and len(bounds.args) == 3
+        if is_range and any(is_rank(v) for v in origins(bounds.args[0], 20)):  # type: ignore[union-attr]
+            return True
+    return False
+
+
+def _is_of_unknown_length(run: LoopRun) -> bool:
+    over = run.over
+    if over is None or (isinstance(over, Items) and over.is_whole):
+        return False
+    is_range = isinstance(over, Result) and over.maker == "builtins.range"
+    return not (is_range and all(isinstance(a, Known) for a in over.inputs))
+
+
+def _is_agreed(story: Story, step: Deed, loops: list[LoopRun]) -> bool:
+    """Tell whether the number of steps is bounded, or the ranks ask each other in the loop."""
+    inner = step.event.loops[-1]
+    if any(isinstance(v, Result) and v.maker in CAPS for run in (*step.event.loops, *loops)
+           if run.over is not None for v in origins(run.over, 60)):  # fmt: skip
+        return True
+    for event in story.events:
+        if not any(run.site.node is inner.site.node for run in event.loops):
+            continue
+        if event.name in COMPARED or event.name.rsplit(".", 1)[-1] in MEETINGS:
+            return True
+    return False
