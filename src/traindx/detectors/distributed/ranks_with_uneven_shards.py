@@ -107,7 +107,7 @@ FIRES = {
                 model="DistributedDataParallel(net)",
             )
         }
-    ),  # fmt: skip
+    ),
 }
 
 SILENT = {

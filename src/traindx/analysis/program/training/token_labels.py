@@ -1,0 +1,289 @@
+"""Labels of language models: what masks them, and whether anything is left of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
+from traindx.analysis.program.execution.values import (
+    Choice,
+    Items,
+    Known,
+    Part,
+    Result,
+    Value,
+    constant,
+    is_same,
+    options_of,
+    origins,
+)
+from traindx.analysis.program.training.operations import operation_of
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Story
+
+IGNORED = -100
+TOKENIZES = frozenset({"()", ".encode", ".encode_plus", ".batch_encode_plus", ".__call__",
+                       ".apply_chat_template", ".pad"})  # fmt: skip
+FILLS = frozenset({"full", "full_like"})
+CHANGES = frozenset({".copy_", ".masked_scatter_", ".scatter_", ".index_put_", ".index_copy_",
+                     ".masked_fill_", ".fill_", ".put_", ".append", ".extend"})  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Masking:
+    """A place where labels are masked, and what is wrong with it."""
+
+    at: ProgramEvent | Value
+    says: str
+    because: Value | ProgramEvent | None = None
+
+
+def events_of(story: Story) -> Iterator[ProgramEvent]:
+    """Yield what a story does, and what its loaders do for an example."""
+    yield from story.events
+    for example in story.execution.examples:
+        yield from example.events
+
+
+def emptied_labels(story: Story) -> Iterator[Masking]:
+    """Yield where no label is left."""
+    events = list(events_of(story))
+    yield from _masked_by_padded_length(events)
+    yield from _template_with_bos(events)
+    yield from _never_filled(story, events)
+
+
+def padded_length(value: Value | None) -> Result | None:
+    """Return the call of a tokenizer of whose padded tokens a value is the length."""
+    sized: Value | None = None
+    if isinstance(value, Result) and value.maker == "builtins.len" and value.args:
+        sized = value.args[0]
+    elif (
+        isinstance(value, Result) and value.maker == ".size" and constant_of(value.args) in (1, -1)
+    ):
+        sized = value.receiver
+    elif isinstance(value, Part) and value.key in (1, -1) and isinstance(value.of, Part):
+        sized = value.of.of if value.of.key == "shape" else None
+    made = tokens_of(sized)
+    return (
+        made if made is not None and constant(made.kwargs.get("padding")) == "max_length" else None
+    )
+
+
+def constant_of(args: tuple[Value, ...]) -> object:
+    return constant(args[0]) if args else None
+
+
+def tokens_of(value: Value | None) -> Result | None:
+    """Return the call of a tokenizer that tokens, or a row of them, come from."""
+    for _ in range(8):
+        if isinstance(value, Result) and value.maker in TOKENIZES and "padding" in value.kwargs:
+            return value
+        if isinstance(value, Part):
+            value = value.of
+        elif isinstance(value, Result) and value.maker in ("builtins.next", "operator.getitem"):
+            value = value.args[0]
+        elif isinstance(value, Result) and value.maker in (
+            ".clone",
+            ".copy",
+            ".tolist",
+            ".squeeze",
+        ):
+            value = value.receiver
+        elif isinstance(value, Result) and value.maker in ("builtins.list", "copy.deepcopy"):
+            value = value.args[0] if value.args else None
+        else:
+            return None
+    return None
+
+
+def _masked_by_padded_length(events: list[ProgramEvent]) -> Iterator[Masking]:
+    """`labels[:len(prompt_ids)] = -100`, the prompt padded to the length of the whole."""
+    for event in events:
+        if event.act is EventForm.STORE and event.name == "[]" and len(event.args) > 1:
+            value, key = event.args[:2]
+            prompt = _head_of_padded(key) if constant(value) == IGNORED else None
+            whole = tokens_of(event.receiver)
+            if prompt is not None and whole is not None and _is_as_long(prompt, whole):
+                yield Masking(event, "everything up to the padded length is masked", prompt)
+        for value in (event.result, *event.args, *event.kwargs.values()):
+            prompt = None if value is None else _joined_after_padding(value)
+            if prompt is not None:
+                yield Masking(
+                    event, "as many labels are masked as the padded prompt is long", prompt
+                )
+
+
+def _head_of_padded(key: Value) -> Result | None:
+    keys = key.members if isinstance(key, Items) else [key]
+    for part in keys:
+        if isinstance(part, Result) and part.maker == "builtins.slice" and len(part.args) == 3:
+            low, high, _ = part.args
+            prompt = padded_length(high)
+            if prompt is not None and isinstance(low, Known) and low.value in (None, 0):
+                return prompt
+    return None
+
+
+def _joined_after_padding(value: Value) -> Result | None:
+    """`[-100] * n + ids[n:]`, where `n` is the length of a padded prompt."""
+    if not isinstance(value, Result) or value.maker != "operator.add" or len(value.args) != 2:
+        return None
+    masked, rest = value.args
+    if not isinstance(masked, Result) or masked.maker != "operator.mul":
+        return None
+    lists = [v for v in masked.args if isinstance(v, Items)]
+    is_ignored = bool(lists) and all(constant(v) == IGNORED for v in lists[0].members)
+    prompt = next((p for v in masked.args if (p := padded_length(v)) is not None), None)
+    whole = tokens_of(rest)
+    is_empty = prompt is not None and whole is not None and _is_as_long(prompt, whole)
+    return prompt if is_ignored and is_empty else None
+
+
+def _is_as_long(prompt: Result, whole: Result) -> bool:
+    """Tell whether two calls pad to, or cut at, the same length."""
+    one, other = prompt.kwargs.get("max_length"), whole.kwargs.get("max_length")
+    if prompt is whole:
+        return True
+    if one is None or other is None:
+        return one is other
+    return is_same(one, other)
+
+
+def _template_with_bos(events: list[ProgramEvent]) -> Iterator[Masking]:
+    """A template that begins with what every text begins with is looked for inside of texts."""
+    ignores = any(constant(v) == IGNORED for e in events for v in (*e.args, *e.kwargs.values()))
+    for event in events:
+        if event.name != "operator.eq" or not ignores or not _is_search(event):
+            continue
+        for text, template in (event.args, event.args[::-1]):
+            if _begin_alike(text, template):
+                says = "the template has the first token of a text in front: it is found in none"
+                yield Masking(event, says)
+
+
+def _is_search(event: ProgramEvent) -> bool:
+    """Tell whether something is compared in a loop over positions."""
+    over = event.loops[-1].over if event.loops else None
+    return isinstance(over, Result) and over.maker == "builtins.range" and len(event.args) == 2
+
+
+def _begin_alike(text: Value, template: Value) -> bool:
+    """Tell whether a tokenizer puts the same token in front of a text and of a template."""
+    both = isinstance(text, Items) and isinstance(template, Items)
+    if not both or not text.members or not template.members:  # type: ignore[union-attr]
+        return False
+    first = template.members[0]  # type: ignore[union-attr]
+    is_known = template.is_whole and not text.is_whole  # type: ignore[union-attr]
+    return is_known and isinstance(first, Known) and text.members[0] is first  # type: ignore[union-attr]
+
+
+def _never_filled(story: Story, events: list[ProgramEvent]) -> Iterator[Masking]:
+    """Labels that are made of nothing but the ignore value, and are used as they are."""
+    for event in events:
+        made = event.result
+        if not isinstance(made, Result) or made.site is not event.site or not _is_ignored(made):
+            continue
+        touched = [e for e in events if e.receiver is not None and e is not event
+                   and any(v is made for v in origins(e.receiver, 12))]  # fmt: skip
+        is_changed = any(e.act is EventForm.STORE or e.name in CHANGES for e in touched)
+        if not is_changed and any(_is_target(e, made) for e in events):
+            yield Masking(event, "every label is −100, and none is ever set")
+
+
+def _is_ignored(made: Result) -> bool:
+    operation = operation_of(made)
+    if operation is None or operation.name.rsplit(".", 1)[-1] not in FILLS:
+        return False
+    given = made.kwargs.get("fill_value") or (made.args[1] if len(made.args) > 1 else None)
+    return constant(given) == IGNORED
+
+
+def _is_target(event: ProgramEvent, labels: Value) -> bool:
+    """Tell whether a tensor is the target of a loss, or the labels of a model, as it is."""
+    if event.kwargs.get("labels") is labels:
+        return not event.is_own
+    last = event.name.rsplit(".", 1)[-1]
+    target = event.argument("target", 1)
+    return last == "cross_entropy" and target is labels
+
+
+def ends_masked(story: Story) -> Iterator[Masking]:
+    """Yield where the end token of an answer is masked, since it is the pad token as well."""
+    events = list(events_of(story))
+    for store in events:
+        if store.act is not EventForm.STORE or store.name not in ("pad_token", "pad_token_id"):
+            continue
+        tokenizer = store.receiver
+        if tokenizer is None or not _is_end(store.args[0], tokenizer):
+            continue
+        if not any(_appends_end(e, tokenizer) for e in events):
+            continue
+        masking = next((e for e in events if _masks_pads(e, tokenizer, events)), None)
+        if masking is not None:
+            yield Masking(masking, "labels are masked wherever the token is the pad token", store)
+
+
+def _is_end(value: Value, tokenizer: Value) -> bool:
+    return any(
+        isinstance(o, Part) and o.of is tokenizer and o.key in ("eos_token", "eos_token_id")
+        for o in options_of(value)
+    )
+
+
+def _is_pad(value: Value, tokenizer: Value) -> bool:
+    is_id = isinstance(value, Part) and value.of is tokenizer and value.key == "pad_token_id"
+    is_end = isinstance(value, Part) and value.of is tokenizer and value.key == "eos_token_id"
+    return is_id or is_end
+
+
+def _appends_end(event: ProgramEvent, tokenizer: Value) -> bool:
+    """Tell whether the end token is put behind a text or its tokens."""
+    if event.act is EventForm.STORE or event.name in ("operator.eq", "operator.ne"):
+        return False
+    made = event.result if isinstance(event.result, Result) else None
+    if event.name == ".append":
+        return any(_is_end(a, tokenizer) for a in event.args)
+    values: list[Value] = list(event.args) + ([made] if made is not None else [])
+    return any(_ends_with_end(v, tokenizer) for a in values for v in origins(a, 40))
+
+
+def _ends_with_end(value: Value, tokenizer: Value) -> bool:
+    if not isinstance(value, Result) or value.maker not in ("operator.add", "str.format"):
+        return False
+    last = value.args[-1] if value.args else None
+    if isinstance(last, Items) and last.members:
+        last = last.members[-1]
+    return last is not None and _is_end(last, tokenizer)
+
+
+def _masks_pads(event: ProgramEvent, tokenizer: Value, events: Iterable[ProgramEvent]) -> bool:
+    """Tell whether an event sets the labels of pad tokens to the ignore value."""
+    if event.kwargs.get("ignore_index") is not None:
+        return _is_pad(event.kwargs["ignore_index"], tokenizer)
+    if event.name.endswith("DataCollatorForLanguageModeling"):
+        given = event.argument("tokenizer", 0)
+        return given is tokenizer and constant(event.argument("mlm", 1)) is False
+    given = [*event.args, *event.kwargs.values()]
+    if not any(constant(v) == IGNORED for v in given):
+        return _chooses(event, tokenizer, events)
+    return any(
+        isinstance(v, Result) and v.maker == "operator.eq"
+        and any(_is_pad(a, tokenizer) for a in v.args)
+        for v in given
+    )  # fmt: skip
+
+
+def _chooses(event: ProgramEvent, tokenizer: Value, events: Iterable[ProgramEvent]) -> bool:
+    """`-100 if token == tokenizer.pad_token_id else token`, in a list of labels."""
+    is_test = event.name == "operator.eq" and any(_is_pad(a, tokenizer) for a in event.args)
+    if not is_test:
+        return False
+    rows = (v for e in events for v in (e.result, *e.args) if isinstance(v, Items))
+    inside = (m for row in rows for v in row.members for m in (v, *v.inputs))
+    return any(
+        isinstance(m, Choice) and any(constant(o) == IGNORED for o in m.options) for m in inside
+    )
