@@ -407,7 +407,11 @@ def _text(m: Machine, node: ast.JoinedStr, scope: Scope) -> Value:
     parts: list[Value] = []
     for part in node.values:
         inner = part.value if isinstance(part, ast.FormattedValue) else part
-        parts.append(evaluate(m, inner, scope))
+        found = evaluate(m, inner, scope)
+        spec = part.format_spec if isinstance(part, ast.FormattedValue) else None
+        if spec is not None and not isinstance(found, Known):
+            found = Result("builtins.format", args=(found, evaluate(m, spec, scope)))
+        parts.append(found)
     if all(isinstance(p, Known) for p in parts):
         return Known("".join(str(p.value) for p in parts if isinstance(p, Known))[:MAX_TEXT])
     return Result("str.format", args=tuple(parts))

@@ -112,6 +112,8 @@ def run_over(
         if len(found) > most:
             loop.is_whole, found = False, found[:TURNS]
         return m.run_loop(loop, iter(found), _checked(body))
+    if isinstance(over, Result) and over.maker == "builtins.sorted" and not over.args[1:]:
+        inner = over  # its elements stand in an order
     return m.run_loop(loop, _unknown_elements(m, inner), _checked(body))
 
 
@@ -144,7 +146,10 @@ def element_of(m: Machine, over: Value) -> Value:
     if isinstance(over, Result) and over.maker == "builtins.zip":
         return items_of([element_of(m, a) for a in over.args], "tuple")
     if isinstance(over, Result) and over.maker in WRAPPERS and over.args:
-        return element_of(m, over.args[0])
+        found = element_of(m, over.args[0])
+        is_plain = isinstance(found, Result) and found.maker == "builtins.next"
+        if over.maker != "builtins.sorted" or not is_plain:
+            return found
     return Result("builtins.next", args=(over,), gradients=m.gradients)
 
 

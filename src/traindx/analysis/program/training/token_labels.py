@@ -62,7 +62,9 @@ def padded_length(value: Value | None) -> Result | None:
     if isinstance(value, Result) and value.maker == "builtins.len" and value.args:
         sized = value.args[0]
     elif (
-        isinstance(value, Result) and value.maker == ".size" and constant_of(value.args) in (1, -1)
+        isinstance(value, Result)
+        and value.maker == ".size"
+        and _first_number(value.args) in (1, -1)
     ):
         sized = value.receiver
     elif isinstance(value, Part) and value.key in (1, -1) and isinstance(value.of, Part):
@@ -73,7 +75,7 @@ def padded_length(value: Value | None) -> Result | None:
     )
 
 
-def constant_of(args: tuple[Value, ...]) -> object:
+def _first_number(args: tuple[Value, ...]) -> object:
     return constant(args[0]) if args else None
 
 

@@ -1,0 +1,127 @@
+"""Files and labels are paired by position, and stand in different orders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.file_order import OutOfStep, out_of_step
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
+from traindx.registry import detector
+
+
+@detector(needs=("source",), suggests=("misaligned-labels",))
+def check(run: Run) -> Iterator[Finding]:
+    """The files of inputs are in another order than the labels that go with them.
+
+    ## What it detects
+    Files sorted as text (`x_10` before `x_2`) beside labels in the order of a file, in a program
+    that writes these files under a number without leading zeros; and two lists of files, paired by
+    position, of which one is sorted and the other is not, or is sorted by another key.
+
+    ## Why it matters
+    Inputs get the labels of other examples. Nothing fails, and there is little to learn.
+
+    ## What to do
+    Find the label by the name of the file; or sort both by the same key:
+    `sorted(files, key=lambda p: int(p.stem.split("_")[-1]))`.
+
+    ## When it is wrong
+    Names with leading zeros sort as numbers do; where the program does not say how files are
+    named, the rule is silent.
+    """
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for found in out_of_step(story):
+            site = found.inputs.value.site
+            if site is not None and site.node not in seen:
+                seen.add(site.node)
+                yield _finding(found)
+
+
+def _finding(found: OutOfStep) -> Finding:
+    one, other = found.inputs, found.labels
+    evidence = [cite(one.value, f"inputs: {one.order.value}")]
+    if other.value.site is not None:
+        evidence.append(cite(other.value, f"labels: {other.order.value}"))
+    if found.written is not None:
+        evidence.append(cite(found.written, "numbers without leading zeros: 10 sorts before 2"))
+    return finding(
+        f"Inputs stand {one.order.value}, their labels {other.order.value}",
+        "misaligned-labels",
+        one.value,
+        *evidence,
+        is_symptom=True,
+    )
+
+
+_PROGRAM = """
+import csv
+import glob
+import os
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+def write(root, n):
+    for i in range(n):
+        np.save(root / f"{name}.npy", draw(i))
+
+class Scans(Dataset):
+    def __init__(self, root):
+        self.files = {files}
+        {labels}
+
+    def __len__(self):
+        return len(self.files)
+
+    def __getitem__(self, i):
+        return torch.from_numpy(np.load(self.files[i])), {label}
+
+root = Path("scans")
+write(root, 500)
+loader = DataLoader(Scans(root), batch_size=8, shuffle=True)
+"""
+_ROWS = 'self.labels = [int(row["label"]) for row in csv.DictReader(open(root / "labels.csv"))]'
+_FILES = 'sorted(root.glob("*.npy"))'
+_MASKS = "self.masks = {}\n        self.labels = self.masks"
+
+
+def _program(
+    name: str = "scan_{i}", files: str = _FILES, labels: str = _ROWS, label: str = "self.labels[i]"
+) -> Run:
+    text = _PROGRAM.replace("{name}", name).replace("{files}", files)
+    return make_run(sources={"data.py": text.replace("{labels}", labels).replace("{label}", label)})
+
+
+FIRES = {
+    "sorted as text beside a table": _program(),
+    "lines of a text": _program(
+        labels='self.labels = (root / "labels.txt").read_text().split()',
+        files="sorted(glob.glob(str(root / '*.npy')))",
+    ),
+    "masks that are not sorted": _program(
+        "scan_{i:04d}", labels=_MASKS.format('list((root / "masks").glob("*.png"))')
+    ),
+    "masks that are sorted by number": _program(
+        labels=_MASKS.format('sorted((root / "masks").glob("*.png"), key=lambda p: int(p.stem))')
+    ),
+}
+
+SILENT = {
+    "near miss: numbers with leading zeros": _program("scan_{i:04d}"),
+    "near miss: sorted by number": _program(files=_FILES[:-1] + ", key=lambda p: int(p.stem[5:]))"),
+    "near miss: by the name of the file": _program(
+        labels='self.labels = {r["id"]: int(r["label"]) for r in csv.DictReader(open("l.csv"))}',
+        label="self.labels[self.files[i].stem]",
+    ),
+    "near miss: both sorted": _program(
+        "scan_{i:04d}", labels=_MASKS.format('sorted((root / "masks").glob("*.png"))')
+    ),
+    "near miss: files of others": _program(files='sorted(root.glob("photo_*.npy"))'),
+}
