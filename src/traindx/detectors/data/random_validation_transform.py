@@ -11,6 +11,7 @@ from traindx.analysis.program.execution.values import (
     Value,
     origins,
 )
+from traindx.analysis.program.training.augmentation import augmented_evaluations
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.data import (
     AUGMENTERS,
@@ -56,7 +57,7 @@ def check(run: Run) -> Iterator[Finding]:
     """
     seen: set[object] = set()
     for story in program_of(run).stories:
-        for found in (*_loaded(story), *_given(story), *_named(story)):
+        for found in (*_loaded(story), *_given(story), *_named(story), *_augmented(story)):
             place = found.location
             if place not in seen:
                 seen.add(place)
@@ -71,6 +72,19 @@ def _loaded(story: Story) -> Iterator[Finding]:
         found = disturbed_input(feed.example)
         if found is not None and found.site is not None:
             yield _finding(found, f"the batches of `{feed.name}` pass through", feed.loader)
+
+
+def _augmented(story: Story) -> Iterator[Finding]:
+    """Evaluations whose batches pass through an augmentation inside of the loop."""
+    for found in augmented_evaluations(story):
+        yield finding(
+            f"Validation batches pass through `{found.name}`, which is random",
+            CAUSE,
+            found.call,
+            cite(found.call, "called for validation batches, too"),
+            cite(found.evaluation.forward, "evaluated here"),
+            is_symptom=True,
+        )
 
 
 def _is_on_purpose(feed: Feed) -> bool:
@@ -176,7 +190,74 @@ def _text(text: str, first: str) -> Run:
     return make_run(sources={"train.py": text.format(first=first)})
 
 
+_IN_THE_LOOP = """
+import torch
+import lightning
+from torch import nn
+
+class Jitter(nn.Module):
+    def forward(self, x):
+        return x * (1 + 0.1 * torch.randn(len(x), 1))
+
+class Net(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.jitter, self.fc = Jitter(), nn.Linear(8, 2)
+
+    def on_after_batch_transfer(self, batch, dataloader_idx):
+        x, y = batch
+        {hook}
+        return x, y
+
+    def forward(self, x):
+        return self.fc(x)
+
+    def training_step(self, batch, i):
+        return nn.functional.cross_entropy(self(batch[0]), batch[1])
+
+    def validation_step(self, batch, i):
+        self.log("val", nn.functional.cross_entropy(self(batch[0]), batch[1]))
+
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters())
+
+lightning.Trainer().fit(Net(), train_loader, val_loader)
+"""
+_SHARED = """
+import torch
+
+def augment(x):
+    return x + 0.1 * torch.randn_like(x)
+
+def run(model, loader, optimizer=None):
+    for x, y in loader:
+        {call}
+        loss = torch.nn.functional.cross_entropy(model(x), y)
+        if optimizer is not None:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+model = torch.nn.Linear(8, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(3):
+    run(model, train_loader, optimizer)
+    with torch.no_grad():
+        run(model, val_loader)
+"""
+
+
+def _hook(text: str) -> Run:
+    return make_run(sources={"net.py": _IN_THE_LOOP.format(hook=text)})
+
+
+def _shared(call: str) -> Run:
+    return make_run(sources={"train.py": _SHARED.format(call=call)})
+
+
 FIRES = {
+    "a hook on every batch": _hook("x = self.jitter(x)"),
+    "a loop that training shares": _shared("x = augment(x)"),
     "put into a list one by one": _text(_LISTED, "RandomResizedCrop(224)"),
     "the same under another name": _text(_SAME, "RandomHorizontalFlip()"),
     "one composition for both": _program("transform", "RandomHorizontalFlip()"),
@@ -184,6 +265,15 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: a hook that asks for the phase": _hook(
+        "if self.trainer.training:\n            x = self.jitter(x)"
+    ),
+    "near miss: a hook that asks for the mode": _hook(
+        "if self.training:\n            x = self.jitter(x)"
+    ),
+    "near miss: shared, where there is an optimizer": _shared(
+        "if optimizer is not None:\n            x = augment(x)"
+    ),
     "near miss: a list with nothing random": _text(_LISTED, "CenterCrop(224)"),
     "near miss: one fixed chain under two names": _text(_SAME, "Resize(256)"),
     "nothing random": _program("transform", "Resize(32)"),

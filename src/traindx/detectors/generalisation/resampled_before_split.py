@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from traindx.analysis.program.execution.values import Part, Result, Value, constant, origins
+from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.claims import cite, finding, source_text
-from traindx.analysis.program.training.contents import whole_tensor
 from traindx.analysis.program.training.data import Role
 from traindx.analysis.program.training.program import Story, program_of
-from traindx.analysis.program.training.splits import Division, divisions, roles_of
+from traindx.analysis.program.training.splits import Division, divisions, repetition, roles_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.model.run import Run
 from traindx.registry import detector
-
-RESAMPLES = (".fit_resample", "sklearn.utils.resample")
-DEPTH = 20  # steps from a part back to the resampling
 
 
 @detector(needs=("source",), suggests=("data-leakage",))
@@ -24,9 +20,9 @@ def check(run: Run) -> Iterator[Finding]:
     """Rare examples are drawn again with replacement, and the result is split into parts.
 
     ## What it detects
-    Data that are indexed by a draw with replacement (`np.random.choice(…)`, `torch.randint`), or
-    that come out of `fit_resample` or `sklearn.utils.resample`, and that are split into training
-    and held-out data only then.
+    Data that are indexed by a draw with replacement (`np.random.choice(…)`, `torch.randint`), that
+    some of themselves are added to (`np.concatenate([X, X[rare]])`, `np.repeat`), or that come out
+    of `fit_resample` or `resample`, and that are split into training and held-out data only then.
 
     ## Why it matters
     Copies of one example, or new ones made from it, are in both parts: the model is tested on what
@@ -41,44 +37,15 @@ def check(run: Run) -> Iterator[Finding]:
     """
     for story in program_of(run).stories:
         for division in divisions(story):
-            found = _resampling(division.whole)
+            found = repetition(division.whole)
             if found is not None and _is_held_out(story, division):
                 yield _finding(division, found)
                 return
 
 
-def _resampling(value: Value) -> Value | None:
-    """What repeats examples on the way to a value."""
-    for _ in range(DEPTH):
-        value = whole_tensor(value)
-        if isinstance(value, Part) and isinstance(value.of, Result):
-            value = value.of
-        if not isinstance(value, Result):
-            return None
-        if value.maker in RESAMPLES:
-            return None if constant(value.kwargs.get("replace")) is False else value
-        if value.maker != "operator.getitem":
-            return None
-        drawn = next((v for v in origins(value.args[1], 200) if _draws_again(v)), None)
-        if drawn is not None:
-            return drawn
-        value = value.args[0]
-    return None
-
-
-def _draws_again(value: Value) -> bool:
-    """Tell whether indices are drawn with replacement out of several."""
-    if not isinstance(value, Result) or value.maker.rsplit(".", 1)[-1] != "choice":
-        return False
-    given = value.kwargs.get("replace") or (value.args[2] if len(value.args) > 2 else None)
-    many = "size" in value.kwargs or len(value.args) > 1
-    is_array = value.maker != "random.choice"
-    return is_array and many and (given is None or constant(given) is True)
-
-
 def _is_held_out(story: Story, division: Division) -> bool:
     roles = roles_of(story, division.head) | roles_of(story, division.tail)
-    return Role.HELD_OUT in roles
+    return division.is_for_test or Role.HELD_OUT in roles
 
 
 def _finding(division: Division, found: Value) -> Finding:
@@ -88,7 +55,7 @@ def _finding(division: Division, found: Value) -> Finding:
         "data-leakage",
         found,
         cite(found, f"`{source_text(found)}` draws examples again"),
-        cite(division.tail, "the data are split only here"),
+        cite(division.place, "the data are split only here"),
         is_symptom=True,
     )
 
@@ -118,12 +85,22 @@ def _program(before: str, split: str = _BY_LIBRARY) -> Run:
 
 
 FIRES = {
+    "in another language": _program(
+        _DRAWN.format(options=""), "X_ent, X_pru, y_ent, y_pru = train_test_split(X, y)"
+    ),
     "drawn with replacement": _program(_DRAWN.format(options="")),
     "drawn with replacement, cut by hand": _program(_DRAWN.format(options=""), _BY_HAND),
+    "rare examples are added again": _program(
+        "X = np.concatenate([X, X[y == 1]])\ny = np.concatenate([y, y[y == 1]])"
+    ),
+    "every example several times": _program("X, y = np.repeat(X, 3, axis=0), np.repeat(y, 3)"),
+    "a table, drawn again": _program("X = X.sample(len(X) * 2, replace=True)"),
     "a library's sampler": _program("X, y = SMOTE().fit_resample(X, y)"),
 }
 
 SILENT = {
+    "near miss: other examples are added": _program("X = np.concatenate([X, Z[y == 1]])"),
+    "near miss: more features": _program("X = np.concatenate([X, X[:, :3] ** 2], axis=1)"),
     "split first": _program("pass"),
     "near miss: without replacement": _program(_DRAWN.format(options=", replace=False")),
     "near miss: the training part alone": _program(

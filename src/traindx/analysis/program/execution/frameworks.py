@@ -194,8 +194,9 @@ def _train_epoch(
 
     def step(batch: Value) -> BlockEnd:
         index = Result("builtins.next", args=(Result("builtins.range"),))
+        given = _transferred(m, hooks, batch, "training")
         for number, held in _shares(hooks, optimizers, is_manual):
-            found = hooks.call("training_step", batch, index, *number)
+            found = hooks.call("training_step", given, index, *number)
             if found is not None and not is_manual:
                 _learn(m, site, _loss_in(found), held)
         if not is_manual:
@@ -218,6 +219,20 @@ def _shares(
     if is_manual or len(optimizers) < 2 or taken < 4:
         return [((), optimizers)]
     return [((Known(n),), [optimizer]) for n, optimizer in enumerate(optimizers)]
+
+
+PHASES = {"validation": "validating", "test": "testing"}
+
+
+def _transferred(m: Machine, hooks: _Hooks, batch: Value, phase: str) -> Value:
+    """Run the hooks that Lightning runs on every batch, of training and of validation alike."""
+    trainer = hooks.owner.fields.setdefault("trainer", Unknown(name="trainer"))
+    for name in ("training", *PHASES.values()):
+        m.write(trainer.fields, name, Known(name == phase))
+    for hook in ("on_before_batch_transfer", "on_after_batch_transfer"):
+        found = hooks.call(hook, batch, Unknown(name="dataloader_idx"))
+        batch = batch if found is None else found
+    return batch
 
 
 def _loss_in(value: Value) -> Value:
@@ -250,7 +265,8 @@ def _held_out(m: Machine, hooks: _Hooks, model: Instance, phase: str, loader: Va
         loop = LoopRun(hooks.site(f"{phase}_step"), loader)
 
         def step(batch: Value) -> BlockEnd:
-            hooks.call(f"{phase}_step", batch, Unknown(name="batch_idx"))
+            given = _transferred(m, hooks, batch, PHASES[phase])
+            hooks.call(f"{phase}_step", given, Unknown(name="batch_idx"))
             return BlockEnd.NEXT
 
         iteration.run_over(m, loop, loader, step, hooks.scope)

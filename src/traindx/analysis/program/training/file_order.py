@@ -32,7 +32,8 @@ ROWS = frozenset({"csv.reader", "csv.DictReader", "pandas.read_csv", "numpy.load
                   "numpy.genfromtxt", ".readlines", ".splitlines", ".read_text", ".read",
                   "pandas.read_table"})  # fmt: skip
 SAVES = frozenset({"numpy.save", "torch.save", "numpy.savez", "numpy.savetxt", ".save",
-                   "cv2.imwrite", "imageio.imwrite", "builtins.open", "open", "soundfile.write", "torchaudio.save",
+                   "cv2.imwrite", "imageio.imwrite", "builtins.open", "open",
+                   "soundfile.write", "torchaudio.save",
                    ".write_bytes", ".write_text", "scipy.io.wavfile.write"})  # fmt: skip
 FARTHEST = 400
 

@@ -12,8 +12,11 @@ from traindx.analysis.program.execution.values import (
     Part,
     Result,
     Value,
+    constant,
     is_same,
+    origins,
 )
+from traindx.analysis.program.training.contents import whole_tensor
 from traindx.analysis.program.training.data import Role, feeds, is_draw, named_role
 
 if TYPE_CHECKING:
@@ -39,6 +42,18 @@ class Division:
         if isinstance(made, Result) and made.maker.rsplit(".", 1)[-1] in LIBRARY:
             return True
         return self.order is not None and is_draw(self.order)
+
+    @property
+    def place(self) -> Value:
+        """What divides: the call of a library, or the part that is cut out."""
+        is_part = isinstance(self.tail, Part) and self.tail.site is None
+        return self.tail.of if is_part else self.tail  # type: ignore[attr-defined]
+
+    @property
+    def is_for_test(self) -> bool:
+        """Whether the split itself says what its second part is for."""
+        made = self.tail.of if isinstance(self.tail, Part) else None
+        return isinstance(made, Result) and made.maker.endswith("train_test_split")
 
 
 def divisions(story: Story) -> Iterator[Division]:
@@ -112,3 +127,75 @@ def roles_of(story: Story, value: Value) -> set[Role]:
                 seen.add(id(made))
                 pending.append((made, left - 1))
     return found
+
+
+RESAMPLES = (".fit_resample", "sklearn.utils.resample")
+JOINS = frozenset({"concatenate", "concat", "vstack", "cat"})
+FAR = 20  # steps from a part back to what repeats its examples
+
+
+def repetition(value: Value) -> Value | None:
+    """Return what repeats examples on the way to a value."""
+    for _ in range(FAR):
+        value = whole_tensor(value)
+        if isinstance(value, Part) and isinstance(value.of, Result):
+            value = value.of
+        if not isinstance(value, Result):
+            return None
+        name = value.maker.rsplit(".", 1)[-1]
+        if value.maker in RESAMPLES:
+            return None if constant(value.kwargs.get("replace")) is False else value
+        if name == "sample" and constant(value.kwargs.get("replace")) is True:
+            return value
+        if _adds_own(value, name) or _repeats_rows(value, name):
+            return value
+        if value.maker != "operator.getitem":
+            return None
+        drawn = next((v for v in origins(value.args[1], 200) if _draws_again(v)), None)
+        if drawn is not None:
+            return drawn
+        value = value.args[0]
+    return None
+
+
+def _draws_again(value: Value) -> bool:
+    """Tell whether indices are drawn with replacement out of several."""
+    if not isinstance(value, Result) or value.maker.rsplit(".", 1)[-1] != "choice":
+        return False
+    given = value.kwargs.get("replace") or (value.args[2] if len(value.args) > 2 else None)
+    many = "size" in value.kwargs or len(value.args) > 1
+    is_array = value.maker != "random.choice"
+    return is_array and many and (given is None or constant(given) is True)
+
+
+def _adds_own(value: Result, name: str) -> bool:
+    """Tell whether some rows of data are put behind all of them: `concatenate([X, X[rare]])`."""
+    members = value.args[0].members if value.args and isinstance(value.args[0], Items) else []
+    axis = value.kwargs.get("axis") or value.kwargs.get("dim") or (value.args[1:] or (None,))[0]
+    if name not in JOINS or constant(axis) not in (None, 0) or (axis and not _is_zero(axis)):
+        return False
+    taken = [
+        v.args[0]
+        for v in members
+        if isinstance(v, Result) and v.maker == "operator.getitem" and not _is_cut(v)
+    ]
+    return any(v is whole for v in members for whole in taken)
+
+
+def _is_zero(axis: Value) -> bool:
+    return isinstance(axis, Known) and axis.value == 0
+
+
+def _is_cut(value: Result) -> bool:
+    """Tell whether columns are taken, and not rows."""
+    return isinstance(value.args[1], Items)
+
+
+def _repeats_rows(value: Result, name: str) -> bool:
+    """Tell whether every row stands there several times: `np.repeat(X, 3, axis=0)`."""
+    if name not in ("repeat", "repeat_interleave", "tile") or value.receiver is not None:
+        return False
+    times = constant(value.args[1]) if len(value.args) > 1 else None
+    axis = value.kwargs.get("axis") or value.kwargs.get("dim")
+    is_rows = axis is None or _is_zero(axis)
+    return isinstance(times, int) and times > 1 and is_rows and name != "tile"

@@ -1,0 +1,84 @@
+"""Augmentation that runs inside of the loops: on batches, by a module or function of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.values import Instance, Value, origins
+from traindx.analysis.program.training.data import is_draw, random_transform
+from traindx.analysis.program.training.kinds import names_of, words_of
+from traindx.analysis.program.training.modes import reads_mode
+from traindx.analysis.program.training.phases import WORDS, HeldOutPass, evaluations
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Story
+
+AUGMENTS = frozenset(
+    {"augment", "augmentation", "augmentations", "augmenter", "augmentor", "aug", "augs", "jitter",
+     "cutout", "mixup", "cutmix", "erasing", "erase", "specaugment", "randaugment"}
+)  # fmt: skip
+PHASE_WORDS = frozenset({"phase", "stage", "split", "mode", "is_train", "learn"}).union(
+    *WORDS.values()
+)
+
+
+@dataclass(frozen=True, eq=False)
+class AugmentedEvaluation:
+    """An evaluation whose inputs pass through augmentation."""
+
+    evaluation: HeldOutPass
+    call: ProgramEvent
+    name: str
+
+
+def augmented_evaluations(story: Story) -> Iterator[AugmentedEvaluation]:
+    """Yield the evaluations whose inputs are changed at random by what is named for it."""
+    for evaluation in evaluations(story):
+        loop = evaluation.loop
+        if loop is None or "tta" in words_of(evaluation.forward.event.function_name):
+            continue
+        given = evaluation.forward.event.args
+        made = {id(v) for a in given for v in origins(a)}
+        for event in loop.events:
+            name = _augments(event)
+            is_met = event.result is not None and id(event.result) in made
+            if name and is_met and _is_random(loop.events, event) and not _is_for_training(event):
+                yield AugmentedEvaluation(evaluation, event, name)
+                break
+
+
+def _augments(event: ProgramEvent) -> str:
+    """Return the name of the augmentation that is called; empty where it is none."""
+    receiver = event.receiver
+    if event.name == "()" and receiver is not None and random_transform(receiver):
+        return next(iter(names_of(receiver)), "a random transform")
+    if not event.is_own:
+        return ""
+    own = receiver.cls.node.name if isinstance(receiver, Instance) else event.name
+    known = [own, *(names_of(receiver) if receiver is not None else [])]
+    if any("tta" in words_of(n) for n in known):
+        return ""
+    return next((n for n in known if words_of(n) & AUGMENTS), "")
+
+
+def _is_random(events: tuple[ProgramEvent, ...], call: ProgramEvent) -> bool:
+    """Tell whether random numbers are drawn in a call."""
+    if not call.is_own:
+        return True
+    inside = (e for e in events if e.order > call.order and call.site in e.callers)
+    return any(e.result is not None and is_draw(e.result) for e in inside)
+
+
+def _is_for_training(event: ProgramEvent) -> bool:
+    """Tell whether a condition on the mode or the phase stands before a call."""
+    return any(
+        g.test is None or reads_mode(g.test) or _speaks_of_phase(g.test) for g in event.guards
+    )
+
+
+def _speaks_of_phase(test: Value) -> bool:
+    words = {w for v in origins(test, 40) for n in names_of(v) for w in words_of(n)}
+    return bool(words & PHASE_WORDS)
