@@ -9,6 +9,7 @@ from traindx.analysis.program.execution.frameworks import is_trainer
 from traindx.analysis.program.execution.values import Answer, Known, Value
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import cite, finding, replace_argument
+from traindx.analysis.program.training.idle_parts import idle_parts
 from traindx.analysis.program.training.loaders import (
     is_held_out,
     is_idle,
@@ -35,7 +36,8 @@ def check(run: Run) -> Iterator[Finding]:
     ## What it detects
     A loader named for validation or testing that nothing reads, beside a loop over the loader that
     is trained on that runs the model without learning and scores its outputs, or the `validate` of
-    a trainer with that loader; and a `Trainer` whose `eval_dataset` is its `train_dataset`.
+    a trainer with that loader; a `train_test_split` whose test part is never used beside a score on
+    the other; and a `Trainer` whose `eval_dataset` is its `train_dataset`.
 
     ## Why it matters
     The metric says how well the training data are remembered. It looks excellent and says nothing
@@ -51,6 +53,7 @@ def check(run: Run) -> Iterator[Finding]:
     seen: set[object] = set()
     for story in program_of(run).stories:
         yield from _same_datasets(story, seen)
+        yield from _idle_parts(story, seen)
         idle = _idle(story)
         for at, trained in _scores(story) if idle is not None else ():
             if idle is not None and idle[1] not in seen:
@@ -123,6 +126,23 @@ def _finding(story: Story, at: ProgramEvent, trained: Value, idle: tuple[str, Va
     )
 
 
+def _idle_parts(story: Story, seen: set[object]) -> Iterator[Finding]:
+    """Splits whose second part is never used, where the first one is scored."""
+    for part in idle_parts(story):
+        if part.score.node in seen:
+            continue
+        seen.add(part.score.node)
+        yield finding(
+            "The model is evaluated on its training data, and the test part of the split is "
+            "never used",
+            "evaluating-on-training-data",
+            part.score,
+            cite(part.score, "a score on the training part"),
+            cite(part.division.place, "the second part of this split lies idle"),
+            is_symptom=True,
+        )
+
+
 def _same_datasets(story: Story, seen: set[object]) -> Iterator[Finding]:
     """Trainers of a framework that evaluate on what they train on."""
     for event in story.events:
@@ -176,12 +196,50 @@ def _trainer(held: str) -> Run:
     return make_run(sources={"train.py": "import torch\nfrom transformers import Trainer\n" + text})
 
 
+_SPLIT = """
+import torch
+from sklearn.model_selection import train_test_split
+
+X_train, X_test, y_train, y_test = train_test_split(X, y)
+X_train, X_test = torch.tensor(X_train), torch.tensor(X_test)
+y_train, y_test = torch.tensor(y_train), torch.tensor(y_test)
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(50):
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(X_train), y_train).backward()
+    optimizer.step()
+with torch.no_grad():
+    print((model({x}).argmax(1) == {y}).float().mean())
+{more}
+"""
+
+
+def _split(x: str, y: str, more: str = "") -> Run:
+    return make_run(sources={"train.py": _SPLIT.format(x=x, y=y, more=more)})
+
+
 FIRES = {
+    "the wrong part": _split("X_train", "y_train", "print(X_test.shape)"),
     "the wrong loader": _program("print(accuracy(train_loader))"),
     "the wrong dataset": _trainer("ds['train']"),
 }
 
 SILENT = {
+    "the right part": _split("X_test", "y_test"),
+    "near miss: a score that is said to be of training": make_run(
+        sources={
+            "train.py": _SPLIT.format(x="X_train", y="y_train", more="").replace(
+                "print(", 'print("train accuracy", '
+            )
+        }
+    ),
+    "near miss: the other part goes to a file": _split(
+        "X_train", "y_train", "torch.save(X_test, 'test.pt')"
+    ),
+    "near miss: the other part is tested elsewhere": _split(
+        "X_train", "y_train", "report(model, X_test)"
+    ),
     "the right loader": _program("print(accuracy(test_loader))"),
     "near miss: both": _program("print(accuracy(train_loader), accuracy(test_loader))"),
     "near miss: no score": _program("print(centre(train_loader))"),

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 LEARNS = frozenset({Do.BACKWARD, Do.STEP, Do.GRAD, Do.MANUAL_UPDATE, Do.UNSCALE})
 WORDS = {
     "train": {"train", "training", "trn", "trainset", "trainloader", "traindata", "tr", "fit"},
-    "validation": {"val", "valid", "validation", "dev", "eval", "evaluation", "valloader", "valset",
-                   "validate", "evaluate", "validloader"},
-    "test": {"test", "testing", "holdout", "heldout", "testloader", "testset"},
+    "validation": {"va", "val", "valid", "validation", "dev", "eval", "evaluation", "valloader",
+                   "valset", "validate", "evaluate", "validloader"},
+    "test": {"te", "test", "testing", "holdout", "heldout", "testloader", "testset"},
 }  # fmt: skip
 
 
