@@ -70,6 +70,27 @@ def check(run: Run) -> Iterator[Finding]:
             if found is not None and place is not None and place not in seen:
                 seen.add(place)
                 yield found
+        for value in _inputs_moved(loss, scores, target):
+            if value.site is not None and value.site.node not in seen:
+                seen.add(value.site.node)
+                yield _finding(value, "misaligned-labels", "put in another order", "Inputs")
+
+
+def _inputs_moved(loss: Computed, scores: Value, target: Value) -> Iterator[Value]:
+    """Inputs that are shuffled in place, where their labels, of the same batch, are not."""
+    story = loss.story
+    shuffled = [e for e in story.events if e.name in SHUFFLES and e.args]
+    wanted = list(data_chain(story, target))
+    if not shuffled or len(wanted) < 2:  # the target is no part of the data
+        return
+    ways = {id(v) for v in data_origins(story, target)}
+    if any(id(e.args[0]) in ways for e in shuffled):
+        return
+    for given in model_inputs(story, scores, loss.event):
+        for value in data_chain(story, given):
+            is_moved = any(e.args[0] is value for e in shuffled) and not isinstance(value, Items)
+            if is_moved and not _is_on_purpose(value):
+                yield value
 
 
 def _judged(loss: Computed, scores: Value, value: Value) -> Finding | None:
@@ -179,9 +200,10 @@ def _remark(value: Value) -> Finding:
     )
 
 
-def _finding(value: Value, cause: str, what: str) -> Finding:
+def _finding(value: Value, cause: str, what: str, which: str = "Labels") -> Finding:
+    others = "inputs" if which == "Labels" else "labels"
     return finding(
-        f"Labels are {what} while their inputs stay as they are",
+        f"{which} are {what} while their {others} stay as they are",
         cause,
         value,
         cite(value, f"`{source_text(value)}`"),
@@ -227,7 +249,29 @@ for x, y in loader:
 """
 _ORDER = "order = torch.randperm(len(data))"
 
+_STORED = """
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+images, classes = np.load("images.npy"), np.load("classes.npy")
+{before}
+loader = DataLoader(TensorDataset(torch.tensor(images), torch.tensor(classes)), 32)
+model = torch.nn.Linear(8, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(x), y).backward()
+    optimizer.step()
+"""
+
+
+def _stored(before: str) -> Run:
+    return make_run(sources={"train.py": _STORED.format(before=before)})
+
+
 FIRES = {
+    "inputs alone are shuffled": _stored("np.random.shuffle(images)"),
     "permuted in the loss": _program(labels="labels[torch.randperm(len(labels))]"),
     "permuted before": _program(f"{_ORDER}; labels = labels[order]"),
     "replaced in part": _program(
@@ -241,6 +285,14 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: both are shuffled": _stored(
+        "np.random.seed(0); np.random.shuffle(images)\n"
+        "np.random.seed(0); np.random.shuffle(classes)"
+    ),
+    "near miss: pairs are shuffled": _stored(
+        "rows = np.concatenate([images, classes[:, None]], 1); np.random.shuffle(rows)\n"
+        "images, classes = rows[:, :-1], rows[:, -1]"
+    ),
     "as they come": _program(),
     "near miss: both in one order": _program(_ORDER, "data[order]", "labels[order]"),
     "near miss: one seed before each": _program(

@@ -8,7 +8,9 @@ from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Part, Result, Value, depends_on, options_of
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.data import Role, named_role
+from traindx.analysis.program.training.preprocessing import statistics_of_all
 from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.splits import divisions, roles_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.model.run import Run
@@ -30,8 +32,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What it detects
     scikit-learn's `fit_transform` (or `fit`) on data that are split afterwards, where what was
-    learnt reaches the parts of the split; and a second `fit_transform` of the same object on
-    held-out data.
+    learnt reaches the parts of the split; the same by hand, `(X - X.mean(0)) / X.std(0)`; and a
+    second `fit_transform` of the same object on held-out data.
 
     ## Why it matters
     Statistics of the held-out data reach training, so the validation result is too good; a scaler
@@ -46,6 +48,7 @@ def check(run: Run) -> Iterator[Finding]:
     """
     seen: set[object] = set()
     for story in program_of(run).stories:
+        yield from _by_hand(story, seen)
         fits = [e for e in story.events if _is_fit(e)]
         for fit in fits:
             found = _before_split(story, fit) or _again(story, fit, fits)
@@ -54,6 +57,25 @@ def check(run: Run) -> Iterator[Finding]:
                 claim, other, says = found
                 yield finding(claim, "data-leakage", fit, cite(fit, "fitted here"),
                               cite(other, says), is_symptom=True)  # fmt: skip
+
+
+def _by_hand(story: Story, seen: set[object]) -> Iterator[Finding]:
+    """Data that are scaled by a statistic of all of them, and divided only then."""
+    for division in divisions(story):
+        learnt = statistics_of_all(division.whole)
+        roles = roles_of(story, division.tail) | roles_of(story, division.head)
+        is_held = division.is_for_test or Role.HELD_OUT in roles
+        if learnt is None or learnt.site is None or not is_held or learnt.site.node in seen:
+            continue
+        seen.add(learnt.site.node)
+        yield finding(
+            f"`{_name(division.whole)}` is scaled by statistics of all data before the split",
+            "data-leakage",
+            learnt,
+            cite(learnt, "computed over training and held-out data"),
+            cite(division.place, "the data are split only here"),
+            is_symptom=True,
+        )
 
 
 def _is_fit(event: ProgramEvent) -> bool:
@@ -152,6 +174,8 @@ def _program(before: str = "", after: str = "", made: str = "StandardScaler()") 
 _RIGHT = "X_train = scaler.fit_transform(X_train)\nX_test = scaler.transform(X_test)"
 
 FIRES = {
+    "scaled by hand": _program("X = (X - X.mean(axis=0)) / X.std(axis=0)"),
+    "by statistics under names": _program("low, high = X.min(0), X.max(0)\nX = (X - low) / high"),
     "fitted on all data": _program("X = scaler.fit_transform(X)"),
     "fitted on all data, and made a tensor": _program("X = torch.tensor(scaler.fit_transform(X))"),
     "fitted on all data, used on the parts": _program(
@@ -169,6 +193,11 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: each example by its own": _program("X = X - X.mean(axis=1, keepdims=True)"),
+    "near miss: by a fixed number": _program("X = X / 255.0"),
+    "near miss: by hand, from the training part": _program(
+        after="mean = X_train.mean(0)\nX_train, X_test = X_train - mean, X_test - mean"
+    ),
     "near miss: fitted to look at the data": _program(
         "points = scaler.fit_transform(X)\nplt.scatter(points[:, 0], points[:, 1])",
         made="PCA(2)",

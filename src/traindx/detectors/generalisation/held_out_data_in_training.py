@@ -8,6 +8,7 @@ from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.data import Feed, Role, feeds, joined_parts, split_from
 from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.splits import Overlap, overlaps
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.model.run import Run
@@ -21,7 +22,8 @@ def check(run: Run) -> Iterator[Finding]:
     ## What it detects
     A loader for training and one for validation or testing, where the training loader reads the
     held-out dataset itself, a join of it with others (`ConcatDataset`, `train_set + test_set`,
-    concatenated tensors), or the whole that the held-out dataset was split from.
+    concatenated tensors), or the whole that the held-out dataset was split from; and two slices of
+    one whole, for training and for testing, whose bounds overlap.
 
     ## Why it matters
     The model has seen what it is tested on. The metric is that of the training data, and says
@@ -36,6 +38,9 @@ def check(run: Run) -> Iterator[Finding]:
     makes several training loaders, or one more held-out loader of other data, is left alone.
     """
     for story in program_of(run).stories:
+        for overlap in overlaps(story):
+            yield _overlapping(overlap)
+            return
         found = feeds(story)
         training = [f for f in found if f.role is Role.TRAIN]
         for train in training if len(training) == 1 else ():
@@ -44,6 +49,17 @@ def check(run: Run) -> Iterator[Finding]:
             if shared and len(shared) == len(held_out):
                 yield _finding(train, *shared[0])
                 return
+
+
+def _overlapping(found: Overlap) -> Finding:
+    return finding(
+        f"Training and held-out data are cut so that {found.shared} examples are in both",
+        "data-leakage",
+        found.tail,
+        cite(found.head, "one part ends here"),
+        cite(found.tail, "and the other begins before that"),
+        is_symptom=True,
+    )
 
 
 def _shared(train: Feed, held: Feed) -> Value | None:
@@ -87,7 +103,20 @@ def _program(train: str, made: str = "") -> Run:
     return make_run(sources={"train.py": _PROGRAM.format(train=train, made=made)})
 
 
+_CUT = """
+import torch
+
+order = torch.randperm(1000)
+train_index, val_index = order[:{end}], order[{start}:]
+"""
+
+
+def _cut(end: str, start: str) -> Run:
+    return make_run(sources={"train.py": _CUT.format(end=end, start=start)})
+
+
 FIRES = {
+    "slices that overlap": _cut("800", "700"),
     "joined": _program("ConcatDataset([train_set, test_set])"),
     "added": _program("train_set + test_set"),
     "under a name": _program("everything", "everything = ConcatDataset([train_set, test_set])"),
@@ -99,6 +128,9 @@ SILENT = {
         "from torch.utils.data import Subset\n"
         "val_loader = DataLoader(Subset(train_set, range(100)), batch_size=32)",
     ),
+    "near miss: slices side by side": _cut("800", "800"),
+    "near miss: with a gap": _cut("700", "800"),
+    "near miss: bounds out of sight": _cut("n", "m"),
     "apart": _program("train_set"),
     "near miss: joined with more training data": _program("ConcatDataset([train_set, extra_set])"),
     "near miss: joined for another purpose": _program(

@@ -17,7 +17,7 @@ from traindx.model.findings import Finding, Strength
 from traindx.model.run import Run
 from traindx.registry import detector
 
-KEEPS = (".append", ".extend", "operator.iadd")
+KEEPS = (".append", ".extend")
 # what leaves a tensor as large as it is, and on its device
 AS_LARGE = (SAME_NUMBERS - {"cpu", "getitem", "select", "narrow", "gather", "index_select",
                             "masked_select"}) | {"softmax", "log_softmax", "sigmoid"}  # fmt: skip
@@ -68,8 +68,7 @@ def _kept(evaluation: HeldOutPass) -> Iterator[ProgramEvent]:
     """Where the loop adds an output to a list, as large as it is."""
     outputs = [d.event.result for d in evaluation.passes]
     for event in evaluation.loop.events if evaluation.loop is not None else ():
-        held = event.args[0] if event.name == "operator.iadd" and event.args else event.receiver
-        if event.name not in KEEPS or not event.args or not isinstance(held, Items):
+        if event.name not in KEEPS or not event.args or not isinstance(event.receiver, Items):
             continue
         if any(found is output for found in _whole(event.args[-1]) for output in outputs):
             yield event

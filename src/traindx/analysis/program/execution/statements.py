@@ -16,6 +16,7 @@ from traindx.analysis.program.execution.values import (
     External,
     FunctionValue,
     Instance,
+    Items,
     Known,
     Result,
     Scope,
@@ -82,6 +83,9 @@ def _annotated(m: Machine, node: ast.AnnAssign, scope: Scope) -> None:
 def _augmented(m: Machine, node: ast.AugAssign, scope: Scope) -> None:
     before = expressions.evaluate(m, node.target, scope)
     value = expressions.evaluate(m, node.value, scope)
+    if isinstance(before, Items) and isinstance(node.op, ast.Add):
+        site = Site(scope.module, node)
+        m.record(EventForm.CALL, site, ".extend", before, (value,), {}, scope.function)
     result = expressions.operator_result(m, node.op, before, value, node, scope, is_in_place=True)
     bind(m, node.target, result, scope)
 

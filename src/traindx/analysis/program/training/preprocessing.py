@@ -164,3 +164,36 @@ def _written(name: str, number: object, *, is_first: bool) -> str:
         return f"* {round(1 / float(number), DIGITS):g}"
     sign = {"add": "+", "mul": "*"}.get(name, name if is_first else f"r{name}")
     return f"{sign} {round(float(number), DIGITS):g}"
+
+
+def statistics_of_all(value: Value, depth: int = 12) -> Value | None:
+    """Return the statistic of all examples by which data are scaled, on the way to a value."""
+    for _ in range(depth):
+        value = whole_tensor(value)
+        operation = operation_of(value)
+        if (
+            operation is None
+            or operation.name not in ("sub", "div")
+            or len(operation.operands) != 2
+        ):
+            return None
+        inner, by = operation.operands
+        if _is_over_examples(by, inner):
+            return by
+        value = inner
+    return None
+
+
+def _is_over_examples(value: Value, data: Value) -> bool:
+    """Tell whether a value is a mean, deviation or extreme along the examples of some data."""
+    for found in origins(value, 30):
+        operation = operation_of(found)
+        if operation is None or operation.name.rsplit(".", 1)[-1] not in STATISTICS:
+            continue
+        given = operation.settings.get("axis") or operation.settings.get("dim")
+        if given is None and len(operation.operands) > 1:
+            given = operation.operands[1]
+        along = given is None or constant(given) == 0
+        root = whole_tensor(operation.operands[0])
+        return along and any(v is root for v in origins(data, 60))
+    return False

@@ -129,6 +129,30 @@ def roles_of(story: Story, value: Value) -> set[Role]:
     return found
 
 
+@dataclass(frozen=True, eq=False)
+class Overlap:
+    """Two parts of one whole that share some of its examples."""
+
+    head: Value
+    tail: Value
+    shared: int
+
+
+def overlaps(story: Story) -> Iterator[Overlap]:
+    """Yield the parts for training and for testing that are cut at numbers that overlap."""
+    cuts = [(v, c) for v in story.values if (c := _cut(v)) is not None]
+    for head, (is_head, whole, end, order) in cuts:
+        for tail, (is_other, other, start, ordered) in cuts:
+            low, high = constant(start), constant(end)
+            is_one = is_head and not is_other and whole is other and order is ordered
+            if not is_one or not isinstance(low, int) or not isinstance(high, int):
+                continue
+            parts = (roles_of(story, head), roles_of(story, tail))
+            is_pair = {Role.TRAIN} in parts and {Role.HELD_OUT} in parts
+            if is_pair and 0 <= low < high:
+                yield Overlap(head, tail, high - low)
+
+
 RESAMPLES = (".fit_resample", "sklearn.utils.resample")
 JOINS = frozenset({"concatenate", "concat", "vstack", "cat"})
 FAR = 20  # steps from a part back to what repeats its examples
