@@ -177,3 +177,28 @@ fit(net, options.width)
     story = program_of(make_run(sources={"t.py": text})).stories[0]
     call = next(e for e in story.events if len(e.args) == 2 and e.name == "()")
     assert [type(model).__name__ for model, _ in handed_models(story, call)] == ["Instance"]
+
+
+@pytest.mark.parametrize(("handed", "mode"), [("mode", Answer.NO), ("", Answer.YES)])
+def test_eval_is_a_train_of_its_own(handed: str, mode: Answer) -> None:
+    text = f"""
+import torch
+from torch import nn
+
+class Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout()
+
+    def train(self, mode=True):
+        return super().train({handed})
+
+    def forward(self, x):
+        return self.drop(x)
+
+model = Own()
+model.eval()
+model(torch.ones(2))
+"""
+    story = program_of(make_run(sources={"t.py": text})).stories[0]
+    assert story.does(Do.FORWARD)[0].event.is_training is mode

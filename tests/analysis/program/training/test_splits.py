@@ -6,7 +6,7 @@ import pytest
 
 from traindx.analysis.program.training.data import Role
 from traindx.analysis.program.training.program import Story, program_of
-from traindx.analysis.program.training.splits import divisions, roles_of
+from traindx.analysis.program.training.splits import divisions, overlaps, repetition, roles_of
 from traindx.examples import make_run
 
 START = """
@@ -50,3 +50,25 @@ def test_what_parts_are_for() -> None:
     (division,) = divisions(story)
     assert roles_of(story, division.head) == {Role.TRAIN}
     assert roles_of(story, division.tail) == {Role.HELD_OUT}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_repeated"),
+    [
+        ("x = np.concatenate([x, x[y == 1]])", True),
+        ("x = np.repeat(x, 2, axis=0)", True),
+        ("x = np.concatenate([x, x[:, :2]], axis=1)", False),
+        ("x = np.concatenate([x, z])", False),
+        ("x = x[torch.randperm(len(x))]", False),
+    ],
+)
+def test_rows_that_stand_there_twice(text: str, is_repeated: bool) -> None:
+    story = _story(f"import numpy as np\n{text}\nprint(x)\n")
+    given = next(e.args[0] for e in story.events if e.name == "builtins.print")
+    assert (repetition(given) is not None) is is_repeated
+
+
+@pytest.mark.parametrize(("end", "start", "shared"), [(80, 70, [10]), (80, 80, []), (70, 80, [])])
+def test_cuts_that_overlap(end: int, start: int, shared: list[int]) -> None:
+    story = _story(f"x_train, x_test = x[:{end}], x[{start}:]\nprint(x_train, x_test)\n")
+    assert [o.shared for o in overlaps(story)] == shared

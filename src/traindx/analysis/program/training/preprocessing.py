@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.values import (
+    Items,
     Known,
     Part,
     Result,
@@ -15,7 +16,7 @@ from traindx.analysis.program.execution.values import (
     origins,
 )
 from traindx.analysis.program.training.contents import whole_tensor
-from traindx.analysis.program.training.data import batch_part, is_draw, is_stored_item
+from traindx.analysis.program.training.data import batch_part, is_draw, is_index, is_stored_item
 from traindx.analysis.program.training.operations import Operation, operation_of
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ POINTWISE = frozenset({"log", "log1p", "log2", "log10", "exp", "sqrt", "tanh", "
 ARITHMETIC = frozenset({"add", "sub", "mul", "div", "pow"})
 STATISTICS = frozenset({"mean", "std", "var", "max", "min", "amax", "amin", "median", "quantile",
                         "percentile", "nanmean", "norm"})  # fmt: skip
+BOUNDS = frozenset({"clamp", "clamp_min", "clip", "maximum"})
 DEPTH = 40  # steps from a model back to the data
 DIGITS = 6  # of a number that two places have in common
 
@@ -50,7 +52,9 @@ def preprocessing_of(story: Story, value: Value, *, into_dataset: bool = True) -
     noise: list[Value] = []
     for _ in range(DEPTH):
         value = whole_tensor(value)
-        value = batch_part(story, value) if into_dataset else value
+        value = whole_tensor(batch_part(story, value)) if into_dataset else value
+        if isinstance(value, Items) and value.members and not value.is_whole:
+            value = value.members[0]  # one turn of a comprehension stands for all
         if is_source(value):
             return _found(scaling, others, noise, value, is_known=True)
         operation = operation_of(value)
@@ -110,6 +114,8 @@ def _step(story: Story, operation: Operation) -> tuple[Value, str, str] | None:
 
 def _arithmetic(story: Story, operation: Operation) -> tuple[Value, str, str] | None:
     data = [v for v in operation.operands if not isinstance(v, Known) and _is_data(story, v)]
+    if not data:  # statistics along an example itself, and those of all of them
+        data = [v for v in operation.operands if any(is_index(o) for o in origins(v, 400))]
     if len(data) != 1:
         return None
     inner = data[0]
@@ -131,13 +137,18 @@ def _is_data(story: Story, value: Value) -> bool:
 def is_statistic(value: Value, depth: int = 12) -> bool:
     """Tell whether a value is a statistic of data: a mean, a deviation, a largest value."""
     inner = whole_tensor(value)
+    if isinstance(inner, Part) and isinstance(inner.key, int) and depth:
+        return is_statistic(inner.of, depth - 1)
     operation = operation_of(inner)
     if operation is None or depth == 0 or not operation.operands:
         return False
     if operation.name.rsplit(".", 1)[-1] in STATISTICS:
         return True
     is_plain = all(isinstance(v, Known) for v in operation.operands[1:])
-    is_passed = operation.name == "getitem" or (operation.name in ARITHMETIC and is_plain)
+    is_bound = operation.name in BOUNDS and is_plain
+    is_passed = (
+        is_bound or operation.name == "getitem" or (operation.name in ARITHMETIC and is_plain)
+    )
     return (is_passed or operation.name == "sqrt") and is_statistic(
         operation.operands[0], depth - 1
     )
