@@ -48,8 +48,8 @@ CAUSES = (
             Remedy(
                 change=(
                     "Mask padding by the attention mask: `labels[attention_mask == 0] = -100`; or "
-                    'add a pad token of its own: `tokenizer.add_special_tokens({"pad_token": '
-                    '"<pad>"})` and `model.resize_token_embeddings(len(tokenizer))`'
+                    "add a pad token of its own, and then "
+                    "`model.resize_token_embeddings(len(tokenizer))`"
                 ),
                 expected_effect="answers end where they should",
                 verify="decode `labels[labels != -100]`: every answer ends with the end token",
@@ -60,27 +60,5 @@ CAUSES = (
             ),
         ),
         confirm_by="whether the last label of an example that is not −100 is the end token",
-    ),
-    Cause(
-        name="attention-mask-missing",
-        title="Padding is attended to",
-        what=(
-            "A batch is padded and the model gets no attention mask: real tokens attend to "
-            "padding, and what is predicted for one text depends on the longest text beside it."
-        ),
-        severity=Severity.HIGH,
-        specialist=DATA,
-        remedies=(
-            Remedy(
-                change="Hand the mask over: `model(input_ids, attention_mask=attention_mask)`",
-                expected_effect="the output for a text is the same in every batch",
-                verify="run one text alone and beside a longer one: the same logits",
-                if_it_fails=(
-                    "they still differ: positions do not follow the padding side; pad on the other "
-                    "side, or hand over `position_ids`"
-                ),
-            ),
-        ),
-        confirm_by="the logits of one text alone and in a padded batch",
     ),
 )

@@ -325,7 +325,6 @@ PLANS: Mapping[str, Plan] = {
     "prompt-in-loss": _patch_only,
     "labels-all-masked": _patch_only,
     "eos-never-trained": _patch_for_finding,
-    "attention-mask-missing": _patch_for_finding,
     "evaluation-outputs-kept": _patch_only,
     "augmentation-in-validation": Plan(
         harm=Harm.FINDING, needs_evaluation=True, why_untestable=_ONLY_PATCH

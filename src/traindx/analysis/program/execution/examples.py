@@ -100,7 +100,7 @@ def _drawn(m: Machine, loader: Result) -> Example:
     given = settings_of(loader)
     node = loader.site.node if loader.site is not None else ast.Pass()
     scope = names.file_scope(m, loader.site.module if loader.site is not None else m.main)
-    m.drawn_in = ()
+    m.forget_draws()
     value, events = _apart(m, lambda: _batch(m, given, node, scope))
     if isinstance(value, Items) and "collate_fn" not in given:
         loader.fields[EXAMPLE] = value

@@ -146,10 +146,10 @@ def element_of(m: Machine, over: Value) -> Value:
     if isinstance(over, Result) and over.maker == "builtins.zip":
         return items_of([element_of(m, a) for a in over.args], "tuple")
     if isinstance(over, Result) and over.maker in WRAPPERS and over.args:
-        found = element_of(m, over.args[0])
-        is_plain = isinstance(found, Result) and found.maker == "builtins.next"
+        inner = element_of(m, over.args[0])
+        is_plain = isinstance(inner, Result) and inner.maker == "builtins.next"
         if over.maker != "builtins.sorted" or not is_plain:
-            return found
+            return inner
     return Result("builtins.next", args=(over,), gradients=m.gradients)
 
 

@@ -95,6 +95,10 @@ class Machine:
         """Tell whether we are in a loop of unknown length that began after something was made."""
         return any(not turn.loop.is_whole for turn in self.turns[len(born) :])
 
+    def forget_draws(self) -> None:
+        """Begin with another stream."""
+        self.drawn_in = ()
+
     def spend(self) -> None:
         self.work += 1
         if self.work > MAX_WORK:

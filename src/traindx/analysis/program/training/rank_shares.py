@@ -90,8 +90,9 @@ def _is_dealt(over: Value) -> bool:
             return False
         bounds = value.args[1] if value.maker == "operator.getitem" else value
         makers = ("builtins.range", "builtins.slice")
-        is_range = isinstance(bounds, Result) and bounds.maker in makers and len(bounds.args) == 3
-        if is_range and any(is_rank(v) for v in origins(bounds.args[0], 20)):  # type: ignore[union-attr]
+        if not isinstance(bounds, Result) or bounds.maker not in makers or len(bounds.args) != 3:
+            continue
+        if any(is_rank(v) for v in origins(bounds.args[0], 20)):
             return True
     return False
 

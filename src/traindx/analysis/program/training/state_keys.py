@@ -204,8 +204,8 @@ def _computed(made: Result, state: Value, key: str, depth: int) -> object:
 def _bounds(value: Value) -> slice | int:
     if isinstance(value, Known) and isinstance(value.value, int):
         return value.value
-    given = [constant(a) for a in value.args] if isinstance(value, Result) else []
-    is_known = isinstance(value, Result) and all(isinstance(a, Known) for a in value.args)
-    if not is_known or value.maker != "builtins.slice":  # type: ignore[union-attr]
+    if not isinstance(value, Result) or value.maker != "builtins.slice":
         raise ValueError
-    return slice(*given)
+    if not all(isinstance(a, Known) for a in value.args):
+        raise ValueError
+    return slice(*(constant(a) for a in value.args))

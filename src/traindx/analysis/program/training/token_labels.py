@@ -111,8 +111,8 @@ def _masked_by_padded_length(events: list[ProgramEvent]) -> Iterator[Masking]:
             whole = tokens_of(event.receiver)
             if prompt is not None and whole is not None and _is_as_long(prompt, whole):
                 yield Masking(event, "everything up to the padded length is masked", prompt)
-        for value in (event.result, *event.args, *event.kwargs.values()):
-            prompt = None if value is None else _joined_after_padding(value)
+        for given in (event.result, *event.args, *event.kwargs.values()):
+            prompt = None if given is None else _joined_after_padding(given)
             if prompt is not None:
                 yield Masking(
                     event, "as many labels are masked as the padded prompt is long", prompt
@@ -175,12 +175,12 @@ def _is_search(event: ProgramEvent) -> bool:
 
 def _begin_alike(text: Value, template: Value) -> bool:
     """Tell whether a tokenizer puts the same token in front of a text and of a template."""
-    both = isinstance(text, Items) and isinstance(template, Items)
-    if not both or not text.members or not template.members:  # type: ignore[union-attr]
+    if not isinstance(text, Items) or not isinstance(template, Items):
         return False
-    first = template.members[0]  # type: ignore[union-attr]
-    is_known = template.is_whole and not text.is_whole  # type: ignore[union-attr]
-    return is_known and isinstance(first, Known) and text.members[0] is first  # type: ignore[union-attr]
+    if not text.members or not template.members or text.is_whole or not template.is_whole:
+        return False
+    first = template.members[0]
+    return isinstance(first, Known) and text.members[0] is first
 
 
 def _never_filled(story: Story, events: list[ProgramEvent]) -> Iterator[Masking]:
@@ -267,8 +267,8 @@ def _masks_pads(event: ProgramEvent, tokenizer: Value, events: Iterable[ProgramE
     if event.kwargs.get("ignore_index") is not None:
         return _is_pad(event.kwargs["ignore_index"], tokenizer)
     if event.name.endswith("DataCollatorForLanguageModeling"):
-        given = event.argument("tokenizer", 0)
-        return given is tokenizer and constant(event.argument("mlm", 1)) is False
+        is_own = event.argument("tokenizer", 0) is tokenizer
+        return is_own and constant(event.argument("mlm", 1)) is False
     given = [*event.args, *event.kwargs.values()]
     if not any(constant(v) == IGNORED for v in given):
         return _chooses(event, tokenizer, events)
