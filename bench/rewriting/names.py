@@ -7,7 +7,7 @@ import re
 
 from bench.rewriting import scopes
 
-SPLITS = re.compile(r"train|val|test|dev|eval|hold|held", re.IGNORECASE)
+SPLITS = re.compile(r"tta|train|val|test|dev|eval|hold|held", re.IGNORECASE)
 
 
 def rename(tree: ast.Module) -> bool:

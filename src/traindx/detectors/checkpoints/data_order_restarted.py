@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.data_order import LostOrder, lost_orders
 from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.resumed_order import LostOrder, lost_orders
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.model.run import Run

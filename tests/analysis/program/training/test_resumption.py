@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from traindx.analysis.program.training.augmentation import augmented_evaluations
-from traindx.analysis.program.training.data_order import lost_orders
 from traindx.analysis.program.training.idle_parts import idle_parts
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.rank_shares import uneven_shares
+from traindx.analysis.program.training.resumed_order import lost_orders
 from traindx.detectors.checkpoints import data_order_restarted
 from traindx.detectors.data import random_validation_transform
 from traindx.detectors.distributed import ranks_with_uneven_shards

@@ -98,7 +98,7 @@ def _is_dealt(over: Value) -> bool:
 
 
 def _is_of_unknown_length(run: LoopRun) -> bool:
-    over = run.over
+    over = None if run.over is None else source_of(run.over)
     if over is None or (isinstance(over, Items) and over.is_whole):
         return False
     is_range = isinstance(over, Result) and over.maker == "builtins.range"
