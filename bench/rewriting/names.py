@@ -83,6 +83,8 @@ def use_keywords(tree: ast.Module) -> bool:
         if not node.args or len(node.args) > len(names):
             continue
         keywords = [ast.keyword(n, a) for n, a in zip(names, node.args, strict=False)]
+        if {k.arg for k in keywords} & {k.arg for k in node.keywords}:
+            continue  # another library's function of the same name
         node.keywords = [*keywords, *node.keywords]
         node.args = []
         changed = True
