@@ -174,6 +174,7 @@ SILENT = {
     "near miss: the loss itself is given back": _program(
         name="held_out", returned="nn.functional.cross_entropy(output, y)"
     ),
+    "near miss: a size is asked for": _program(name="width", returned="output.shape[1]"),
     "near miss: somebody else learns from it": _program(
         name="held_out", before="engine.learn(model(x_test))", returned=_NUMBER
     ),

@@ -146,6 +146,7 @@ def test_a_decorator_out_of_sight_may_switch_gradients() -> None:
     [
         ("net(x).argmax(1)", True),
         ("F.mse_loss(net(x), y).item()", True),
+        ("net(x).shape[1]", False),
         ("keep(net(x))", False),
         ("(net(x) * 2).sum()", False),
     ],

@@ -333,8 +333,11 @@ def is_frozen(story: Story, model: Value) -> bool:
 
 
 def ends_in_numbers(story: Story, value: Value, depth: int = 30) -> bool:
-    """Tell whether all that is made of a tensor are numbers without a history, and it is used."""
-    uses = story.made_from(value)
+    """Tell whether all that is made of a tensor are numbers without a history, and it is used.
+
+    Where only its shape is taken, its numbers are not.
+    """
+    uses = [use for use in story.made_from(value) if cut_of(use) is not Cut.SHAPE]
     if not uses or depth == 0 or story.is_handed_on(value):
         return False
     return all(
