@@ -40,7 +40,7 @@ TELLING = re.compile(
     r"state_dict|checkpoint|forward|__init__|nn\.|torch\.|F\.|random|seed|transform|split|scaler|np\.|"
     r"argmax|\.item\(|[bB]atch|collate|pad_|label|target|shuffle|__getitem__|__next__"
 )
-MAX_EVENTS = 400_000  # of a whole project; a program of ten thousand lines has some 50,000
+MAX_EVENTS = 250_000  # of a whole project; a program of ten thousand lines has some 50,000
 TOO_LARGE = "the project is too large to be followed to its end"
 FIRST = ("forward", "__call__", "fit", "train", "run")
 BUILT_BY = ("__init__", "__post_init__")

@@ -7,6 +7,7 @@ what it was computed from, so that every value knows where it came from.
 from __future__ import annotations
 
 import ast
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -340,10 +341,10 @@ def origins(value: Value, through: int = 4000) -> Iterator[Value]:
 
     Attributes of objects are not inputs: a model is no input of what its optimizer holds.
     """
-    pending, seen = [value], {id(value)}
+    pending, seen = deque([value]), {id(value)}
     while pending and through:
         through -= 1
-        found = pending.pop(0)
+        found = pending.popleft()
         yield found
         for below in found.inputs:
             if id(below) not in seen:

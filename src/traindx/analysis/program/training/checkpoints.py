@@ -224,7 +224,7 @@ def kept_by_reference(story: Story) -> list[Kept]:
     Only what is used behind that loop, and was not written to a file within it.
     """
     found: list[Kept] = []
-    for kept in _candidates(story):
+    for kept in _candidates(story) if story.does(Do.STEP, Do.BACKWARD) else ():
         loop = _training_loop(story, kept)
         if loop is None:
             continue
@@ -246,11 +246,12 @@ def _candidates(story: Story) -> list[Assignment]:
         if event.act is Form.STORE and event.args:
             made = (event.order, event.site, event.name, event.args[0], event.turns, event.guards)
             names.append(Assignment(*made))
-    kept = [a for a in names if a.turns and a.guards and not _is_element(a)]
-    by_name: dict[str, list[Assignment]] = {}
-    for made_name in names:
-        by_name.setdefault(made_name.name, []).append(made_name)
-    return [a for a in kept if not any(_overwrites(b, a) for b in by_name[a.name])]
+    in_turn: dict[object, list[Assignment]] = {}
+    for given in names:
+        in_turn.setdefault((given.name, given.turns), []).append(given)
+    kept = [a for a in names if a.turns and a.guards and _training_loop(story, a) is not None]
+    lasting = (a for a in kept if not any(_overwrites(b, a) for b in in_turn[a.name, a.turns]))
+    return [a for a in lasting if not _is_element(a)]
 
 
 def _is_element(kept: Assignment) -> bool:
@@ -260,9 +261,8 @@ def _is_element(kept: Assignment) -> bool:
 
 
 def _overwrites(later: Assignment, kept: Assignment) -> bool:
-    """Tell whether a name gets another value right after, in the same turn."""
-    is_later = later.order > kept.order and later.value is not kept.value
-    return is_later and later.turns == kept.turns
+    """Tell whether a name gets another value later in a turn."""
+    return later.order > kept.order and later.value is not kept.value
 
 
 def _training_loop(story: Story, kept: Assignment) -> Loop | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
@@ -26,7 +27,7 @@ from traindx.analysis.program.training.operations import operation_name, operati
 from traindx.analysis.program.training.tensors import FACTORIES, is_accelerator, may_be_accelerator
 
 if TYPE_CHECKING:
-    from traindx.analysis.program.training.program import Story
+    from traindx.analysis.program.training.program import Program, Story
 
 # what sets devices out of our sight
 OUT_OF_SIGHT = frozenset(
@@ -199,8 +200,7 @@ def _sets_device(context: Value) -> bool:
 
 def device_clashes(story: Story) -> Iterator[DeviceClash]:
     """Yield the operations that meet a tensor of the CPU and one of the accelerator."""
-    events = [e for s in story.program.stories for e in s.events]
-    if any(e.name in OUT_OF_SIGHT or e.name[1:] in PREPARES or e.by_framework for e in events):
+    if _is_moved_out_of_sight(story.program):
         return
     for event in story.events:
         if event.act is not EventForm.CALL or event.result is None:
@@ -208,6 +208,13 @@ def device_clashes(story: Story) -> Iterator[DeviceClash]:
         found = _of_event(story, event)
         if found is not None and is_certain(event):
             yield found
+
+
+@lru_cache(maxsize=8)
+def _is_moved_out_of_sight(program: Program) -> bool:
+    """Tell whether something that is not in sight chooses the devices of a program."""
+    events = (e for s in program.stories for e in s.events)
+    return any(e.name in OUT_OF_SIGHT or e.name[1:] in PREPARES or e.by_framework for e in events)
 
 
 def _of_event(story: Story, event: ProgramEvent) -> DeviceClash | None:
