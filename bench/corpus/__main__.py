@@ -1,7 +1,7 @@
 """Generate the corpus.
 
-    python -m bench.corpus [--half develop|first|second|report] [--only PROGRAM] [--jobs N]
-                           [--again recording]
+    python -m bench.corpus [--half develop|first|second|report-known|report]
+                           [--only PROGRAM] [--jobs N] [--again recording]
 
 Incidents end up in bench/cache/corpus/<half>. What was run before is not run again; a change of
 the recorder takes `--again recording`. `--list` says which mutants would be
@@ -19,7 +19,7 @@ from bench.corpus.census import census
 from bench.corpus.generate import Order, generate
 from bench.corpus.operators import all_operators
 from bench.corpus.plan import choose
-from bench.corpus.program import HALVES, programs
+from bench.corpus.program import HALVES, Mutant, programs
 
 NICE = 5
 
@@ -50,8 +50,17 @@ def _list(half: str, only: str) -> None:
     chosen = choose(programs(half), all_operators(), half)
     for mutant in chosen:
         if only in ("", mutant.program.name):
-            print(f"{mutant.name} {mutant.path}:{mutant.line} {mutant.cause or 'healthy'}")
+            form = f"{mutant.operator.name}/{mutant.form.name}"
+            cause = mutant.cause or "healthy"
+            print(f"{mutant.name} {mutant.path}:{mutant.line} {cause} {form}")
     print(Counter(m.cause or "healthy" for m in chosen))
+    print(Counter(_kind(m) for m in chosen if m.cause))
+
+
+def _kind(mutant: Mutant) -> str:
+    if mutant.form is mutant.operator.first:
+        return "first form"
+    return "new form" if mutant.form.is_new else "known form"
 
 
 if __name__ == "__main__":

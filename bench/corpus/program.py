@@ -13,14 +13,17 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 
-from bench.corpus.operators import Operator
+from bench.corpus.operators import Form, Operator
 from bench.corpus.source import Source, apply
 
 PROGRAMS = Path(__file__).parent / "programs"
 # `first` and `second` were the report halves of two judgements, read and worked on since
-HALVES = ("develop", "first", "second", "report")
+HALVES = ("develop", "first", "second", "report-known", "report")
+# the programs of the report half once more, with the forms of the faults that the others have
+PROGRAMS_OF = {"report-known": "report"}
+WITH_NEW_FORMS = ("report",)
 # by the name they had when their incidents were chosen
-SEEDED_AS = {"first": "report", "second": "report"}
+SEEDED_AS = {"first": "report", "second": "report", "report-known": "report"}
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,7 @@ class Mutant:
 
     program: Program
     operator: Operator
+    form: Form
     strength: float
     cause: str | None
     accepted: tuple[str, ...]
@@ -65,12 +69,13 @@ class Mutant:
     @property
     def name(self) -> str:
         strong = f"-{self.strength:g}" if len(self.operator.strengths) > 1 else ""
-        return f"{self.program.name}--{self.operator.name}{strong}"
+        written = "" if self.form is self.operator.first else f"--{self.form.name}"
+        return f"{self.program.name}--{self.operator.name}{strong}{written}"
 
 
 def programs(half: str) -> list[Program]:
     """Return the programs of one half."""
-    folder = PROGRAMS / half
+    folder = PROGRAMS / PROGRAMS_OF.get(half, half)
     library = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     table = library.loads((folder / "programs.toml").read_text(encoding="utf-8"))
     found = []
@@ -97,17 +102,20 @@ def programs(half: str) -> list[Program]:
     return found
 
 
-def mutants(program: Program, operator: Operator, strength: float) -> Iterator[Mutant]:
-    """Yield every mutant of a program by an operator that still compiles."""
+def mutants(
+    program: Program, operator: Operator, strength: float, form: Form | None = None
+) -> Iterator[Mutant]:
+    """Yield every mutant of a program by one form of an operator that still compiles."""
+    form = form or operator.first
     for source in program.sources:
-        for change in operator.rule(source, strength):
+        for change in form.rule(source, strength):
             text, line = apply(source, change.edits, change.at)
             if text == source.text or not is_python(text):
                 continue
             cause = change.cause if change.cause is not None else operator.cause
             accepted = operator.accepted if change.accepted is None else change.accepted
             changed = replace(program, files={**program.files, source.path: text})
-            yield Mutant(changed, operator, strength, cause, accepted, source.path, line)
+            yield Mutant(changed, operator, form, strength, cause, accepted, source.path, line)
 
 
 def is_python(text: str) -> bool:

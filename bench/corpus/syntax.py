@@ -69,6 +69,15 @@ def method_statements(source: Source, method: str) -> list[tuple[ast.Expr, ast.C
     return found
 
 
+def imported(source: Source) -> set[str]:
+    """Return the names that a file's imports bind for all of it."""
+    found = set()
+    for node in source.tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {a.asname or a.name.split(".")[0] for a in node.names}
+    return found
+
+
 def number(source: Source, node: ast.expr | None) -> ast.Constant | None:
     """Return the literal that a value comes from, followed through names, defaults and tables."""
     if isinstance(node, ast.Constant):

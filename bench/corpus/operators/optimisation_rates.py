@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from bench.corpus.anatomy import clips, is_schedule, loop_steps, optimizers, schedule_steps, updates
 from bench.corpus.operators import Change, many, one, operator
 from bench.corpus.source import Edit, Source
-from bench.corpus.syntax import argument, keyword, last, named, number, targets
+from bench.corpus.syntax import argument, imported, keyword, last, named, number, targets
 
 
 def literal(value: float) -> str:
@@ -69,7 +69,7 @@ def epoch_schedule_stepped_per_batch(source: Source, strength: float) -> Iterato
 
 def _scheduled(source: Source, made: str) -> Iterator[Change]:
     name = made.split(" = ", maxsplit=1)[0]
-    if not any(n == "torch" for n in _imported(source)):
+    if "torch" not in imported(source):
         return
     for optimizer in optimizers(source):
         stepped = [s for s, owner in updates(source) if owner == optimizer.name]
@@ -78,14 +78,6 @@ def _scheduled(source: Source, made: str) -> Iterator[Change]:
             built = source.after(optimizer.statement, made.format(optimizer.name))
             step = source.after(stepped[0], f"{name}.step()")
             yield Change((built, step), step)
-
-
-def _imported(source: Source) -> set[str]:
-    found = set()
-    for node in source.of_type(ast.Import):
-        assert isinstance(node, ast.Import)
-        found |= {a.asname or a.name.split(".")[0] for a in node.names}
-    return found
 
 
 @operator("lr-schedule-misuse", accepted=("lr-zero", "lr-too-low"))
