@@ -26,7 +26,9 @@ def census(half: str) -> str:
     causes = Counter(x["cause"] for x in every if x["cause"])
     families = Counter(x["family"] for x in every if x["cause"])
     # a label from before there were several has no form: it is the first, named as the operator
-    forms = Counter(f"{x['operator']}/{x.get('form') or x['operator']}" for x in every if x["cause"])
+    forms = Counter(
+        f"{x['operator']}/{x.get('form') or x['operator']}" for x in every if x["cause"]
+    )
     first = sum(n for k, n in forms.items() if len(set(k.split("/"))) == 1)
     lines = [
         f"{half}: {len(every)} incidents, {len(healthy)} healthy "

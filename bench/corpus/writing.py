@@ -1,8 +1,9 @@
 """Ways to write one fault: in place, a line ahead, in a function, a class or lines beside it.
 
 A form names the places of a fault (`Site`) and what is written there. In what is written, `<x>` is
-the expression that stands there, `<s>` the strength, and other words in brackets are names that the
-site knows; a site that lacks one of them does not take the form.
+the expression that stands there, `<inner>` the one argument of a call that does, `<s>` the strength,
+and other words in brackets are names that the site knows; a site that lacks one of them does not
+take the form.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from bench.corpus.operators import Change, Form, Rule, add_form
@@ -25,7 +26,7 @@ MODULES = (
 )
 SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.For)
 INNER = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp, ast.IfExp)
-ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
+ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant, ast.List, ast.Tuple)
 
 
 class Side(Enum):
@@ -43,7 +44,7 @@ class Site:
     side: Side = Side.BEFORE
     words: Mapping[str, str] = field(default_factory=dict)
     along: tuple[Edit, ...] = ()  # what else has to change with it
-    fault: ast.AST | None = None  # where the fault stands if not where something is written
+    fault: ast.AST | Edit | None = None  # where the fault stands if not where something is written
 
 
 Sites = Callable[[Source], Iterable[Site]]
@@ -86,6 +87,8 @@ def inline(text: str, *top: str) -> Writing:
         edits = []
         for node in site.nodes:
             words = {**site.words, "x": operand(source, node), "s": f"{strength:g}"}
+            if isinstance(node, ast.Call) and len(node.args) == 1:
+                words["inner"] = source.code(node.args[0])
             filled = made.here(words)
             if filled is None:
                 return None
@@ -113,8 +116,8 @@ def ahead(text: str, *top: str, name: str = "prepared") -> Writing:
     return write
 
 
-def lines(*here: str, top: Iterable[str] = ()) -> Writing:
-    """Write lines before, after or instead of a statement."""
+def lines(*here: str, top: Iterable[str] = (), is_fault_here: bool = False) -> Writing:
+    """Write lines before, after or instead of a statement, and others below the imports."""
 
     def write(source: Source, site: Site, strength: float) -> Change | None:
         made = _Text.of(source, here, tuple(top))
@@ -124,7 +127,9 @@ def lines(*here: str, top: Iterable[str] = ()) -> Writing:
         filled = made.here(words)
         if filled is None:
             return None
-        return made.change(site, [_beside(source, site, filled)], words)
+        edit = _beside(source, site, filled)
+        fault = site.fault or (edit if is_fault_here else None)
+        return made.change(replace(site, fault=fault), [edit], words)
 
     return write
 
@@ -149,6 +154,16 @@ def module(text: str, name: str = "Prepare") -> Writing:
         f"        return {_plain(text)}",
     )
     return inline(f"{name}()(<x>)", *top)
+
+
+def accepting(writing: Writing, *causes: str) -> Writing:
+    """Return a writing of which other causes are true as well than of the operator's first form."""
+
+    def write(source: Source, site: Site, strength: float) -> Change | None:
+        change = writing(source, site, strength)
+        return change if change is None else replace(change, accepted=causes)
+
+    return write
 
 
 def _plain(text: str) -> str:

@@ -118,7 +118,7 @@ def cycle_far_too_long(source: Source, strength: float) -> Iterator[Change]:
 @operator("missing-warmup", accepted=("lr-too-high",), strengths=(1, 5))
 def warmup_taken_away(source: Source, strength: float) -> Iterator[Change]:
     """Without its warm-up, and at a peak that needed it, a run starts too fast."""
-    warm = [n for n in source.nodes if isinstance(n, ast.Constant) and _is_warmup(source, n)]
+    warm = [n for n in source.nodes if isinstance(n, ast.Constant) and is_warmup(source, n)]
     for constant in warm:
         if type(constant.value) is int and constant.value > 1:
             edits = [source.replace(constant, "1")]
@@ -128,7 +128,7 @@ def warmup_taken_away(source: Source, strength: float) -> Iterator[Change]:
                 yield many(*edits)
 
 
-def _is_warmup(source: Source, node: ast.AST) -> bool:
+def is_warmup(source: Source, node: ast.AST) -> bool:
     parent = source.parents.get(node)
     if isinstance(parent, ast.keyword):
         return "warm" in (parent.arg or "")

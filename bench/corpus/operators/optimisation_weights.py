@@ -124,11 +124,11 @@ def _tower(source: Source, depth: int, activation: str) -> Iterator[Change]:
             if parent.args.index(call) == len(parent.args) - 1:
                 continue
             yield one(source.wrap(call, "", f", {activation}, {extra}"))
-        elif isinstance(parent, ast.Assign) and not _is_output(source, call):
+        elif isinstance(parent, ast.Assign) and not is_output(source, call):
             yield one(source.wrap(call, "nn.Sequential(", f", {activation}, {extra})"))
 
 
-def _is_output(source: Source, call: ast.Call) -> bool:
+def is_output(source: Source, call: ast.Call) -> bool:
     """Tell whether a layer looks like the last one of its module."""
     klass = source.around(call, ast.ClassDef)
     inside = [c for c in layers(source, "Linear") if source.around(c, ast.ClassDef) is klass]
