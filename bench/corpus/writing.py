@@ -1,9 +1,9 @@
 """Ways to write one fault: in place, a line ahead, in a function, a class or lines beside it.
 
 A form names the places of a fault (`Site`) and what is written there. In what is written, `<x>` is
-the expression that stands there, `<inner>` the one argument of a call that does, `<s>` the strength,
-and other words in brackets are names that the site knows; a site that lacks one of them does not
-take the form.
+the expression that stands there, `<inner>` the one argument of a call that does, `<s>` the
+strength, and other words in brackets are names that the site knows; a site that lacks one of them
+does not take the form.
 """
 
 from __future__ import annotations
