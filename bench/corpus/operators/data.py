@@ -17,13 +17,13 @@ def inputs_on_a_large_scale(source: Source, strength: float) -> Iterator[Change]
     """Every use of the data is on the large scale, in training and validation."""
     for data in tensor_sets(source):
         if data.is_training:
-            whole = _whole(source, data.inputs, data.statement)
+            whole = made_whole(source, data.inputs, data.statement)
             if whole is not None:
                 name = dotted(targets(whole)[0])
                 yield one(source.after(whole, f"{name} = {name} * {strength:g}"))
 
 
-def _whole(source: Source, name: str, before: ast.stmt) -> ast.Assign | None:
+def made_whole(source: Source, name: str, before: ast.stmt) -> ast.Assign | None:
     """Return the statement that makes a named tensor, followed through a split by position."""
     for node in reversed(source.nodes):
         if not isinstance(node, ast.Assign) or node.lineno >= before.lineno:
@@ -33,7 +33,7 @@ def _whole(source: Source, name: str, before: ast.stmt) -> ast.Assign | None:
         if isinstance(node.value, ast.Tuple):
             inner = [dotted(e.value) for e in node.value.elts if isinstance(e, ast.Subscript)]
             place = [dotted(t) for t in targets(node)].index(name)
-            return _whole(source, inner[place], node) if len(inner) > place else None
+            return made_whole(source, inner[place], node) if len(inner) > place else None
         return node if len(targets(node)) == 1 else None
     return None
 
