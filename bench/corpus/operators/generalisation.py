@@ -21,7 +21,7 @@ from bench.corpus.source import Source
 from bench.corpus.syntax import argument, dotted, keyword, last, named, names_in, number
 
 
-def _is_mode_dependent(source: Source) -> bool:
+def is_mode_dependent(source: Source) -> bool:
     words = (*MODE_DEPENDENT, "import")
     return any(w in source.text for w in words[:-1]) or "from model" in source.text
 
@@ -30,7 +30,7 @@ def _is_mode_dependent(source: Source) -> bool:
 def train_mode_taken_away(source: Source, strength: float) -> Iterator[Change]:
     """After the first evaluation the model stays as evaluation left it."""
     found = mode_calls(source, "train")
-    if found and mode_calls(source, "eval") and _is_mode_dependent(source):
+    if found and mode_calls(source, "eval") and is_mode_dependent(source):
         near = [s.backward for s in loop_steps(source)]
         if near:
             changed = [
@@ -42,7 +42,7 @@ def train_mode_taken_away(source: Source, strength: float) -> Iterator[Change]:
 @operator("validation-in-train-mode", judged=Judged.BY_LOG)
 def eval_mode_taken_away(source: Source, strength: float) -> Iterator[Change]:
     found = mode_calls(source, "eval")
-    if found and _is_mode_dependent(source):
+    if found and is_mode_dependent(source):
         calls = evaluations(source)
         if calls:
             yield Change(tuple(source.drop(f) for f in found), calls[0])
