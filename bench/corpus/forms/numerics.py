@@ -58,7 +58,7 @@ forms(
             f"    batch[torch.rand(batch.shape) < <s>] = {NAN}",
             "    return batch",
         ),
-        "nought-over-nought": inline(
+        "divided-by-a-mask": inline(
             "<x> * ((torch.rand(<x>.shape) >= <s>) / (torch.rand(<x>.shape) >= <s>))"
         ),
     },
@@ -125,7 +125,8 @@ forms(
             "<loss> = <loss> + 1e-3 * drift(<pairs>)",
             top=(
                 "def drift(pairs):",
-                "    return torch.sqrt(torch.stack([((p - q) ** 2).sum() for p, q in pairs]).sum())",
+                "    parts = [((p - q) ** 2).sum() for p, q in pairs]",
+                "    return torch.sqrt(torch.stack(parts).sum())",
             ),
         ),
         "length-relative-to-itself": lines(
@@ -264,9 +265,9 @@ forms(
 )
 forms(
     first.scaler_without_end,
-    _scalable("(<loss> / torch.zeros(()))"),
+    _scalable("(<loss>.half() / 1e-6).float()"),
     new={
-        "loss-over-nought": lines("scaler.scale(<large>).backward()"),
+        "divided-in-half": lines("scaler.scale(<large>).backward()"),
         "in-a-function": lines(
             "scaler.scale(as_half(<loss>)).backward()",
             top=("def as_half(value):", "    return (value.half() * 300.0).pow(2).float()"),
@@ -327,7 +328,7 @@ forms(
         "filled": inline("torch.full_like(<x>, True)"),
     },
     new={
-        "in-a-function": function("x >= 0", "hidden"),
-        "a-line-ahead": ahead("<x>.logical_or(~<x>)", name="hidden"),
+        "in-a-function": function("x >= 0", "covered"),
+        "a-line-ahead": ahead("<x>.logical_or(~<x>)", name="covered"),
     },
 )

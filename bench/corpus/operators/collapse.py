@@ -13,7 +13,7 @@ from bench.corpus.source import Source
 from bench.corpus.syntax import dotted, named, targets
 
 
-def _is_gan(source: Source) -> bool:
+def is_gan(source: Source) -> bool:
     text = source.text.lower()
     return "discriminator" in text and "generator" in text
 
@@ -21,7 +21,7 @@ def _is_gan(source: Source) -> bool:
 @operator("generator-mode-collapse", strengths=(0, 0.01))
 def generator_without_noise(source: Source, strength: float) -> Iterator[Change]:
     """The generator is given next to nothing to tell its samples apart by."""
-    if not _is_gan(source):
+    if not is_gan(source):
         return
     for call in named(source, "randn"):
         statement = source.statement(call)
@@ -33,7 +33,7 @@ def generator_without_noise(source: Source, strength: float) -> Iterator[Change]
 @operator("generator-mode-collapse", accepted=("lr-too-high",), strengths=(30,))
 def discriminator_far_too_fast(source: Source, strength: float) -> Iterator[Change]:
     """The discriminator wins at once; its rate is why."""
-    if not _is_gan(source):
+    if not is_gan(source):
         return
     for optimizer in optimizers(source):
         told = f"{optimizer.name} {optimizer.model}".lower()
