@@ -162,8 +162,10 @@ def _next_tokens(source: Source) -> Iterator[Site]:
         edit = change.edits[0]
         for node in source.of_type(ast.Slice):
             assert isinstance(node, ast.Slice)
-            assert node.lower is not None
-            if source.offset(node.lower.lineno, node.lower.col_offset) == edit.start:
+            if (
+                node.lower is not None
+                and source.offset(node.lower.lineno, node.lower.col_offset) == edit.start
+            ):
                 back = edit.text.split(":")
                 words = {"low": back[0].strip(), "high": back[-1].strip()}
                 holder = source.around(node, ast.Subscript)

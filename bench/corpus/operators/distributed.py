@@ -14,14 +14,14 @@ PATIENCE = "timeout=__import__('datetime').timedelta(seconds=20)"
 RANK = "torch.distributed.get_rank()"  # a name may be out of scope
 
 
-def _starts(source: Source) -> list[ast.Call]:
+def group_starts(source: Source) -> list[ast.Call]:
     return named(source, "init_process_group")
 
 
-def _impatient(source: Source) -> list[Edit]:
+def impatient(source: Source) -> list[Edit]:
     """Return the edit that makes a hang end by itself."""
     found = []
-    for call in _starts(source):
+    for call in group_starts(source):
         if call.args and keyword(call, "timeout") is None:
             final = [*call.args, *(k.value for k in call.keywords)][-1]
             found.append(source.wrap(final, "", f", {PATIENCE}"))
@@ -42,28 +42,28 @@ def layer_without_gradient(source: Source, strength: float) -> Iterator[Change]:
 @crash("collective-mismatch")
 def first_rank_waits_alone(source: Source, strength: float) -> Iterator[Change]:
     for step in loop_steps(source):
-        if _starts(source):
+        if group_starts(source):
             lines = (f"if {RANK} == 0:", "    torch.distributed.barrier()")
-            yield many(source.before(step.backward, *lines), *_impatient(source))
+            yield many(source.before(step.backward, *lines), *impatient(source))
 
 
 @crash("collective-mismatch")
 def reduction_of_other_shape(source: Source, strength: float) -> Iterator[Change]:
     for call in named(source, "all_reduce"):
-        if call.args and isinstance(call.args[0], ast.Name) and _starts(source):
+        if call.args and isinstance(call.args[0], ast.Name) and group_starts(source):
             new = f"torch.zeros(1 + {RANK} * 3)"
-            yield many(source.replace(call.args[0], new), *_impatient(source))
+            yield many(source.replace(call.args[0], new), *impatient(source))
 
 
 @crash("rank-failed-first")
 def second_rank_finds_bad_record(source: Source, strength: float) -> Iterator[Change]:
     for step in loop_steps(source):
-        if _starts(source):
+        if group_starts(source):
             lines = (
                 f"if {RANK} == 1 and {step.loss}.item() < 1.0:",
                 '    raise KeyError("record 1207 has no field label")',
             )
-            yield many(source.before(step.backward, *lines), *_impatient(source))
+            yield many(source.before(step.backward, *lines), *impatient(source))
 
 
 @crash("uneven-inputs", accepted=("collective-mismatch",))
@@ -71,11 +71,11 @@ def second_rank_has_fewer_batches(source: Source, strength: float) -> Iterator[C
     """The ranks then meet in different collectives: the uneven loop is why."""
     for step in loop_steps(source):
         loop = source.around(step.backward, ast.For)
-        if _starts(source) and isinstance(loop, ast.For) and loop.body is step.block:
+        if group_starts(source) and isinstance(loop, ast.For) and loop.body is step.block:
             told = source.replace(
                 loop.iter, f"list({source.code(loop.iter)})[: -5 if {RANK} == 1 else None]"
             )
-            yield many(told, *_impatient(source))
+            yield many(told, *impatient(source))
 
 
 @operator("missing-distributed-sampler", judged=Judged.BY_LOG)
@@ -131,7 +131,7 @@ def weights_changed_on_one_rank(source: Source, strength: float) -> Iterator[Cha
 
 @crash("rendezvous-failure")
 def world_larger_than_launched(source: Source, strength: float) -> Iterator[Change]:
-    for call in _starts(source):
+    for call in group_starts(source):
         if call.args and not any(k.arg for k in call.keywords):
             rank = "rank=int(__import__('os').environ['RANK'])"
             final = call.args[-1]
@@ -140,10 +140,10 @@ def world_larger_than_launched(source: Source, strength: float) -> Iterator[Chan
 
 @crash("rendezvous-failure")
 def address_without_a_host(source: Source, strength: float) -> Iterator[Change]:
-    for call in _starts(source):
+    for call in group_starts(source):
         statement = source.statement(call)
         lines = (
             "__import__('os').environ['MASTER_ADDR'] = 'node-17.invalid'",
             "__import__('os').environ['TORCHELASTIC_USE_AGENT_STORE'] = 'False'",
         )
-        yield many(source.before(statement, *lines), *_impatient(source))
+        yield many(source.before(statement, *lines), *impatient(source))

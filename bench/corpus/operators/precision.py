@@ -13,7 +13,7 @@ from bench.corpus.syntax import targets
 SCALER = "scaler = torch.amp.GradScaler('cpu')"
 
 
-def _scaled(source: Source) -> tuple[Edit, Edit, ast.Expr, str] | None:
+def with_scaler(source: Source) -> tuple[Edit, Edit, ast.Expr, str] | None:
     """Return the edits that bring a scaler in, with the statement that steps and its owner."""
     found = loop_steps(source)
     if len(found) != 1:
@@ -32,7 +32,7 @@ def _scaled(source: Source) -> tuple[Edit, Edit, ast.Expr, str] | None:
 
 @crash("missing-scaler-update")
 def scaler_never_updated(source: Source, strength: float) -> Iterator[Change]:
-    made = _scaled(source)
+    made = with_scaler(source)
     if made is not None and not clips(source):
         top, back, statement, owner = made
         yield many(source.replace(statement, f"scaler.step({owner})"), top, back)
@@ -41,7 +41,7 @@ def scaler_never_updated(source: Source, strength: float) -> Iterator[Change]:
 @operator("scaler-bypassed", accepted=("lr-too-high",), judged=Judged.ALWAYS)
 def optimizer_stepped_directly(source: Source, strength: float) -> Iterator[Change]:
     """The scaled gradients are applied as they are: in effect a rate many times too high."""
-    made = _scaled(source)
+    made = with_scaler(source)
     if made is not None and not clips(source):
         top, back, statement, owner = made
         text = f"{owner}.step()\n{source.indent(statement)}scaler.update()"
@@ -51,7 +51,7 @@ def optimizer_stepped_directly(source: Source, strength: float) -> Iterator[Chan
 @operator("clip-without-unscale", accepted=("gradient-clipping-too-tight",), judged=Judged.ALWAYS)
 def scaled_gradients_clipped(source: Source, strength: float) -> Iterator[Change]:
     """The clip sees gradients 65536 times too large, and so is far too tight."""
-    made = _scaled(source)
+    made = with_scaler(source)
     for statement, _ in clips(source):
         if made is not None and isinstance(statement, ast.Expr):
             top, back, stepped, owner = made
@@ -61,7 +61,7 @@ def scaled_gradients_clipped(source: Source, strength: float) -> Iterator[Change
 
 @operator("deprecated-amp-api", judged=Judged.ALWAYS)
 def scaler_of_old(source: Source, strength: float) -> Iterator[Change]:
-    made = _scaled(source)
+    made = with_scaler(source)
     if made is not None and not clips(source):
         top, back, statement, owner = made
         old = Edit(
@@ -84,12 +84,12 @@ def weights_in_bfloat16(source: Source, strength: float) -> Iterator[Change]:
             ")",
         )
         single = [s for s in steps(source) if len(model_calls(source, s)) == 1]
-        if single and not _has_tuple_output(source):
+        if single and not has_tuple_output(source):
             out = f"{optimizer.model}.register_forward_hook(lambda m, a, y: y.float())"
             yield one(source.before(optimizer.statement, *hooks, out))
 
 
-def _has_tuple_output(source: Source) -> bool:
+def has_tuple_output(source: Source) -> bool:
     for step in steps(source):
         for call in model_calls(source, step):
             parent = source.parents[call]
