@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from bench.corpus import truth
-from bench.corpus.operators import Change, Operator, all_operators
+from bench.corpus.operators import Change, Form, Operator, all_operators
 from bench.corpus.plan import choose
 from bench.corpus.program import HALVES, Mutant, Program, is_python, mutants, programs
 from bench.corpus.source import Edit, Source, apply
@@ -69,6 +70,13 @@ def main():
 main()
 '''
 LEAST_APPLICABLE = 110  # of the operators, on this script alone
+FAULTS = [o for o in all_operators() if o.cause is not None]
+FORMS = [(o, f) for o in FAULTS for f in o.forms]
+# no program of the corpus resumes a run or standardises its targets in the way they look for
+WITHOUT_PROGRAM = {
+    *(("optimizer-not-restored", f.name) for o, f in FORMS if o.name == "optimizer-not-restored"),
+    ("targets-in-raw-units", "targets-in-raw-units"),
+}
 
 
 def program(text: str = SCRIPT) -> Program:
@@ -88,7 +96,7 @@ def program(text: str = SCRIPT) -> Program:
 
 def changes(operator: Operator) -> list[Change]:
     source = Source("train.py", SCRIPT)
-    return [c for s in operator.strengths for c in operator.rule(source, s)]
+    return [c for s in operator.strengths for f in operator.forms for c in f.rule(source, s)]
 
 
 @pytest.mark.parametrize("operator", all_operators(), ids=lambda o: o.name)
@@ -108,6 +116,74 @@ def test_mutants_compile_and_differ_where_they_say(operator: Operator) -> None:
 
 def test_most_operators_apply_to_an_ordinary_script() -> None:
     assert sum(bool(changes(o)) for o in all_operators()) >= LEAST_APPLICABLE
+
+
+@pytest.fixture(scope="module")
+def corpus() -> list[Program]:
+    """Return all programs, short ones first: most forms apply to the first of them."""
+    found = [p for half in HALVES if half != "report-known" for p in programs(half)]
+    return sorted(found, key=lambda p: sum(map(len, p.files.values())))
+
+
+@pytest.mark.parametrize(
+    ("operator", "form"),
+    [(o, f) for o, f in FORMS if (o.name, f.name) not in WITHOUT_PROGRAM],
+    ids=lambda x: x.name,
+)
+def test_every_form_applies_to_a_program(
+    corpus: list[Program], operator: Operator, form: Form
+) -> None:
+    found = (m for p in corpus for m in mutants(p, operator, operator.strengths[0], form))
+    assert next(found, None) is not None
+
+
+@pytest.mark.parametrize("operator", FAULTS, ids=lambda o: o.name)
+def test_a_fault_has_three_forms_and_one_of_them_is_new(operator: Operator) -> None:
+    names = [f.name for f in operator.forms]
+    assert len(names) >= 3 and len(set(names)) == len(names)
+    assert operator.new
+    assert len(operator.known) >= 2
+    assert not operator.first.is_new and operator.first.name == operator.name
+
+
+def test_forms_of_one_fault_write_different_programs() -> None:
+    """Two forms that leave the same text would be one form under two names."""
+    for operator in FAULTS:
+        for strength in operator.strengths[:1]:
+            texts = [
+                {m.program.files["train.py"] for m in mutants(program(), operator, strength, f)}
+                for f in operator.forms
+            ]
+            for i, one in enumerate(texts):
+                assert not any(one & other for other in texts[i + 1 :]), operator.name
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_only_the_reported_half_has_new_forms(half: str) -> None:
+    few = sorted(programs(half), key=lambda p: sum(map(len, p.files.values())))[:3]
+    chosen = [m for m in choose(few, all_operators(), half) if m.cause is not None]
+    assert chosen
+    assert {m.form.is_new for m in chosen} == {half == "report"}
+
+
+def test_further_forms_leave_the_first_ones_as_they_were() -> None:
+    plain = [replace(o, forms=o.forms[:1]) for o in all_operators()]
+    before = {m.name: m.program.files for m in choose([program()], plain, "develop")}
+    after = {m.name: m.program.files for m in choose([program()], all_operators(), "develop")}
+    assert before.items() <= after.items()
+    causes = len({o.cause for o in FAULTS})
+    assert 0 < len(after) - len(before) <= causes
+
+
+def test_a_restored_optimizer_can_be_forgotten_in_every_form() -> None:
+    resumed = "    for epoch in range(EPOCHS):\n"
+    text = SCRIPT.replace(
+        resumed,
+        '    kept = torch.load("c.pt")\n    optimizer.load_state_dict(kept["optimizer"])\n' + resumed,
+    )
+    operator = next(o for o in FAULTS if o.name == "optimizer-not-restored")
+    for form in operator.forms:
+        assert next(iter(mutants(program(text), operator, 1, form))).form is form
 
 
 def test_causes_are_those_of_the_catalogue() -> None:
