@@ -78,6 +78,26 @@ def imported(source: Source) -> set[str]:
     return found
 
 
+def is_bound(source: Source, name: str, at: ast.AST) -> bool:
+    """Tell whether a name means something in the function around a node, or in the file."""
+    root = name.split(".", maxsplit=1)[0]
+    scope: ast.AST | None = at
+    while scope is not None:
+        scope = source.around(scope, ast.FunctionDef, ast.AsyncFunctionDef)
+        if isinstance(scope, Function) and root in _bound_in(scope):
+            return True
+    top = [n for n in source.tree.body if not isinstance(n, Function | ast.ClassDef)]
+    made = {getattr(n, "name", "") for n in source.tree.body}
+    return root in imported(source) | made | {x for n in top for x in _bound_in(n)}
+
+
+def _bound_in(node: ast.AST) -> set[str]:
+    given = {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
+    return given | {
+        n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+
+
 def number(source: Source, node: ast.expr | None) -> ast.Constant | None:
     """Return the literal that a value comes from, followed through names, defaults and tables."""
     if isinstance(node, ast.Constant):

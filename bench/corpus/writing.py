@@ -16,7 +16,7 @@ from enum import Enum
 
 from bench.corpus.operators import Change, Form, Rule, add_form
 from bench.corpus.source import Edit, Source
-from bench.corpus.syntax import imported
+from bench.corpus.syntax import imported, is_bound
 
 WORD = re.compile(r"<[a-z_]+>")
 # of the standard library: imported where a form needs them
@@ -90,7 +90,7 @@ def inline(text: str, *top: str) -> Writing:
             if isinstance(node, ast.Call) and len(node.args) == 1:
                 words["inner"] = source.code(node.args[0])
             filled = made.here(words)
-            if filled is None:
+            if filled is None or not _are_bound(source, site.words, (text,), node):
                 return None
             edits.append(source.replace(node, _fitting(source, node, filled[0])))
         return made.change(site, edits, {**site.words, "s": f"{strength:g}"})
@@ -110,6 +110,8 @@ def ahead(text: str, *top: str, name: str = "prepared") -> Writing:
         filled = made.here(words)
         if filled is None or "\n" in filled[0]:
             return None
+        if not _are_bound(source, site.words, (text,), node):
+            return None
         line = source.before(source.statement(node), f"{name} = {filled[0]}")
         return made.change(site, [line, source.replace(node, name)], words)
 
@@ -125,7 +127,7 @@ def lines(*here: str, top: Iterable[str] = (), is_fault_here: bool = False) -> W
             return None
         words = {**site.words, "s": f"{strength:g}"}
         filled = made.here(words)
-        if filled is None:
+        if filled is None or not _are_bound(source, site.words, here, site.anchor):
             return None
         edit = _beside(source, site, filled)
         fault = site.fault or (edit if is_fault_here else None)
@@ -198,6 +200,13 @@ def is_free(source: Source, node: ast.expr) -> bool:
         return False
     inner = source.around(node, *INNER)
     return inner is None or inner not in ast.walk(statement)
+
+
+def _are_bound(source: Source, words: Mapping[str, str], text: Iterable[str], at: ast.AST) -> bool:
+    """Tell whether the names that a text takes from its site are known where it is written."""
+    used = set(WORD.findall("\n".join(text)))
+    names = [v for k, v in words.items() if f"<{k}>" in used]
+    return all(is_bound(source, n, at) for n in names if n.replace(".", "").isidentifier())
 
 
 def _beside(source: Source, site: Site, filled: tuple[str, ...]) -> Edit:

@@ -66,7 +66,7 @@ forms(
 
 
 def _value_sets(source: Source) -> Iterator[Site]:
-    if "CrossEntropy" not in source.text:
+    if "CrossEntropy" not in source.text and "cross_entropy" not in source.text:
         yield from _training_sets(source)
 
 
