@@ -91,6 +91,15 @@ def is_bound(source: Source, name: str, at: ast.AST) -> bool:
     return root in imported(source) | made | {x for n in top for x in _bound_in(n)}
 
 
+def taken(source: Source, at: ast.AST) -> set[str]:
+    """Return the names that the function around a node, or else the file, gives a meaning."""
+    scope = source.around(at, ast.FunctionDef, ast.AsyncFunctionDef)
+    if scope is not None:
+        return _bound_in(scope)
+    top = [n for n in source.tree.body if not isinstance(n, Function | ast.ClassDef)]
+    return {x for n in top for x in _bound_in(n)}
+
+
 def _bound_in(node: ast.AST) -> set[str]:
     given = {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
     return given | {

@@ -16,7 +16,7 @@ from enum import Enum
 
 from bench.corpus.operators import Change, Form, Rule, add_form
 from bench.corpus.source import Edit, Source
-from bench.corpus.syntax import imported, is_bound
+from bench.corpus.syntax import imported, is_bound, taken
 
 WORD = re.compile(r"<[a-z_]+>")
 # of the standard library: imported where a form needs them
@@ -129,6 +129,8 @@ def lines(*here: str, top: Iterable[str] = (), is_fault_here: bool = False) -> W
         filled = made.here(words)
         if filled is None or not _are_bound(source, site.words, here, site.anchor):
             return None
+        if _own_names(made.lines) & taken(source, site.anchor):
+            return None
         edit = _beside(source, site, filled)
         fault = site.fault or (edit if is_fault_here else None)
         return made.change(replace(site, fault=fault), [edit], words)
@@ -207,6 +209,17 @@ def _are_bound(source: Source, words: Mapping[str, str], text: Iterable[str], at
     used = set(WORD.findall("\n".join(text)))
     names = [v for k, v in words.items() if f"<{k}>" in used]
     return all(is_bound(source, n, at) for n in names if n.replace(".", "").isidentifier())
+
+
+def _own_names(text: Iterable[str]) -> set[str]:
+    """Return the names of a form's own in lines: not those of its site, nor of comprehensions."""
+    tree = ast.parse(WORD.sub("site", "\n".join(text)).replace("continue", "pass"))
+    found = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    inner = {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.comprehension):
+            inner |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
+    return found - inner - {"site", "self"}
 
 
 def _beside(source: Source, site: Site, filled: tuple[str, ...]) -> Edit:

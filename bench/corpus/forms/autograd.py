@@ -323,7 +323,7 @@ forms(
     },
     new={
         "in-a-function": function("torch.where(x > 0, 1.0, -1.0)", "to_bits"),
-        "step-function": inline("torch.heaviside(<x>, torch.zeros(1))"),
+        "rounded-probability": inline("torch.round(torch.sigmoid(<x>))"),
     },
 )
 

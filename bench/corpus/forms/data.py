@@ -357,8 +357,13 @@ forms(
 )
 
 
-def _ignored_labels(source: Source) -> Iterator[ast.expr | None]:
-    return (keyword(c, "ignore_index") for c in source.calls())
+def _ignored_labels(source: Source) -> Iterator[ast.expr]:
+    """Yield the labels that losses ignore, where they are not the one ignored by default."""
+    for call in source.calls():
+        ignored = keyword(call, "ignore_index")
+        told = source.code(ignored) if ignored is not None else ""
+        if ignored is not None and "-" not in told and f"{told} = -" not in source.text:
+            yield ignored
 
 
 forms(

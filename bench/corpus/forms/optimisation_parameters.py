@@ -144,7 +144,7 @@ forms(
         "set-to-trainable-by-condition": lines(
             "everything = list(<model>.parameters())",
             "for place, p in enumerate(everything):",
-            "    p.requires_grad = place >= <s> * len(everything) - 1e-9",
+            "    p.requires_grad = place >= int(<s> * len(everything))",
         ),
         "in-a-comprehension": lines(
             f"_ = [p.requires_grad_(False) for p in list(<model>.parameters())[:{COUNT}]]"
