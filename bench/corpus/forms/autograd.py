@@ -155,9 +155,13 @@ def _detached_states(source: Source) -> Iterator[Site]:
 forms(
     first.state_not_detached,
     _detached_states,
-    known={"cloned": inline("<state>.clone()"), "made-contiguous": inline("1.0 * <state>")},
+    known={
+        "behind-a-flag-that-is-off": inline("(<x> if CUT_STATE else <state>)", "CUT_STATE = False"),
+        "only-when-there-is-none": inline("(<state> if <state> is not None else <x>)"),
+    },
     new={
-        "in-a-function": inline("carried(<state>)", "def carried(state):", "    return state + 0.0")
+        "in-a-function": inline("carried(<state>)", "def carried(state):", "    return state"),
+        "cut-and-thrown-away": inline("(<x>, <state>)[1]"),
     },
 )
 

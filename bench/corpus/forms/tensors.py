@@ -186,7 +186,7 @@ forms(
         "cast-as-it-lies": inline("<tensor>.float()"),
     },
     new={
-        "in-a-function": inline("as_is(<tensor>)", "def as_is(t):", "    return t * 1.0"),
+        "in-a-function": inline("as_is(<tensor>)", "def as_is(t):", "    return t + 0"),
         "viewed-in-a-function": inline(
             "viewed(<moved>, <given>)", "def viewed(t, *shape):", "    return t.view(*shape)"
         ),
