@@ -179,7 +179,8 @@ def test_a_restored_optimizer_can_be_forgotten_in_every_form() -> None:
     resumed = "    for epoch in range(EPOCHS):\n"
     text = SCRIPT.replace(
         resumed,
-        '    kept = torch.load("c.pt")\n    optimizer.load_state_dict(kept["optimizer"])\n' + resumed,
+        '    kept = torch.load("c.pt")\n    optimizer.load_state_dict(kept["optimizer"])\n'
+        + resumed,
     )
     operator = next(o for o in FAULTS if o.name == "optimizer-not-restored")
     for form in operator.forms:
