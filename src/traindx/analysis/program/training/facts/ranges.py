@@ -241,6 +241,7 @@ def _is_picked(key: Value, depth: int = 6) -> bool:
     """Tell whether a subscript takes rows by a test, after which any number may be missing."""
     if isinstance(key, Items):
         return not key.is_whole
+    key = key.of if isinstance(key, Part) else key
     operation = operation_of(key)
     if operation is None or depth == 0:
         return False
