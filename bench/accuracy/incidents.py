@@ -12,7 +12,7 @@ from typing import Any
 from traindx.causes import families
 
 CORPUS = Path(__file__).parent.parent / "cache" / "corpus"
-HALVES = ("develop", "first", "second", "report")
+HALVES = ("develop", "first", "second", "report-known", "report")
 SETS = ("log", "log + source", "recording + source", "traceback", "checkpoint")
 WHOLE = "recording + source"
 HEALTHY = "healthy"

@@ -117,6 +117,20 @@ def main(net, loader):
     Trainer(net).fit(net, loader)
 """
 
+_HANDED = """
+import torch
+from transformers import Trainer, get_cosine_schedule_with_warmup
+from somewhere import Loop
+
+class Own({base}):
+    def compute_loss(self, model, inputs, return_outputs=False):
+        return model(**inputs).loss
+
+adam = torch.optim.AdamW(model.parameters(), lr=1e-3)
+schedule = get_cosine_schedule_with_warmup(adam, 6, 150)
+Own(model=model, args=args, train_dataset=rows, optimizers=(adam, schedule)).{run}()
+"""
+
 FIRES = {
     "an attribute of a trainer": make_run(sources={"train.py": _TRAINER.format(end="pass")}),
     "never used": _loop("pass"),
@@ -144,6 +158,12 @@ class Net(L.LightningModule):
 """
 
 SILENT = {
+    "near miss: handed to one's own kind of trainer": make_run(
+        sources={"train.py": _HANDED.format(base="Trainer", run="train")}
+    ),
+    "near miss: handed to a base out of sight": make_run(
+        sources={"train.py": _HANDED.format(base="Loop", run="go")}
+    ),
     "near miss: one of two, which Lightning steps": make_run(sources={"net.py": _LIGHTNING}),
     "stepped by the trainer": make_run(
         sources={"train.py": _TRAINER.format(end="self.decay.step()")}

@@ -427,3 +427,43 @@ def test_a_layer_that_is_made_runs_nothing() -> None:
     """)
     made = [e for e in found.events if e.name == "torch.nn.Linear"]
     assert made and not any(e.handed_modes for e in made)
+
+
+def _last_number(body: str) -> object:
+    found = story(body)
+    made = [a.value for a in found.execution.assignments if a.name == "asked"]
+    return made[-1].value if isinstance(made[-1], Known) else None
+
+
+NUMBERS = {
+    "the type of another value": ("asked = type(1)(0.4)", 0),
+    "a text that is parsed": ("import yaml\nasked = yaml.safe_load('lr: 0.5')['lr']", 0.5),
+    "a number in a text": ("asked = float('1e-3')", 1e-3),
+    "the first by a key": (
+        "asked = sorted([{'n': 3}, {'n': 1}, {'n': 2}], key=lambda d: d['n'])[0]['n']",
+        1,
+    ),
+    "the last by a key": (
+        "asked = sorted([{'n': 3}, {'n': 1}], key=lambda d: d['n'], reverse=True)[0]['n']",
+        3,
+    ),
+    "an order out of sight": ("asked = sorted([3, 1], key=rank)[0]", None),
+}
+
+
+@pytest.mark.parametrize(("body", "number"), NUMBERS.values(), ids=NUMBERS)
+def test_numbers_that_python_computes(body: str, number: object) -> None:
+    assert _last_number(body) == number
+
+
+def test_what_a_dictionary_keeps_by_tensor_comes_back() -> None:
+    found = story("""
+        kept = {}
+        for p in model.parameters():
+            kept[p] = p.clone()
+        for p, old in kept.items():
+            p.copy_(old)
+            p.grad = None
+    """)
+    stored = [e for e in found.events if e.name == "grad"]
+    assert stored and all(e.receiver is not None and "p" in e.receiver.names for e in stored)

@@ -31,6 +31,7 @@ LOADERS = {
     "tomllib.load": (".toml",), "tomllib.loads": (".toml",), "toml.load": (".toml",),
     "tomli.load": (".toml",), "omegaconf.OmegaConf.load": (".yaml", ".yml"),
 }  # fmt: skip
+OF_TEXT = frozenset({"json.loads", "yaml.safe_load", "yaml.load", "yaml.full_load", "tomllib.loads"})
 BY_ATTRIBUTE = "omegaconf.OmegaConf.load"  # its entries are attributes, too
 PARSES = (".parse_args", ".parse_known_args")
 MAX_VALUES = 4000  # of one file; a longer one is data
@@ -40,10 +41,14 @@ DEEPEST = 20
 def loaded(
     m: Machine, name: str, args: Sequence[Value], kwargs: Keywords
 ) -> Table | Items | Result | None:
-    """Return what a call loads from a configuration file of the project; None if it is unknown."""
-    if name not in LOADERS or not args or not m.project.documents:
+    """Return what a call loads from a configuration file, or a text; None if it is unknown."""
+    if name not in LOADERS or not args:
         return None
-    found = _meant(m, args[0], LOADERS[name])
+    text = args[0].value if isinstance(args[0], Known) else None
+    if isinstance(text, str) and name in OF_TEXT:
+        found: Source | None = Source(f"text{LOADERS[name][0]}", text)
+    else:
+        found = _meant(m, args[0], LOADERS[name]) if m.project.documents else None
     data = None if found is None else parsed(found)
     if not isinstance(data, (dict, list)):
         return None

@@ -342,7 +342,7 @@ def _dict(m: Machine, node: ast.Dict, scope: Scope) -> Value:
             item.names.add(str(known.value))
             made.fields[known.value] = item
         else:
-            made.fields["some", len(made.fields)] = item
+            made.fields[known] = item  # a tensor, a model: the key is the object itself
             made.is_whole = False
     return made
 
@@ -363,7 +363,7 @@ def _dict_comprehension(m: Machine, node: ast.DictComp, scope: Scope) -> Value:
     def add() -> None:
         key, value = evaluate(m, node.key, inner), evaluate(m, node.value, inner)
         is_known = isinstance(key, Known) and isinstance(key.value, (str, int))
-        made.fields[key.value if is_known else ("some", len(made.fields))] = value  # type: ignore[attr-defined]
+        made.fields[key.value if is_known else key] = value  # type: ignore[attr-defined]
         if not is_known:
             made.open_keys.append(key)
 

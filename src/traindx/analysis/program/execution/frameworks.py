@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from traindx.analysis.program.execution import calls, iteration, library, names
 from traindx.analysis.program.execution.events import EventForm, LoopRun
 from traindx.analysis.program.execution.machine import TURNS, BlockEnd
+from traindx.analysis.program.execution.truth import is_none
 from traindx.analysis.program.execution.values import (
     Answer,
     Choice,
@@ -284,7 +285,8 @@ def _train_transformers(m: Machine, trainer: Value, node: ast.AST, scope: Scope)
     loop = LoopRun(Site(scope.module, node), data)
     hooks = _Hooks(m, trainer, scope) if isinstance(trainer, Instance) else None
     is_own = hooks is not None and hooks.find("create_optimizer") is not None
-    optimizers = [] if is_own else _default_optimizer(given, model, loop.site)
+    handed, schedules = _handed_optimizers(given)
+    optimizers = handed or ([] if is_own else _default_optimizer(given, model, loop.site))
 
     def step(batch: Value) -> BlockEnd:
         _mode(m, model, training=True)
@@ -293,10 +295,20 @@ def _train_transformers(m: Machine, trainer: Value, node: ast.AST, scope: Scope)
             spread = Result("operator.spread", args=(batch,))
             loss = names.part(calls.call(m, model, (spread,), {}, node, scope), "loss")
         _learn(m, loop.site, loss, optimizers)
+        for schedule in schedules:
+            m.record(EventForm.CALL, loop.site, ".step", schedule, (), {}, node).by_framework = True
         return BlockEnd.NEXT
 
     iteration.run_over(m, loop, data, step, scope)
     _evaluate_transformers(m, given, model, node, scope)
+
+
+def _handed_optimizers(given: Mapping[str, Value]) -> tuple[list[Value], list[Value]]:
+    """Return the optimizer and the schedule of `optimizers=(optimizer, schedule)`."""
+    pair = given.get("optimizers")
+    found = [] if pair is None else iteration.members(pair) or []
+    known = [[] if is_none(value) else [value] for value in found]
+    return (known[0], known[1]) if len(known) == 2 else ([], [])
 
 
 def _default_optimizer(given: Mapping[str, Value], model: Value, site: Site) -> list[Value]:

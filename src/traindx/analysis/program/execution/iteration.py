@@ -272,11 +272,12 @@ def set_item(m: Machine, owner: Value, key: Value, value: Value) -> None:
     owner = mappings.entries_of(owner) or owner
     if isinstance(key, Known) and isinstance(key.value, (int, str, type(None))):
         m.write(owner.fields, key.value, value)
-    elif isinstance(owner, (Items, Table)):
+    elif isinstance(owner, Table):
+        m.write(owner.fields, key, value)  # a tensor, a model: the key is the object itself
+        owner.open_keys.append(key)
+        owner.is_whole = False
+    elif isinstance(owner, Items):
         m.write(owner.fields, ("some", id(value)), value)
-        owner.is_whole = owner.is_whole and isinstance(owner, Items)
-        if isinstance(owner, Table):
-            owner.open_keys.append(key)
 
 
 def append(m: Machine, owner: Items, value: Value) -> None:

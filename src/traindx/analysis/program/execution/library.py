@@ -228,7 +228,8 @@ def _folded(name: str, args: Sequence[Value], kwargs: Keywords) -> Value | None:
     numbers = [a.value for a in args if isinstance(a, Known)]
     if function is None or kwargs or len(numbers) != len(args) or not args:
         return None
-    if not all(isinstance(n, (int, float)) for n in numbers):
+    is_read = name in ("builtins.int", "builtins.float") and isinstance(numbers[0], str)
+    if not is_read and not all(isinstance(n, (int, float)) for n in numbers):
         return None
     try:
         return Known(function(*numbers), tuple(args))
@@ -557,15 +558,33 @@ def _unique(
 def _sorted(
     m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
 ) -> Value | None:
-    """Constants that are written down are put in order; of others the order is not known."""
-    found = iteration.members(args[0]) if args and not kwargs else None
-    known = [f.value for f in found or () if isinstance(f, Known)]
-    if not found or len(known) != len(found) or len({type(k) for k in known}) != 1:
+    """What is written down is put in order, where its keys are; of others it is not known."""
+    found = iteration.members(args[0]) if args else None
+    by, reverse = kwargs.get("key"), truth_of(kwargs.get("reverse", Known(False)))
+    if not found or len(found) > iteration.MAX_MEMBERS or reverse is None:
+        return None
+    keys = found if by is None else [calls.call(m, by, (f,), {}, node, scope) for f in found]
+    known = [k.value for k in keys if isinstance(k, Known)]
+    if len(known) != len(keys) or len({type(k) for k in known}) != 1:
         return None
     if not isinstance(known[0], (str, int, float)):
         return None
-    pairs = sorted(zip(known, range(len(known)), strict=True))
-    return iteration.items_of([found[i] for _, i in pairs])
+    order = sorted(range(len(known)), key=lambda i: known[i], reverse=reverse)  # type: ignore[arg-type,return-value]
+    return iteration.items_of([found[i] for i in order])
+
+
+def _type(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    """`type(x)`: the class of an object, or one of Python's own kinds."""
+    given = args[0] if len(args) == 1 else None
+    if isinstance(given, Instance):
+        return given.cls
+    if isinstance(given, Known) and given.value is not None:
+        return External(f"builtins.{type(given.value).__name__}")
+    if isinstance(given, Table):
+        return External("builtins.dict")
+    return External(f"builtins.{given.kind}") if isinstance(given, Items) else None
 
 
 def _enumerate(
@@ -763,6 +782,7 @@ _PYTHON: dict[str, Python] = {
     "builtins.tuple": _listed,
     "builtins.set": _unique,
     "builtins.sorted": _sorted,
+    "builtins.type": _type,
     "builtins.enumerate": _enumerate,
     "builtins.zip": _zip,
     "builtins.range": _range,

@@ -83,6 +83,8 @@ def item_of(m: Machine, owner: Value, key: Value) -> Value | None:
     if isinstance(key, Known):
         held = entries.fields.get(key.value) or entries.fields.get(ANY_KEY)
         return held or (missing(m, owner, key) if entries.is_whole else None)
+    if key in entries.fields:
+        return entries.fields[key]
     if not entries.fields:
         return missing(m, owner, key)
     found = list(entries.fields.values())
@@ -126,7 +128,10 @@ def _taken(m: Machine, owner: Table, name: str, args: Sequence[Value]) -> Value:
 
 
 def _view(owner: Table, name: str) -> Value:
-    keys = [Known(k) if isinstance(k, (str, int)) else Unknown() for k in owner.fields]
+    keys = [
+        k if isinstance(k, Value) else Known(k) if isinstance(k, (str, int)) else Unknown()
+        for k in owner.fields
+    ]
     values = list(owner.fields.values())
     if name == "keys":
         found: list[Value] = list(keys)

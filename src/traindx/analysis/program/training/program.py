@@ -12,6 +12,7 @@ from traindx.analysis.program.execution.events import EventForm as Form
 from traindx.analysis.program.execution.events import LoopRun, ProgramEvent
 from traindx.analysis.program.execution.values import (
     Answer,
+    ClassValue,
     Items,
     Part,
     Result,
@@ -49,6 +50,7 @@ HARMLESS = frozenset(
      "tensorboard", "tensorboardX", "yaml", "csv", "shutil", "glob", "gc", "psutil", "click",
      "torchmetrics"}
 )  # fmt: skip
+KNOWN_BASES = HARMLESS | {"abc", "enum", "dict", "list", "object", "?"}
 Answered = TypeVar("Answered")
 HANDED_ON = frozenset({"torch.optim.swa_utils"})
 
@@ -207,7 +209,8 @@ class Story:
         for event in self.events:
             if before is not None and event.order >= before.order:
                 return
-            if event.is_own or (after is not None and event.order <= after.order):
+            is_followed = event.is_own and not _is_made_out_of_sight(event)
+            if is_followed or (after is not None and event.order <= after.order):
                 continue
             if not is_given(event, value):
                 continue
@@ -342,6 +345,14 @@ class Program:
             if event.node not in seen:
                 seen.add(event.node)
                 yield event
+
+
+def _is_made_out_of_sight(event: ProgramEvent) -> bool:
+    """Tell whether a class leaves its constructor to a base of a library that may keep anything."""
+    made = event.callee
+    if not isinstance(made, ClassValue) or any("__init__" in c.methods for c in made.lineage()):
+        return False
+    return any(base.split(".", 1)[0] not in KNOWN_BASES for base in made.foreign)
 
 
 def program_of(run: Run) -> Program:

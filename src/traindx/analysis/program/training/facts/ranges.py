@@ -37,6 +37,14 @@ SAME = frozenset(
 )  # fmt: skip
 JOINED = frozenset({"stack", "cat", "unbind", "split", "chunk", "transpose", "t", "column_stack"})
 TESTS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+# what picks rows by a test, what combines tests, and what says nothing of the rows it is tested by
+PICKS = frozenset({"nonzero", "isin", "flatnonzero", "argwhere", "where", "in1d", "masked_select"})
+COMBINES = frozenset(
+    {"and", "or", "xor", "invert", "logical_and", "logical_or", "logical_not", "tensor", "getitem",
+     "as_tensor", "from_numpy", "numpy", "to", "cpu", "cuda", "bool", "not", "array", "asarray",
+     "squeeze", "flatten", "view", "reshape"}
+)  # fmt: skip
+CHANCE = frozenset({"arange", "rand", "random", "uniform", "randperm", "permutation"})
 MANY = 3  # draws for each possible number, that the highest is surely among them
 SETTLED = frozenset({"zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like"})
 
@@ -136,7 +144,7 @@ class Ranges:
             return self._filled(name, args)
         if name in ("add", "sub", "mul", "mod", "remainder", "floordiv") and len(args) == 2:
             return self._shifted(name, *args)
-        if name == "getitem" and not _keeps_columns(args[1]):
+        if name == "getitem" and (not _keeps_columns(args[1]) or _is_picked(args[1])):
             return None
         return self.of(args[0]) if name in SAME and args else None
 
@@ -227,6 +235,28 @@ def _keeps_columns(key: Value) -> bool:
     """Tell whether a subscript takes rows: columns may hold numbers of their own."""
     keys = key.members if isinstance(key, Items) and key.kind == "tuple" else []
     return all(_keeps_all(k) for k in keys[1:])
+
+
+def _is_picked(key: Value, depth: int = 6) -> bool:
+    """Tell whether a subscript takes rows by a test, after which any number may be missing."""
+    if isinstance(key, Items):
+        return not key.is_whole
+    key = key.of if isinstance(key, Part) else key
+    operation = operation_of(key)
+    if operation is None or depth == 0:
+        return False
+    name = operation.name.rsplit(".", 1)[-1]
+    if name in TESTS:
+        return not any(_is_by_chance(v) for v in operation.operands)
+    return name in PICKS or any(
+        _is_picked(v, depth - 1) for v in operation.operands if name in COMBINES
+    )
+
+
+def _is_by_chance(value: Value) -> bool:
+    """Tell whether positions or random numbers are tested, which have nothing to do with rows."""
+    operation = operation_of(value)
+    return operation is not None and operation.name.rsplit(".", 1)[-1] in CHANCE
 
 
 def _keeps_all(key: Value) -> bool:
