@@ -31,7 +31,9 @@ LOADERS = {
     "tomllib.load": (".toml",), "tomllib.loads": (".toml",), "toml.load": (".toml",),
     "tomli.load": (".toml",), "omegaconf.OmegaConf.load": (".yaml", ".yml"),
 }  # fmt: skip
-OF_TEXT = frozenset({"json.loads", "yaml.safe_load", "yaml.load", "yaml.full_load", "tomllib.loads"})
+OF_TEXT = frozenset(
+    {"json.loads", "yaml.safe_load", "yaml.load", "yaml.full_load", "tomllib.loads"}
+)
 BY_ATTRIBUTE = "omegaconf.OmegaConf.load"  # its entries are attributes, too
 PARSES = (".parse_args", ".parse_known_args")
 MAX_VALUES = 4000  # of one file; a longer one is data
