@@ -93,6 +93,7 @@ KNOWN = {"DataLoader": ("dataset", "batch_size", "shuffle"), "cross_entropy": ("
 def use_keywords(tree: ast.Module) -> bool:
     """Positional arguments of the program's own functions, and some of torch's, get their names."""
     own = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
+    foreign = _foreign_names(tree)
     changed = False
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or any(isinstance(a, ast.Starred) for a in node.args):
@@ -102,7 +103,7 @@ def use_keywords(tree: ast.Module) -> bool:
         names = _parameters(function) if function is not None else KNOWN.get(name, ())
         if name in _OPTIMIZERS:
             names = ("params",)
-        if not node.args or len(node.args) > len(names):
+        if not node.args or len(node.args) > len(names) or name in foreign:
             continue
         keywords = [ast.keyword(n, a) for n, a in zip(names, node.args, strict=False)]
         if {k.arg for k in keywords} & {k.arg for k in node.keywords}:
@@ -111,6 +112,12 @@ def use_keywords(tree: ast.Module) -> bool:
         node.args = []
         changed = True
     return changed
+
+
+def _foreign_names(tree: ast.Module) -> set[str]:
+    """The names that a file imports from elsewhere than torch."""
+    found = (n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module)
+    return {a.name for n in found if not str(n.module).startswith("torch") for a in n.names}
 
 
 _OPTIMIZERS = frozenset({"Adam", "AdamW", "SGD", "RMSprop", "Adagrad"})
