@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from bench.rewriting import loops, moves, names, spellings, statements
+from bench.rewriting import extraction, loops, moves, names, spellings, statements
 from traindx.examples import DOCUMENTS
 
 Files = dict[str, str]
@@ -22,11 +22,15 @@ TREES: dict[str, Rewrite] = {
     "alias imports": names.alias_imports,
     "keyword for positional": names.use_keywords,
     "settings in a data class": names.settings_in_class,
+    "settings of the command line": names.settings_of_command_line,
     "type annotations": names.annotate,
     "move into a function": moves.into_function,
     "move into a method": moves.into_method,
     "move into a closure": moves.into_closure,
     "call through partial": moves.through_partial,
+    "settings through partial": moves.settings_through_partial,
+    "body of a loop in a function": extraction.loop_bodies,
+    "inline a function": extraction.inlined_functions,
     "own trainer class": moves.into_trainer,
     "while for for": loops.while_for_for,
     "enumerate": loops.enumerated,
@@ -35,17 +39,21 @@ TREES: dict[str, Rewrite] = {
     "early continue": loops.early_continue,
     "inverted condition": loops.inverted_condition,
     "loop for comprehension": loops.loop_for_comprehension,
+    "comprehension for loop": loops.comprehension_for_loop,
     "with around loops": statements.inside_with,
     "try around loops": statements.inside_try,
     "prints and logging": statements.with_prints,
     "dead code": statements.with_dead_code,
     "walrus": statements.walrus,
     "inline a variable": statements.inlined,
+    "method chaining": statements.chained,
     "name every argument": statements.named_arguments,
     "bound method in a variable": statements.bound_methods,
     "module for functional form": spellings.layers_for_functions,
     "functional for module form": spellings.functions_for_layers,
     "method for function": spellings.methods_for_functions,
+    "operator for method": spellings.operators_for_methods,
+    "method for operator": spellings.methods_for_operators,
 }
 
 

@@ -123,3 +123,48 @@ def loop_for_comprehension(tree: ast.Module) -> bool:
             block[position : position + 1] = [start, loop]
             changed = True
     return changed
+
+
+def comprehension_for_loop(tree: ast.Module) -> bool:
+    """`xs = []` and a loop that appends become `xs = [f(a) for a in b]`."""
+    changed = False
+    for block in scopes.blocks(tree):
+        for position in range(len(block) - 1, 0, -1):
+            start, loop = block[position - 1], block[position]
+            name = scopes.bound_name(start)
+            is_empty = isinstance(start, ast.Assign) and ast.unparse(start.value) == "[]"
+            if not (name and is_empty and isinstance(loop, ast.For)) or loop.orelse:
+                continue
+            made = _collected(loop, name)
+            if made is not None and not _is_read_elsewhere(tree, loop):
+                block[position - 1 : position + 1] = [
+                    ast.Assign([ast.Name(name, ast.Store())], made)
+                ]
+                changed = True
+    return changed
+
+
+def _collected(loop: ast.For, name: str) -> ast.ListComp | None:
+    """The comprehension that does what a loop does which only appends to a list."""
+    tests: list[ast.expr] = []
+    body = loop.body
+    while len(body) == 1 and isinstance(body[0], ast.If) and not body[0].orelse:
+        tests.append(body[0].test)
+        body = body[0].body
+    node = body[0] if len(body) == 1 else None
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not isinstance(call, ast.Call) or ast.unparse(call.func) != f"{name}.append":
+        return None
+    inside = [*call.args, *tests, loop.iter]
+    kinds = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+    is_open = any(isinstance(n, kinds) for n in scopes.walk(inside))
+    if len(call.args) != 1 or is_open or name in scopes.loaded(inside):
+        return None
+    return ast.ListComp(call.args[0], [ast.comprehension(loop.target, loop.iter, tests, 0)])
+
+
+def _is_read_elsewhere(tree: ast.Module, loop: ast.For) -> bool:
+    """Tell whether the variable of a loop is read outside of it."""
+    inside = {id(n) for n in ast.walk(loop)}
+    outside = [n for n in ast.walk(tree) if id(n) not in inside]
+    return bool(scopes.stored([loop.target]) & scopes.loaded_of(outside))

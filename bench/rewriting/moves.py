@@ -36,6 +36,33 @@ def through_partial(tree: ast.Module) -> bool:
     return True
 
 
+def settings_through_partial(tree: ast.Module) -> bool:
+    """`make = functools.partial(SGD, lr=0.1)` and `make(params)` for `SGD(params, lr=0.1)`."""
+    imported = scopes.stored(n for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom)))
+    count = 0
+    for block in scopes.blocks(tree):
+        for node in list(block):
+            call = node.value if isinstance(node, ast.Assign) else None
+            if not isinstance(call, ast.Call) or not _is_imported(call.func, imported):
+                continue
+            if not call.keywords or any(k.arg is None for k in call.keywords):
+                continue
+            name = f"_make{count}"
+            count += 1
+            made = ast.Call(scopes.expression("functools.partial"), [call.func], call.keywords)
+            block.insert(block.index(node), ast.Assign([ast.Name(name, ast.Store())], made))
+            call.func, call.keywords = ast.Name(name, ast.Load()), []
+    if count:
+        scopes.add_import(tree, "import functools")
+    return bool(count)
+
+
+def _is_imported(node: ast.expr, imported: set[str]) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id in imported
+
+
 def _wrapped(tree: ast.Module, text: str) -> bool:
     found = scopes.split_head(tree)
     if found is None or scopes.used_by_definitions(*found):
@@ -127,12 +154,7 @@ def _movable(tree: ast.Module) -> list[ast.FunctionDef | ast.AsyncFunctionDef | 
     while True:
         names = {n.name for n in found}
         known = imported | names | BUILTINS
-        kept = [n for n in found if _free(n) <= known]
+        kept = [n for n in found if scopes.free(n) <= known]
         if len(kept) == len(found):
             return kept
         found = kept
-
-
-def _free(node: ast.AST) -> set[str]:
-    parameters = {a.arg for a in ast.walk(node) if isinstance(a, ast.arg)}
-    return scopes.loaded([node]) - scopes.stored([node]) - parameters

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 
 from bench.rewriting import scopes
 
-SPLITS = re.compile(r"tta|train|val|test|dev|eval|hold|held", re.IGNORECASE)
+# words that say what the author means, and nothing else in the program does: of which split data
+# are, that labels are disturbed or a model is linear on purpose, whose statistics these are
+MEANT = re.compile(
+    r"tta|train|val|test|dev|eval|hold|held|noise|noisy|flip|deep_?linear|auto_?encod|reconstruct|unseen|usps",
+    re.IGNORECASE,
+)
 
 
 def rename(tree: ast.Module) -> bool:
-    """Variables get names that say nothing; a split that a name speaks of stays in it."""
+    """Variables get names that say nothing; a word that says what is meant stays in them."""
     if any(isinstance(n, (ast.Global, ast.Nonlocal)) for n in ast.walk(tree)):
         return False
     parameters = {a.arg for a in ast.walk(tree) if isinstance(a, ast.arg)}
@@ -19,17 +25,33 @@ def rename(tree: ast.Module) -> bool:
     imported = scopes.stored(
         n for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom)
     )
-    names = sorted(_variables(tree) - fixed - imported - {"_"})  # `_` says: thrown away
-    new = {name: _neutral(name, i) for i, name in enumerate(names)}
+    kept = {"_", *dir(builtins)}  # `_` says: thrown away; a built-in that is hidden stays so
+    names = sorted(_variables(tree) - fixed - imported - kept)
+    stems = dict.fromkeys(_parts(name)[1] for name in names)
+    plain = {stem: _letters(number) for number, stem in enumerate(stems)}
+    new = {name: _neutral(name, plain) for name in names}
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             node.id = new.get(node.id, node.id)
     return bool(new)
 
 
-def _neutral(name: str, number: int) -> str:
-    split = SPLITS.search(name)
-    return f"{split.group().lower()}_v{number}" if split else f"v{number}"
+def _neutral(name: str, plain: dict[str, str]) -> str:
+    """A name of letters; a number at its end stays, for it says that things are of one kind."""
+    meant, stem, number = _parts(name)
+    return (f"{meant.lower()}_" if meant else "") + plain[stem] + number
+
+
+def _parts(name: str) -> tuple[str, str, str]:
+    """The words of a name that say what is meant, the rest, and the number at its end."""
+    meant = "_".join(MEANT.findall(name))
+    rest = MEANT.sub("*", name)
+    stem = rest.rstrip("0123456789")
+    return meant, stem, rest[len(stem) :]
+
+
+def _letters(number: int) -> str:
+    return "q" + "".join(chr(ord("a") + int(digit)) for digit in str(number))
 
 
 def _variables(tree: ast.Module) -> set[str]:
@@ -71,6 +93,7 @@ KNOWN = {"DataLoader": ("dataset", "batch_size", "shuffle"), "cross_entropy": ("
 def use_keywords(tree: ast.Module) -> bool:
     """Positional arguments of the program's own functions, and some of torch's, get their names."""
     own = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
+    foreign = _foreign_names(tree)
     changed = False
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or any(isinstance(a, ast.Starred) for a in node.args):
@@ -80,7 +103,7 @@ def use_keywords(tree: ast.Module) -> bool:
         names = _parameters(function) if function is not None else KNOWN.get(name, ())
         if name in _OPTIMIZERS:
             names = ("params",)
-        if not node.args or len(node.args) > len(names):
+        if not node.args or len(node.args) > len(names) or name in foreign:
             continue
         keywords = [ast.keyword(n, a) for n, a in zip(names, node.args, strict=False)]
         if {k.arg for k in keywords} & {k.arg for k in node.keywords}:
@@ -89,6 +112,12 @@ def use_keywords(tree: ast.Module) -> bool:
         node.args = []
         changed = True
     return changed
+
+
+def _foreign_names(tree: ast.Module) -> set[str]:
+    """The names that a file imports from elsewhere than torch."""
+    found = (n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module)
+    return {a.name for n in found if not str(n.module).startswith("torch") for a in n.names}
 
 
 _OPTIMIZERS = frozenset({"Adam", "AdamW", "SGD", "RMSprop", "Adagrad"})
@@ -102,7 +131,40 @@ def _parameters(function: ast.FunctionDef) -> tuple[str, ...]:
 
 def settings_in_class(tree: ast.Module) -> bool:
     """Numbers given by keyword come from a data class of settings."""
+    held = _as_settings(tree, "settings")
+    if not held:
+        return False
+    lines = "".join(f"    {n}: {type(v).__name__} = {v!r}\n" for n, v in held.items())
+    made = ast.parse(f"@dataclass\nclass Settings:\n{lines}settings = Settings()")
+    position = scopes.after_imports(tree)
+    tree.body[position:position] = made.body
+    scopes.add_import(tree, "from dataclasses import dataclass")
+    return True
+
+
+def settings_of_command_line(tree: ast.Module) -> bool:
+    """Numbers given by keyword are defaults of options."""
+    if any(isinstance(n, ast.Attribute) and n.attr == "add_argument" for n in ast.walk(tree)):
+        return False  # it has options of its own
+    held = _as_settings(tree, "options")
+    if not held:
+        return False
+    lines = "".join(
+        f"_parser.add_argument('--{n}', type={type(v).__name__}, default={v!r})\n"
+        for n, v in held.items()
+    )
+    text = f"_parser = argparse.ArgumentParser()\n{lines}options = _parser.parse_args()"
+    position = scopes.after_imports(tree)
+    tree.body[position:position] = ast.parse(text).body
+    scopes.add_import(tree, "import argparse")
+    return True
+
+
+def _as_settings(tree: ast.Module, owner: str) -> dict[str, object]:
+    """Take the numbers that are given by keyword from an object, and return them by name."""
     held: dict[str, object] = {}
+    if owner in scopes.stored(tree.body):
+        return held
     for node in ast.walk(tree):
         if not isinstance(node, ast.keyword) or node.arg is None:
             continue
@@ -110,25 +172,8 @@ def settings_in_class(tree: ast.Module) -> bool:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             name = f"{node.arg}_{len(held)}"
             held[name] = value
-            node.value = ast.Attribute(ast.Name("settings", ast.Load()), name, ast.Load())
-    if not held or "settings" in scopes.stored(tree.body):
-        return False
-    lines = "".join(f"    {n}: {type(v).__name__} = {v!r}\n" for n, v in held.items())
-    made = ast.parse(f"@dataclass\nclass Settings:\n{lines}settings = Settings()")
-    position = _after_imports(tree)
-    tree.body[position:position] = made.body
-    scopes.add_import(tree, "from dataclasses import dataclass")
-    return True
-
-
-def _after_imports(tree: ast.Module) -> int:
-    position = 0
-    for i, node in enumerate(tree.body):
-        if isinstance(node, (ast.Import, ast.ImportFrom)) or scopes.is_docstring(node):
-            position = i + 1
-        else:
-            break
-    return position
+            node.value = ast.Attribute(ast.Name(owner, ast.Load()), name, ast.Load())
+    return held
 
 
 def annotate(tree: ast.Module) -> bool:
@@ -145,8 +190,15 @@ def annotate(tree: ast.Module) -> bool:
                 note = ast.Name("object", ast.Load())
                 block[position] = ast.AnnAssign(target, note, node.value, 1)
                 changed = True
-    for parameter in ast.walk(tree):
-        if isinstance(parameter, ast.arg) and parameter.arg not in ("self", "cls"):
-            parameter.annotation = parameter.annotation or ast.Name("object", ast.Load())
-            changed = True
+    for function in ast.walk(tree):
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            changed = _annotated(function.args) or changed
     return changed
+
+
+def _annotated(parameters: ast.arguments) -> bool:
+    found = [*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs]
+    plain = [p for p in found if p.annotation is None and p.arg not in ("self", "cls")]
+    for parameter in plain:
+        parameter.annotation = ast.Name("object", ast.Load())
+    return bool(plain)

@@ -26,7 +26,12 @@ def stored(nodes: Iterable[ast.AST]) -> set[str]:
 
 def loaded(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the names that code reads."""
-    return {n.id for n in walk(nodes) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return loaded_of(walk(nodes))
+
+
+def loaded_of(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names that are read among nodes, without what is inside of them."""
+    return {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
 def walk(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
@@ -89,8 +94,16 @@ def is_main_guard(node: ast.stmt) -> bool:
 
 def used_by_definitions(head: Sequence[ast.stmt], body: Sequence[ast.stmt]) -> bool:
     """Tell whether functions or classes read names that the program's statements bind."""
-    defined = [n for n in head if isinstance(n, DEFINITIONS)]
-    return bool(loaded(defined) & stored(body))
+    return any(free(n) & stored(body) for n in head if isinstance(n, DEFINITIONS))
+
+
+def free(node: ast.AST) -> set[str]:
+    """Return the names that a definition takes from the code around it."""
+    if isinstance(node, ast.ClassDef):
+        outer = loaded([*node.bases, *node.keywords, *node.decorator_list])
+        return outer.union(*(free(n) for n in node.body))
+    parameters = {a.arg for a in ast.walk(node) if isinstance(a, ast.arg)}
+    return loaded([node]) - stored([node]) - parameters
 
 
 def blocks(tree: ast.AST) -> Iterator[list[ast.stmt]]:
@@ -100,6 +113,25 @@ def blocks(tree: ast.AST) -> Iterator[list[ast.stmt]]:
             block = getattr(node, field, None)
             if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
                 yield block
+
+
+def bound_name(node: ast.stmt) -> str:
+    """Return the one name that a plain assignment binds."""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        target = node.targets[0]
+        return target.id if isinstance(target, ast.Name) else ""
+    return ""
+
+
+def after_imports(tree: ast.Module) -> int:
+    """Return the position behind the imports at the top of a file."""
+    position = 0
+    for i, node in enumerate(tree.body):
+        if isinstance(node, (ast.Import, ast.ImportFrom)) or is_docstring(node):
+            position = i + 1
+        else:
+            break
+    return position
 
 
 def statement(text: str) -> ast.stmt:

@@ -81,8 +81,88 @@ def methods_for_functions(tree: ast.Module) -> bool:
     return changed
 
 
+OPERATORS: dict[str, type[ast.operator]] = {
+    "add": ast.Add, "sub": ast.Sub, "mul": ast.Mult, "div": ast.Div, "matmul": ast.MatMult,
+    "mm": ast.MatMult, "bmm": ast.MatMult, "pow": ast.Pow,
+}  # fmt: skip
+COMPARISONS: dict[str, type[ast.cmpop]] = {
+    "eq": ast.Eq, "ne": ast.NotEq, "lt": ast.Lt, "gt": ast.Gt, "le": ast.LtE, "ge": ast.GtE,
+}  # fmt: skip
+OF_TENSORS = frozenset({"sum", "mean", "float", "item", "backward", "abs", "sqrt", "view", "exp"})
+
+
+def operators_for_methods(tree: ast.Module) -> bool:
+    """`a.mul(b)` and `torch.mul(a, b)` become `a * b`."""
+    made = _Operators(_modules(tree))
+    made.visit(tree)
+    return made.has_changed
+
+
+class _Operators(ast.NodeTransformer):
+    def __init__(self, modules: dict[str, str]) -> None:
+        self.modules, self.has_changed = modules, False
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr:
+        self.generic_visit(node.value)  # not itself: `found.add(x)` changes its owner
+        return node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        func = node.func
+        if not isinstance(func, ast.Attribute) or node.keywords:
+            return node
+        is_torch = isinstance(func.value, ast.Name) and func.value.id in self.modules
+        operands = node.args if is_torch else [func.value, *node.args]
+        if len(operands) != 2 or any(isinstance(o, ast.Starred) for o in operands):
+            return node
+        if func.attr in OPERATORS:
+            self.has_changed = True
+            return ast.BinOp(operands[0], OPERATORS[func.attr](), operands[1])
+        if func.attr in COMPARISONS:
+            self.has_changed = True
+            return ast.Compare(operands[0], [COMPARISONS[func.attr]()], [operands[1]])
+        return node
+
+
+def methods_for_operators(tree: ast.Module) -> bool:
+    """`(a == b).sum()` becomes `a.eq(b).sum()`, where no arrays of numpy are about."""
+    text = ast.unparse(tree)
+    if "numpy" in text or "sklearn" in text:
+        return False
+    changed = False
+    for node in ast.walk(tree):
+        is_method = isinstance(node, ast.Attribute) and node.attr in OF_TENSORS
+        new = _as_method(node.value) if is_method and isinstance(node, ast.Attribute) else None
+        if new is not None and isinstance(node, ast.Attribute):
+            node.value = new
+            changed = True
+    return changed
+
+
+def _as_method(node: ast.expr) -> ast.Call | None:
+    left: ast.expr | None = None
+    if isinstance(node, ast.BinOp):
+        left, right = node.left, node.right
+        found = [n for n, kind in OPERATORS.items() if isinstance(node.op, kind)]
+    elif isinstance(node, ast.Compare) and len(node.ops) == 1:
+        left, right = node.left, node.comparators[0]
+        found = [n for n, kind in COMPARISONS.items() if isinstance(node.ops[0], kind)]
+    if not isinstance(left, (ast.Name, ast.Call, ast.Attribute, ast.Subscript)) or not found:
+        return None
+    return ast.Call(ast.Attribute(left, found[0], ast.Load()), [right], [])
+
+
 def _modules(tree: ast.Module) -> dict[str, str]:
-    """The local names of torch, torch.nn and torch.nn.functional."""
+    """The local names of torch, torch.nn and torch.nn.functional; one that is hidden is none."""
+    hidden = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not _is_read(n)}
+    return {name: home for name, home in _imported_modules(tree).items() if name not in hidden}
+
+
+def _is_read(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Load)
+
+
+def _imported_modules(tree: ast.Module) -> dict[str, str]:
     known = {"torch": "torch", "torch.nn": "nn", "torch.nn.functional": "F"}
     found: dict[str, str] = {}
     for node in ast.walk(tree):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from bench.rewriting import scopes
+from bench.rewriting import names, scopes
 
 
 def inside_with(tree: ast.Module) -> bool:
@@ -70,7 +70,7 @@ def walrus(tree: ast.Module) -> bool:
     for block in scopes.blocks(tree):
         for position in range(len(block) - 1, 0, -1):
             before, node = block[position - 1], block[position]
-            name = _bound(before)
+            name = scopes.bound_name(before)
             func = node.value.func if _is_call(node) else None  # type: ignore[attr-defined]
             owner = func.value if isinstance(func, ast.Attribute) else None
             if name and isinstance(owner, ast.Name) and owner.id == name:
@@ -81,20 +81,15 @@ def walrus(tree: ast.Module) -> bool:
     return changed
 
 
-def _bound(node: ast.stmt) -> str:
-    """The one name that a plain assignment binds."""
-    if isinstance(node, ast.Assign) and len(node.targets) == 1:
-        target = node.targets[0]
-        return target.id if isinstance(target, ast.Name) else ""
-    return ""
-
-
 def _is_call(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
 
 
 def inlined(tree: ast.Module) -> bool:
-    """A variable that is read once, in the next statement, is replaced by its value."""
+    """A variable that is read once, in the next statement, is replaced by its value.
+
+    One whose name says what is meant stays: see `names.MEANT`.
+    """
     changed = False
     for scope in ast.walk(tree):
         if not isinstance(scope, (ast.Module, ast.FunctionDef)):
@@ -102,8 +97,9 @@ def inlined(tree: ast.Module) -> bool:
         reads = [n.id for n in ast.walk(scope) if isinstance(n, ast.Name)]
         for block in scopes.blocks(scope):
             for position in range(len(block) - 1, 0, -1):
-                name = _bound(block[position - 1])
-                if name and reads.count(name) == 2 and _replace(block, position, name):
+                name = scopes.bound_name(block[position - 1])
+                is_free = name and not names.MEANT.search(name)
+                if is_free and reads.count(name) == 2 and _replace(block, position, name):
                     changed = True
     return changed
 
@@ -185,3 +181,50 @@ def bound_methods(tree: ast.Module) -> bool:
             call.func = ast.Name(name, ast.Load())
             changed = True
     return changed
+
+
+MODES = ("train", "eval")
+
+
+def chained(tree: ast.Module) -> bool:
+    """`x = f()` and `x = x.g()` become `x = f().g()`; `m = Net()` and `m.eval()` `Net().eval()`."""
+    own = {n.name for n in ast.walk(tree) if isinstance(n, scopes.DEFINITIONS)}
+    changed = False
+    for block in scopes.blocks(tree):
+        for position in range(len(block) - 1, 0, -1):
+            before, node = block[position - 1], block[position]
+            name = scopes.bound_name(before)
+            call = node.value if isinstance(node, (ast.Assign, ast.Expr)) else None
+            if not name or not isinstance(call, ast.Call) or not isinstance(before, ast.Assign):
+                continue
+            is_mode = (
+                isinstance(node, ast.Expr) and _sets_mode(call) and not {"train", "eval"} & own
+            )
+            if not is_mode and scopes.bound_name(node) != name:
+                continue
+            if _chain_onto(call, name, before.value):
+                block[position - 1 : position + 1] = [
+                    ast.Assign([ast.Name(name, ast.Store())], call)
+                ]
+                changed = True
+    return changed
+
+
+def _sets_mode(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr in MODES
+
+
+def _chain_onto(call: ast.Call, name: str, value: ast.expr) -> bool:
+    """Put a value in the place of the name that a chain of methods begins with."""
+    if sum(isinstance(n, ast.Name) and n.id == name for n in ast.walk(call)) != 1:
+        return False
+    if not isinstance(value, (ast.Call, ast.Name, ast.Attribute, ast.Subscript)):
+        return False
+    link: ast.expr = call
+    while isinstance(link, ast.Call) and isinstance(link.func, ast.Attribute):
+        owner = link.func.value
+        if isinstance(owner, ast.Name) and owner.id == name:
+            link.func.value = value
+            return True
+        link = owner
+    return False

@@ -110,9 +110,14 @@ class Project:
             yield from self.files_called(tuple(dotted[:end]))
         yield module
 
-    def files_called(self, dotted: tuple[str, ...]) -> Iterator[Module]:
-        """The files that an import of that dotted name may mean."""
+    def files_called(self, dotted: tuple[str, ...], *, whole: bool = False) -> Iterator[Module]:
+        """The files that an import of that dotted name may mean; `whole`: every part is a folder.
+
+        Else the first parts may name folders above those that were read.
+        """
         for parts, module in self._by_stem.get(dotted[-1], ()):
+            if whole and len(parts) < len(dotted):
+                continue
             shared = min(len(parts), len(dotted))
             is_library = dotted[0] in LIBRARIES and dotted[0] not in parts
             if parts[-shared:] == dotted[-shared:] and not is_library:

@@ -146,7 +146,8 @@ def _is_meant(story: Story, row: LayerRow, pattern: re.Pattern[str] = MEANT) -> 
         around = [m.cls.node.name for m in (owner, model_around(call)) if isinstance(m, Instance)]
         if any(pattern.search(name) for name in (*around, *_names(story, layer))):
             return True
-        if constant(setting(layer, "groups")) not in (None, 1):
+        groups = setting(layer, "groups")
+        if groups is not None and constant(groups) != 1:
             return True
     return False
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Known, Result, Value, constant
+from traindx.analysis.program.execution.values import Result, Value, constant
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.data import Feed, draws_in, feeds, is_generator_of_numbers
 from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.settings import constants_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
 from traindx.model.run import Run
@@ -48,9 +49,9 @@ def check(run: Run) -> Iterator[Finding]:
 def _has_workers(feed: Feed) -> bool:
     """Tell whether several workers read, or a number of them that is not in sight."""
     workers = feed.settings.get("num_workers")
-    count = constant(workers)
-    is_several = isinstance(count, int) and count >= 2
-    is_open = workers is not None and not isinstance(workers, Known)
+    counts = constants_of(feed.story, workers)
+    is_several = any(isinstance(count, int) and count >= 2 for count in counts)
+    is_open = workers is not None and not counts
     return (is_several or is_open) and "worker_init_fn" not in feed.settings
 
 

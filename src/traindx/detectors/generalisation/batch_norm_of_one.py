@@ -10,7 +10,7 @@ from traindx.analysis.program.training.claims import cite, source_text
 from traindx.analysis.program.training.layers import layers_in
 from traindx.analysis.program.training.loaders import batch_size, has_sampler, is_loader
 from traindx.analysis.program.training.phases import source_of, training_passes
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
 from traindx.model.run import Run
@@ -38,7 +38,7 @@ def check(run: Run) -> Iterator[Finding]:
     for story in program_of(run).stories:
         seen: set[object] = set()
         for event, _ in training_passes(story):
-            loader = _loader_of_one(event)
+            loader = _loader_of_one(story, event)
             layers = [layer.maker.rsplit(".", 1)[-1] for layer in layers_in(event.receiver)]
             norms = sorted(name for name in layers if "BatchNorm" in name)
             if loader is None or not norms or loader in seen:
@@ -47,12 +47,12 @@ def check(run: Run) -> Iterator[Finding]:
             yield _finding(event, loader, norms[0])
 
 
-def _loader_of_one(event: ProgramEvent) -> Value | None:
+def _loader_of_one(story: Story, event: ProgramEvent) -> Value | None:
     """The loader of single examples that the batches of a call come from."""
     for loop in reversed(event.loops):
         over = None if loop.over is None else source_of(loop.over)
         if over is not None and is_loader(over):
-            return over if batch_size(over) == 1 and not has_sampler(over) else None
+            return over if batch_size(story, over) == 1 and not has_sampler(over) else None
     return None
 
 

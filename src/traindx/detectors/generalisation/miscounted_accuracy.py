@@ -83,7 +83,7 @@ def check(run: Run) -> Iterator[Finding]:
 def _gives_one(story: Story) -> bool:
     """Tell whether a loader gives one example at a time, so that batches are examples."""
     made = (e.result for e in story.events if not e.is_own)
-    return any(is_loader(v) and batch_size(v) == 1 for v in made if v is not None)
+    return any(is_loader(v) and batch_size(story, v) == 1 for v in made if v is not None)
 
 
 def _never_reset(event: ProgramEvent, above: Value, below: Value, known: Counters) -> str:

@@ -52,8 +52,8 @@ def check(run: Run) -> Iterator[Finding]:
         for event in story.events if modes else ():
             if not event.loops or event.node in seen or not _is_loss(story, event):
                 continue
-            own = [d for d in modes if d.event.function is event.function is not None]
             loop = Loop(story, event.loops[-1], is_apart=True)
+            own = [d for d in modes if d.event.function is loop.function is not None]
             if not own or loop.does(Do.FORWARD) or not _is_of_batch(event):
                 continue
             models = [d.subject for d in own if d.subject is not None]

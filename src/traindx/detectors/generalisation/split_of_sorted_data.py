@@ -10,8 +10,8 @@ from traindx.analysis.program.training.claims import cite, finding, function_nam
 from traindx.analysis.program.training.data import Role
 from traindx.analysis.program.training.kinds import names_of, words_of
 from traindx.analysis.program.training.operations import operation_of
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.analysis.program.training.splits import Division, divisions, roles_of
+from traindx.analysis.program.training.program import Program, Story, program_of
+from traindx.analysis.program.training.splits import Division, class_labels, divisions, roles_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.model.run import Run
@@ -47,34 +47,37 @@ def check(run: Run) -> Iterator[Finding]:
     A study of classes that were never seen splits by class on purpose, and so does one of clients
     or tasks that differ; where names say so, or name no such parts, the rule is silent.
     """
-    for story in program_of(run).stories:
+    program = program_of(run)
+    for story in program.stories:
         for division in divisions(story):
-            order = None if division.order is not None else _order(division.whole)
+            order = None if division.order is not None else _order(program, division.whole)
             if order is not None and _is_held_out(story, division):
                 yield _finding(division, order)
                 return
 
 
-def _order(value: Value) -> Value | None:
+def _order(program: Program, value: Value) -> Value | None:
     """What put data in the order of their labels."""
     operation = operation_of(value)
     if operation is None:
         return None
     if operation.name == "getitem" and len(operation.operands) > 1:
-        return _sorting(operation.operands[1])
+        return _sorting(program, operation.operands[1])
     if operation.name == "sort_values":
-        return _sorting(value)
+        return _sorting(program, value)
     return None
 
 
-def _sorting(value: Value) -> Value | None:
+def _sorting(program: Program, value: Value) -> Value | None:
     if isinstance(value, Part) and value.key in (1, "indices"):  # of `labels.sort()`
         value = value.of
     operation = operation_of(value)
     if operation is None or operation.name not in SORTS:
         return None
     given = [*operation.operands, *operation.settings.values()]
-    return value if any(_is_label(v) for v in given) else None
+    labels = class_labels(program)
+    is_of_labels = any(_is_label(v) or any(v is label for label in labels) for v in given)
+    return value if is_of_labels else None
 
 
 def _is_label(value: Value) -> bool:

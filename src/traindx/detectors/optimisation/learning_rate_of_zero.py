@@ -11,7 +11,7 @@ from traindx.analysis.program.execution.values import (
     Result,
     Table,
     Value,
-    constant,
+    options_of,
     origins,
 )
 from traindx.analysis.program.training.acts import Do
@@ -26,6 +26,7 @@ from traindx.analysis.program.training.schedules import (
     pace_of,
     schedules_of,
 )
+from traindx.analysis.program.training.settings import constants_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.model.run import Run
@@ -66,20 +67,21 @@ def _made(story: Story) -> Iterator[Finding]:
     for event in story.events:
         made, name = event.result, event.name.rsplit(".", 1)[-1]
         is_arguments = name.endswith("TrainingArguments") and event.act is EventForm.CALL
-        rate = _zero(event.argument("learning_rate")) if is_arguments else None
+        rate = _zero(story, event.argument("learning_rate")) if is_arguments else None
         if isinstance(made, Result) and story.is_kind(made, Kind.OPTIMIZER):
             is_new = event.name.startswith("torch.optim.") and made.site is event.site
-            rate = _zero(event.argument("lr", 1)) if is_new else None
+            rate = _zero(story, event.argument("lr", 1)) if is_new else None
             rate = None if rate is None or _may_be_raised(story, made) else rate
         if rate is not None:
             claim = f"`{name}` is made with a learning rate of 0"
             yield finding(claim, "lr-zero", event, cite(event, "lr is 0 here"), is_symptom=True)
 
 
-def _zero(value: Value | None) -> Value | None:
-    number = constant(value)
-    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
-    return value if is_number and number == 0 else None
+def _zero(story: Story, value: Value | None) -> Value | None:
+    """A rate that is 0, or the default of an option that is."""
+    ways = [constants_of(story, option) for option in options_of(value)] if value else []
+    is_zero = all(ways) and all(n == 0 and type(n) in (int, float) for way in ways for n in way)
+    return value if ways and is_zero else None
 
 
 def _may_be_raised(story: Story, optimizer: Result) -> bool:
@@ -157,6 +159,18 @@ def fit(net, loader, epochs):
             fade.step()
 """
 
+_OPTION = """
+import argparse
+import torch
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", type=float, default=0)
+args = parser.parse_args()
+{then}
+net = torch.nn.Linear(4, 2)
+opt = torch.optim.Adam(net.parameters(), lr=args.lr)
+"""
+
 FIRES = {
     "a schedule that is over after ten batches": make_run(
         sources={"train.py": _FADES.format(steps=10)}
@@ -168,6 +182,7 @@ FIRES = {
             "opt = torch.optim.Adam(net.parameters(), lr=cfg.lr)\n"
         }
     ),
+    "zero by default": make_run(sources={"train.py": _OPTION.format(then="pass")}),
     "zero": _program("0"),
     "zero as a float": _program("0.0"),
     "handed to what only steps": _program("0", _TRAIN, more=_STEPS),
@@ -181,6 +196,12 @@ SILENT = {
         sources={"train.py": _FADES.format(steps=10_000)}
     ),
     "a rate": _program("0.1"),
+    "near miss: zero stands for another": make_run(
+        sources={"train.py": _OPTION.format(then="args.lr = args.lr or 0.1")}
+    ),
+    "near miss: replaced where it is zero": make_run(
+        sources={"train.py": _OPTION.format(then="if args.lr == 0:\n    args.lr = rate_for(net)")}
+    ),
     "near miss: a schedule raises it": _program(
         "0.0", "scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=10)"
     ),

@@ -8,6 +8,7 @@ from traindx.analysis.program.execution.values import Part, Result, Value, const
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.contents import same_numbers
 from traindx.analysis.program.training.graphs import feeds_backward
+from traindx.analysis.program.training.loaders import dataset_of
 from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.program import Computed, Program, program_of
 from traindx.analysis.program.training.shapes import made_by_layer, shape_of
@@ -120,7 +121,7 @@ def _is_class(target: Value | None) -> bool:
         return False
     batch = plain.of
     loader = batch.args[0] if batch.maker == "builtins.next" and batch.args else None
-    data = loader.args[0] if isinstance(loader, Result) and loader.args else None
+    data = None if loader is None else dataset_of(loader)
     if not isinstance(data, Result) or "target_transform" in data.kwargs:
         return False
     return data.maker.rsplit(".", 1)[-1] in CLASSIFICATION

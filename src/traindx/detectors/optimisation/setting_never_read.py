@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from traindx.analysis.program.execution.values import constant
 from traindx.analysis.program.training.claims import cite, finding, source_text
 from traindx.analysis.program.training.configuration import (
-    is_literal,
     is_read,
+    is_written_down,
     missed_settings,
     settings_of,
     used_by_optimizers,
@@ -71,10 +71,10 @@ def _misnamed(program: Program) -> Iterator[Finding]:
 def _unread(program: Program, words: str, names: tuple[str, ...]) -> Iterator[Finding]:
     used = used_by_optimizers(program, names)
     settings = settings_of(program.project, names)
-    if len(settings) != 1 or not used or not all(is_literal(v) for v in used):
+    if len(settings) != 1 or not used or not all(is_written_down(v) for v in used):
         return
     setting = settings[0]
-    if any(constant(v) == setting.value for v in used) or is_read(program.project, setting):
+    if any(constant(v) == setting.value for v in used) or is_read(program, setting):
         return
     number = source_text(used[0])
     yield finding(
@@ -177,6 +177,15 @@ FIRES = {
             "optimizer = torch.optim.SGD(model.parameters(), lr=5e-6)\n"
         }
     ),
+    "the number has a name of its own": make_run(
+        sources={
+            "train.py": "import torch\nfrom dataclasses import dataclass\n@dataclass\n"
+            "class Config:\n    lr: float = 0.05\n    epochs: int = 9\ncfg = Config()\n"
+            "initial_rate = 5e-6\n"
+            "optimizer = torch.optim.SGD(model.parameters(), lr=initial_rate)\n"
+            "print(cfg.epochs)\n"
+        }
+    ),
     "an entry": make_run(
         sources={
             "train.py": "import torch\nconfig = {'learning_rate': 4e-3, 'steps': 9}\n"
@@ -198,6 +207,12 @@ SILENT = {
     "it is read": _program("args.lr"),
     "near miss: the schedule reads it": _program(
         "1e-6", "torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=args.lr)"
+    ),
+    "near miss: computed from it": make_run(
+        sources={
+            "train.py": "import torch\nLEARNING_RATE = 0.05\nrate = LEARNING_RATE / 10\n"
+            "optimizer = torch.optim.SGD(model.parameters(), lr=rate)\n"
+        }
     ),
     "near miss: equal numbers": _program("0.01"),
     "near miss: handed on": _program("1e-6", "engine.fit(model, args)"),

@@ -133,6 +133,9 @@ SILENT = {
     "near miss: an output for the background": _train(_LISTED, "len(NAMES) + 1"),
     "near miss: folded into the outputs": _train("torch.randint(0, 9, (400,)) % 3"),
     "near miss: not counted": _train("torch.full((64,), 7)", more=", ignore_index=7"),
+    "near miss: what is not counted is out of sight": _train(
+        "torch.full((64,), 7)", more=", ignore_index=args.ignored"
+    ),
     "as many rows as tokens": _lookup(),
     "near miss: a row for padding": _lookup(rows=51, shift=" + 1"),
 }

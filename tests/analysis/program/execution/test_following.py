@@ -6,8 +6,10 @@ import textwrap
 
 import pytest
 
-from traindx.analysis.program.execution.values import Answer, Instance, Known
+from traindx.analysis.program.execution.values import Answer, Choice, Instance, Known
 from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.phases import Unit, loops_of
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 
@@ -282,6 +284,147 @@ def test_what_follows_an_early_continue_is_guarded() -> None:
             optimizer.step()
     """)
     assert all(not d.event.guards[-1].holds for d in found.does(Do.STEP))
+
+
+def test_what_held_before_an_early_continue_may_hold_after_the_turn() -> None:
+    found = story("""
+        best = None
+        for x, y in loader:
+            if better(x) == 0:
+                continue
+            best = model(x)
+        use(best)
+    """)
+    (used,) = (e for e in found.events if e.name == "()" and "use" in e.receiver.names)
+    assert isinstance(used.args[0], Choice)
+    assert any(isinstance(o, Known) and o.value is None for o in used.args[0].options)
+
+
+UNTIL_THE_END = {
+    "a try that breaks": """
+        batches = iter(loader)
+        while True:
+            try:
+                x, y = next(batches)
+            except StopIteration:
+                break
+            F.cross_entropy(model(x), y).backward()
+    """,
+    "a try around it": """
+        batches = iter(loader)
+        try:
+            while True:
+                x, y = next(batches)
+                F.cross_entropy(model(x), y).backward()
+        except StopIteration:
+            pass
+    """,
+    "a default": """
+        batches = iter(loader)
+        while (batch := next(batches, None)) is not None:
+            F.cross_entropy(model(batch[0]), batch[1]).backward()
+    """,
+}
+
+
+@pytest.mark.parametrize("form", UNTIL_THE_END)
+def test_a_while_loop_goes_over_the_iterator_that_ends_it(form: str) -> None:
+    found = story("loader = torch.utils.data.DataLoader(data)\n" + textwrap.dedent(
+        UNTIL_THE_END[form]
+    ))  # fmt: skip
+    (loop,) = loops_of(found)
+    assert getattr(loop.over, "maker", "") == "torch.utils.data.DataLoader"
+    assert loop.unit is Unit.BATCHES
+
+
+def test_a_while_loop_over_epochs_takes_no_batches() -> None:
+    found = story("""
+        epochs = iter(range(3))
+        while True:
+            try:
+                epoch = next(epochs)
+            except StopIteration:
+                break
+            for x, y in loader:
+                F.cross_entropy(model(x), y).backward()
+    """)
+    assert [loop.unit for loop in loops_of(found)] == [Unit.EPOCHS, Unit.BATCHES]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x, y = next(iter(loader))",
+        """try:
+    x, y = next(batches)
+except StopIteration:
+    batches = iter(loader)
+    x, y = next(batches)""",
+    ],
+    ids=["the first batch again", "begun anew"],
+)
+def test_a_while_loop_without_end_goes_over_nothing(body: str) -> None:
+    text = textwrap.indent(body + "\nF.cross_entropy(model(x), y).backward()\n", "    ")
+    found = story("batches = iter(loader)\nwhile True:\n" + text)
+    assert [loop.over for loop in loops_of(found)] == [None]
+
+
+def test_a_list_beside_a_counter_is_gone_through() -> None:
+    found = story("""
+        import itertools
+        for number, part in zip(itertools.count(), [model, optimizer]):
+            part.load_state_dict(held)
+    """)
+    assert [d.subject for d in found.does(Do.LOAD_STATE)] == [
+        *found.made(Kind.MODEL),
+        *found.made(Kind.OPTIMIZER),
+    ]
+
+
+@pytest.mark.parametrize("name", ["torch", "t", "lib"])
+def test_a_function_that_uses_torch_under_any_name_is_followed(name: str) -> None:
+    found = stories(
+        net=f"""
+        import torch as {name}
+        def mask(n):
+            return {name}.triu({name}.ones(n, n))
+        """
+    )
+    assert "torch.triu" in [e.name for s in found for e in s.events]
+
+
+def test_a_method_is_followed_that_only_calls_what_trains() -> None:
+    found = stories(
+        fit="""
+        def learn(self, x):
+            self.net(x).sum().backward()
+        class Learner:
+            def __init__(self, net):
+                self.net = net
+            def fit(self, rows):
+                for x in rows:
+                    learn(self, x)
+        """
+    )
+    passes = [d for s in found for d in s.does(Do.BACKWARD) if d.event.loops]
+    assert passes
+
+
+def test_a_name_is_of_the_file_that_it_is_imported_from() -> None:
+    found = stories(
+        train="""
+        import torch
+        from engine import train
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        train(optimizer)
+        """,
+        engine="from parts import train",
+        parts="""
+        def train(optimizer):
+            optimizer.step()
+        """,
+    )
+    assert found[0].does(Do.STEP)
 
 
 def test_a_counter_decides_nothing() -> None:

@@ -10,7 +10,12 @@ from traindx.analysis.program.training.checkpoints import (
     saves,
     states_taken,
 )
-from traindx.analysis.program.training.configuration import discarded_copies, written_defaults
+from traindx.analysis.program.training.configuration import (
+    discarded_copies,
+    is_read,
+    settings_of,
+    written_defaults,
+)
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.program import Program, program_of
 from traindx.analysis.program.training.seeds import idle_seeders, seeded, seeded_together
@@ -96,6 +101,60 @@ def test_what_seeds_and_is_never_called_is_idle() -> None:
     text = MADE + "def fix(s):\n    torch.manual_seed(s)\n" + LOOP.format(start="0")
     assert [name for name, _ in idle_seeders(_program(text))] == ["fix"]
     assert list(idle_seeders(_program(text + "fix(0)\n"))) == []
+
+
+@pytest.mark.parametrize(
+    ("end", "is_used"),
+    [
+        ("print(given)", False),
+        ("engine.fit(net, given)", True),
+        ("Trainer(**vars(given))", True),
+        ("engine.fit(net, given.epochs)", False),
+    ],
+)
+def test_a_configuration_that_is_handed_on_may_be_read(end: str, is_used: bool) -> None:
+    text = """
+import argparse
+options = argparse.ArgumentParser()
+options.add_argument("--lr", type=float, default=0.1)
+given = options.parse_args()
+"""
+    program = _program(MADE + text + end)
+    (setting,) = settings_of(program.project, ("lr",))
+    assert is_read(program, setting) is is_used
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "LR = 0.1",
+        "LR: float = 0.1",
+        "def main():\n    LR = 0.1",
+        "made: dict = {'lr': 0.1}",
+        "class Made:\n    lr: float = 0.1",
+    ],
+)
+def test_where_a_setting_is_written(text: str) -> None:
+    (setting,) = settings_of(_program(MADE + text).project, ("lr",))
+    assert setting.value == 0.1
+
+
+@pytest.mark.parametrize(("keeps", "is_best"), [("top = score", True), ("turn = epoch", False)])
+def test_a_model_is_kept_of_the_best_score(keeps: str, is_best: bool) -> None:
+    text = f"""
+top, kept = 0.0, None
+for epoch in range(9):
+    for x, y in loader:
+        opt.zero_grad()
+        net(x).sub(y).mean().backward()
+        opt.step()
+    score = validate(net)
+    if score > top:
+        {keeps}
+        kept = net
+torch.save(kept, "best.pt")
+"""
+    assert bool(kept_by_reference(_program(MADE + text).stories[0])) is is_best
 
 
 def test_settings_that_go_nowhere() -> None:

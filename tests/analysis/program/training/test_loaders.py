@@ -70,7 +70,8 @@ def test_same_data(one: str, other: str, is_same: bool) -> None:
     [("data", 1), ("data, 32", 32), ("data, batch_size=n", None), ("data, batch_sampler=s", None)],
 )
 def test_batch_size(given: str, size: int | None) -> None:
-    assert batch_size(_loaders(_story(f"a = DataLoader({given})"))["a"]) == size
+    story = _story(f"a = DataLoader({given})")
+    assert batch_size(story, _loaders(story)["a"]) == size
 
 
 def test_samplers() -> None:

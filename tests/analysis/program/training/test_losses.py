@@ -6,6 +6,7 @@ import pytest
 
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.losses import is_changed, is_mean, is_passed_on, losses
+from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 
@@ -36,6 +37,23 @@ def story_of(text: str) -> Story:
 def test_losses(loss: str, count: int) -> None:
     story = story_of(f"loss = {loss}\n")
     assert len(list(losses(story, story.events))) == count
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "F.cross_entropy(out, y)",
+        "F.cross_entropy(out, target=y)",
+        "F.cross_entropy(target=y, input=out)",
+        "criterion(out, y)",
+        "criterion(target=y, input=out)",
+    ],
+)
+def test_operands_are_the_same_by_position_and_by_name(loss: str) -> None:
+    story = story_of(f"y = x\nloss = {loss}\n")
+    operation = next(o for e in story.events if (o := operation_of(e.result))
+                     and o.name == "cross_entropy")  # fmt: skip
+    assert ["out" in operation.operands[0].names, "y" in operation.operands[1].names] == [True] * 2
 
 
 @pytest.mark.parametrize(

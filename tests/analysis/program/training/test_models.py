@@ -135,6 +135,25 @@ def test_chains_that_nothing_calls_are_run() -> None:
 
 
 @pytest.mark.parametrize(
+    ("names", "given", "answer"),
+    [
+        ("a, b", "a, b", Answer.YES),
+        ("a, b", "b", Answer.UNKNOWN),  # the first may count batches
+        ("i, b", "i, b", Answer.UNKNOWN),
+        ("a, (c, b)", "c, b", Answer.YES),
+    ],
+)
+def test_a_part_of_a_batch_may_stand_behind_a_counter(
+    names: str, given: str, answer: Answer
+) -> None:
+    found = story(
+        f"class A: pass\nk = A()\nfor {names} in loader:\n    k.kept = b\n    use({given})\n"
+    )
+    kept = next(e.args[0] for e in found.events if e.name == "kept")
+    assert is_tensor(found, kept) is answer
+
+
+@pytest.mark.parametrize(
     ("value", "answer"),
     [
         ("torch.zeros(3)", Answer.YES),

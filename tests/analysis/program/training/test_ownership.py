@@ -78,6 +78,10 @@ def test_a_list_that_nothing_reads_is_collected_in_vain() -> None:
     assert found[1].names == {"b"}
     assert collected_in_vain(_story(fill, "opt = torch.optim.Adam(a + b)")) == []
     assert collected_in_vain(_story(fill, "print(len(b))", "opt = torch.optim.Adam(a)")) == []
+    put = "def put(p, a, b):\n    (a if p.ndim > 1 else b).append(p)\n    {}\na, b = [], []\n"
+    put += "for p in net.parameters():\n    put(p, a, b)"
+    assert collected_in_vain(_story(put.format("pass"), "opt = torch.optim.Adam(a)"))
+    assert collected_in_vain(_story(put.format("show(b)"), "opt = torch.optim.Adam(a)")) == []
 
 
 def test_a_layer_is_added_to_a_model_out_of_sight() -> None:

@@ -19,6 +19,8 @@ x = torch.randn(50, 3)
 net = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 1))
 for a, b in DataLoader(TensorDataset(x, torch.zeros(50)), 8):
     pass
+for c, d in DataLoader(batch_size=8, dataset=TensorDataset(x, torch.zeros(50))):
+    pass
 print({expression})
 """
 
@@ -39,6 +41,8 @@ def _value(expression: str) -> object:
         ("x.split(1, dim=1)[0]", (50, 1)),
         ("net(x).max(1)[0]", (50,)),
         ("net(x).max(1, keepdim=True)[0]", (50, 1)),
+        ("b", (None,)),
+        ("d", (None,)),
         ("net(x).squeeze(1)", (50,)),
         ("x[:, 0]", (50,)),
         ("x[:, 0:1]", (50, 1)),

@@ -6,7 +6,13 @@ import pytest
 
 from traindx.analysis.program.training.data import Role
 from traindx.analysis.program.training.program import Story, program_of
-from traindx.analysis.program.training.splits import divisions, overlaps, repetition, roles_of
+from traindx.analysis.program.training.splits import (
+    class_labels,
+    divisions,
+    overlaps,
+    repetition,
+    roles_of,
+)
 from traindx.examples import make_run
 
 START = """
@@ -72,3 +78,16 @@ def test_rows_that_stand_there_twice(text: str, is_repeated: bool) -> None:
 def test_cuts_that_overlap(end: int, start: int, shared: list[int]) -> None:
     story = _story(f"x_train, x_test = x[:{end}], x[{start}:]\nprint(x_train, x_test)\n")
     assert [o.shared for o in overlaps(story)] == shared
+
+
+@pytest.mark.parametrize(("name", "is_label"), [("q", True), ("p", False), ("order", False)])
+def test_labels_are_what_a_loss_predicts(name: str, is_label: bool) -> None:
+    text = """
+p, q = load()
+order = p.argsort()
+p, q = p[order], q[order]
+for a, b in torch.utils.data.DataLoader(torch.utils.data.TensorDataset(p[:9], q[:9])):
+    torch.nn.functional.cross_entropy(model(a), b).backward()
+"""
+    program = program_of(make_run(sources={"t.py": START + text}))
+    assert any(name in value.names for value in class_labels(program)) is is_label

@@ -9,6 +9,7 @@ from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.analysis.program.training.updates import (
     clears,
+    group_step,
     happens_with,
     is_handed_on,
     is_trusted,
@@ -56,6 +57,26 @@ def test_repetitions_are_of_one_loop_and_leave_out_new_epochs() -> None:
     found = list(repetitions(story))
     assert [r.loop.site.node.lineno for r in found] == [9, 9]  # type: ignore[attr-defined]
     assert all(r.between.does(Do.STEP) for r in found)
+
+
+@pytest.mark.parametrize(
+    ("head", "is_group"),
+    [
+        ("for a, b in zip(x.chunk(4), y.chunk(4)):", True),
+        ("for i, (a, b) in enumerate(zip(x.chunk(4), y.chunk(4))):", True),
+        ("for i, a in enumerate(x.split(4)):", True),
+        ("for a, b in loaders[x]:", False),
+    ],
+)
+def test_a_step_after_the_micro_batches_of_an_update(head: str, is_group: bool) -> None:
+    story = story_of(f"""
+for x, y in loader:
+    optimizer.zero_grad()
+    {head}
+        nn.functional.mse_loss(model(a), y).backward()
+    optimizer.step()
+""")
+    assert any(group_step(r) for r in repetitions(story)) is is_group
 
 
 def test_repetitions_in_a_loop_over_a_generator() -> None:

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 
 from traindx.analysis.program.execution import (
     calls,
@@ -40,6 +40,7 @@ TELLING = re.compile(
     r"state_dict|checkpoint|forward|__init__|nn\.|torch\.|F\.|random|seed|transform|split|scaler|np\.|"
     r"argmax|\.item\(|[bB]atch|collate|pad_|label|target|shuffle|__getitem__|__next__"
 )
+LIBRARIES = frozenset({"torch", "numpy", "random"})
 MAX_EVENTS = 250_000  # of a whole project; a program of ten thousand lines has some 50,000
 TOO_LARGE = "the project is too large to be followed to its end"
 FIRST = ("forward", "__call__", "fit", "train", "run")
@@ -231,9 +232,39 @@ def _fit(machine: Machine, module: Module, made: Instance, cls: ast.ClassDef) ->
 
 
 def _is_told(module: Module, function: Function) -> bool:
-    """Tell whether a function does anything that a rule may ask about."""
-    first, last = function.lineno - 1, function.end_lineno or function.lineno
-    return any(TELLING.search(line) for line in module.lines[first:last])
+    """Tell whether a function does anything that a rule may ask about, or calls one that does."""
+    own = _telling_names(module)
+    lines = _lines_of(module, function)[1:]
+    return _is_telling(module, function) or (
+        own is not None and any(own.search(line) for line in lines)
+    )
+
+
+def _is_telling(module: Module, function: Function) -> bool:
+    libraries = _library_names(module)
+    return any(
+        TELLING.search(line) or (libraries is not None and libraries.search(line))
+        for line in _lines_of(module, function)
+    )
+
+
+def _lines_of(module: Module, function: Function) -> Sequence[str]:
+    return module.lines[function.lineno - 1 : function.end_lineno or function.lineno]
+
+
+@lru_cache(maxsize=1024)
+def _telling_names(module: Module) -> re.Pattern[str] | None:
+    """What finds a call of the functions of a file that do something to be asked about."""
+    tops = (n for n in module.tree.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    found = [re.escape(n.name) for n in tops if _is_telling(module, n)]
+    return re.compile(rf"\b(?:{'|'.join(found)})\(") if found else None
+
+
+@lru_cache(maxsize=1024)
+def _library_names(module: Module) -> re.Pattern[str] | None:
+    """What finds the names under which a file imports torch, whatever they are."""
+    found = [n for n, home in module.aliases.items() if home.split(".")[0] in LIBRARIES]
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, found))})\b") if found else None
 
 
 def _started(machine: Machine, function: FunctionValue) -> None:

@@ -98,8 +98,7 @@ def run_over(
     """Run a loop's body for each element of what it goes over; of more than `most`, for two."""
     inner = wrapped(over)
     if isinstance(inner, Result) and inner.maker == "builtins.enumerate" and inner.args:
-        count = Result("builtins.next", args=(Result("builtins.range"),))
-        return run_over(m, loop, inner.args[0], lambda v: body(_pair(count, v)), scope, most)
+        return run_over(m, loop, inner.args[0], lambda v: body(_pair(_index(), v)), scope, most)
     if isinstance(inner, Result) and inner.maker == "builtins.zip":
         return _run_zip(m, loop, inner, body, scope)
     if isinstance(inner, Instance):
@@ -115,6 +114,11 @@ def run_over(
     if isinstance(over, Result) and over.maker == "builtins.sorted" and not over.args[1:]:
         inner = over  # its elements stand in an order
     return m.run_loop(loop, _unknown_elements(m, inner), _checked(body))
+
+
+def _index() -> Value:
+    """The running number of `enumerate`."""
+    return Result("builtins.next", args=(Result("builtins.range"),))
 
 
 def _pair(first: Value, second: Value) -> Value:
@@ -142,7 +146,7 @@ def element_of(m: Machine, over: Value) -> Value:
     if isinstance(over, Items) and over.members:
         return over.members[0] if len(over.members) == 1 else Choice(tuple(over.members[:4]))
     if isinstance(over, Result) and over.maker == "builtins.enumerate" and over.args:
-        return _pair(Result("builtins.next", args=(over,)), element_of(m, over.args[0]))
+        return _pair(_index(), element_of(m, over.args[0]))
     if isinstance(over, Result) and over.maker == "builtins.zip":
         return items_of([element_of(m, a) for a in over.args], "tuple")
     if isinstance(over, Result) and over.maker in WRAPPERS and over.args:
@@ -157,6 +161,8 @@ def _run_zip(
     m: Machine, loop: LoopRun, over: Result, body: Callable[[Value], BlockEnd], scope: Scope
 ) -> BlockEnd:
     lists = [members(wrapped(a)) for a in over.args]
+    if any(x is not None for x in lists):  # a counter goes on as long as the others do
+        lists = [_numbers() if _is_counter(a) else x for a, x in zip(over.args, lists, strict=True)]
     if lists and all(x is not None for x in lists):
         rows = zip(*(x for x in lists if x is not None), strict=False)
         loop.is_whole = True
@@ -166,6 +172,14 @@ def _run_zip(
         items_of([element_of(m, wrapped(a)) for a in over.args], "tuple") for _ in range(TURNS)
     )
     return m.run_loop(loop, iter(rows_unknown), _checked(body))
+
+
+def _is_counter(value: Value) -> bool:
+    return isinstance(value, Result) and value.maker == "itertools.count" and not value.args
+
+
+def _numbers() -> list[Value]:
+    return [Known(number) for number in range(MAX_MEMBERS)]
 
 
 def _iterator_of(m: Machine, over: Instance, scope: Scope) -> Value:

@@ -633,8 +633,8 @@ def _range(
 def _next(
     m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
 ) -> Value | None:
-    if not args:
-        return None
+    if not args or node in m.drawn:
+        return m.drawn.get(node)
     over = iteration.wrapped(args[0])
     if isinstance(over, Generator):
         found = iteration.collected(m, over)

@@ -89,6 +89,10 @@ class Machine:
         self.bindings: list[dict[str, Value]] = []  # what names held where a call or file ended
         self.drawn_in: tuple[Turn, ...] = ()  # the turns in which a stream gave its first example
         self.returned: Value | None = None  # by a function that nothing in sight calls
+        self.may_have_continued = False  # in one of the ways of the statement that has just run
+        self.drawn: dict[
+            ast.AST, Value
+        ] = {}  # what `next` gives in this turn, where it ends a loop
         self._journals: list[Changes] = []
 
     def is_repeated(self, born: tuple[object, ...] = ()) -> bool:
@@ -141,9 +145,15 @@ class Machine:
         )
 
     def explore(
-        self, sides: Sequence[tuple[Guard | None, Callable[[], BlockEnd]]]
+        self,
+        sides: Sequence[tuple[Guard | None, Callable[[], BlockEnd]]],
+        *,
+        keeps_all: bool = False,
     ) -> list[BlockEnd]:
-        """Run each side from the same state, and go on with what holds after any of them."""
+        """Run each side from the same state, and go on with what holds after any of them.
+
+        A side that leaves the block does not go on, unless `keeps_all`.
+        """
         ended: list[tuple[BlockEnd, Changes]] = []
         recording, recorded = self.gradients, []
         for guard, side in sides:
@@ -160,7 +170,7 @@ class Machine:
                 self.guards = before
             ended.append((status, self._undo(self._journals.pop())))
             recorded.append(self.gradients)
-        self._join(ended)
+        self._join([(BlockEnd.NEXT, changes) for _, changes in ended] if keeps_all else ended)
         live = [g for g, (s, _) in zip(recorded, ended, strict=True) if s is BlockEnd.NEXT]
         found = set(live or recorded)
         self.gradients = found.pop() if len(found) == 1 else Answer.UNKNOWN

@@ -184,10 +184,12 @@ def imported_file(
 def _home(m: Machine, module: Module, dotted: str) -> tuple[Module | None, list[str]]:
     """Return the file of the project that an imported name is of, and what is left of the name."""
     parts = dotted.split(".")
-    for end in range(len(parts), 0, -1):
-        found = [f for f in m.project.files_called(tuple(parts[:end])) if f is not module]
-        if found:
-            return min(found, key=lambda f: _distance(f.path, module.path)), parts[end:]
+    for whole in (True, False):  # `engine.train` is in engine.py though there is a train.py
+        for end in range(len(parts), 0, -1):
+            called = m.project.files_called(tuple(parts[:end]), whole=whole)
+            found = [f for f in called if f is not module]
+            if found:
+                return min(found, key=lambda f: _distance(f.path, module.path)), parts[end:]
     return None, parts
 
 

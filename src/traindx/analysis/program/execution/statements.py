@@ -6,7 +6,14 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from traindx.analysis.program.execution import calls, contexts, expressions, iteration, names
+from traindx.analysis.program.execution import (
+    calls,
+    contexts,
+    draws,
+    expressions,
+    iteration,
+    names,
+)
 from traindx.analysis.program.execution.events import EventForm, Guard, LoopRun
 from traindx.analysis.program.execution.machine import TURNS, BlockEnd
 from traindx.analysis.program.execution.truth import truth_of
@@ -44,14 +51,25 @@ def run(m: Machine, body: Sequence[ast.stmt], scope: Scope) -> BlockEnd:
     """Run statements; what follows a condition that may leave the block runs under its guard."""
     guards = m.guards
     try:
-        for node in body:
+        for position, node in enumerate(body, 1):
             m.spend()
             status = _run_one(m, node, scope)
             if status is not BlockEnd.NEXT:
                 return status
+            if m.may_have_continued:
+                m.may_have_continued = False
+                return _run_or_not(m, body[position:], scope)
         return BlockEnd.NEXT
     finally:
         m.guards = guards
+
+
+def _run_or_not(m: Machine, rest: Sequence[ast.stmt], scope: Scope) -> BlockEnd:
+    """Run what an early `continue` may have passed over: what held before it may hold still."""
+    if not rest:
+        return BlockEnd.NEXT
+    sides = [(None, _running(m, rest, scope)), (None, lambda: BlockEnd.NEXT)]
+    return m.explore(sides, keeps_all=True)[0]
 
 
 def _run_one(m: Machine, node: ast.stmt, scope: Scope) -> BlockEnd:
@@ -185,6 +203,7 @@ def choose(
     left = [s for s in found if s is not BlockEnd.NEXT]
     if left and left[0] is not BlockEnd.RAISE:
         m.guards = (*m.guards, Guard(test, site, found[0] is BlockEnd.NEXT))
+        m.may_have_continued = left[0] is BlockEnd.CONTINUE
     return BlockEnd.NEXT
 
 
@@ -206,13 +225,20 @@ def _for(m: Machine, node: ast.For, scope: Scope) -> BlockEnd:
         bind(m, node.target, element, scope)
         return run(m, node.body, scope)
 
-    status = iteration.run_over(m, loop, over, body, scope)
+    return _after(m, node, iteration.run_over(m, loop, over, body, scope), scope)
+
+
+def _after(m: Machine, node: ast.For | ast.While, status: BlockEnd, scope: Scope) -> BlockEnd:
+    """Go on behind a loop: its `else` runs where nothing left it."""
     if status is BlockEnd.BREAK:
         return BlockEnd.NEXT
     return status if status is not BlockEnd.NEXT else run(m, node.orelse, scope)
 
 
 def _while(m: Machine, node: ast.While, scope: Scope) -> BlockEnd:
+    drawing = draws.drawing_call(scope.module, node)
+    if drawing is not None:
+        return _while_drawn(m, node, drawing, scope)
     test = expressions.evaluate(m, node.test, scope)
     if truth_of(test) is False:
         return run(m, node.orelse, scope)
@@ -226,6 +252,21 @@ def _while(m: Machine, node: ast.While, scope: Scope) -> BlockEnd:
     turns: Iterator[Value | None] = iter([None, *[test] * (TURNS - 1)])
     status = m.run_loop(loop, turns, body)
     return BlockEnd.NEXT if status is BlockEnd.BREAK else status
+
+
+def _while_drawn(m: Machine, node: ast.While, drawing: ast.Call, scope: Scope) -> BlockEnd:
+    """Run a loop that takes what it goes over by `next`, until there is no more."""
+    over = expressions.evaluate(m, drawing.args[0], scope)
+    loop = LoopRun(Site(scope.module, node), over)
+
+    def body(element: Value) -> BlockEnd:
+        m.drawn[drawing] = element
+        expressions.evaluate(m, node.test, scope)
+        return run(m, node.body, scope)
+
+    status = iteration.run_over(m, loop, over, body, scope)
+    m.drawn.pop(drawing, None)
+    return _after(m, node, status, scope)
 
 
 def _with(m: Machine, node: ast.With | ast.AsyncWith, scope: Scope) -> BlockEnd:

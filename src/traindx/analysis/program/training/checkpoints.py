@@ -282,8 +282,17 @@ def _models(story: Story, kept: Assignment) -> Iterator[Value]:
     if any("state_dict_type" in getattr(c, "maker", "") for c in _contexts(story, kept.value)):
         return  # shards are gathered into new tensors
     yield from shared_with(kept.value)
-    if "best" in kept.name.lower() and story.kind_of(kept.value).kind is Kind.MODEL:
+    if story.kind_of(kept.value).kind is Kind.MODEL and _is_of_best(story, kept):
         yield kept.value
+
+
+def _is_of_best(story: Story, kept: Assignment) -> bool:
+    """Tell whether something is kept of the best score: by its name, or as the score itself is."""
+    tests = [g.test for g in kept.guards[-1:] if g.test is not None]
+    compared = [v for test in tests for v in origins(test, 6) if v.names]
+    beside = (a for a in story.execution.assignments if a.guards == kept.guards)
+    is_score = any(a.value is v and a.name != kept.name for a in beside for v in compared)
+    return "best" in kept.name.lower() or is_score
 
 
 def _contexts(story: Story, value: Value) -> tuple[Value, ...]:

@@ -10,15 +10,27 @@ from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution import mappings
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
-from traindx.analysis.program.execution.values import Known, Part, Site, Value, constant
+from traindx.analysis.program.execution.values import (
+    Instance,
+    Known,
+    Part,
+    Result,
+    Site,
+    Table,
+    Value,
+    constant,
+)
 from traindx.analysis.program.project import Project
 from traindx.analysis.program.syntax import Module, key_of, literal
 from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.settings import PARSES
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Program, Story
 
 OPTION = "add_argument"
+BINDS = (ast.Assign, ast.AnnAssign)
+SAME_SETTINGS = re.compile(r"(?:^|\.)(?:vars|dict|asdict|spread|copy|deepcopy|items|namedtuple)$")
 # what is given a whole configuration to show it, and takes nothing from it
 SHOWS = re.compile(
     r"(?:^|\.)(?:print|pprint|format|str|repr|dumps?|save|info|debug|log\w*|add_text|add_hparams"
@@ -74,11 +86,11 @@ def used_by_optimizers(program: Program, names: tuple[str, ...]) -> list[Value]:
     return list(found.values())
 
 
-def is_literal(value: Value) -> bool:
-    """Tell whether a number is written where it is used, not taken from a name."""
+def is_written_down(value: Value) -> bool:
+    """Tell whether a value is a number of the source, not computed and not from outside."""
     number = constant(value)
     is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
-    return is_number and isinstance(value, Known) and not value.names
+    return is_number and isinstance(value, Known) and not value.operands
 
 
 def written_defaults(story: Story) -> Iterator[ProgramEvent]:
@@ -124,15 +136,15 @@ def _named(module: Module, node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         name = str(literal(given.get("dest")) or long.lstrip("-").replace("-", "_"))
         if "default" in given:
             yield name, given["default"]
-    elif isinstance(node, ast.Dict) and isinstance(module.parents.get(node), ast.Assign):
+    elif isinstance(node, ast.Dict) and isinstance(module.parents.get(node), BINDS):
         pairs = zip(node.keys, node.values, strict=True)
         yield from ((str(literal(k)), v) for k, v in pairs if k is not None)
-    elif isinstance(node, ast.AnnAssign) and node.value is not None:
-        if isinstance(module.parents.get(node), ast.ClassDef):
-            yield key_of(node.target) or "", node.value
-    elif isinstance(node, ast.Assign) and module.function_of(node) is None:
-        name = key_of(node.targets[0]) or ""
-        if name.isupper():
+    elif isinstance(node, BINDS) and node.value is not None:
+        target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+        is_annotated = isinstance(node, ast.AnnAssign)
+        is_field = is_annotated and isinstance(module.parents.get(node), ast.ClassDef)
+        name = key_of(target) or ""
+        if is_field or name.isupper():
             yield name, node.value
 
 
@@ -163,9 +175,7 @@ def missed_settings(story: Story) -> Iterator[MissedSetting]:
             if not is_alike or not isinstance(held, Known) or held.value == default.value:
                 continue
             setting = WrittenSetting(event.site, name, 0.0)
-            if type(held.value) is type(default.value) and not is_read(
-                story.program.project, setting
-            ):
+            if type(held.value) is type(default.value) and not is_read(story.program, setting):
                 yield MissedSetting(event, str(asked), name, held.value, default.value)
 
 
@@ -193,12 +203,35 @@ def _words(name: str) -> list[str]:
     return [w.lower() for w in re.split(r"[^A-Za-z0-9]+", parted) if w]
 
 
-def is_read(project: Project, setting: WrittenSetting) -> bool:
+def is_read(program: Program, setting: WrittenSetting) -> bool:
     """Tell whether anything may read a setting by its name, or as part of the whole."""
-    return project.may_mention(setting.name) or any(
+    project = program.project
+    is_named = project.may_mention(setting.name) or any(
         _reads(module, node, setting.name) or _hands_on(project, module, node)
         for module in project.modules
         for node in ast.walk(module.tree)
+    )
+    calls = (e for s in program.stories for e in s.events if e.act is EventForm.CALL)
+    return is_named or any(_takes_configuration(e, setting) for e in calls)
+
+
+def _takes_configuration(event: ProgramEvent, setting: WrittenSetting) -> bool:
+    """Tell whether a call out of sight is given all that is configured."""
+    if event.is_own or SHOWS.search(event.name):
+        return False
+    given = [*event.args, *event.kwargs.values()]
+    return any(_holds(value, setting) for value in given)
+
+
+def _holds(value: Value, setting: WrittenSetting, depth: int = 4) -> bool:
+    """Tell whether a value is a configuration that a setting is part of."""
+    if isinstance(value, Result) and value.maker in PARSES:
+        return True
+    if isinstance(value, (Table, Instance)):
+        return setting.name in value.fields
+    looks_through = isinstance(value, Result) and SAME_SETTINGS.search(value.maker)
+    return bool(looks_through and depth) and any(
+        _holds(v, setting, depth - 1) for v in value.inputs
     )
 
 
@@ -211,7 +244,7 @@ def _reads(module: Module, node: ast.AST, name: str) -> bool:
         return False
     above = module.parents.get(node)
     if isinstance(above, ast.Subscript):  # the optimizer's own groups hold the rate in use
-        return GROUP.search((key_of(above.value) or "").rsplit(".", 1)[-1]) is None
+        return GROUP.search(ast.unparse(above.value).rsplit(".", 1)[-1]) is None
     return not isinstance(above, ast.Dict)
 
 

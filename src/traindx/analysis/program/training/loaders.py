@@ -23,6 +23,7 @@ from traindx.analysis.program.execution.values import (
 )
 from traindx.analysis.program.training.kinds import LOADERS, words_of
 from traindx.analysis.program.training.phases import phase_word, source_of
+from traindx.analysis.program.training.settings import constants_of
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Program, Story
@@ -98,15 +99,18 @@ def has_sampler(loader: Value) -> bool:
     )
 
 
-def batch_size(loader: Value) -> int | None:
-    """Return how many examples a batch of a loader has; None where the source does not say."""
+def batch_size(story: Story, loader: Value) -> int | None:
+    """Return how many examples a batch of a loader has; None where the source does not say.
+
+    What the command line sets is its default.
+    """
     if not isinstance(loader, Result) or "**" in loader.kwargs or "batch_sampler" in loader.kwargs:
         return None
     given = argument_of(loader, "batch_size", 1)
     if given is None:
         return 1
-    size = constant(given)
-    return size if isinstance(size, int) else None
+    sizes = constants_of(story, given)
+    return size if len(sizes) == 1 and isinstance(size := sizes[0], int) else None
 
 
 def different_numbers(value: Value | None) -> int | None:

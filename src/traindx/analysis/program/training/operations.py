@@ -97,10 +97,23 @@ def operation_of(value: Value | None) -> Operation | None:
         if name is None:
             return None
         made = dict(zip(SETTINGS.get(name, ()), layer.args, strict=False))
-        return Operation(name, value.args, {**made, **layer.kwargs, **value.kwargs})
+        settings = {**made, **layer.kwargs, **value.kwargs}
+        return Operation(name, _operands(name, value.args, value.kwargs), settings)
     name = operation_name(value.maker)
     first = () if layer is None else (layer,)
-    return Operation(name, (*first, *value.args), value.kwargs)
+    return Operation(name, _operands(name, (*first, *value.args), value.kwargs), value.kwargs)
+
+
+def _operands(
+    name: str, given: tuple[Value, ...], named: Mapping[str, Value]
+) -> tuple[Value, ...]:  # fmt: skip
+    """Return what an operation is done to, be it given by position or as `input` and `target`."""
+    found = list(given)
+    for parameter in OPERANDS.get(name, ("input",))[len(given) :]:
+        if parameter not in ("input", "target") or parameter not in named:
+            break
+        found.append(named[parameter])
+    return tuple(found)
 
 
 def operation_name(maker: str) -> str:

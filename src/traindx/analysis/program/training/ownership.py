@@ -347,7 +347,8 @@ def _is_read(story: Story, owner: Items) -> bool:
     for event in story.events:
         if event.receiver is owner and event.name not in (".append", ".extend"):
             return True
-        if is_given(event, owner) or any(loop.over is owner for loop in event.loops):
+        is_taken = not event.is_own and is_given(event, owner)  # or it is followed
+        if is_taken or any(loop.over is owner for loop in event.loops):
             return True
         if event.is_own and event.result is not None and is_held(event.result, owner):
             return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -22,6 +22,7 @@ from traindx.analysis.program.execution.values import (
     depends_on,
     origins,
 )
+from traindx.analysis.program.syntax import Function
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.kinds import Kind, names_of, words_of
 from traindx.analysis.program.training.operations import operation_of
@@ -109,6 +110,11 @@ class Loop:
         """What it goes over, without progress bars and counters."""
         return None if self.run.over is None else source_of(self.run.over)
 
+    @property
+    def function(self) -> Function | None:
+        """The function that the loop stands in."""
+        return self.run.site.module.function_of(self.run.site.node)
+
     @cached_property
     def inner(self) -> list[Loop]:
         """The loops inside of it, those of functions that it calls included."""
@@ -148,7 +154,8 @@ class Loop:
         """Tell whether the loop takes the next batch of a loader by hand."""
         own = self.run.site.node
         for event in self.events:
-            is_next = event.name in ("builtins.next", ".next", ".__next__")
+            is_own = bool(event.args) and event.args[0] is self.run.over  # what it goes over
+            is_next = event.name in ("builtins.next", ".next", ".__next__") and not is_own
             if is_next and event.loops and event.loops[-1].site.node is own:
                 return True
         return False
@@ -176,7 +183,7 @@ class Loop:
         found = {w for v in (self.run.over, self.over) if v is not None for w in splits_of(v)}
         if len(found) == 1:
             return found.pop()
-        function = self.run.site.module.function_of(self.run.site.node)
+        function = self.function
         return "" if found or function is None else phase_word(function.name)
 
 
@@ -213,13 +220,22 @@ def source_of(over: Value) -> Value:
     while isinstance(over, Result) and over.maker in ("builtins.enumerate", "builtins.zip"):
         counted = [wrapped(a) for a in over.args]
         if over.maker == "builtins.zip":
-            counted = [a for a in counted if not _is_count(a)]
+            counted = _apart_from(_is_count, _apart_from(_is_endless_count, counted))
             if len(counted) > 1:
                 return over
         if not counted:
             return over
         over = counted[0]
     return over
+
+
+def _apart_from(is_count: Callable[[Value], bool], values: list[Value]) -> list[Value]:
+    """Return the values that are no counters; all of them where nothing else is left."""
+    return [v for v in values if not is_count(v)] or values
+
+
+def _is_endless_count(over: Value) -> bool:
+    return isinstance(over, Result) and over.maker == "itertools.count"
 
 
 def splits_of(value: Value) -> set[str]:

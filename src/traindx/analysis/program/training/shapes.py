@@ -22,6 +22,7 @@ from traindx.analysis.program.execution.values import (
     constant,
     origins,
 )
+from traindx.analysis.program.training.loaders import dataset_of
 from traindx.analysis.program.training.operations import Operation, operation_name, operation_of
 
 if TYPE_CHECKING:
@@ -141,13 +142,14 @@ def _of_part(value: Part, depth: int) -> Shape | None:
 def _of_batch(batch: Result, key: int, depth: int) -> Shape | None:
     """The shape of a part of a batch of a loader of tensors."""
     loader = batch.args[0] if batch.args else None
-    if not isinstance(loader, Result) or not loader.maker.endswith("DataLoader") or not loader.args:
+    if not isinstance(loader, Result) or not loader.maker.endswith("DataLoader"):
         return None
     example = loader.fields.get(EXAMPLE)
     if example is not None:
         row = shape_of(example.fields.get(key), depth - 1)
         return None if row is None else (None, *row)
-    dataset = _undivided(loader.args[0])
+    given = dataset_of(loader)
+    dataset = None if given is None else _undivided(given)
     is_plain = isinstance(dataset, Result) and dataset.maker.endswith("TensorDataset")
     if not is_plain or not isinstance(dataset, Result) or key >= len(dataset.args):
         return None

@@ -17,11 +17,12 @@ from traindx.analysis.program.execution.values import (
     origins,
 )
 from traindx.analysis.program.training.contents import whole_tensor
-from traindx.analysis.program.training.data import Role, feeds, is_draw, named_role
+from traindx.analysis.program.training.data import Role, data_chain, feeds, is_draw, named_role
 
 if TYPE_CHECKING:
-    from traindx.analysis.program.training.program import Story
+    from traindx.analysis.program.training.program import Program, Story
 
+OF_CLASSES = ("cross_entropy", "nll_loss")
 LIBRARY = ("train_test_split", "random_split")
 DEPTH = 4  # steps from a part to what is made of it
 
@@ -54,6 +55,18 @@ class Division:
         """Whether the split itself says what its second part is for."""
         made = self.tail.of if isinstance(self.tail, Part) else None
         return isinstance(made, Result) and made.maker.endswith("train_test_split")
+
+
+def class_labels(program: Program) -> list[Value]:
+    """Return the data that a loss takes as the classes to be predicted, and what they are cut of.
+
+    What only decides their order is none of them.
+    """
+    found: list[Value] = []
+    for loss in program.results(*OF_CLASSES):
+        target = loss.operation.argument("target")
+        found.extend([] if target is None else data_chain(loss.story, target))
+    return found
 
 
 def divisions(story: Story) -> Iterator[Division]:

@@ -98,9 +98,9 @@ def _part(story: Story, value: Part) -> Answer:
     if value.key in ("data", "grad", "T", "mT"):
         return is_tensor(story, value.of)
     batch = value.of
-    if isinstance(batch, Part) and isinstance(batch.key, int) and _is_counted(batch):
+    if isinstance(batch, Part) and isinstance(batch.key, int) and _is_counted(story, batch):
         batch = batch.of  # `for i, (x, y) in …`, where the counting is out of sight
-    elif _is_counted(value):
+    elif _is_counted(story, value):
         return Answer.UNKNOWN
     if not isinstance(value.key, int) or not _is_batch(story, batch):
         return Answer.UNKNOWN
@@ -151,11 +151,20 @@ def _is_batch(story: Story, value: Value) -> bool:
     return is_drawn and story.kind_of(value.inputs[0]).kind is Kind.LOADER
 
 
-def _is_counted(part: Part) -> bool:
-    """Tell whether a part is the second of a pair of which the first is a counter."""
+def _is_counted(story: Story, part: Part) -> bool:
+    """Tell whether a part is the second of a pair of which the first may be a counter.
+
+    A name says so, or that nothing takes the first as nothing takes the number of a batch.
+    """
     first = part.of.fields.get(("part", 0))
-    names = set() if first is None else first.names
-    return part.key == 1 and bool(names & COUNTERS)
+    if part.key != 1 or first is None:
+        return False
+    is_unused = not story.flow.takers(first) and not story.made_from(first)
+    return bool(first.names & COUNTERS) or (is_unused and not _has_parts(first))
+
+
+def _has_parts(value: Value) -> bool:
+    return any(isinstance(k, tuple) and k[0] == "part" for k in value.fields)
 
 
 def _is_foreign(story: Story, value: Value) -> bool:

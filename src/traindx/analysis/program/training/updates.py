@@ -27,6 +27,7 @@ from traindx.analysis.program.training.acts import Deed, Do, is_gradient, model_
 from traindx.analysis.program.training.kinds import Kind, names_of
 from traindx.analysis.program.training.operations import is_in_place, operation_name
 from traindx.analysis.program.training.ownership import holders, owns, parameters_given
+from traindx.analysis.program.training.phases import source_of
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -199,7 +200,7 @@ def group_step(repeated: Repetition) -> Deed | None:
 
 def is_group(story: Story, loop: LoopRun) -> bool:
     """Tell whether a loop goes over several micro-batches: of a batch, or some of a loader."""
-    over = loop.over
+    over = None if loop.over is None else source_of(loop.over)
     if over is None:
         return False
     found = [v for v in (over, *over.inputs) if isinstance(v, Result)]

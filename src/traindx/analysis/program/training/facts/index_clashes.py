@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.examples import is_trainer
 from traindx.analysis.program.execution.values import (
+    Known,
     Result,
     Table,
     Value,
@@ -91,6 +92,8 @@ def _of_loss(story: Story, event: ProgramEvent, operation: Operation) -> IndexCl
     if not isinstance(count, int):
         return None
     given = operation.settings.get("ignore_index")
+    if given is not None and not isinstance(given, Known):
+        return None
     ignored = IGNORED if given is None else constant(given)
     return _beyond(count, reached, ignored, event, target, _last_layer(output))
 
