@@ -286,6 +286,22 @@ def test_what_follows_an_early_continue_is_guarded() -> None:
     assert all(not d.event.guards[-1].holds for d in found.does(Do.STEP))
 
 
+@pytest.mark.parametrize(
+    ("condition", "is_true"),
+    [
+        ("if ready:\n    optimizer.step()", True),
+        ("if not ready:\n    pass\nelse:\n    optimizer.step()", True),
+        ("if not not ready:\n    optimizer.step()", True),
+        ("if not ready:\n    optimizer.step()", False),
+        ("if ready:\n    pass\nelse:\n    optimizer.step()", False),
+    ],
+)
+def test_a_guard_knows_what_is_true(condition: str, is_true: bool) -> None:
+    (step,) = stories(train=PREAMBLE + condition)[0].does(Do.STEP)
+    (guard,) = step.event.guards
+    assert (guard.true_test is not None and "ready" in guard.true_test.names) is is_true
+
+
 def test_what_held_before_an_early_continue_may_hold_after_the_turn() -> None:
     found = story("""
         best = None
@@ -379,6 +395,18 @@ def test_a_list_beside_a_counter_is_gone_through() -> None:
         *found.made(Kind.MODEL),
         *found.made(Kind.OPTIMIZER),
     ]
+
+
+def test_a_generator_beside_a_counter_runs_where_it_is_gone_over() -> None:
+    found = story("""
+        import itertools
+        def rows():
+            yield torch.zeros(4)
+        for number, x in zip(itertools.count(), rows()):
+            model(x).sum().backward()
+    """)
+    (forward,) = (d.event for d in found.does(Do.FORWARD) if not d.event.within)
+    assert getattr(forward.args[0], "maker", "") == "torch.zeros"
 
 
 @pytest.mark.parametrize("name", ["torch", "t", "lib"])

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from traindx.analysis.program.execution.values import Answer, Site, Value
+from traindx.analysis.program.execution.values import Answer, Result, Site, Value
 from traindx.analysis.program.syntax import Function, Module
 from traindx.model.findings import Evidence, Location
 
@@ -39,6 +39,14 @@ class Guard:
     test: Value | None
     site: Site
     holds: bool
+
+    @property
+    def true_test(self) -> Value | None:
+        """What is true here, where that is the test itself or what a `not` is said of."""
+        test, holds = self.test, self.holds
+        while isinstance(test, Result) and test.maker == "operator.not" and test.args:
+            test, holds = test.args[0], not holds
+        return test if holds else None
 
 
 class EventForm(Enum):

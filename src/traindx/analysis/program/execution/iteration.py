@@ -160,9 +160,15 @@ def element_of(m: Machine, over: Value) -> Value:
 def _run_zip(
     m: Machine, loop: LoopRun, over: Result, body: Callable[[Value], BlockEnd], scope: Scope
 ) -> BlockEnd:
+    others = [a for a in over.args if not _is_counter(a)]
+    if len(others) == 1 and len(over.args) > 1:  # a counter goes on as long as the other does
+
+        def counted(value: Value) -> BlockEnd:
+            row = [_index() if _is_counter(a) else value for a in over.args]
+            return body(items_of(row, "tuple"))
+
+        return run_over(m, loop, others[0], counted, scope)
     lists = [members(wrapped(a)) for a in over.args]
-    if any(x is not None for x in lists):  # a counter goes on as long as the others do
-        lists = [_numbers() if _is_counter(a) else x for a, x in zip(over.args, lists, strict=True)]
     if lists and all(x is not None for x in lists):
         rows = zip(*(x for x in lists if x is not None), strict=False)
         loop.is_whole = True
@@ -176,10 +182,6 @@ def _run_zip(
 
 def _is_counter(value: Value) -> bool:
     return isinstance(value, Result) and value.maker == "itertools.count" and not value.args
-
-
-def _numbers() -> list[Value]:
-    return [Known(number) for number in range(MAX_MEMBERS)]
 
 
 def _iterator_of(m: Machine, over: Instance, scope: Scope) -> Value:

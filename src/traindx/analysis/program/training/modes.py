@@ -94,7 +94,7 @@ def is_mode_sure(story: Story, model: Value, at: ProgramEvent) -> bool:
 
 def _is_of_norms(setting: Deed) -> bool:
     """Tell whether a mode is set on layers that are tested to be normalisation."""
-    tests = (g.test for g in setting.event.guards if g.holds)
+    tests = (g.true_test for g in setting.event.guards)
     return any(
         isinstance(t, Result) and t.maker == "builtins.isinstance" and t.args[0] is setting.subject
         and all("Norm" in n for w in t.args[1:] for n in _class_names(w))

@@ -20,6 +20,7 @@ from traindx.analysis.program.execution.values import (
     origins,
 )
 from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.phases import source_of
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -169,7 +170,8 @@ def _template_with_bos(events: list[ProgramEvent]) -> Iterator[Masking]:
 
 def _is_search(event: ProgramEvent) -> bool:
     """Tell whether something is compared in a loop over positions."""
-    over = event.loops[-1].over if event.loops else None
+    run = event.loops[-1] if event.loops else None
+    over = None if run is None or run.over is None else source_of(run.over)
     return isinstance(over, Result) and over.maker == "builtins.range" and len(event.args) == 2
 
 
