@@ -20,7 +20,8 @@ def check(run: Run) -> Iterator[Finding]:
     ## What it detects
     Labels that are masked up to the length of a prompt that was padded to the same `max_length` as
     the whole; a response template that is encoded with a BOS token in front and looked for inside
-    of texts; labels that are made of −100 and never set.
+    of texts; labels that are made of −100 and never set; labels that are kept by a comparison that
+    is never true, as of a text with a member of an `Enum`.
 
     ## Why it matters
     Cross entropy over no label is NaN, or 0 where it is guarded: nothing is learnt.
@@ -110,7 +111,28 @@ def _collator(how: str) -> Run:
     return make_run(sources={"collate.py": _COLLATOR.format(how=how)})
 
 
+_ROLES = """
+import json
+from enum import Enum
+
+class Role({bases}):
+    USER = "user"
+    BOT = "bot"
+
+def labels_of(line):
+    turn = json.loads(line)
+    return [token if turn["role"] == {role} else -100 for token in turn["tokens"]]
+
+rows = [labels_of(line) for line in open("chat.jsonl")]
+"""
+
+
+def _roles(role: str, bases: str = "Enum") -> Run:
+    return make_run(sources={"train.py": _ROLES.format(role=role, bases=bases)})
+
+
 FIRES = {
+    "a text is compared with a member of an enumeration": _roles("Role.BOT"),
     "the length of a padded prompt": _program(),
     "the same with lists": _program(
         labels='n = len(asked["input_ids"][0])\n'
@@ -121,6 +143,8 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: with the value of a member": _roles("Role.BOT.value"),
+    "near miss: with a member that is a text": _roles("Role.BOT", "str, Enum"),
     "the length of the prompt": _program('return_tensors="pt"'),
     "near miss: its attention mask is counted": _program(
         labels='labels = ids.clone()\n    labels[:, : int(asked["attention_mask"].sum())] = -100'

@@ -247,7 +247,32 @@ FIRES = {
     ),
 }
 
+_PHASES = """
+import torch
+from torch.utils.data import DataLoader, random_split
+
+PARTS = ("train", "val")
+parts = dict(zip(PARTS, random_split(data, [400, 100])))
+loaders = {p: DataLoader(d, batch_size=25) for p, d in parts.items()}
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3, 0.3)
+for epoch in range(5):
+    for part in PARTS:
+        for x, y in loaders[part]:
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(model(x), y)
+            if part == "train":
+                loss.backward()
+                optimizer.step()
+        if part == "train":
+            scheduler.step()
+"""
+
 SILENT = {
+    "near miss: once per epoch, in a loop over the names of the parts": make_run(
+        sources={"train.py": _PHASES}
+    ),
     "near miss: milestones in batches": make_run(
         sources={"train.py": _MILESTONES.format(milestones="30_000, 60_000")}
     ),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution import (
     contexts,
+    enumerations,
     expressions,
     library,
     mappings,
@@ -348,6 +349,9 @@ def instantiate(
     scope: Scope,
 ) -> Value:  # fmt: skip
     """Make an object of a class of the project."""
+    listed = enumerations.by_value(m, cls, args[0]) if len(args) == 1 else None
+    if listed is not None:
+        return listed
     made = Instance(cls, site=Site(scope.module, node))
     event = m.record(EventForm.CALL, Site(scope.module, node), cls.node.name, None, args, kwargs,
                      scope.function, made)  # fmt: skip

@@ -13,6 +13,7 @@ from traindx.analysis.program.execution import (
     mappings,
     names,
     parameter_names,
+    plain_kinds,
     statements,
 )
 from traindx.analysis.program.execution.events import EventForm, Guard, LoopRun
@@ -22,6 +23,7 @@ from traindx.analysis.program.execution.values import (
     FunctionValue,
     Items,
     Known,
+    Mismatch,
     Result,
     Scope,
     Site,
@@ -123,6 +125,9 @@ def operator_result(
 ) -> Value:  # fmt: skip
     """Return what an operator makes of two values."""
     name, function = OPERATORS[type(op)]
+    never = plain_kinds.compared(name, left, right)
+    if isinstance(never, Mismatch) and not _are_plain(left, right):
+        return _noted(m, f"operator.{name}", (left, right), never, node, scope)
     counts = is_in_place and m.is_repeated()  # a counter has another value in every turn
     if isinstance(left, Known) and isinstance(right, Known) and function and not counts:
         made = _computed(function, left.value, right.value)
@@ -136,7 +141,9 @@ def operator_result(
         return iteration.items_of([*left.members, *right.members], left.kind, is_whole=whole)
     if isinstance(left, Items) and name == "mul" and isinstance(right, Known):
         times = right.value if isinstance(right.value, int) else 1
-        return iteration.items_of(left.members * max(1, min(times, MAX_RANGE)), left.kind)
+        whole = left.is_whole and times <= MAX_RANGE
+        repeated = left.members * max(1, min(times, MAX_RANGE))
+        return iteration.items_of(repeated, left.kind, is_whole=whole)
     for method in (f"__i{name}__",) * is_in_place + (f"__{name}__",):
         own = calls.special(m, left, method, (right,), node, scope)
         if own is not None:
@@ -152,6 +159,19 @@ def operator_result(
     found = Result(maker, args=(left, right), gradients=m.gradients, site=Site(scope.module, node))
     m.record(EventForm.CALL, Site(scope.module, node), maker, None, (left, right), {},
              scope.function, found)  # fmt: skip
+    return found
+
+
+def _are_plain(left: Value, right: Value) -> bool:
+    """Tell whether two constants are compared: their values say more than their sorts."""
+    return type(left) is Known and type(right) is Known
+
+
+def _noted(
+    m: Machine, name: str, args: tuple[Value, ...], found: Value, node: ast.AST, scope: Scope
+) -> Value:
+    site = Site(scope.module, node)
+    m.record(EventForm.CALL, site, name, None, args, {}, scope.function, found)
     return found
 
 
@@ -261,6 +281,10 @@ def _compared(
         return Result("operator.is" if isinstance(op, ast.Is) else "operator.is_not",
                       args=(left, right))  # fmt: skip
     if isinstance(op, (ast.In, ast.NotIn)):
+        never = None if _are_plain(left, right) else plain_kinds.member_of(left, right)
+        if never is not None:
+            truth = Mismatch(isinstance(op, ast.NotIn), (left, right))
+            return _noted(m, "operator.in", (left, right), truth, node, scope)
         found = _is_member(left, right)
         if found is not None:
             return Known(found is isinstance(op, ast.In))
@@ -383,20 +407,25 @@ def _rounds(
     loop = LoopRun(Site(scope.module, first.target), over)
     over = parameter_names.pairs_of(m, over) or over
     whole = True
+    refused = taken = False
 
     def body(element: Value) -> BlockEnd:
-        nonlocal whole
+        nonlocal whole, refused, taken
         statements.bind(m, first.target, element, scope)
         for test in first.ifs:
-            known = truth_of(evaluate(m, test, scope))
+            found = evaluate(m, test, scope)
+            known = truth_of(found)
             if known is False:
+                refused = refused or isinstance(found, Mismatch)
+                taken = taken or not isinstance(found, Mismatch)
                 return BlockEnd.CONTINUE
             whole = whole and known is True
+        taken = True
         whole = _rounds(m, rest, scope, made) and whole
         return BlockEnd.NEXT
 
     iteration.run_over(m, loop, over, body, scope, MOST_ROUNDS)
-    return whole and loop.is_whole
+    return whole and (loop.is_whole or (refused and not taken))
 
 
 def _lambda(m: Machine, node: ast.Lambda, scope: Scope) -> Value:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution import calls, mappings, names
+from traindx.analysis.program.execution import calls, enumerations, mappings, names
 from traindx.analysis.program.execution.events import LoopRun
 from traindx.analysis.program.execution.machine import TURNS, BlockEnd
 from traindx.analysis.program.execution.values import (
     MAX_OPTIONS,
     Choice,
+    ClassValue,
     Generator,
     Instance,
     Items,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from traindx.analysis.program.execution.machine import Machine
 
 MAX_MEMBERS = 12  # of a list that is gone through one by one; of a longer one, two are
+MAX_TEXT = 200  # characters of a text that is a list of them
 WRAPPERS = frozenset(
     {"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.trange", "tqdm.tqdm_notebook",
      "builtins.iter", "builtins.list", "builtins.tuple", "rich.progress.track", "builtins.reversed",
@@ -51,7 +53,7 @@ def members(value: Value) -> list[Value] | None:
     if isinstance(value, Table) and value.is_whole:
         return [k if isinstance(k, Value) else Known(k) for k in value.fields]
     if isinstance(value, Known) and isinstance(value.value, str):
-        return [Known(c) for c in value.value[:MAX_MEMBERS]]
+        return [Known(c) for c in value.value] if len(value.value) <= MAX_TEXT else None
     return None
 
 
@@ -103,6 +105,9 @@ def run_over(
         return _run_zip(m, loop, inner, body, scope)
     if isinstance(inner, Instance):
         inner = _iterator_of(m, inner, scope)
+    if isinstance(inner, ClassValue):
+        listed = enumerations.members(m, inner)
+        inner = inner if listed is None else items_of(listed)
     if isinstance(inner, Generator):
         return _run_generator(m, loop, inner, body, scope)
     found = members(inner)

@@ -8,10 +8,17 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution import calls, expressions, library, statements
+from traindx.analysis.program.execution import (
+    calls,
+    enumerations,
+    expressions,
+    library,
+    statements,
+)
 from traindx.analysis.program.execution.values import (
     Choice,
     ClassValue,
+    EnumMember,
     External,
     FunctionValue,
     Instance,
@@ -218,6 +225,8 @@ def attribute(m: Machine, owner: Value, name: str, node: ast.AST, scope: Scope) 
         return _of_choice(m, owner, name, node, scope)
     if name in owner.fields:
         return owner.fields[name]
+    if isinstance(owner, EnumMember) and (found := enumerations.attribute(owner, name)) is not None:
+        return found
     if isinstance(owner, (Items, Table, Known, Method)):
         return Method(owner, name)
     if name == "training" and (library.MODE in owner.fields or library.is_module(owner)):
@@ -313,7 +322,8 @@ def _class_attribute(m: Machine, cls: ClassValue, node: ast.stmt, name: str) -> 
     ):
         return None
     if name not in cls.fields:
-        cls.fields[name] = expressions.evaluate(m, value, cls.scope)
+        made = expressions.evaluate(m, value, cls.scope)
+        cls.fields[name] = enumerations.member(cls, name, made)
     return cls.fields[name]
 
 

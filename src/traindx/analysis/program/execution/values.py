@@ -91,6 +91,19 @@ class ModeRead(Known):
 
 
 @dataclass(slots=True, eq=False)
+class EnumMember(Known):
+    """A member of an enumeration, with its value; it equals no text and no number."""
+
+    owner: str = ""
+    name: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Mismatch(Known):
+    """A comparison of two sorts of values, which are never equal: of a text with a number."""
+
+
+@dataclass(slots=True, eq=False)
 class Unknown(Value):
     """A value out of sight: a parameter nobody gives, a name nobody binds."""
 
@@ -327,6 +340,8 @@ def joined(first: Value, second: Value) -> Value:
 
 def _is_same_constant(first: Value, second: Value) -> bool:
     if not (isinstance(first, Known) and isinstance(second, Known)):
+        return False
+    if isinstance(first, EnumMember) is not isinstance(second, EnumMember):
         return False
     return type(first.value) is type(second.value) and first.value == second.value
 

@@ -14,6 +14,7 @@ from traindx.analysis.program.execution.values import (
     Answer,
     Generator,
     Instance,
+    Items,
     Part,
     Result,
     Site,
@@ -141,7 +142,7 @@ class Loop:
     def _takes_batches(self) -> bool:
         """Tell whether each turn gets a batch: from a loader, or of what a model is then given."""
         over = self.over
-        if over is None or _is_count(over):
+        if over is None or _is_count(over) or _lists_texts(over):
             return self._draws_batches()
         if self.story.kind_of(over).kind is Kind.LOADER:
             return True
@@ -208,6 +209,12 @@ def _is_to_evaluate(story: Story, forward: Deed) -> bool:
 
 def _is_count(over: Value) -> bool:
     return isinstance(over, Result) and over.maker in ("builtins.range", "itertools.count")
+
+
+def _lists_texts(over: Value) -> bool:
+    """`for phase in ("train", "val")`: what is looked up by a name depends on it as well."""
+    found = over.members if isinstance(over, Items) else []
+    return bool(found) and all(isinstance(constant(v), str) for v in found)
 
 
 def _is_fed_by(event: ProgramEvent, over: Value) -> bool:

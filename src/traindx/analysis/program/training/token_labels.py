@@ -11,8 +11,10 @@ from traindx.analysis.program.execution.values import (
     Choice,
     Items,
     Known,
+    Mismatch,
     Part,
     Result,
+    Site,
     Value,
     constant,
     is_same,
@@ -55,6 +57,7 @@ def emptied_labels(story: Story) -> Iterator[Masking]:
     yield from _masked_by_padded_length(events)
     yield from _template_with_bos(events)
     yield from _never_filled(story, events)
+    yield from _never_kept(events)
 
 
 def padded_length(value: Value | None) -> Result | None:
@@ -196,6 +199,28 @@ def _never_filled(story: Story, events: list[ProgramEvent]) -> Iterator[Masking]
         is_changed = any(e.act is EventForm.STORE or e.name in CHANGES for e in touched)
         if not is_changed and any(_is_target(e, made) for e in events):
             yield Masking(event, "every label is −100, and none is ever set")
+
+
+def _never_kept(events: list[ProgramEvent]) -> Iterator[Masking]:
+    """Labels of which a comparison that is never true would have kept some."""
+    rows = [v for e in events for v in (e.result, *e.args, *e.kwargs.values()) if v is not None]
+    masked = [row for row in rows if isinstance(row, Items) and _is_masked(row)]
+    for event in events:
+        if not isinstance(event.result, Mismatch):
+            continue
+        if any(row.site is not None and _is_within(event, row.site) for row in masked):
+            says = "the labels to keep are chosen by a comparison that is never true"
+            yield Masking(event, says)
+
+
+def _is_masked(row: Items) -> bool:
+    return bool(row.members) and all(constant(v) == IGNORED for v in row.members)
+
+
+def _is_within(event: ProgramEvent, site: Site) -> bool:
+    """Tell whether something is made in the function that an event happens in."""
+    is_same = site.module is event.module
+    return is_same and site.module.function_of(site.node) is event.function
 
 
 def _is_ignored(made: Result) -> bool:

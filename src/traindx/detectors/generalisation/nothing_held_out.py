@@ -1,0 +1,134 @@
+"""The held-out data are a list that stays empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from traindx.analysis.program.execution.values import Answer, Items
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.data import Role, feeds
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.model.run import Run
+from traindx.registry import detector
+
+
+@detector(needs=("source",), suggests=("empty-validation",))
+def check(run: Run) -> Iterator[Finding]:
+    """A loader for validation or testing reads a list that nothing is ever in.
+
+    ## What it detects
+    A loader of held-out data over a list that is empty whatever the data are: it is chosen by a
+    comparison that is never true, of a text with a number or with a member of an `Enum`.
+
+    ## Why it matters
+    Nothing is validated, and the score is 0, NaN or a crash; what was to be held out is trained on.
+
+    ## What to do
+    Compare values of one type: `int(row["patient"])`, `Role.USER.value`. Assert that no part of a
+    split is empty.
+
+    ## When it is wrong
+    A list that is filled out of sight is left alone.
+    """
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for feed in feeds(story):
+            data = feed.dataset
+            is_empty = isinstance(data, Items) and data.is_whole and not data.members
+            if data is None or not is_empty or feed.role is not Role.HELD_OUT:
+                continue
+            if data.site is None or data.site.node in seen or story.escapes(data) is Answer.YES:
+                continue
+            seen.add(data.site.node)
+            yield finding(
+                f"`{feed.name}` has no examples: what it reads is always empty",
+                "empty-validation",
+                data.site,
+                cite(data, "nothing is ever in this list"),
+                cite(feed.loader, "it is read here"),
+                is_symptom=True,
+            )
+
+
+_PROGRAM = """
+import csv
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+rows = list(csv.DictReader(open("patients.csv")))
+held_out = set(np.random.default_rng(0).permutation(60)[:12].tolist())
+{split}
+model = nn.Linear(4, 2)
+optimizer = torch.optim.Adam(model.parameters())
+train_loader = DataLoader(train, batch_size=8, shuffle=True, collate_fn=collate)
+val_loader = DataLoader(val, batch_size=8, collate_fn=collate)
+for epoch in range(5):
+    model.train()
+    for x, y in train_loader:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        for x, y in val_loader:
+            right = (model(x).argmax(1) == y).sum()
+"""
+_LISTS = """
+train = [r for r in rows if {id} not in held_out]
+val = [r for r in rows if {id} in held_out]
+"""
+_LOOP = """
+train, val = [], []
+for row in rows:
+    if row["patient"] in held_out:
+        val.append(row)
+    else:
+        train.append(row)
+"""
+_ENUM = """
+import json
+from enum import Enum
+
+class Part(Enum):
+    TRAIN = "train"
+    TEST = "test"
+
+rows = [json.loads(line) for line in open("rows.jsonl")]
+train = [r for r in rows if r["part"] != Part.TEST]
+val = [r for r in rows if r["part"] == Part.TEST{value}]
+"""
+
+
+def _program(split: str) -> Run:
+    return make_run(sources={"train.py": _PROGRAM.format(split=split)})
+
+
+FIRES = {
+    "texts of a CSV file in a set of numbers": _program(_LISTS.format(id='r["patient"]')),
+    "in a loop": _program(_LOOP),
+    "an enumeration's member and a text": _program(_ENUM.format(value="")),
+    "numbers written as texts": _program(
+        'held_out = {"3", "7"}\n'
+        "train = [r for i, r in enumerate(rows) if len(r) > 0]\n"
+        'val = [r for r in rows if int(r["patient"]) in held_out]'
+    ),
+}
+
+SILENT = {
+    "near miss: numbers in a set of numbers": _program(_LISTS.format(id='int(r["patient"])')),
+    "near miss: the value of a member": _program(_ENUM.format(value=".value")),
+    "near miss: members that are texts": _program(
+        _ENUM.format(value="").replace("(Enum)", "(str, Enum)")
+    ),
+    "near miss: texts in a set of texts": _program(
+        'held_out = {f"{i}" for i in range(12)}\n' + _LISTS.format(id='r["patient"]')
+    ),
+    "near miss: ids out of sight": _program(
+        "held_out = read_ids()\n" + _LISTS.format(id='r["patient"]')
+    ),
+    "near miss: filled elsewhere": _program("train, val = [], []\nfill(rows, train, val)"),
+}
