@@ -47,7 +47,7 @@ def test_json_has_no_nan() -> None:
 
 
 def test_json_names_a_renamed_detector_as_before_too() -> None:
-    run, diagnosis = healthy()
+    _, diagnosis = healthy()
     finding = Finding("seen", Strength.WEAK, (), detector="missing-set-epoch")
     data = replace(diagnosis, findings=(finding,)).to_dict()
     assert data["findings"][0]["also_known_as"] == "sampler-in-one-order"
@@ -90,7 +90,7 @@ def test_markdown_holds_what_the_terminal_shows() -> None:
     for wanted in ("lr-too-high", "shown (0.95)", "since step 240", "train.log: line 132 to 188"):
         assert wanted in text
     assert "```diff" in text
-    assert text.count("\n## Not checked: 4\n") == 1
+    assert text.count("\n- Not checked: 4 (") == 1
 
 
 def test_markdown_shows_artifacts_harmlessly() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import MODULES, Cause
+from traindx.causes.cause import MODULES, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -51,8 +51,11 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send a checkpoint or the model code, so that parameters can be counted by block "
-            "(`traindx inspect checkpoint.pt`)"
+            Ask(
+                "send a checkpoint or the model code, so that parameters can be counted by block "
+                "(`traindx inspect checkpoint.pt`)",
+                "architecture",
+            ),
         ),
         brings_about=("insufficient-capacity", "parameter-imbalance", "repetition-collapse"),
         defaults={
@@ -87,7 +90,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the model code or a checkpoint, so that parameters can be counted by block"
+            Ask(
+                "send the model code or a checkpoint, so that parameters can be counted by block",
+                "architecture",
+            ),
         ),
         brings_about=("insufficient-capacity",),
         defaults={
@@ -133,8 +139,8 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the model code, or compare `sum(p.numel() for p in model.parameters())` with "
-            "what you expect"
+            Ask("send the model code", "source"),
+            Ask("compare `sum(p.numel() for p in model.parameters())` with what you expect"),
         ),
         brings_about=(
             "class-collapse",
@@ -179,7 +185,7 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="send the class that the traceback names",
+        confirm_by=(Ask("send the class that the traceback names", "source"),),
         brings_about=("api-misuse", "unregistered-submodules"),
     ),
     Cause(
@@ -207,7 +213,7 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="send the model's forward",
+        confirm_by=(Ask("send the model's forward", "source"),),
         brings_about=("insufficient-capacity",),
     ),
     Cause(
@@ -244,8 +250,8 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "run `traindx run -- <your command>` for per-layer gradient norms, or train a version "
-            "with half the depth"
+            Ask("run `traindx run -- <your command>` for per-layer gradient norms", "recording"),
+            Ask("train a version with half the depth"),
         ),
         brings_about=("exploding-activations", "saturated-activations", "vanishing-gradients"),
     ),
@@ -272,8 +278,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "print `[n for n, p in model.named_parameters() if p.grad is None]` after one backward "
-            "pass"
+            Ask(
+                "print `[n for n, p in model.named_parameters() if p.grad is None]` after one "
+                "backward pass"
+            ),
         ),
         brings_about=("ddp-unused-parameters",),
     ),
@@ -316,8 +324,9 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the full traceback and the model code, or run `traindx run -- <your command>` "
-            "for the shape at every layer"
+            Ask("send the full traceback", "failure"),
+            Ask("send the model code", "source"),
+            Ask("run `traindx run -- <your command>` for the shape at every layer", "recording"),
         ),
         brings_about=("rank-failed-first",),
         defaults={
@@ -354,7 +363,10 @@ CAUSES = (
                 if_it_fails="some files differ: list those whose mode is not RGB",
             ),
         ),
-        confirm_by="send the full traceback and the shape of one input batch",
+        confirm_by=(
+            Ask("send the full traceback", "failure"),
+            Ask("print the shape of one input batch"),
+        ),
         brings_about=("rank-failed-first", "shape-mismatch"),
         defaults={
             "channel_fact": "",
@@ -391,7 +403,7 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="print `model(x).shape` and `y.unique()` for one batch",
+        confirm_by=(Ask("print `model(x).shape` and `y.unique()` for one batch"),),
         brings_about=("label-out-of-range", "rank-failed-first", "shape-mismatch"),
         defaults={
             "classes_fact": "",
@@ -435,7 +447,9 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "print `len(tokenizer)`, `embedding.num_embeddings` and the largest id in the data"
+            Ask(
+                "print `len(tokenizer)`, `embedding.num_embeddings` and the largest id in the data"
+            ),
         ),
         brings_about=("index-out-of-range", "label-out-of-range", "state-dict-shape-mismatch"),
         defaults={

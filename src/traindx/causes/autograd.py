@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import AUTOGRAD, Cause
+from traindx.causes.cause import AUTOGRAD, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -44,8 +44,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "run once with `torch.autograd.set_detect_anomaly(True)`: the traceback then names the "
-            "forward line; send it with the code"
+            Ask(
+                "run once with `torch.autograd.set_detect_anomaly(True)`: the traceback then "
+                "names the forward line; send it with the code"
+            ),
         ),
         brings_about=("rank-failed-first",),
         defaults={
@@ -87,7 +89,9 @@ CAUSES = (
                 if_it_fails="the reused part must learn: compute it inside the loop",
             ),
         ),
-        confirm_by="send the training loop, with everything that survives an iteration",
+        confirm_by=(
+            Ask("send the training loop, with everything that survives an iteration", "source"),
+        ),
         brings_about=("rank-failed-first",),
     ),
     Cause(
@@ -125,7 +129,10 @@ CAUSES = (
                 if_it_fails="look for attributes of the model that `forward` assigns",
             ),
         ),
-        confirm_by="log step time and memory for the first hundred steps, and send the loop",
+        confirm_by=(
+            Ask("send the training loop", "source"),
+            Ask("log step time and memory for the first hundred steps"),
+        ),
         brings_about=(
             "activation-memory",
             "graph-freed",
@@ -156,8 +163,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "print `torch.is_grad_enabled()` and `loss.requires_grad` in front of `backward()`, or "
-            "send the loop"
+            Ask("send the training loop", "source"),
+            Ask(
+                "print `torch.is_grad_enabled()` and `loss.requires_grad` in front of `backward()`"
+            ),
         ),
         brings_about=(
             "class-collapse",
@@ -205,8 +214,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "run `torch.autograd.gradcheck(fn, inputs)` with float64 inputs that require "
-            "gradients, and send its output"
+            Ask(
+                "run `torch.autograd.gradcheck(fn, inputs)` with float64 inputs that require "
+                "gradients, and send its output"
+            ),
         ),
         brings_about=(
             "exploding-activations",
@@ -248,8 +259,8 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the forward pass, or print the gradient of the first layer after one backward "
-            "pass"
+            Ask("send the forward pass", "source"),
+            Ask("print the gradient of the first layer after one backward pass"),
         ),
         brings_about=(
             "ddp-unused-parameters",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import CHECKPOINTS, DATA, Cause
+from traindx.causes.cause import CHECKPOINTS, DATA, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -48,7 +48,9 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the lists of missing and unexpected keys, or `traindx inspect checkpoint.pt`"
+            Ask(
+                "send the lists of missing and unexpected keys, or `traindx inspect checkpoint.pt`"
+            ),
         ),
         defaults={
             "keys_fact": "",
@@ -86,7 +88,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the size-mismatch lines and the configuration that the checkpoint was made with"
+            Ask(
+                "send the size-mismatch lines and the configuration that the checkpoint was made "
+                "with"
+            ),
         ),
         defaults={
             "size_fact": "",
@@ -112,7 +117,7 @@ CAUSES = (
                 if_it_fails="save to a file with `torch.save` in the best epoch and load that",
             ),
         ),
-        confirm_by="send the code that keeps and restores the best weights",
+        confirm_by=(Ask("send the code that keeps and restores the best weights", "source"),),
     ),
     Cause(
         name="incomplete-checkpoint",
@@ -141,7 +146,8 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the keys of the checkpoint (`traindx inspect checkpoint.pt`) and the saving code"
+            Ask("send the saving code", "source"),
+            Ask("send the keys of the checkpoint (`traindx inspect checkpoint.pt`)", "checkpoint"),
         ),
         brings_about=("lr-schedule-misuse", "resume-without-optimizer-state"),
     ),
@@ -181,8 +187,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the file size beside that of an earlier checkpoint, and the first 100 bytes (a "
-            "git-lfs pointer is plain text)"
+            Ask(
+                "send the file size beside that of an earlier checkpoint, and the first 100 bytes "
+                "(a git-lfs pointer is plain text)"
+            ),
         ),
         brings_about=("state-dict-key-mismatch",),
     ),
@@ -221,8 +229,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the list from `torch.serialization.get_unsafe_globals_in_checkpoint(path)`, "
-            "which reads without executing"
+            Ask(
+                "send the list from `torch.serialization.get_unsafe_globals_in_checkpoint(path)`, "
+                "which reads without executing"
+            ),
         ),
     ),
     Cause(
@@ -264,7 +274,7 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="run twice for ten steps and send both lists of losses",
+        confirm_by=(Ask("run twice for ten steps and send both lists of losses"),),
         defaults={
             "seed": "42",
         },
@@ -307,8 +317,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "run twice with `torch.use_deterministic_algorithms(True)` and send the error that "
-            "names the operation, or both loss lists"
+            Ask(
+                "run twice with `torch.use_deterministic_algorithms(True)` and send the error "
+                "that names the operation, or both loss lists"
+            ),
         ),
     ),
     Cause(
@@ -345,7 +357,7 @@ CAUSES = (
                 if_it_fails="duplicates come from caching, not from seeds",
             ),
         ),
-        confirm_by="print the first random number of each worker in two epochs",
+        confirm_by=(Ask("print the first random number of each worker in two epochs"),),
         brings_about=("overfitting",),
     ),
     Cause(
@@ -379,7 +391,7 @@ CAUSES = (
                 if_it_fails="a dataset of one's own needs `state_dict` and `load_state_dict`, too",
             ),
         ),
-        confirm_by="the ids of the first batches of a fresh and of a resumed run",
+        confirm_by=(Ask("compare the ids of the first batches of a fresh and of a resumed run"),),
         brings_about=("overfitting",),
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import DEBUGGING, MODULES, Cause
+from traindx.causes.cause import DEBUGGING, MODULES, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -44,7 +44,10 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="send a confusion matrix, and the standard deviation of the logits over a batch",
+        confirm_by=(
+            Ask("send a confusion matrix", "confusions"),
+            Ask("print the standard deviation of the logits over a batch"),
+        ),
         defaults={
             "classes": "all classes",
         },
@@ -84,7 +87,7 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the standard deviation of predictions and targets over one validation batch"
+            Ask("send the standard deviation of predictions and targets over one validation batch"),
         ),
     ),
     Cause(
@@ -122,8 +125,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send samples at temperature 1 for five prompts, with the entropy of the next-token "
-            "distribution"
+            Ask(
+                "send samples at temperature 1 for five prompts, with the entropy of the "
+                "next-token distribution"
+            ),
         ),
     ),
     Cause(
@@ -160,7 +165,10 @@ CAUSES = (
                 if_it_fails="change the objective (Wasserstein with gradient penalty)",
             ),
         ),
-        confirm_by="send a grid of 64 samples and both losses",
+        confirm_by=(
+            Ask("log both losses", "loss/train/*"),
+            Ask("send a grid of 64 samples"),
+        ),
     ),
     Cause(
         name="posterior-collapse",
@@ -198,7 +206,10 @@ CAUSES = (
                 if_it_fails="no difference: z does not reach the decoder, check the code",
             ),
         ),
-        confirm_by="log KL and reconstruction loss separately, and KL per latent dimension",
+        confirm_by=(
+            Ask("log KL and reconstruction loss separately", "kl/*|loss/*/kl*"),
+            Ask("log KL per latent dimension"),
+        ),
     ),
     Cause(
         name="representation-collapse",
@@ -236,8 +247,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the standard deviation per dimension and the effective rank of embeddings of "
-            "1,000 inputs"
+            Ask(
+                "send the standard deviation per dimension and the effective rank of embeddings "
+                "of 1,000 inputs"
+            ),
         ),
         brings_about=("class-collapse", "constant-prediction"),
     ),
@@ -280,7 +293,7 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="log the share of tokens per expert for every layer",
+        confirm_by=(Ask("log the share of tokens per expert for every layer"),),
         brings_about=("ddp-unused-parameters", "insufficient-capacity"),
     ),
     Cause(
@@ -321,7 +334,11 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="log the entropy, the return and the KL between successive policies",
+        confirm_by=(
+            Ask("log the entropy of the policy", "entropy/*|loss/train/*entropy"),
+            Ask("log the return", "reward/*"),
+            Ask("log the KL between successive policies"),
+        ),
         defaults={
             "lr_cut": "the learning rate by half",
         },
@@ -367,7 +384,10 @@ CAUSES = (
                 if_it_fails="one element remains: the reduction runs over the wrong dimension",
             ),
         ),
-        confirm_by="log the histogram of halting steps per batch, and send the halting head's code",
+        confirm_by=(
+            Ask("send the halting head's code", "source"),
+            Ask("log the histogram of halting steps per batch"),
+        ),
         brings_about=("unstable-operation",),
     ),
 )

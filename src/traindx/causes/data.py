@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import DATA, Cause
+from traindx.causes.cause import DATA, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -46,8 +46,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "print mean, standard deviation, minimum and maximum per feature or channel of one "
-            "batch"
+            Ask(
+                "print mean, standard deviation, minimum and maximum per feature or channel of "
+                "one batch"
+            ),
         ),
         brings_about=(
             "class-collapse",
@@ -99,7 +101,7 @@ CAUSES = (
                 if_it_fails="zeros or negative values occur: use `asinh`",
             ),
         ),
-        confirm_by="print mean and standard deviation of the training targets",
+        confirm_by=(Ask("print mean and standard deviation of the training targets"),),
         brings_about=(
             "constant-prediction",
             "exploding-activations",
@@ -138,7 +140,9 @@ CAUSES = (
                 if_it_fails="they differ and batches are constant: the collate function",
             ),
         ),
-        confirm_by="look at one batch: `x.std(dim=0)`, `y.unique()`, and a picture of four inputs",
+        confirm_by=(
+            Ask("look at one batch: `x.std(dim=0)`, `y.unique()`, and a picture of four inputs"),
+        ),
         brings_about=(
             "class-collapse",
             "constant-prediction",
@@ -183,8 +187,8 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "print the labels of the first ten batches, or send the line that builds the training "
-            "loader"
+            Ask("send the line that builds the training loader", "source"),
+            Ask("print the labels of the first ten batches"),
         ),
         brings_about=(
             "catastrophic-forgetting",
@@ -218,7 +222,7 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="a batch whose labels are −100 in every position of the prompt",
+        confirm_by=(Ask("a batch whose labels are −100 in every position of the prompt"),),
     ),
     Cause(
         name="padding-in-loss",
@@ -257,8 +261,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "print the share of padding among the counted targets of one batch, and the number of "
-            "targets that are not ignored"
+            Ask(
+                "print the share of padding among the counted targets of one batch, and the "
+                "number of targets that are not ignored"
+            ),
         ),
         brings_about=("class-collapse", "repetition-collapse", "unstable-operation"),
     ),
@@ -284,7 +290,7 @@ CAUSES = (
                 if_it_fails="it is equal and evaluations differ: mode or batch-dependent metric",
             ),
         ),
-        confirm_by="load the same validation example twice: a difference settles it",
+        confirm_by=(Ask("load the same validation example twice: a difference settles it"),),
         brings_about=("distribution-shift", "preprocessing-mismatch"),
     ),
     Cause(
@@ -322,8 +328,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "show 20 examples with their labels as they enter the model, and count how many are "
-            "right"
+            Ask(
+                "show 20 examples with their labels as they enter the model, and count how many "
+                "are right"
+            ),
         ),
         brings_about=("class-collapse", "constant-prediction", "label-noise", "overfitting"),
     ),
@@ -359,7 +367,7 @@ CAUSES = (
                 if_it_fails="signal 9: lower memory; signal 7: enlarge /dev/shm",
             ),
         ),
-        confirm_by="rerun with `num_workers=0` and send that traceback",
+        confirm_by=(Ask("rerun with `num_workers=0` and send that traceback"),),
         brings_about=("rank-failed-first",),
         defaults={
             "worker_fact": "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import DISTRIBUTED, Cause
+from traindx.causes.cause import DISTRIBUTED, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -44,8 +44,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "run with `TORCH_DISTRIBUTED_DEBUG=DETAIL`, which names the parameters, and send the "
-            "message"
+            Ask(
+                "run with `TORCH_DISTRIBUTED_DEBUG=DETAIL`, which names the parameters, and send "
+                "the message"
+            ),
         ),
         brings_about=("collective-mismatch",),
         defaults={
@@ -87,8 +89,11 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the logs of all ranks and the flight-recorder dump "
-            "(`TORCH_NCCL_DUMP_ON_TIMEOUT=1`), or run `traindx run -- torchrun …`"
+            Ask("run `traindx run -- torchrun …`", "recording"),
+            Ask(
+                "send the logs of all ranks and the flight-recorder dump "
+                "(`TORCH_NCCL_DUMP_ON_TIMEOUT=1`)"
+            ),
         ),
     ),
     Cause(
@@ -123,8 +128,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the logs of every rank with time stamps (`torchrun --redirects 3 --log-dir logs "
-            "…`)"
+            Ask(
+                "send the logs of every rank with time stamps (`torchrun --redirects 3 --log-dir "
+                "logs …`)"
+            ),
         ),
         brings_about=("collective-mismatch", "rendezvous-failure"),
         defaults={
@@ -164,7 +171,7 @@ CAUSES = (
                 if_it_fails="other collectives than DDP's run in the loop: join does not know them",
             ),
         ),
-        confirm_by="log the number of batches per rank at the end of the epoch",
+        confirm_by=(Ask("log the number of batches per rank at the end of the epoch"),),
         brings_about=("collective-mismatch",),
     ),
     Cause(
@@ -204,8 +211,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "print the first example indices on each rank, and `len(loader)` on one and on N "
-            "processes"
+            Ask(
+                "print the first example indices on each rank, and `len(loader)` on one and on N "
+                "processes"
+            ),
         ),
     ),
     Cause(
@@ -233,7 +242,7 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="print the first ten indices at the start of two epochs",
+        confirm_by=(Ask("print the first ten indices at the start of two epochs"),),
         brings_about=("unshuffled-training-data",),
     ),
     Cause(
@@ -276,7 +285,7 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="compare a checksum of the parameters over ranks after a hundred steps",
+        confirm_by=(Ask("compare a checksum of the parameters over ranks after a hundred steps"),),
         brings_about=("collective-mismatch",),
     ),
     Cause(
@@ -316,8 +325,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the launch command of each node and the first lines of each rank with "
-            "`NCCL_DEBUG=INFO` and `TORCH_CPP_LOG_LEVEL=INFO`"
+            Ask(
+                "send the launch command of each node and the first lines of each rank with "
+                "`NCCL_DEBUG=INFO` and `TORCH_CPP_LOG_LEVEL=INFO`"
+            ),
         ),
     ),
 )

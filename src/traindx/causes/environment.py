@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import CHECKPOINTS, DEBUGGING, Cause
+from traindx.causes.cause import CHECKPOINTS, DEBUGGING, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -40,8 +40,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            'send the exit code, and `dmesg -T | grep -i -E "oom|killed"` or the scheduler\'s '
-            "record (`sacct -j ID --format=State,ExitCode,MaxRSS`)"
+            Ask(
+                'send the exit code, and `dmesg -T | grep -i -E "oom|killed"` or the scheduler\'s '
+                "record (`sacct -j ID --format=State,ExitCode,MaxRSS`)"
+            ),
         ),
         brings_about=("corrupt-checkpoint", "rank-failed-first", "worker-crash"),
         defaults={
@@ -81,7 +83,7 @@ CAUSES = (
                 if_it_fails="inodes are gone: too many small files, pack them",
             ),
         ),
-        confirm_by="send `df -h`, `df -i` and `quota -s` for the path in the message",
+        confirm_by=(Ask("send `df -h`, `df -i` and `quota -s` for the path in the message"),),
         brings_about=("corrupt-checkpoint", "rank-failed-first"),
     ),
     Cause(
@@ -121,7 +123,7 @@ CAUSES = (
                 if_it_fails="the machine differs: driver or device, record `nvidia-smi`",
             ),
         ),
-        confirm_by="send the output of `python -m torch.utils.collect_env`",
+        confirm_by=(Ask("send the output of `python -m torch.utils.collect_env`"),),
         brings_about=(
             "api-misuse",
             "rank-failed-first",

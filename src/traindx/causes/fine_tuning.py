@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traindx.causes.cause import DATA, Cause
+from traindx.causes.cause import DATA, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -32,7 +32,7 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="the number of labels that are not −100 in one batch",
+        confirm_by=(Ask("count the labels of one batch that are not −100"),),
     ),
     Cause(
         name="eos-never-trained",
@@ -59,6 +59,8 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="whether the last label of an example that is not −100 is the end token",
+        confirm_by=(
+            Ask("check whether the last label of an example that is not −100 is the end token"),
+        ),
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import CHECKPOINTS, DATA, DEBUGGING, MODULES, Cause
+from traindx.causes.cause import CHECKPOINTS, DATA, DEBUGGING, MODULES, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -62,7 +62,14 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "log the validation loss once per epoch, on data that share no example with training"
+            Ask(
+                "log the validation loss once per epoch, on data that share no example with "
+                "training",
+                "loss/val*",
+            ),
+            Ask(
+                "train with more data or stronger regularisation and compare the validation curves"
+            ),
         ),
         defaults={
             "best": "the epoch of the lowest validation loss",
@@ -114,8 +121,8 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the splitting and preprocessing code, or hash the examples of both splits and "
-            "count the overlap"
+            Ask("send the splitting and preprocessing code", "source"),
+            Ask("hash the examples of both splits and count the overlap"),
         ),
     ),
     Cause(
@@ -151,7 +158,10 @@ CAUSES = (
                 if_it_fails="the data have groups or time: split along those",
             ),
         ),
-        confirm_by="send the evaluation code, and print the dataset and its length inside it",
+        confirm_by=(
+            Ask("send the evaluation code", "source"),
+            Ask("print the dataset and its length inside the evaluation"),
+        ),
     ),
     Cause(
         name="training-in-eval-mode",
@@ -182,8 +192,8 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "print `model.training` inside the training loop after the first evaluation, or send "
-            "the loop"
+            Ask("send the training loop", "source"),
+            Ask("print `model.training` inside the training loop after the first evaluation"),
         ),
         brings_about=("exploding-activations", "overfitting"),
     ),
@@ -217,8 +227,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "evaluate one checkpoint twice: two different results mean that the mode (or an "
-            "augmentation) is random"
+            Ask(
+                "evaluate one checkpoint twice: two different results mean that the mode (or an "
+                "augmentation) is random"
+            ),
         ),
     ),
     Cause(
@@ -257,7 +269,9 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="evaluate one checkpoint both in eval mode and in train mode with a large batch",
+        confirm_by=(
+            Ask("evaluate one checkpoint both in eval mode and in train mode with a large batch"),
+        ),
         defaults={
             "batch_in_use": "",
             "batch_raise": "the batch per device to 16 or more",
@@ -290,7 +304,9 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="print `len(val_dataset)`, `len(val_loader)` and the labels of its first batch",
+        confirm_by=(
+            Ask("print `len(val_dataset)`, `len(val_loader)` and the labels of its first batch"),
+        ),
         brings_about=("unstable-operation",),
     ),
     Cause(
@@ -332,8 +348,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "evaluate on training examples through the validation pipeline: a bad result there "
-            "settles it"
+            Ask(
+                "evaluate on training examples through the validation pipeline: a bad result "
+                "there settles it"
+            ),
         ),
         brings_about=("distribution-shift", "unnormalised-inputs"),
     ),
@@ -373,7 +391,10 @@ CAUSES = (
                 if_it_fails="it still depends on it: the model is in train mode",
             ),
         ),
-        confirm_by="compute the metric for one batch by hand and compare; send the metric's code",
+        confirm_by=(
+            Ask("send the metric's code", "source"),
+            Ask("compute the metric for one batch by hand and compare"),
+        ),
     ),
     Cause(
         name="distribution-shift",
@@ -407,8 +428,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "train a small classifier to tell training from validation inputs: well above chance "
-            "settles it"
+            Ask(
+                "train a small classifier to tell training from validation inputs: well above "
+                "chance settles it"
+            ),
         ),
     ),
     Cause(
@@ -449,7 +472,10 @@ CAUSES = (
                 if_it_fails="rare examples are memorised: add augmentation or data",
             ),
         ),
-        confirm_by="send the label counts and a confusion matrix",
+        confirm_by=(
+            Ask("send a confusion matrix", "confusions"),
+            Ask("send the label counts"),
+        ),
         brings_about=("class-collapse",),
     ),
     Cause(
@@ -490,8 +516,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "look at the 50 training examples with the highest loss after an early epoch, and "
-            "count wrong labels"
+            Ask(
+                "look at the 50 training examples with the highest loss after an early epoch, and "
+                "count wrong labels"
+            ),
         ),
         brings_about=("overfitting",),
     ),
@@ -525,7 +553,7 @@ CAUSES = (
                 if_it_fails="the new task needs those weights: replay, or separate heads",
             ),
         ),
-        confirm_by="evaluate the old task at each checkpoint",
+        confirm_by=(Ask("evaluate the old task at each checkpoint"),),
         defaults={
             "lr_cut": "the learning rate tenfold for fine-tuning",
         },
@@ -569,6 +597,6 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="rerun each variant with at least five seeds and send the final metrics",
+        confirm_by=(Ask("rerun each variant with at least five seeds and send the final metrics"),),
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import DATA, MEMORY, Cause
+from traindx.causes.cause import DATA, MEMORY, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -58,8 +58,11 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the full out-of-memory message (it holds allocated, reserved and free) and the "
-            "memory after each of the first ten steps"
+            Ask(
+                "send the full out-of-memory message (it holds allocated, reserved and free)",
+                "failure",
+            ),
+            Ask("log the memory after each of the first ten steps"),
         ),
         brings_about=("rank-failed-first",),
         defaults={
@@ -101,7 +104,10 @@ CAUSES = (
                 if_it_fails="a hook or callback stores tensors: remove callbacks one at a time",
             ),
         ),
-        confirm_by="log `torch.cuda.memory_allocated()` for every step, and send the loop",
+        confirm_by=(
+            Ask("send the training loop", "source"),
+            Ask("log `torch.cuda.memory_allocated()` for every step"),
+        ),
         brings_about=("activation-memory", "host-memory-growth"),
     ),
     Cause(
@@ -127,7 +133,10 @@ CAUSES = (
                 if_it_fails="still growing: look for other lists that tensors are appended to",
             ),
         ),
-        confirm_by="send the evaluation code, or print the shape of what is concatenated",
+        confirm_by=(
+            Ask("send the evaluation code", "source"),
+            Ask("print the shape of what is concatenated"),
+        ),
     ),
     Cause(
         name="evaluation-with-grad",
@@ -160,7 +169,10 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="send the evaluation code, or print `out.requires_grad` inside it",
+        confirm_by=(
+            Ask("send the evaluation code", "source"),
+            Ask("print `out.requires_grad` inside the evaluation"),
+        ),
         brings_about=("activation-memory",),
     ),
     Cause(
@@ -198,7 +210,10 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="send the full out-of-memory message, or `torch.cuda.memory_summary()`",
+        confirm_by=(
+            Ask("send the full out-of-memory message", "failure"),
+            Ask("print `torch.cuda.memory_summary()` before the failing step"),
+        ),
         brings_about=("activation-memory",),
     ),
     Cause(
@@ -233,8 +248,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the parameter count, the optimizer and its dtype, and the peak before and after "
-            "the first step"
+            Ask(
+                "send the parameter count, the optimizer and its dtype, and the peak before and "
+                "after the first step"
+            ),
         ),
         brings_about=("activation-memory",),
     ),
@@ -269,7 +286,7 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="send the output of `nvidia-smi` while the run starts",
+        confirm_by=(Ask("send the output of `nvidia-smi` while the run starts"),),
         brings_about=("activation-memory", "straggler-rank"),
     ),
     Cause(
@@ -310,7 +327,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "log resident memory of the main process and of each worker over an epoch (`psutil`)"
+            Ask(
+                "log resident memory of the main process and of each worker over an epoch "
+                "(`psutil`)"
+            ),
         ),
         brings_about=("killed-by-host", "worker-crash"),
         defaults={
@@ -355,7 +375,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the output of `df -h /dev/shm` inside the container, and the batch size in bytes"
+            Ask(
+                "send the output of `df -h /dev/shm` inside the container, and the batch size in "
+                "bytes"
+            ),
         ),
         brings_about=("worker-crash",),
         defaults={

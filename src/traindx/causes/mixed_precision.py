@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import PRECISION, Cause
+from traindx.causes.cause import PRECISION, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -33,8 +33,8 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the training loop, or log the norm that the clip returns together with "
-            "`scaler.get_scale()`"
+            Ask("send the training loop", "source"),
+            Ask("log the norm that the clip returns together with `scaler.get_scale()`"),
         ),
         brings_about=("gradient-clipping-too-tight", "lr-too-low"),
         defaults={
@@ -65,7 +65,10 @@ CAUSES = (
                 if_it_fails="it only falls: gradients are non-finite at any scale",
             ),
         ),
-        confirm_by="log `scaler.get_scale()` over some hundred steps, and send the loop",
+        confirm_by=(
+            Ask("send the training loop", "source"),
+            Ask("log `scaler.get_scale()` over some hundred steps", "loss_scale"),
+        ),
     ),
     Cause(
         name="scaler-bypassed",
@@ -95,7 +98,7 @@ CAUSES = (
                 if_it_fails="it differs: two scalers (the framework's and yours)",
             ),
         ),
-        confirm_by="send the training loop",
+        confirm_by=(Ask("send the training loop", "source"),),
         brings_about=(
             "exploding-activations",
             "lr-too-high",
@@ -138,7 +141,7 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="print `{p.dtype for p in model.parameters()}` before training",
+        confirm_by=(Ask("print `{p.dtype for p in model.parameters()}` before training"),),
         brings_about=(
             "dtype-mismatch",
             "fp16-overflow",
@@ -177,6 +180,6 @@ CAUSES = (
                 if_it_fails="they differ: the old call had other arguments, compare dtype",
             ),
         ),
-        confirm_by="send the warning or the source",
+        confirm_by=(Ask("send the warning or the source", "source"),),
     ),
 )

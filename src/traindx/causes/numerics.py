@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import DATA, DEBUGGING, PRECISION, Cause
+from traindx.causes.cause import DATA, DEBUGGING, PRECISION, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -55,8 +55,12 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "run `traindx run -- <your command>` so that the first batch with a non-finite value "
-            "is kept and named"
+            Ask(
+                "run `traindx run -- <your command>`, which keeps and names the first batch with "
+                "NaN or Inf",
+                "recording",
+            ),
+            Ask("assert that every batch is finite before it enters the model"),
         ),
         brings_about=(
             "exploding-activations",
@@ -114,8 +118,8 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "run once with `torch.autograd.set_detect_anomaly(True)`, or `traindx run -- <your "
-            "command>`, and send the traceback that names the operation"
+            Ask("run `traindx run -- <your command>`, which names the operation", "recording"),
+            Ask("run once with `torch.autograd.set_detect_anomaly(True)` and send the traceback"),
         ),
         brings_about=("loss-scale-collapse",),
         defaults={
@@ -169,8 +173,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "rerun a few hundred steps in fp32 or bf16 from the same checkpoint: if the NaN is "
-            "gone, it was the range of fp16"
+            Ask(
+                "rerun a few hundred steps in fp32 or bf16 from the same checkpoint: if the NaN "
+                "is gone, it was the range of fp16"
+            ),
         ),
         brings_about=("loss-scale-collapse", "unstable-operation"),
         defaults={
@@ -219,7 +225,7 @@ CAUSES = (
                 if_it_fails="bf16 also fails: the run diverges, so look at learning rate and data",
             ),
         ),
-        confirm_by="log `scaler.get_scale()` and the unscaled gradient norm for every step",
+        confirm_by=(Ask("log `scaler.get_scale()` and the unscaled gradient norm for every step"),),
         defaults={
             "bf16": "Use bfloat16 autocast and drop the GradScaler",
         },
@@ -260,8 +266,8 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "print `mask.all(-1).any()` (with True = hidden) for the failing batch, or send the "
-            "attention code"
+            Ask("send the attention code", "source"),
+            Ask("print `mask.all(-1).any()` (with True = hidden) for the failing batch"),
         ),
         brings_about=("loss-scale-collapse", "unstable-operation"),
     ),
@@ -308,8 +314,12 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "run `traindx run -- <your command>` so that the activation scale of every layer is "
-            "recorded"
+            Ask(
+                "run `traindx run -- <your command>`, which records the activation scale of every "
+                "layer",
+                "recording",
+            ),
+            Ask("log the largest activation of each layer"),
         ),
         brings_about=(
             "fp16-overflow",

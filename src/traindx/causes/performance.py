@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import DISTRIBUTED, PERFORMANCE, Cause
+from traindx.causes.cause import DISTRIBUTED, PERFORMANCE, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -45,8 +45,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "time the loader alone over 200 batches, and the step alone on one cached batch; or "
-            "send a profiler trace"
+            Ask(
+                "time the loader alone over 200 batches, and the step alone on one cached batch; "
+                "or send a profiler trace"
+            ),
         ),
         brings_about=("straggler-rank",),
         defaults={
@@ -89,7 +91,9 @@ CAUSES = (
                 if_it_fails="time grows in proportion: the device is busy, not the host",
             ),
         ),
-        confirm_by="send a trace of ten steps by `torch.profiler`, with CPU and CUDA activities",
+        confirm_by=(
+            Ask("send a trace of ten steps by `torch.profiler`, with CPU and CUDA activities"),
+        ),
         defaults={
             "batch_raise": "the batch size twofold",
         },
@@ -133,7 +137,9 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            'run ten steps with `torch.cuda.set_sync_debug_mode("warn")` and send the warnings'
+            Ask(
+                'run ten steps with `torch.cuda.set_sync_debug_mode("warn")` and send the warnings'
+            ),
         ),
         brings_about=("host-bound",),
     ),
@@ -166,7 +172,9 @@ CAUSES = (
                 if_it_fails="each slows in proportion: the device was full",
             ),
         ),
-        confirm_by="measure examples per second for the present, twofold and fourfold batch",
+        confirm_by=(
+            Ask("measure examples per second for the present, twofold and fourfold batch"),
+        ),
         brings_about=("host-bound",),
         defaults={
             "batch_raise": "the batch size until throughput stops growing",
@@ -205,7 +213,7 @@ CAUSES = (
                 if_it_fails="guards on object identity: create optimizer and modules once",
             ),
         ),
-        confirm_by="run with `TORCH_LOGS=recompiles` and send the reasons it prints",
+        confirm_by=(Ask("run with `TORCH_LOGS=recompiles` and send the reasons it prints"),),
         brings_about=("host-bound",),
     ),
     Cause(
@@ -238,8 +246,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "run with `TORCH_LOGS=graph_breaks`, or `torch._dynamo.explain(model)(x)`, and send "
-            "the reasons"
+            Ask(
+                "run with `TORCH_LOGS=graph_breaks`, or `torch._dynamo.explain(model)(x)`, and "
+                "send the reasons"
+            ),
         ),
         brings_about=("host-bound",),
     ),
@@ -282,7 +292,7 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="send profiler traces of two ranks for the same ten steps",
+        confirm_by=(Ask("send profiler traces of two ranks for the same ten steps"),),
         defaults={
             "accumulation": "several",
         },
@@ -322,7 +332,7 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "log the time of forward, backward and data per rank, or send traces of all ranks"
+            Ask("log the time of forward, backward and data per rank, or send traces of all ranks"),
         ),
         brings_about=("collective-mismatch", "communication-bound"),
     ),
@@ -355,8 +365,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send a trace: the kernel names tell the precision, and the share of products tells "
-            "the gain"
+            Ask(
+                "send a trace: the kernel names tell the precision, and the share of products "
+                "tells the gain"
+            ),
         ),
     ),
     Cause(
@@ -391,7 +403,7 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="log the duration of each save and its interval",
+        confirm_by=(Ask("log the duration of each save and its interval"),),
         brings_about=("straggler-rank",),
         defaults={
             "save_interval": "the saving interval",

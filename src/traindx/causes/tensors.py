@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import DATA, DEBUGGING, MEMORY, Cause
+from traindx.causes.cause import DATA, DEBUGGING, MEMORY, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -42,7 +42,10 @@ CAUSES = (
                 if_it_fails="a list of layers is unregistered: use `nn.ModuleList`",
             ),
         ),
-        confirm_by="send the full traceback with the code of the module that it ends in",
+        confirm_by=(
+            Ask("send the full traceback", "failure"),
+            Ask("send the code of the module that the traceback ends in", "source"),
+        ),
         brings_about=("rank-failed-first",),
         defaults={
             "devices_fact": "",
@@ -82,7 +85,10 @@ CAUSES = (
                 if_it_fails="`model.half()` was called somewhere: remove it",
             ),
         ),
-        confirm_by="send the full traceback, with the dtypes of inputs, targets and weights",
+        confirm_by=(
+            Ask("send the full traceback", "failure"),
+            Ask("print the dtypes of inputs, targets and weights"),
+        ),
         brings_about=("rank-failed-first",),
         defaults={
             "dtypes_fact": "",
@@ -122,8 +128,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "rerun the failing batch on the CPU (or with `CUDA_LAUNCH_BLOCKING=1`) and send that "
-            "traceback with the range of the indices"
+            Ask(
+                "rerun the failing batch on the CPU (or with `CUDA_LAUNCH_BLOCKING=1`) and send "
+                "that traceback with the range of the indices"
+            ),
         ),
         brings_about=("rank-failed-first",),
         defaults={
@@ -167,7 +175,9 @@ CAUSES = (
                 if_it_fails="other values occur: list them with `y.unique()`",
             ),
         ),
-        confirm_by="print `y.min(), y.max()` over all splits and the model's number of outputs",
+        confirm_by=(
+            Ask("print `y.min(), y.max()` over all splits and the model's number of outputs"),
+        ),
         brings_about=("rank-failed-first",),
         defaults={
             "label_fact": "",
@@ -200,7 +210,10 @@ CAUSES = (
                 if_it_fails="values are in the wrong order: permute first, then reshape",
             ),
         ),
-        confirm_by="send the traceback and the line with the transpose",
+        confirm_by=(
+            Ask("send the traceback", "failure"),
+            Ask("send the line with the transpose", "source"),
+        ),
         brings_about=("rank-failed-first",),
     ),
     Cause(
@@ -238,7 +251,10 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="send the full traceback with the lines around the last frame of your own code",
+        confirm_by=(
+            Ask("send the full traceback", "failure"),
+            Ask("send the lines around the last frame of your own code", "source"),
+        ),
         brings_about=("rank-failed-first",),
         defaults={
             "error_fact": "",
@@ -269,7 +285,10 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="send the traceback and every assignment of the name it mentions",
+        confirm_by=(
+            Ask("send the traceback", "failure"),
+            Ask("send every assignment of the name that the traceback mentions", "source"),
+        ),
         brings_about=("api-misuse", "rank-failed-first"),
         defaults={
             "error_fact": "",

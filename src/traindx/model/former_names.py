@@ -7,7 +7,7 @@ from collections.abc import Mapping
 PRESENT_NAMES: Mapping[str, str] = {
     # architecture
     "absent-super-init": "missing-super-init-call",
-    "late-super-init": "assignment-before-super-init",
+    "late-super-init": "super-init-after-layers",
     "depth-without-norm": "deep-network-without-norm",
     "few-numbers-for-many-classes": "bottleneck-before-classifier",
     "layers-out-of-sight": "layers-in-plain-list",
@@ -183,7 +183,7 @@ PRESENT_NAMES: Mapping[str, str] = {
     "loss-step-at-boundary": "loss-jump-at-data-boundary",
     "loss-terms-out-of-scale": "unbalanced-loss-terms",
     "loss-unfit-for-task": "wrong-loss-function",
-    "matrices-under-decay": "excessive-weight-decay",
+    "matrices-under-decay": "weights-shrunk-by-decay",
     "mirrored-validation-loss": "negative-training-loss",
     "momentum-beyond-the-rate": "excessive-momentum",
     "negligible-progress": "slow-loss-decrease",
@@ -220,6 +220,7 @@ PRESENT_NAMES: Mapping[str, str] = {
     "waiting-for-data": "data-loading-bottleneck",
     "waiting-in-every-step": "gpu-sync-in-every-step",
     # tensors
+    "argument-of-another-kind": "wrong-argument-type",
     "caught-index-beyond-table": "index-out-of-range-at-crash",
     "caught-label-beyond-classes": "target-out-of-bounds-at-crash",
     "caught-shapes": "tensor-mismatch-at-crash",

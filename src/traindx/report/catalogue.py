@@ -79,7 +79,7 @@ def explain_cause(cause: Cause, level: int = 1) -> str:
             f"   - Verify: {remedy.verify}.\n"
             f"   - If it fails: {remedy.if_it_fails}."
         )
-    lines += [f"{sub} What would settle it", f"{_sentence(cause.confirm_by)}."]
+    lines += [f"{sub} What would settle it", f"{_sentence(cause.confirm_in(nothing_known))}."]
     lines += [f"{sub} What finds it", _finders(cause)]
     surroundings = _surroundings(cause)
     if surroundings:

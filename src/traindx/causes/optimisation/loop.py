@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import AUTOGRAD, CHECKPOINTS, DEBUGGING, MODULES, Cause
+from traindx.causes.cause import AUTOGRAD, CHECKPOINTS, DEBUGGING, MODULES, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -37,8 +37,12 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the training loop, or run `traindx run -- <your command>`, which counts "
-            "optimizer steps and compares weights"
+            Ask("send the training loop", "source"),
+            Ask(
+                "run `traindx run -- <your command>`, which counts optimizer steps and compares "
+                "weights",
+                "recording",
+            ),
         ),
         brings_about=("class-collapse", "constant-prediction", "lr-schedule-misuse"),
         defaults={
@@ -79,7 +83,10 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="send the training loop, or log the gradient norm over the first hundred steps",
+        confirm_by=(
+            Ask("send the training loop", "source"),
+            Ask("log the gradient norm over the first hundred steps", "grad_norm"),
+        ),
         brings_about=(
             "dead-relu",
             "exploding-activations",
@@ -120,8 +127,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the training loop, or print `[n for n, p in model.named_parameters() if p.grad "
-            "is None]` before the step"
+            Ask("send the training loop", "source"),
+            Ask(
+                "print `[n for n, p in model.named_parameters() if p.grad is None]` before the step"
+            ),
         ),
         brings_about=("class-collapse", "constant-prediction"),
     ),
@@ -150,7 +159,8 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the training loop, or print a gradient norm immediately before `optimizer.step()`"
+            Ask("send the training loop", "source"),
+            Ask("print a gradient norm immediately before `optimizer.step()`"),
         ),
         brings_about=(
             "class-collapse",
@@ -193,8 +203,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the training loop, or compare the gradient of one large batch with that of the "
-            "same examples accumulated"
+            Ask("send the training loop", "source"),
+            Ask(
+                "compare the gradient of one large batch with that of the same examples accumulated"
+            ),
         ),
         brings_about=(
             "batch-too-small",
@@ -230,7 +242,7 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="send the training loop",
+        confirm_by=(Ask("send the training loop", "source"),),
         brings_about=(
             "exploding-activations",
             "loss-scale-collapse",
@@ -277,8 +289,12 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "run `traindx run -- <your command>`, which compares the optimizer's parameters with "
-            "the model's, or send the code that builds both"
+            Ask(
+                "run `traindx run -- <your command>`, which compares the optimizer's parameters "
+                "with the model's",
+                "recording",
+            ),
+            Ask("send the code that builds both", "source"),
         ),
         brings_about=("class-collapse", "constant-prediction", "insufficient-capacity"),
     ),
@@ -312,8 +328,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "print `[n for n, p in model.named_parameters() if not p.requires_grad]` and compare "
-            "with what you meant to freeze"
+            Ask(
+                "print `[n for n, p in model.named_parameters() if not p.requires_grad]` and "
+                "compare with what you meant to freeze"
+            ),
         ),
         brings_about=(
             "class-collapse",
@@ -362,8 +380,8 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the code from the model's output to `backward()`, or print `loss.grad_fn` and "
-            "follow its `next_functions`"
+            Ask("send the code from the model's output to `backward()`", "source"),
+            Ask("print `loss.grad_fn` and follow its `next_functions`"),
         ),
         brings_about=(
             "class-collapse",
@@ -415,8 +433,8 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the keys of the checkpoint (`traindx inspect checkpoint.pt`) and the code that "
-            "resumes"
+            Ask("send the code that resumes", "source"),
+            Ask("send the keys of the checkpoint (`traindx inspect checkpoint.pt`)", "checkpoint"),
         ),
         brings_about=(
             "exploding-activations",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import DATA, DEBUGGING, MODULES, Cause
+from traindx.causes.cause import DATA, DEBUGGING, MODULES, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -47,8 +47,12 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "run `traindx run -- <your command>` so that the gradient norm of every layer is "
-            "recorded"
+            Ask(
+                "run `traindx run -- <your command>`, which records the gradient norm of every "
+                "layer",
+                "layers/*/grad_norm|recording",
+            ),
+            Ask("train a version with half the depth and compare"),
         ),
         brings_about=("class-collapse", "constant-prediction"),
     ),
@@ -98,8 +102,8 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the checkpoint at step 0, or print the standard deviation of each weight before "
-            "training"
+            Ask("send the checkpoint at step 0", "checkpoint"),
+            Ask("print the standard deviation of each weight before training"),
         ),
         brings_about=(
             "class-collapse",
@@ -149,8 +153,12 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "run `traindx run -- <your command>`, which records the share of units that stay at "
-            "zero over several batches"
+            Ask(
+                "run `traindx run -- <your command>`, which records the share of units that stay "
+                "at zero over several batches",
+                "recording",
+            ),
+            Ask("print the share of zeros behind each ReLU for one batch"),
         ),
         brings_about=(
             "class-collapse",
@@ -199,7 +207,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "record the pre-activations of the layer: their standard deviation should be of order 1"
+            Ask(
+                "record the pre-activations of the layer: their standard deviation should be of "
+                "order 1"
+            ),
         ),
         brings_about=(
             "class-collapse",
@@ -237,8 +248,8 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the model's forward and the loss, or check one batch: `out.sum(-1)` equals 1 "
-            "everywhere"
+            Ask("send the model's forward and the loss", "source"),
+            Ask("check on one batch whether `out.sum(-1)` equals 1 everywhere"),
         ),
         brings_about=(
             "class-collapse",
@@ -281,8 +292,8 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "send the last layer of the model and the loss, or print the range of the tensor that "
-            "enters the loss"
+            Ask("send the last layer of the model and the loss", "source"),
+            Ask("print the range of the tensor that enters the loss"),
         ),
         brings_about=("exploding-activations", "unstable-operation"),
     ),
@@ -313,7 +324,10 @@ CAUSES = (
                 if_it_fails="it cannot overfit 20 examples: labels are wrong or the graph is cut",
             ),
         ),
-        confirm_by="send the loss, the last layer, and the shape and dtype of one batch of targets",
+        confirm_by=(
+            Ask("send the loss and the last layer", "source"),
+            Ask("print the shape and dtype of one batch of targets"),
+        ),
         brings_about=(
             "class-collapse",
             "constant-prediction",
@@ -354,7 +368,7 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="print `out.shape` and `y.shape` just before the loss",
+        confirm_by=(Ask("print `out.shape` and `y.shape` just before the loss"),),
         brings_about=("constant-prediction", "insufficient-capacity"),
     ),
     Cause(
@@ -390,8 +404,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "train on 50 examples without regularisation until the loss stops falling, and report "
-            "that value"
+            Ask(
+                "train on 50 examples without regularisation until the loss stops falling, and "
+                "report that value"
+            ),
         ),
     ),
     Cause(
@@ -426,7 +442,9 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "say what changes in the data at that step, or log the data source with each batch"
+            Ask(
+                "say what changes in the data at that step, or log the data source with each batch"
+            ),
         ),
         brings_about=("catastrophic-forgetting",),
         defaults={
@@ -473,8 +491,11 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "run `traindx run -- <your command>` so that the batch of the spike is kept, or log "
-            "the example indices"
+            Ask(
+                "run `traindx run -- <your command>`, which keeps the batch of the spike",
+                "recording",
+            ),
+            Ask("log the example indices"),
         ),
         brings_about=(
             "exploding-activations",
@@ -520,7 +541,10 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="log every term of the loss and its gradient norm on the shared parameters",
+        confirm_by=(
+            Ask("log every term of the loss", "loss/train/*"),
+            Ask("log the gradient norm of each term on the shared parameters"),
+        ),
         brings_about=("class-collapse", "constant-prediction"),
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import DEBUGGING, Cause
+from traindx.causes.cause import DEBUGGING, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -51,8 +51,8 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "log the gradient norm around the onset, or rerun from the last good checkpoint with "
-            "half the learning rate"
+            Ask("log the gradient norm around the onset", "grad_norm"),
+            Ask("rerun from the last good checkpoint with half the learning rate"),
         ),
         brings_about=(
             "catastrophic-forgetting",
@@ -114,8 +114,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "rerun a few hundred steps with ten times the learning rate, or log the ratio of "
-            "update to weight norm"
+            Ask(
+                "rerun a few hundred steps with ten times the learning rate, or log the ratio of "
+                "update to weight norm"
+            ),
         ),
         brings_about=("class-collapse", "constant-prediction"),
         defaults={
@@ -168,7 +170,11 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            'log `scheduler.get_last_lr()` (or `optimizer.param_groups[0]["lr"]`) for every step'
+            Ask(
+                'log `scheduler.get_last_lr()` (or `optimizer.param_groups[0]["lr"]`) for every '
+                "step",
+                "lr",
+            ),
         ),
         brings_about=(
             "class-collapse",
@@ -224,8 +230,8 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "log the learning rate for every step, and send the lines that build and step the "
-            "scheduler"
+            Ask("log the learning rate for every step", "lr"),
+            Ask("send the lines that build and step the scheduler", "source"),
         ),
         brings_about=("lr-too-high", "lr-too-low", "lr-zero"),
         defaults={
@@ -274,7 +280,7 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="rerun the first thousand steps with a linear warm-up, all else equal",
+        confirm_by=(Ask("rerun the first thousand steps with a linear warm-up, all else equal"),),
         brings_about=(
             "dead-relu",
             "exploding-activations",
@@ -323,8 +329,12 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "log the gradient norm for every step, so that spikes of norm and loss can be laid "
-            "side by side"
+            Ask(
+                "log the gradient norm for every step, so that spikes of norm and loss can be "
+                "laid side by side",
+                "grad_norm",
+            ),
+            Ask("rerun with `clip_grad_norm_(model.parameters(), 1.0)` before the step"),
         ),
         brings_about=(
             "dead-relu",
@@ -372,8 +382,12 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "log the norm that `clip_grad_norm_` returns (it is the one before clipping) and count "
-            "the steps above the threshold"
+            Ask(
+                "log the norm that `clip_grad_norm_` returns (it is the one before clipping) and "
+                "count the steps above the threshold",
+                "grad_norm",
+            ),
+            Ask("rerun with ten times the threshold"),
         ),
         brings_about=("lr-too-low",),
         defaults={
@@ -416,7 +430,10 @@ CAUSES = (
                 if_it_fails="they still shrink: the gradient does it, not the decay",
             ),
         ),
-        confirm_by="log the weight norm per layer, or rerun one epoch without weight decay",
+        confirm_by=(
+            Ask("log the weight norm per layer", "weight_norm|layers/*/weight_norm"),
+            Ask("rerun one epoch without weight decay"),
+        ),
         brings_about=(
             "class-collapse",
             "constant-prediction",
@@ -468,8 +485,10 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "rerun with eight times the batch (by gradient accumulation) and the same number of "
-            "examples"
+            Ask(
+                "rerun with eight times the batch (by gradient accumulation) and the same number "
+                "of examples"
+            ),
         ),
         brings_about=("batchnorm-small-batch",),
         defaults={
@@ -514,9 +533,11 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "print the effective settings once after everything is built "
-            "(`optimizer.param_groups`, the model's config, `len(loader)`) and send that with the "
-            "configuration"
+            Ask(
+                "print the effective settings once after everything is built "
+                "(`optimizer.param_groups`, the model's config, `len(loader)`) and send that with "
+                "the configuration"
+            ),
         ),
         brings_about=(
             "batch-too-small",
