@@ -34,7 +34,7 @@ CAUSES = (
                     "total`"
                 ),
                 if_it_fails=(
-                    "the share is right and output is still repetitive: look at targets and "
+                    "if the share is right and output is still repetitive, look at targets and "
                     "decoding"
                 ),
             ),
@@ -47,7 +47,7 @@ CAUSES = (
                     "the loss goes below the unigram entropy of the corpus and keeps falling"
                 ),
                 verify="compare validation loss at equal parameter count",
-                if_it_fails="no gain: the data are too few for the depth",
+                if_it_fails="if there is no gain, the data are too few for the depth",
             ),
         ),
         confirm_by=(
@@ -85,7 +85,8 @@ CAUSES = (
                 ),
                 verify="count parameters per child module",
                 if_it_fails=(
-                    "validation suffers: spatial detail matters, so pool to 4×4 rather than to 1×1"
+                    "if validation suffers, spatial detail matters, so pool to 4×4 rather than to "
+                    "1×1"
                 ),
             ),
         ),
@@ -108,7 +109,7 @@ CAUSES = (
             "Layers kept in a plain list, tuple or dict, or created inside `forward`, are not seen "
             "by `nn.Module`: they are missing from `parameters()`, do not move with `.to(device)`, "
             "are not saved, and do not train. The parameter count is lower than expected and no "
-            "error is raised on the CPU; on a GPU a device mismatch betrays it."
+            "error is raised on the CPU; on a GPU a device mismatch shows it."
         ),
         severity=Severity.CRITICAL,
         specialist=MODULES,
@@ -123,7 +124,7 @@ CAUSES = (
                     "old level"
                 ),
                 verify="the names of the layers appear in `dict(model.named_parameters())`",
-                if_it_fails="they appear and do not move: the optimizer was built before",
+                if_it_fails="if they appear and do not move, the optimizer was built before",
             ),
             Remedy(
                 change=(
@@ -133,7 +134,7 @@ CAUSES = (
                 expected_effect="they move with `.to()` and are saved",
                 verify="`model.state_dict().keys()`",
                 if_it_fails=(
-                    "a later assignment replaces the parameter by a plain tensor: assign with "
+                    "if a later assignment replaces the parameter by a plain tensor, assign with "
                     "`copy_` under `no_grad`"
                 ),
             ),
@@ -169,8 +170,8 @@ CAUSES = (
                 expected_effect="the model can be constructed",
                 verify="`sum(p.numel() for p in Model().parameters())` is as expected",
                 if_it_fails=(
-                    "the error names another class: a parent or a mixin misses the call; check the "
-                    "order of bases"
+                    "if the error names another class, a parent or a mixin misses the call; check "
+                    "the order of bases"
                 ),
             ),
             Remedy(
@@ -181,7 +182,7 @@ CAUSES = (
                 expected_effect="fields that are modules are registered",
                 verify="`list(model.children())`",
                 if_it_fails=(
-                    "`eq=True` removes the hash that modules need: use `@dataclass(eq=False)`"
+                    "use `@dataclass(eq=False)`, for `eq=True` removes the hash that modules need"
                 ),
             ),
         ),
@@ -209,7 +210,8 @@ CAUSES = (
                 ),
                 verify="compare with a single linear layer at equal data: clearly better",
                 if_it_fails=(
-                    "no better: the task is linear, or the gradient does not reach the first layer"
+                    "if it is no better, the task is linear, or the gradient does not reach the "
+                    "first layer"
                 ),
             ),
         ),
@@ -239,14 +241,14 @@ CAUSES = (
                 ),
                 verify="per-layer gradient norms at step 0",
                 if_it_fails=(
-                    "the norms are even and training is poor: the depth was not the problem"
+                    "if the norms are even and training is poor, the depth was not the problem"
                 ),
             ),
             Remedy(
                 change="Halve the depth",
                 expected_effect="the training loss falls faster in the first epoch",
                 verify="compare after equal numbers of steps",
-                if_it_fails="no difference: look at learning rate and loss",
+                if_it_fails="if there is no difference, look at learning rate and loss",
             ),
         ),
         confirm_by=(
@@ -272,8 +274,8 @@ CAUSES = (
                 expected_effect="no trainable parameter has a gradient of None",
                 verify="the list above is empty",
                 if_it_fails=(
-                    "the list changes from batch to batch: control flow, such as a branch or layer "
-                    "drop, skips them"
+                    "if the list changes from batch to batch, control flow, such as a branch or "
+                    "layer drop, skips them"
                 ),
             ),
         ),
@@ -306,7 +308,7 @@ CAUSES = (
                     "`model(torch.randn(2, *input_shape)).shape` is as intended, before training"
                 ),
                 if_it_fails=(
-                    "the next layer complains: follow the shapes from there; print them with a "
+                    "if the next layer complains, follow the shapes from there; print them with a "
                     "forward hook per module"
                 ),
             ),
@@ -318,8 +320,8 @@ CAUSES = (
                 expected_effect="inputs of other sizes work as well",
                 verify="run two input sizes",
                 if_it_fails=(
-                    "the mismatch is in the batch dimension: a reshape mixes batch and features, "
-                    "use `flatten(1)`"
+                    "if the mismatch is in the batch dimension, a reshape mixes batch and "
+                    "features; use `flatten(1)`"
                 ),
             ),
         ),
@@ -351,7 +353,7 @@ CAUSES = (
                 change="{channel_fix}",
                 expected_effect="the forward pass runs",
                 verify="print `x.shape` in front of the layer: (N, C, H, W) with the expected C",
-                if_it_fails="C equals the image height: the layout is wrong, not the count",
+                if_it_fails="if C equals the image height, the layout is wrong, not the count",
             ),
             Remedy(
                 change=(
@@ -360,7 +362,7 @@ CAUSES = (
                 ),
                 expected_effect="every batch is NCHW with 3 channels",
                 verify="the set of shapes over one epoch has one member",
-                if_it_fails="some files differ: list those whose mode is not RGB",
+                if_it_fails="if some files differ, list those whose mode is not RGB",
             ),
         ),
         confirm_by=(
@@ -398,8 +400,8 @@ CAUSES = (
                     "`assert model(x).shape[1] == int(labels.max()) + 1` over the training labels"
                 ),
                 if_it_fails=(
-                    "the largest label is larger than expected: labels start at 1, or an ignore "
-                    "value is among them"
+                    "if the largest label is larger than expected, labels start at 1, or an "
+                    "ignore value is among them"
                 ),
             ),
         ),
@@ -432,7 +434,7 @@ CAUSES = (
                 expected_effect="every batch of an epoch passes",
                 verify="`assert int(ids.max()) < embedding.num_embeddings` in the collate function",
                 if_it_fails=(
-                    "ids are still too large: the data were tokenised earlier with another "
+                    "if ids are still too large, the data were tokenised earlier with another "
                     "tokenizer, so tokenise again"
                 ),
             ),
@@ -441,8 +443,8 @@ CAUSES = (
                 expected_effect="ids mean the same in training and inference",
                 verify="encode and decode a sentence with the saved pair",
                 if_it_fails=(
-                    "text comes back wrong: the vocabulary order differs, retrain or convert the "
-                    "table"
+                    "if text comes back wrong, the vocabulary order differs; retrain or convert "
+                    "the table"
                 ),
             ),
         ),

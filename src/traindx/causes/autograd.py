@@ -29,8 +29,8 @@ CAUSES = (
                 expected_effect="`loss.backward()` completes",
                 verify="one forward and backward pass, and every parameter has a gradient",
                 if_it_fails=(
-                    "the message names another tensor: repeat with anomaly mode, there is a second "
-                    "change"
+                    "if the message names another tensor, repeat with anomaly mode, for there is "
+                    "a second change"
                 ),
             ),
             Remedy(
@@ -40,13 +40,13 @@ CAUSES = (
                 ),
                 expected_effect="each backward pass uses weights of its own forward pass",
                 verify="the order forward → backward → step holds for each optimizer",
-                if_it_fails="hidden state from before the step is still used: detach it",
+                if_it_fails="if hidden state from before the step is still used, detach it",
             ),
         ),
         confirm_by=(
             Ask(
-                "run once with `torch.autograd.set_detect_anomaly(True)`: the traceback then "
-                "names the forward line; send it with the code"
+                "run once with `torch.autograd.set_detect_anomaly(True)`; the traceback then "
+                "names the forward line"
             ),
         ),
         brings_about=("rank-failed-first",),
@@ -75,8 +75,8 @@ CAUSES = (
                 expected_effect="one backward call per forward pass, no error",
                 verify="the loop runs for ten iterations",
                 if_it_fails=(
-                    "the first iteration passes and the second fails: something carries the graph "
-                    "over; detach it"
+                    "if the first iteration passes and the second fails, something carries the "
+                    "graph over; detach it"
                 ),
             ),
             Remedy(
@@ -86,7 +86,7 @@ CAUSES = (
                 ),
                 expected_effect="memory is constant over steps, and the error is gone",
                 verify="memory after steps 10 and 100 is equal",
-                if_it_fails="the reused part must learn: compute it inside the loop",
+                if_it_fails="if the reused part must learn, compute it inside the loop",
             ),
         ),
         confirm_by=(
@@ -115,7 +115,7 @@ CAUSES = (
                 expected_effect="step time and memory are flat, and no `retain_graph` is needed",
                 verify="compare step 10 and step 200",
                 if_it_fails=(
-                    "still growing: a list or running total holds tensors with a graph; store "
+                    "if it still grows, a list or running total holds tensors with a graph; store "
                     "`.item()` or `.detach()`"
                 ),
             ),
@@ -159,7 +159,10 @@ CAUSES = (
                 ),
                 expected_effect="`loss.requires_grad` is True and gradients exist",
                 verify="`assert torch.is_grad_enabled()` at the head of the training step",
-                if_it_fails="enabled, and the loss still has no graph: something detaches it",
+                if_it_fails=(
+                    "if gradients are enabled and the loss still has no graph, something detaches "
+                    "it"
+                ),
             ),
         ),
         confirm_by=(
@@ -199,8 +202,8 @@ CAUSES = (
                 ),
                 verify="`torch.autograd.gradcheck(Fn.apply, (x.double().requires_grad_(),))`",
                 if_it_fails=(
-                    "it passes in float64 and fails in training: precision, or `ctx.saved_tensors` "
-                    "changed in place"
+                    "if it passes in float64 and fails in training, suspect precision, or "
+                    "`ctx.saved_tensors` changed in place"
                 ),
             ),
             Remedy(
@@ -210,7 +213,7 @@ CAUSES = (
                 ),
                 expected_effect="identical outputs and correct gradients, perhaps slower",
                 verify="compare outputs and `.grad` of both versions",
-                if_it_fails="the gradients agree: the function was right",
+                if_it_fails="if the gradients agree, the function was right",
             ),
         ),
         confirm_by=(
@@ -247,7 +250,7 @@ CAUSES = (
                 ),
                 expected_effect="the layers before the operation get a non-zero gradient",
                 verify="`p.grad.abs().sum() > 0` for the first layer",
-                if_it_fails="it is non-zero and nothing improves: lower the temperature slowly",
+                if_it_fails="if it is non-zero and nothing improves, lower the temperature slowly",
             ),
             Remedy(
                 change="Straight-through for rounding: `x + (x.round() - x).detach()`",
@@ -255,7 +258,7 @@ CAUSES = (
                     "forward values are rounded, the gradient passes as if they were not"
                 ),
                 verify="the gradient of the input equals that of the output",
-                if_it_fails="training oscillates: use a lower learning rate for that part",
+                if_it_fails="if training oscillates, use a lower learning rate for that part",
             ),
         ),
         confirm_by=(

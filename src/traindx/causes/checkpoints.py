@@ -34,7 +34,8 @@ CAUSES = (
                     "the validation metric right after loading equals that at the time of saving"
                 ),
                 if_it_fails=(
-                    "keys remain: print both sets and map the names, the architecture has changed"
+                    "if keys remain, print both sets and map the names, for the architecture has "
+                    "changed"
                 ),
             ),
             Remedy(
@@ -44,7 +45,7 @@ CAUSES = (
                 ),
                 expected_effect="the keys look like parameter names",
                 verify="`len(set(state) & set(model.state_dict()))` equals the model's length",
-                if_it_fails="none are shared: another model wrote the file",
+                if_it_fails="if none are shared, another model wrote the file",
             ),
         ),
         confirm_by=(
@@ -74,7 +75,7 @@ CAUSES = (
                 expected_effect="all shapes agree and loading passes",
                 verify="`all(state[k].shape == v.shape for k, v in model.state_dict().items())`",
                 if_it_fails=(
-                    "the configuration was not saved: read the sizes from the tensors themselves"
+                    "if the configuration was not saved, read the sizes from the tensors themselves"
                 ),
             ),
             Remedy(
@@ -84,7 +85,7 @@ CAUSES = (
                 ),
                 expected_effect="the body is restored, only the head is new",
                 verify="the body's parameters equal the file's",
-                if_it_fails="body shapes differ too: it is another model size",
+                if_it_fails="if body shapes differ too, it is another model size",
             ),
         ),
         confirm_by=(
@@ -140,8 +141,8 @@ CAUSES = (
                 expected_effect="a resumed run continues the loss curve without a jump",
                 verify="train 200 steps; train 100, save, load, train 100: equal losses on the CPU",
                 if_it_fails=(
-                    "equal at first, then different: data order, so restore the sampler or use a "
-                    "stateful DataLoader (`torchdata.stateful_dataloader`)"
+                    "if the losses are equal at first and then differ, restore the sampler or use "
+                    "a stateful DataLoader (`torchdata.stateful_dataloader`)"
                 ),
             ),
         ),
@@ -173,7 +174,10 @@ CAUSES = (
                     "load each checkpoint right after saving, with `torch.load(path, "
                     "weights_only=True, mmap=True)`"
                 ),
-                if_it_fails="the new files are damaged as well: disk space or file system",
+                if_it_fails=(
+                    "if the new files are damaged as well, suspect the disk space or the file "
+                    "system"
+                ),
             ),
             Remedy(
                 change=(
@@ -183,7 +187,7 @@ CAUSES = (
                 ),
                 expected_effect="one writer per file",
                 verify="the modification time and size are stable after the barrier",
-                if_it_fails="still broken: check the storage (quota, NFS)",
+                if_it_fails="if it is still broken, check the storage (quota, NFS)",
             ),
         ),
         confirm_by=(
@@ -211,7 +215,7 @@ CAUSES = (
                 expected_effect="the file loads with `torch.load(path, weights_only=True)`",
                 verify="`get_unsafe_globals_in_checkpoint(path)` returns an empty list",
                 if_it_fails=(
-                    "it lists your own classes only: save `model.state_dict()` instead of the "
+                    "if it lists your own classes only, save `model.state_dict()` instead of the "
                     "object"
                 ),
             ),
@@ -223,8 +227,8 @@ CAUSES = (
                 expected_effect="only the listed classes are admitted",
                 verify="loading fails without the allowance and passes with it",
                 if_it_fails=(
-                    "names such as `os.system`, `builtins.eval` or `subprocess` appear: delete the "
-                    "file and find out where it came from"
+                    "if names such as `os.system`, `builtins.eval` or `subprocess` appear, delete "
+                    "the file and find out where it came from"
                 ),
             ),
         ),
@@ -258,8 +262,8 @@ CAUSES = (
                 ),
                 verify="run twice and compare",
                 if_it_fails=(
-                    "the first loss differs: something draws before the seeding, such as an import "
-                    "or a model built earlier"
+                    "if the first loss differs, something draws before the seeding, such as an "
+                    "import or a model built earlier"
                 ),
             ),
             Remedy(
@@ -270,7 +274,7 @@ CAUSES = (
                 expected_effect="augmentations repeat as well",
                 verify="compare the first batch of two runs with `torch.equal`",
                 if_it_fails=(
-                    "it differs: the order of files (`os.listdir`, sets) is not fixed, sort it"
+                    "if it differs, the order of files (`os.listdir`, sets) is not fixed; sort it"
                 ),
             ),
         ),
@@ -302,8 +306,8 @@ CAUSES = (
                 ),
                 verify="compare losses of 100 steps with `==`",
                 if_it_fails=(
-                    "it raises for an operation: replace that one, or accept it and compare over "
-                    "seeds"
+                    "if it raises for an operation, replace that one, or accept it and compare "
+                    "over seeds"
                 ),
             ),
             Remedy(
@@ -313,7 +317,7 @@ CAUSES = (
                 ),
                 expected_effect="the order of batches is the same",
                 verify="print example ids of the first 100 batches",
-                if_it_fails="order equal and losses differ: kernels",
+                if_it_fails="if the order is equal and the losses differ, suspect the kernels",
             ),
         ),
         confirm_by=(
@@ -345,7 +349,7 @@ CAUSES = (
                 ),
                 expected_effect="workers draw different numbers, and epochs differ",
                 verify="collect the drawn parameters of an epoch: hardly any duplicates",
-                if_it_fails="duplicates between ranks: add the rank to the seed",
+                if_it_fails="if ranks have duplicates, add the rank to the seed",
             ),
             Remedy(
                 change=(
@@ -379,7 +383,7 @@ CAUSES = (
                 ),
                 expected_effect="the resumed run goes on with the next batch",
                 verify="print the ids of the batches after a resume: they follow the last saved",
-                if_it_fails="workers prefetch: count the batches that were trained on, not read",
+                if_it_fails="if workers prefetch, count the batches that were trained on, not read",
             ),
             Remedy(
                 change=(

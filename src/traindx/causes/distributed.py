@@ -14,7 +14,7 @@ CAUSES = (
             "DistributedDataParallel waits for a gradient of every parameter. Where one takes no "
             "part in the loss (an unused layer, a branch, an expert without tokens), the next "
             'iteration raises "Expected to have finished reduction in the prior iteration", or '
-            "ranks wait for ever where they disagree. `find_unused_parameters=True` is right for "
+            "ranks wait forever where they disagree. `find_unused_parameters=True` is right for "
             "true control flow; for a forgotten layer it hides a bug and costs a traversal per "
             "step."
         ),
@@ -30,7 +30,7 @@ CAUSES = (
                     "every parameter has a gradient on every rank, and the error is gone"
                 ),
                 verify="after one backward pass on one process: no `p.grad is None`",
-                if_it_fails="it is None on some batches only: control flow",
+                if_it_fails="if it is None on some batches only, suspect control flow",
             ),
             Remedy(
                 change=(
@@ -40,7 +40,7 @@ CAUSES = (
                 ),
                 expected_effect="iterations complete; the step gets some per cent slower",
                 verify="ten iterations with `TORCH_DISTRIBUTED_DEBUG=DETAIL` without a report",
-                if_it_fails="it hangs: ranks run different numbers of forward passes",
+                if_it_fails="if it hangs, ranks run different numbers of forward passes",
             ),
         ),
         confirm_by=(
@@ -76,7 +76,7 @@ CAUSES = (
                 ),
                 expected_effect="all ranks pass the point at which the run hung",
                 verify="`TORCH_DISTRIBUTED_DEBUG=DETAIL` reports no mismatch over a hundred steps",
-                if_it_fails="the same collective has other shapes: gather sizes first and pad",
+                if_it_fails="if the same collective has other shapes, gather sizes first and pad",
             ),
             Remedy(
                 change=(
@@ -85,7 +85,7 @@ CAUSES = (
                 ),
                 expected_effect="the ranks leave loops in the same step",
                 verify="log the step number at the end on each rank: equal",
-                if_it_fails="the numbers of batches differ: see `uneven-inputs`",
+                if_it_fails="if the numbers of batches differ, see `uneven-inputs`",
             ),
         ),
         confirm_by=(
@@ -122,8 +122,8 @@ CAUSES = (
                     "the earliest time stamp over all rank logs belongs to the error you repaired"
                 ),
                 if_it_fails=(
-                    "no Python error: the process was killed, look at `dmesg`, the scheduler and "
-                    "the node's health"
+                    "if there is no Python error, the process was killed; look at `dmesg`, the "
+                    "scheduler and the node's health"
                 ),
             ),
         ),
@@ -159,7 +159,7 @@ CAUSES = (
                 ),
                 expected_effect="all ranks end the epoch at the same step",
                 verify="print the step count per rank",
-                if_it_fails="counts agree and it hangs: a branch skips a collective",
+                if_it_fails="if counts agree and it hangs, a branch skips a collective",
             ),
             Remedy(
                 change=(
@@ -168,7 +168,9 @@ CAUSES = (
                 ),
                 expected_effect="ranks that are done shadow the collectives of the others",
                 verify="the epoch ends without a timeout",
-                if_it_fails="other collectives than DDP's run in the loop: join does not know them",
+                if_it_fails=(
+                    "if other collectives than DDP's run in the loop, join does not know them"
+                ),
             ),
         ),
         confirm_by=(Ask("log the number of batches per rank at the end of the epoch"),),
@@ -197,7 +199,8 @@ CAUSES = (
                 ),
                 verify="gather the indices of a step over ranks: no duplicates",
                 if_it_fails=(
-                    "still equal: a framework replaces the loader, or the dataset is iterable"
+                    "if they are still equal, a framework replaces the loader, or the dataset is "
+                    "iterable"
                 ),
             ),
             Remedy(
@@ -207,7 +210,7 @@ CAUSES = (
                 ),
                 expected_effect="each example is read once per epoch",
                 verify="count example ids over ranks for an epoch",
-                if_it_fails="duplicates remain: shards are assigned with replacement",
+                if_it_fails="if duplicates remain, shards are assigned with replacement",
             ),
         ),
         confirm_by=(
@@ -237,7 +240,7 @@ CAUSES = (
                 ),
                 verify="compare the first batch of epochs 0 and 1",
                 if_it_fails=(
-                    "they are equal: the call reaches another sampler object (Accelerate and "
+                    "if they are equal, the call reaches another sampler object (Accelerate and "
                     "Lightning call it themselves)"
                 ),
             ),
@@ -269,8 +272,8 @@ CAUSES = (
                     "identical rows"
                 ),
                 if_it_fails=(
-                    "they drift during training: parameters outside of DDP, or a step that one "
-                    "rank skips"
+                    "if they drift during training, suspect parameters outside of DDP, or a step "
+                    "that one rank skips"
                 ),
             ),
             Remedy(
@@ -281,7 +284,8 @@ CAUSES = (
                 expected_effect="gradients agree over ranks after backward",
                 verify="compare `p.grad.norm()` over ranks",
                 if_it_fails=(
-                    "they agree and weights drift: optimizer state differs, restore it on all ranks"
+                    "if they agree and weights drift, optimizer state differs; restore it on all "
+                    "ranks"
                 ),
             ),
         ),
@@ -308,7 +312,7 @@ CAUSES = (
                 ),
                 expected_effect="`init_process_group` returns on all ranks within seconds",
                 verify="a script with only `init_process_group` and `dist.barrier()` passes",
-                if_it_fails="it hangs: from a second node `nc -vz host0 29500`",
+                if_it_fails="if it hangs, run `nc -vz host0 29500` from a second node",
             ),
             Remedy(
                 change=(
@@ -319,8 +323,8 @@ CAUSES = (
                 expected_effect="NCCL's log shows the intended address",
                 verify="`NCCL_DEBUG=INFO` prints the chosen interface",
                 if_it_fails=(
-                    "it connects and stalls: containers with separate networks, use the host "
-                    "network"
+                    "if it connects and stalls, suspect containers with separate networks and use "
+                    "the host network"
                 ),
             ),
         ),

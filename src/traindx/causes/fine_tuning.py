@@ -27,7 +27,7 @@ CAUSES = (
                 expected_effect="the loss is finite, and falls",
                 verify="`(labels != -100).sum(-1)` of a batch: the length of each answer",
                 if_it_fails=(
-                    "still 0: the tokenizer merges the template with what is around it; look for "
+                    "if it is still 0, the tokenizer merges the template with what is around it; look for "
                     "its ids in an encoded example"
                 ),
             ),
@@ -54,7 +54,7 @@ CAUSES = (
                 expected_effect="answers end where they should",
                 verify="decode `labels[labels != -100]`: every answer ends with the end token",
                 if_it_fails=(
-                    "the end token is missing in the text: append `tokenizer.eos_token` to every "
+                    "if the end token is missing in the text, append `tokenizer.eos_token` to every "
                     "answer before tokenizing"
                 ),
             ),

@@ -31,8 +31,8 @@ CAUSES = (
                 ),
                 verify="evaluate that checkpoint again: it reproduces the best logged value",
                 if_it_fails=(
-                    "the best epoch comes very early: the model memorises at once, so regularise "
-                    "or get more data"
+                    "if the best epoch comes very early, the model memorises at once, so "
+                    "regularise or get more data"
                 ),
             ),
             Remedy(
@@ -46,7 +46,8 @@ CAUSES = (
                 ),
                 verify="compare the minima of the validation loss, not the final values",
                 if_it_fails=(
-                    "the minimum does not improve: the limit is data or labels, not regularisation"
+                    "if the minimum does not improve, the limit is data or labels, not "
+                    "regularisation"
                 ),
             ),
             Remedy(
@@ -57,7 +58,8 @@ CAUSES = (
                     "help"
                 ),
                 if_it_fails=(
-                    "equal with half of the data: the inputs do not carry more, look at the labels"
+                    "if it is equal with half of the data, the inputs do not carry more; look at "
+                    "the labels"
                 ),
             ),
         ),
@@ -104,7 +106,7 @@ CAUSES = (
                     "empty"
                 ),
                 if_it_fails=(
-                    "the metric stays suspiciously high: a feature encodes the target, so drop "
+                    "if the metric stays suspiciously high, a feature encodes the target, so drop "
                     "features one by one"
                 ),
             ),
@@ -117,7 +119,9 @@ CAUSES = (
                     "fewer than 0.1 % of the validation examples have a close twin in training"
                 ),
                 verify="list the nearest training neighbour of 50 validation examples",
-                if_it_fails="twins are legitimate repeats of the domain: split by time or source",
+                if_it_fails=(
+                    "if twins are legitimate repeats of the domain, split by time or source"
+                ),
             ),
         ),
         confirm_by=(
@@ -146,7 +150,7 @@ CAUSES = (
                     "the validation metric drops to its true value in the first evaluation"
                 ),
                 verify="`assert set(train_ids).isdisjoint(val_ids)` at start-up",
-                if_it_fails="still equal to training: both loaders read the same files",
+                if_it_fails="if it is still equal to training, both loaders read the same files",
             ),
             Remedy(
                 change=(
@@ -155,7 +159,7 @@ CAUSES = (
                 ),
                 expected_effect="a held-out metric exists",
                 verify="the lengths of the splits add up to that of the data",
-                if_it_fails="the data have groups or time: split along those",
+                if_it_fails="if the data have groups or time, split along those",
             ),
         ),
         confirm_by=(
@@ -186,8 +190,8 @@ CAUSES = (
                 ),
                 verify="`assert model.training` in front of the forward pass of the training loop",
                 if_it_fails=(
-                    "some submodule overrides `train()`, or was set to eval by name: `[n for n, m "
-                    "in model.named_modules() if not m.training]`"
+                    "if some submodule overrides `train()`, or was set to eval by name, list it "
+                    "with `[n for n, m in model.named_modules() if not m.training]`"
                 ),
             ),
         ),
@@ -221,14 +225,14 @@ CAUSES = (
                 ),
                 verify="`assert not model.training` inside evaluation",
                 if_it_fails=(
-                    "results still differ: the loader shuffles with a batch-dependent metric, or "
-                    "the transforms are random"
+                    "if results still differ, the loader shuffles with a batch-dependent metric, "
+                    "or the transforms are random"
                 ),
             ),
         ),
         confirm_by=(
             Ask(
-                "evaluate one checkpoint twice: two different results mean that the mode (or an "
+                "evaluate one checkpoint twice; two different results mean that the mode (or an "
                 "augmentation) is random"
             ),
         ),
@@ -253,7 +257,9 @@ CAUSES = (
                 ),
                 expected_effect="train-mode and eval-mode losses of one checkpoint agree",
                 verify="compare both on the training data",
-                if_it_fails="they still differ: dropout or another mode-dependent layer",
+                if_it_fails=(
+                    "if they still differ, suspect dropout or another mode-dependent layer"
+                ),
             ),
             Remedy(
                 change=(
@@ -264,8 +270,8 @@ CAUSES = (
                 expected_effect="the spread of the validation loss between epochs shrinks",
                 verify="print the smallest batch that reaches the model",
                 if_it_fails=(
-                    "the statistics are stale, not noisy: raise `momentum`, or re-estimate them "
-                    "over one pass"
+                    "if the statistics are stale, not noisy, raise `momentum`, or re-estimate "
+                    "them over one pass"
                 ),
             ),
         ),
@@ -300,7 +306,7 @@ CAUSES = (
                 ),
                 verify="`assert len(val_loader) > 0` and that at least two label values occur",
                 if_it_fails=(
-                    "examples are there and the value stays: the metric is not fed or not reset"
+                    "if examples are there and the value stays, the metric is not fed or not reset"
                 ),
             ),
         ),
@@ -333,7 +339,9 @@ CAUSES = (
                     "print mean and standard deviation of a batch from both loaders: equal within "
                     "10 %"
                 ),
-                if_it_fails="statistics agree and the gap stays: the examples themselves differ",
+                if_it_fails=(
+                    "if statistics agree and the gap stays, the examples themselves differ"
+                ),
             ),
             Remedy(
                 change=(
@@ -344,12 +352,12 @@ CAUSES = (
                     "inference on a validation example reproduces the validation prediction"
                 ),
                 verify="compare the tensors that enter the model, `torch.equal`",
-                if_it_fails="they are equal: mode or dtype differs at inference",
+                if_it_fails="if they are equal, mode or dtype differs at inference",
             ),
         ),
         confirm_by=(
             Ask(
-                "evaluate on training examples through the validation pipeline: a bad result "
+                "evaluate on training examples through the validation pipeline; a bad result "
                 "there settles it"
             ),
         ),
@@ -377,7 +385,7 @@ CAUSES = (
                     "both agree on the same predictions, and the curve follows the loss"
                 ),
                 verify="a perfect prediction gives the best value, a shuffled one chance level",
-                if_it_fails="they agree: the metric was right and the model is not",
+                if_it_fails="if they agree, the metric was right and the model is not",
             ),
             Remedy(
                 change=(
@@ -388,7 +396,7 @@ CAUSES = (
                     "the value no longer depends on batch size or on earlier evaluations"
                 ),
                 verify="evaluate with batch sizes 1 and 64: the same value",
-                if_it_fails="it still depends on it: the model is in train mode",
+                if_it_fails="if it still depends on it, the model is in train mode",
             ),
         ),
         confirm_by=(
@@ -415,7 +423,9 @@ CAUSES = (
                 ),
                 expected_effect="the gap in the first epoch shrinks to noise",
                 verify="the origin classifier is at chance, AUC near 0.5",
-                if_it_fails="the gap stays with one pool: pipeline, mode or metric",
+                if_it_fails=(
+                    "if the gap stays with one pool, suspect the pipeline, the mode or the metric"
+                ),
             ),
             Remedy(
                 change=(
@@ -424,12 +434,12 @@ CAUSES = (
                 ),
                 expected_effect="validation improves while training loss stays equal",
                 verify="report the metric per source",
-                if_it_fails="no source improves: the labels follow another convention",
+                if_it_fails="if no source improves, the labels follow another convention",
             ),
         ),
         confirm_by=(
             Ask(
-                "train a small classifier to tell training from validation inputs: well above "
+                "train a small classifier to tell training from validation inputs; well above "
                 "chance settles it"
             ),
         ),
@@ -458,8 +468,8 @@ CAUSES = (
                 ),
                 verify="log recall per class and balanced accuracy",
                 if_it_fails=(
-                    "rare recall stays at 0: too few examples to learn from, or they are "
-                    "mislabelled"
+                    "if rare recall stays at 0, there are too few examples to learn from, or they "
+                    "are mislabelled"
                 ),
             ),
             Remedy(
@@ -469,7 +479,7 @@ CAUSES = (
                 ),
                 expected_effect="the label counts of a batch are about equal",
                 verify="`torch.bincount` over an epoch of labels",
-                if_it_fails="rare examples are memorised: add augmentation or data",
+                if_it_fails="if rare examples are memorised, add augmentation or data",
             ),
         ),
         confirm_by=(
@@ -501,8 +511,8 @@ CAUSES = (
                 ),
                 verify="the share of wrong labels in a random sample of 100 before and after",
                 if_it_fails=(
-                    "a random sample is clean: inputs and labels are misaligned in the pipeline, "
-                    "not wrong in the files"
+                    "if a random sample is clean, inputs and labels are misaligned in the "
+                    "pipeline, not wrong in the files"
                 ),
             ),
             Remedy(
@@ -512,7 +522,7 @@ CAUSES = (
                 ),
                 expected_effect="the validation loss turns later and less steeply",
                 verify="compare minima of the validation loss",
-                if_it_fails="no change: noise depends on the input, so relabel",
+                if_it_fails="if nothing changes, noise depends on the input, so relabel",
             ),
         ),
         confirm_by=(
@@ -539,7 +549,9 @@ CAUSES = (
                 change="Replay: mix 5 to 20 % of the old data into every batch",
                 expected_effect="the old metric stays within some per cent while the new one rises",
                 verify="log both metrics at every evaluation",
-                if_it_fails="the old metric still falls: its share or its loss weight is too small",
+                if_it_fails=(
+                    "if the old metric still falls, its share or its loss weight is too small"
+                ),
             ),
             Remedy(
                 change=(
@@ -550,7 +562,7 @@ CAUSES = (
                     "holds"
                 ),
                 verify="the norm of the weight difference per layer",
-                if_it_fails="the new task needs those weights: replay, or separate heads",
+                if_it_fails="if the new task needs those weights, replay, or separate heads",
             ),
         ),
         confirm_by=(Ask("evaluate the old task at each checkpoint"),),
@@ -581,7 +593,8 @@ CAUSES = (
                 ),
                 verify="a paired t-test or bootstrap over seeds",
                 if_it_fails=(
-                    "the interval contains 0: there is no measurable effect at this number of seeds"
+                    "if the interval contains 0, there is no measurable effect at this number of "
+                    "seeds"
                 ),
             ),
             Remedy(
@@ -592,8 +605,8 @@ CAUSES = (
                 expected_effect="the standard deviation over seeds shrinks",
                 verify="recompute it over the same seeds",
                 if_it_fails=(
-                    "the task is bimodal: some seeds fail outright, so look at a failed one on its "
-                    "own"
+                    "if the task is bimodal, some seeds fail outright, so look at a failed one on "
+                    "its own"
                 ),
             ),
         ),

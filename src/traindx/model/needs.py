@@ -110,8 +110,8 @@ NEEDS: Mapping[str, Need] = {
     "time/*": Need("step times", "log how long a step and loading its data take", True),
     # what some kinds of models are watched by
     "other/*": Need(
-        "metrics of one's own",
-        "log what the model is watched by: spread of embeddings or predictions, activation norms, "
+        "further metrics of the model",
+        "log further metrics, such as the spread of embeddings or predictions, activation norms or "
         "covered modes",
     ),
     "other/*[Ee]xpert*": Need("the load of each expert", "log the load of each expert"),

@@ -166,8 +166,12 @@ class Page:
         title = f"Checked: {words.counted(len(diagnosis.checked), 'detector')}"
         parts = [_folded("coverage", title, tag("ul", {"class": "names"}, *names))]
         if diagnosis.skipped:
-            missed = f"Not checked: {words.unchecked(diagnosis.skipped)}"
-            parts.append(_folded("unchecked", missed, self._gaps()))
+            title = f"Not checked: {len(diagnosis.skipped)}"
+            parts.append(_folded("unchecked", title, self._gaps()))
+        reasons = words.reasons(diagnosis.skipped)
+        if reasons:
+            items = (tag("li", {}, reason) for reason in reasons)
+            parts.append(_section("reasons", "Why some was not checked", tag("ul", {}, *items)))
         if diagnosis.failed:
             failed = (
                 tag("li", {}, tag("code", {}, words.clean(f.detector, 80)), ": ", f.error)

@@ -240,7 +240,7 @@ def _remedy(grid: Table, remedy: Remedy, label: str) -> None:
     if remedy.verify:
         _row(grid, "  verify", Text(words.clean(remedy.verify)))
     if remedy.if_it_fails:
-        _row(grid, "  if not", Text(words.clean(remedy.if_it_fails)))
+        _row(grid, "  else", Text(words.clean(remedy.if_it_fails)))
 
 
 def _patch(patch: str) -> RenderableType:

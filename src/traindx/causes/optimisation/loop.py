@@ -31,8 +31,8 @@ CAUSES = (
                     "w_before).abs().sum() > 0`"
                 ),
                 if_it_fails=(
-                    "the step runs and the weights stay: the optimizer holds other parameters, or "
-                    "the learning rate is 0"
+                    "if the step runs and the weights stay, the optimizer holds other parameters, "
+                    "or the learning rate is 0"
                 ),
             ),
         ),
@@ -78,8 +78,8 @@ CAUSES = (
                     "each step"
                 ),
                 if_it_fails=(
-                    "it still grows: the graph or the parameters of an earlier step are kept, or "
-                    "the rate is too high"
+                    "if it still grows, the graph or the parameters of an earlier step are kept, "
+                    "or the rate is too high"
                 ),
             ),
         ),
@@ -123,7 +123,7 @@ CAUSES = (
                     "`assert all(p.grad is not None for p in model.parameters() if "
                     "p.requires_grad)`"
                 ),
-                if_it_fails="some are None: those parameters are unused or detached",
+                if_it_fails="if some are None, those parameters are unused or detached",
             ),
         ),
         confirm_by=(
@@ -154,7 +154,7 @@ CAUSES = (
                     "print `next(model.parameters()).grad.norm()` right before the step: above 0"
                 ),
                 if_it_fails=(
-                    "a callback or wrapper clears them: search for other callers of `zero_grad`"
+                    "if a callback or wrapper clears them, search for other callers of `zero_grad`"
                 ),
             ),
         ),
@@ -197,8 +197,8 @@ CAUSES = (
                     "(dropout and batch norm off)"
                 ),
                 if_it_fails=(
-                    "they differ still: the loss averages over a varying number of tokens, or a "
-                    "framework divides already"
+                    "if they differ still, the loss averages over a varying number of tokens, or "
+                    "a framework divides already"
                 ),
             ),
         ),
@@ -237,8 +237,8 @@ CAUSES = (
                 expected_effect="a spike of the norm no longer shows in the loss",
                 verify="log the norm after the clip and before the step: never above the threshold",
                 if_it_fails=(
-                    "the loss still spikes: the clip acts and the rate is too high, or the batch "
-                    "is at fault"
+                    "if the loss still spikes, the clip acts and the rate is too high, or the "
+                    "batch is at fault"
                 ),
             ),
         ),
@@ -274,7 +274,9 @@ CAUSES = (
                     '`{{id(p) for g in optimizer.param_groups for p in g["params"]}} >= {{id(p) '
                     "for p in model.parameters() if p.requires_grad}}` is True"
                 ),
-                if_it_fails="the sets agree and some weights still stay: those receive no gradient",
+                if_it_fails=(
+                    "if the sets agree and some weights still stay, those receive no gradient"
+                ),
             ),
             Remedy(
                 change=(
@@ -284,7 +286,7 @@ CAUSES = (
                 expected_effect="the new layer's weights move from the next step on",
                 verify="compare its weight norm before and after ten steps",
                 if_it_fails=(
-                    "the layer is absent from `model.parameters()` too: it is not registered"
+                    "if the layer is absent from `model.parameters()` too, it is not registered"
                 ),
             ),
         ),
@@ -322,8 +324,8 @@ CAUSES = (
                 ),
                 verify="`sum(p.numel() for p in model.parameters() if p.requires_grad)`",
                 if_it_fails=(
-                    "the gradients are still None: the forward pass runs under `no_grad` or the "
-                    "graph is cut"
+                    "if the gradients are still None, the forward pass runs under `no_grad` or "
+                    "the graph is cut"
                 ),
             ),
         ),
@@ -365,7 +367,7 @@ CAUSES = (
                     "`loss.backward(); print([n for n, p in model.named_parameters() if p.grad is "
                     "None])` is empty"
                 ),
-                if_it_fails="the list names one branch: look for a detach inside that branch",
+                if_it_fails="if the list names one branch, look for a detach inside that branch",
             ),
             Remedy(
                 change=(
@@ -375,7 +377,7 @@ CAUSES = (
                 expected_effect="gradients reach the layers that make the choice",
                 verify="a finite-difference change of one weight changes the loss",
                 if_it_fails=(
-                    "the objective has no gradient by nature: use a policy-gradient estimator"
+                    "if the objective has no gradient by nature, use a policy-gradient estimator"
                 ),
             ),
         ),
@@ -418,8 +420,8 @@ CAUSES = (
                     "losses on equal batches"
                 ),
                 if_it_fails=(
-                    "equal at first and different later: random state or data position is not "
-                    "restored"
+                    "if the losses are equal at first and differ later, random state or data "
+                    "position is not restored"
                 ),
             ),
             Remedy(
@@ -429,7 +431,7 @@ CAUSES = (
                 ),
                 expected_effect="the jump shrinks to a small ramp",
                 verify="grad_norm and loss stay within their range before the stop",
-                if_it_fails="the jump is as large: weights or buffers were not fully restored",
+                if_it_fails="if the jump is as large, weights or buffers were not fully restored",
             ),
         ),
         confirm_by=(
