@@ -27,8 +27,8 @@ CAUSES = (
                 expected_effect="the loss is finite, and falls",
                 verify="`(labels != -100).sum(-1)` of a batch: the length of each answer",
                 if_it_fails=(
-                    "if it is still 0, the tokenizer merges the template with what is around it; look for "
-                    "its ids in an encoded example"
+                    "if it is still 0, the tokenizer merges the template with what is around it; "
+                    "look for its ids in an encoded example"
                 ),
             ),
         ),
@@ -54,8 +54,8 @@ CAUSES = (
                 expected_effect="answers end where they should",
                 verify="decode `labels[labels != -100]`: every answer ends with the end token",
                 if_it_fails=(
-                    "if the end token is missing in the text, append `tokenizer.eos_token` to every "
-                    "answer before tokenizing"
+                    "if the end token is missing in the text, append `tokenizer.eos_token` to "
+                    "every answer before tokenizing"
                 ),
             ),
         ),
