@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from traindx.causes import all_causes
-from traindx.registry import Detector, detectors
+from traindx.model.former_names import PRESENT_NAMES
+from traindx.registry import Detector, detector_named, detectors
 
 ALL = detectors().items
 HEADINGS = ("## What it detects", "## Why it matters", "## What to do", "## When it is wrong")
@@ -58,3 +59,17 @@ def test_names_are_unique() -> None:
     names = [d.name for d in ALL]
     assert len(names) == len(set(names))
     assert not {"check", "detector", "rule"} & {w for n in names for w in n.split("-")}
+
+
+@pytest.mark.parametrize(("former", "present"), PRESENT_NAMES.items())
+def test_a_former_name_leads_to_the_detector(former: str, present: str) -> None:
+    found = detector_named(former)
+    assert found is not None
+    assert found.name == present
+
+
+def test_former_names_are_nobody_elses() -> None:
+    present = {d.name for d in ALL}
+    assert not PRESENT_NAMES.keys() & (present | all_causes().keys())
+    assert set(PRESENT_NAMES.values()) <= present
+    assert len(set(PRESENT_NAMES.values())) == len(PRESENT_NAMES), "each was renamed once"

@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from traindx.model.findings import Failed, Finding
+from traindx.model.former_names import present_name
 from traindx.model.run import Run
 
 Check = Callable[[Run], Iterable[Finding]]
@@ -88,6 +89,12 @@ class Discovered:
 def detectors() -> Discovered:
     """Find every detector: the built-in ones, then those of plugins."""
     return _discover("traindx.detectors", "traindx_detector")
+
+
+def detector_named(name: str) -> Detector | None:
+    """Return the detector of a name, or of the name that it had before."""
+    found: dict[str, Detector] = {d.name: d for d in detectors().items}
+    return found.get(name) or found.get(present_name(name))
 
 
 @cache

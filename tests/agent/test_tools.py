@@ -105,7 +105,7 @@ def test_parameters_by_block(tmp_path: Path) -> None:
     told = tools.analyze_architecture(Roots.of([tmp_path])).data
     assert told["parameters"] == 8018 and told["dtypes"]
     assert told["blocks"][0]["name"] == "embed" and told["blocks"][0]["share"] > 0.99
-    assert "non-finite-weights" in {found["detector"] for found in told["imbalances"]}
+    assert "nan-or-inf-weights" in {found["detector"] for found in told["imbalances"]}
     assert told["not_numbers"] == ["head.bias"]
 
 

@@ -172,7 +172,7 @@ class TestCause:
         assert cause.name == cause.name.lower()
         assert len(cause.what.split()) >= 25
         assert len(re.findall(r"[.?](?:\s|$)", cause.what)) >= 2
-        assert cause.confirm_by.strip()
+        assert cause.confirm_in(Run()).strip()
         assert cause.specialist in SPECIALISTS
         assert 1 <= len(cause.remedies) <= 3
         for remedy in cause.remedies:
@@ -186,7 +186,10 @@ class TestCause:
         assert len(title.split()) >= 3
 
     def test_texts_end_without_a_period(self, cause: Cause) -> None:
-        told = [cause.confirm_by, *(t for r in cause.remedies_for(Run()) for t in texts(r))]
+        told = [
+            *(a.how for a in cause.confirm_by),
+            *(t for r in cause.remedies_for(Run()) for t in texts(r)),
+        ]
         assert not [text for text in told if text.endswith((".", " ", ";"))]
 
     @pytest.mark.parametrize("run", [Run(), CONFIGURED], ids=["nothing known", "configured"])
@@ -202,6 +205,15 @@ class TestCause:
     def test_consequences_exist_and_are_others(self, cause: Cause) -> None:
         assert set(cause.brings_about) <= set(all_causes()) - {cause.name}
         assert len(set(cause.brings_about)) == len(cause.brings_about)
+
+
+def test_nobody_is_asked_for_what_was_read() -> None:
+    asked = cause_named("missing-zero-grad")
+    nothing, code = Run(), make_run(sources={"train.py": "import torch"})
+    assert asked.confirm_in(nothing).startswith("send the training loop, or log the gradient norm")
+    assert asked.confirm_in(code) == "log the gradient norm over the first hundred steps"
+    both = make_run({"grad_norm": [1.0, 2.0]}, sources={"train.py": "import torch"})
+    assert asked.confirm_in(both) == ""
 
 
 def test_no_cause_follows_from_itself() -> None:

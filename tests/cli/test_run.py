@@ -72,7 +72,7 @@ def test_quiet_says_the_verdict_only(tmp_path: Path) -> None:
         ((), "no command to run"),
         (("--",), "no command to run"),
         (("--overhead", "90%", "--", "true"), "is no share such as 2%"),
-        (("--hang-after", "0", "--", "true"), "is no number of seconds"),
+        (("--hang-after", "0", "--", "true"), "is not a number of seconds"),
         (("--no-such-option", "--", "true"), "unrecognized arguments"),
         (("--context", "missing.json", "--", "true"), "missing.json: cannot be read"),
     ],

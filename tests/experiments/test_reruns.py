@@ -47,7 +47,7 @@ def test_a_program_that_cannot_be_rerun_is_recognised(
     gone = os.fspath(tmp_path / "gone.pt")
     environ = {**os.environ, "OMP_NUM_THREADS": "1", "TRAINING_DATA": gone}
     broken = make_run(np.append(np.ones(20), np.full(40, np.nan)))
-    rate = hypothesis("lr-too-high", finding("non-finite-loss", "lr-too-high"))
+    rate = hypothesis("lr-too-high", finding("nan-or-inf-loss", "lr-too-high"))
     max_time_s = 8.0 if program == "sets_up" else 600.0
     with Workshop([sys.executable, "train.py"], tmp_path, environ) as workshop:
         found = verify(broken, diagnosis(rate), workshop, VerifyRequest(max_time_s=max_time_s))

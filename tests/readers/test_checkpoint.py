@@ -192,7 +192,7 @@ def test_objects_are_named_and_their_values_told(tmp_path: Path) -> None:
     assert settings(run)["checkpoint.epoch"] == 4
     assert kinds(run) == {"unloadable-checkpoint"}
     assert "argparse.Namespace" in run.events[0].text
-    assert findings(run) == {"weights-only-checkpoint"}
+    assert findings(run) == {"checkpoint-without-optimizer-state"}
 
 
 def test_weights_of_several_networks_keep_their_names(tmp_path: Path) -> None:
@@ -275,7 +275,7 @@ def test_non_finite_weights_are_found(tmp_path: Path) -> None:
     run = torch_file.read(save(weights, tmp_path / "a.pt"))
     statistics = tensors(run)["3.weight"].statistics
     assert (statistics["nan"], statistics["inf"]) == (1.0, 1.0)
-    assert findings(run) == {"non-finite-weights"}
+    assert findings(run) == {"nan-or-inf-weights"}
 
 
 def test_a_large_tensor_is_sampled_alike_every_time(
@@ -332,7 +332,7 @@ def test_an_unmoved_head_is_found_between_two_checkpoints(tmp_path: Path) -> Non
         net(torch.randn(4, 8)).square().sum().backward()
         optimizer.step()
         runs.append(torch_file.read(save(net.state_dict(), tmp_path / f"step{step}.pt")))
-    assert findings(merge_runs(runs, "run")) == {"unmoved-parameters"}
+    assert findings(merge_runs(runs, "run")) == {"weights-unchanged-between-checkpoints"}
 
 
 def sharded(folder: Path, suffix: str) -> Path:
@@ -376,7 +376,7 @@ def test_missing_shards_are_damage(tmp_path: Path) -> None:
     assert kinds(run) == {"corrupt-checkpoint"}
     assert "model-00002-of-00002" in run.events[0].text
     assert "0.weight" in tensors(run)
-    assert findings(run) == {"damaged-checkpoint"}
+    assert findings(run) == {"corrupted-checkpoint-file"}
     index.write_text('{"weight_map": {"a": "../../etc/passwd", "b": "/etc/passwd"}}')
     assert {e.text for e in shards.read(index).events} == {
         "the shard ../../etc/passwd is missing",
@@ -411,9 +411,9 @@ def test_a_file_cut_anywhere_is_damaged_and_never_an_error(tmp_path: Path, kind:
         run = read(path)
         assert "corrupt-checkpoint" in kinds(run), length
         assert "unsafe-checkpoint" not in kinds(run), length
-        assert findings(run) >= {"damaged-checkpoint"}
+        assert findings(run) >= {"corrupted-checkpoint-file"}
         told += run.architecture is not None
-        assert "weights-only-checkpoint" not in findings(run)
+        assert "checkpoint-without-optimizer-state" not in findings(run)
     assert told > 30  # what stands before the cut is still told
 
 
@@ -454,7 +454,7 @@ def test_something_else_in_the_place_of_a_checkpoint(
     assert torch_file.sniff(path, data) >= 0.6
     run = torch_file.read(path)
     assert word in run.events[0].text
-    assert findings(run) == {"damaged-checkpoint"}
+    assert findings(run) == {"corrupted-checkpoint-file"}
 
 
 def test_a_missing_storage_is_damage(tmp_path: Path) -> None:
@@ -563,7 +563,7 @@ def test_a_payload_is_refused_and_not_run(tmp_path: Path, kind: Any, how: dict[s
     run = torch_file.read(path)
     assert not marker.exists()
     assert kinds(run) == {"unsafe-checkpoint"}
-    assert findings(run) == {"code-in-checkpoint"}
+    assert findings(run) == {"unsafe-pickle"}
     torch.load(path, weights_only=False)  # the payload is a real one
     assert marker.exists()
 

@@ -234,7 +234,7 @@ def test_two_recordings_given_together_are_told_apart(tmp_path: Path) -> None:
 def test_a_configured_rate_that_is_not_in_force_is_still_found(tmp_path: Path) -> None:
     folder = write_recording(tmp_path / "rec", RECORDS, header={"argv": ["t.py", "--lr", "0.9"]})
     found = traindx.diagnose(open_run(folder))
-    assert "setting-not-in-force" in {f.detector for f in found.findings}
+    assert "lr-config-mismatch" in {f.detector for f in found.findings}
 
 
 SCRIPT = """

@@ -105,3 +105,9 @@ def test_a_wrong_name_leads_to_the_right_one(wrong: str, right: str) -> None:
 @pytest.mark.parametrize("wrong", ["", "   ", "qqqqqq"])
 def test_nonsense_leads_nowhere(wrong: str) -> None:
     assert catalogue.suggest_names(wrong) == []
+
+
+def test_a_detector_is_explained_by_its_former_name_and_says_so() -> None:
+    text = catalogue.explain_name("sampler_in_one_order")
+    assert text.startswith("# missing-set-epoch\n")
+    assert "A detector, formerly called `sampler-in-one-order`." in text

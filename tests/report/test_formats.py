@@ -46,6 +46,15 @@ def test_json_has_no_nan() -> None:
     assert json.loads(text, parse_constant=refuse)["findings"][-1]["onset"] == "nan"
 
 
+def test_json_names_a_renamed_detector_as_before_too() -> None:
+    _, diagnosis = healthy()
+    finding = Finding("seen", Strength.WEAK, (), detector="missing-set-epoch")
+    data = replace(diagnosis, findings=(finding,)).to_dict()
+    assert data["findings"][0]["also_known_as"] == "sampler-in-one-order"
+    data["findings"][0]["detector"] = "sampler-in-one-order"  # as an older release wrote it
+    assert Diagnosis.from_dict(data).findings == (finding,)
+
+
 def test_every_format_renders() -> None:
     for name in FORMATS:
         assert render(name, *diverged())
@@ -81,7 +90,7 @@ def test_markdown_holds_what_the_terminal_shows() -> None:
     for wanted in ("lr-too-high", "shown (0.95)", "since step 240", "train.log: line 132 to 188"):
         assert wanted in text
     assert "```diff" in text
-    assert text.count("\n## Not checked: 4\n") == 1
+    assert text.count("\n- Not checked: 4 (") == 1
 
 
 def test_markdown_shows_artifacts_harmlessly() -> None:
@@ -121,6 +130,14 @@ def test_sarif_has_the_fields_that_2_1_0_requires() -> None:
     place = result["locations"][0]["physicalLocation"]
     assert place["artifactLocation"] == {"uri": "train.py", "uriBaseId": "%SRCROOT%"}
     assert place["region"] == {"startLine": 9, "endLine": 9}
+
+
+def test_sarif_keeps_the_former_id_of_a_renamed_rule() -> None:
+    place = Location("train.py", 1, 1)
+    finding = Finding("x", Strength.WEAK, (), location=place, detector="missing-set-epoch")
+    log = json.loads(sarif.render(make_run(), replace(healthy()[1], findings=(finding,))))
+    (rule,) = log["runs"][0]["tool"]["driver"]["rules"]
+    assert rule["deprecatedIds"] == ["sampler-in-one-order"]
 
 
 def test_sarif_leaves_out_what_has_no_place() -> None:

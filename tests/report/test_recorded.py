@@ -74,7 +74,7 @@ def test_everything_is_told(folder: Path) -> None:
         "SGD: 2 tensors in 1 group, 1 of them in no known model",
         "lr 0.1, weight_decay 0.01",
         "Digits: 500 examples, batches of 32, in order",
-        "3 steps told, step 0 to 2; median 70 ms",
+        "3 steps timed, step 0 to 2; median 70 ms",
         "data 10 ms (14 %)",
         "Last look at parameters: step 7",
         "fc.weight 3 1 0.001 did not move",

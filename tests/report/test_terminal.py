@@ -19,7 +19,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from traindx.examples import make_run
-from traindx.model.findings import Diagnosis, Evidence
+from traindx.model.findings import Diagnosis, Evidence, Skipped
 from traindx.model.run import Run
 from traindx.report.inspection import print_inspection, to_dict
 from traindx.report.terminal import print_report
@@ -126,9 +126,19 @@ def test_inspection_shows_hostile_names_harmlessly() -> None:
 
 def test_a_healthy_report_is_short_and_says_what_was_not_checked() -> None:
     text = printed(*healthy())
-    assert len(text.splitlines()) < 30
+    assert len(text.splitlines()) < 25
     assert text.startswith("✓ No problem found")
-    assert "needs the gradient norm" in text
+    assert "\nNot checked: 3 (2 need the gradient norm, 1 the training code)\n" in text
+
+
+def test_a_reason_that_is_no_missing_artifact_is_always_said() -> None:
+    run, diagnosis = healthy()
+    late = Skipped("plateau", (), "not reached within --max-time; allow more time")
+    unread = Skipped("", ("odd.bin",), "odd.bin: not recognised")
+    text = printed(run, replace(diagnosis, skipped=(late, unread)))
+    assert "Not checked: 2\n" in text
+    assert "• not reached within --max-time; allow more time" in text
+    assert "• odd.bin: not recognised" in text
 
 
 def test_inspection_gives_figures_as_json() -> None:

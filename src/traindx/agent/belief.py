@@ -151,7 +151,7 @@ def _new(name: str, run: Run) -> Hypothesis:
         severity=cause.severity,
         remedies=cause.remedies_for(run),
         specialist=cause.specialist,
-        confirm_by=cause.confirm_by,
+        confirm_by=cause.confirm_in(run),
     )
 
 

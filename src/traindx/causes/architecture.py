@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import MODULES, Cause
+from traindx.causes.cause import MODULES, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -34,7 +34,7 @@ CAUSES = (
                     "total`"
                 ),
                 if_it_fails=(
-                    "the share is right and output is still repetitive: look at targets and "
+                    "if the share is right and output is still repetitive, look at targets and "
                     "decoding"
                 ),
             ),
@@ -47,12 +47,15 @@ CAUSES = (
                     "the loss goes below the unigram entropy of the corpus and keeps falling"
                 ),
                 verify="compare validation loss at equal parameter count",
-                if_it_fails="no gain: the data are too few for the depth",
+                if_it_fails="if there is no gain, the data are too few for the depth",
             ),
         ),
         confirm_by=(
-            "send a checkpoint or the model code, so that parameters can be counted by block "
-            "(`traindx inspect checkpoint.pt`)"
+            Ask(
+                "send a checkpoint or the model code, so that parameters can be counted by block "
+                "(`traindx inspect checkpoint.pt`)",
+                "architecture",
+            ),
         ),
         brings_about=("insufficient-capacity", "parameter-imbalance", "repetition-collapse"),
         defaults={
@@ -82,12 +85,16 @@ CAUSES = (
                 ),
                 verify="count parameters per child module",
                 if_it_fails=(
-                    "validation suffers: spatial detail matters, so pool to 4×4 rather than to 1×1"
+                    "if validation suffers, spatial detail matters, so pool to 4×4 rather than to "
+                    "1×1"
                 ),
             ),
         ),
         confirm_by=(
-            "send the model code or a checkpoint, so that parameters can be counted by block"
+            Ask(
+                "send the model code or a checkpoint, so that parameters can be counted by block",
+                "architecture",
+            ),
         ),
         brings_about=("insufficient-capacity",),
         defaults={
@@ -102,7 +109,7 @@ CAUSES = (
             "Layers kept in a plain list, tuple or dict, or created inside `forward`, are not seen "
             "by `nn.Module`: they are missing from `parameters()`, do not move with `.to(device)`, "
             "are not saved, and do not train. The parameter count is lower than expected and no "
-            "error is raised on the CPU; on a GPU a device mismatch betrays it."
+            "error is raised on the CPU; on a GPU a device mismatch shows it."
         ),
         severity=Severity.CRITICAL,
         specialist=MODULES,
@@ -117,7 +124,7 @@ CAUSES = (
                     "old level"
                 ),
                 verify="the names of the layers appear in `dict(model.named_parameters())`",
-                if_it_fails="they appear and do not move: the optimizer was built before",
+                if_it_fails="if they appear and do not move, the optimizer was built before",
             ),
             Remedy(
                 change=(
@@ -127,14 +134,14 @@ CAUSES = (
                 expected_effect="they move with `.to()` and are saved",
                 verify="`model.state_dict().keys()`",
                 if_it_fails=(
-                    "a later assignment replaces the parameter by a plain tensor: assign with "
+                    "if a later assignment replaces the parameter by a plain tensor, assign with "
                     "`copy_` under `no_grad`"
                 ),
             ),
         ),
         confirm_by=(
-            "send the model code, or compare `sum(p.numel() for p in model.parameters())` with "
-            "what you expect"
+            Ask("send the model code", "source"),
+            Ask("compare `sum(p.numel() for p in model.parameters())` with what you expect"),
         ),
         brings_about=(
             "class-collapse",
@@ -163,8 +170,8 @@ CAUSES = (
                 expected_effect="the model can be constructed",
                 verify="`sum(p.numel() for p in Model().parameters())` is as expected",
                 if_it_fails=(
-                    "the error names another class: a parent or a mixin misses the call; check the "
-                    "order of bases"
+                    "if the error names another class, a parent or a mixin misses the call; check "
+                    "the order of bases"
                 ),
             ),
             Remedy(
@@ -175,11 +182,11 @@ CAUSES = (
                 expected_effect="fields that are modules are registered",
                 verify="`list(model.children())`",
                 if_it_fails=(
-                    "`eq=True` removes the hash that modules need: use `@dataclass(eq=False)`"
+                    "use `@dataclass(eq=False)`, for `eq=True` removes the hash that modules need"
                 ),
             ),
         ),
-        confirm_by="send the class that the traceback names",
+        confirm_by=(Ask("send the class that the traceback names", "source"),),
         brings_about=("api-misuse", "unregistered-submodules"),
     ),
     Cause(
@@ -203,11 +210,12 @@ CAUSES = (
                 ),
                 verify="compare with a single linear layer at equal data: clearly better",
                 if_it_fails=(
-                    "no better: the task is linear, or the gradient does not reach the first layer"
+                    "if it is no better, the task is linear, or the gradient does not reach the "
+                    "first layer"
                 ),
             ),
         ),
-        confirm_by="send the model's forward",
+        confirm_by=(Ask("send the model's forward", "source"),),
         brings_about=("insufficient-capacity",),
     ),
     Cause(
@@ -233,19 +241,19 @@ CAUSES = (
                 ),
                 verify="per-layer gradient norms at step 0",
                 if_it_fails=(
-                    "the norms are even and training is poor: the depth was not the problem"
+                    "if the norms are even and training is poor, the depth was not the problem"
                 ),
             ),
             Remedy(
                 change="Halve the depth",
                 expected_effect="the training loss falls faster in the first epoch",
                 verify="compare after equal numbers of steps",
-                if_it_fails="no difference: look at learning rate and loss",
+                if_it_fails="if there is no difference, look at learning rate and loss",
             ),
         ),
         confirm_by=(
-            "run `traindx run -- <your command>` for per-layer gradient norms, or train a version "
-            "with half the depth"
+            Ask("run `traindx run -- <your command>` for per-layer gradient norms", "recording"),
+            Ask("train a version with half the depth"),
         ),
         brings_about=("exploding-activations", "saturated-activations", "vanishing-gradients"),
     ),
@@ -266,14 +274,16 @@ CAUSES = (
                 expected_effect="no trainable parameter has a gradient of None",
                 verify="the list above is empty",
                 if_it_fails=(
-                    "the list changes from batch to batch: control flow, such as a branch or layer "
-                    "drop, skips them"
+                    "if the list changes from batch to batch, control flow, such as a branch or "
+                    "layer drop, skips them"
                 ),
             ),
         ),
         confirm_by=(
-            "print `[n for n, p in model.named_parameters() if p.grad is None]` after one backward "
-            "pass"
+            Ask(
+                "print `[n for n, p in model.named_parameters() if p.grad is None]` after one "
+                "backward pass"
+            ),
         ),
         brings_about=("ddp-unused-parameters",),
     ),
@@ -298,7 +308,7 @@ CAUSES = (
                     "`model(torch.randn(2, *input_shape)).shape` is as intended, before training"
                 ),
                 if_it_fails=(
-                    "the next layer complains: follow the shapes from there; print them with a "
+                    "if the next layer complains, follow the shapes from there; print them with a "
                     "forward hook per module"
                 ),
             ),
@@ -310,14 +320,15 @@ CAUSES = (
                 expected_effect="inputs of other sizes work as well",
                 verify="run two input sizes",
                 if_it_fails=(
-                    "the mismatch is in the batch dimension: a reshape mixes batch and features, "
-                    "use `flatten(1)`"
+                    "if the mismatch is in the batch dimension, a reshape mixes batch and "
+                    "features; use `flatten(1)`"
                 ),
             ),
         ),
         confirm_by=(
-            "send the full traceback and the model code, or run `traindx run -- <your command>` "
-            "for the shape at every layer"
+            Ask("send the full traceback", "failure"),
+            Ask("send the model code", "source"),
+            Ask("run `traindx run -- <your command>` for the shape at every layer", "recording"),
         ),
         brings_about=("rank-failed-first",),
         defaults={
@@ -342,7 +353,7 @@ CAUSES = (
                 change="{channel_fix}",
                 expected_effect="the forward pass runs",
                 verify="print `x.shape` in front of the layer: (N, C, H, W) with the expected C",
-                if_it_fails="C equals the image height: the layout is wrong, not the count",
+                if_it_fails="if C equals the image height, the layout is wrong, not the count",
             ),
             Remedy(
                 change=(
@@ -351,10 +362,13 @@ CAUSES = (
                 ),
                 expected_effect="every batch is NCHW with 3 channels",
                 verify="the set of shapes over one epoch has one member",
-                if_it_fails="some files differ: list those whose mode is not RGB",
+                if_it_fails="if some files differ, list those whose mode is not RGB",
             ),
         ),
-        confirm_by="send the full traceback and the shape of one input batch",
+        confirm_by=(
+            Ask("send the full traceback", "failure"),
+            Ask("print the shape of one input batch"),
+        ),
         brings_about=("rank-failed-first", "shape-mismatch"),
         defaults={
             "channel_fact": "",
@@ -386,12 +400,12 @@ CAUSES = (
                     "`assert model(x).shape[1] == int(labels.max()) + 1` over the training labels"
                 ),
                 if_it_fails=(
-                    "the largest label is larger than expected: labels start at 1, or an ignore "
-                    "value is among them"
+                    "if the largest label is larger than expected, labels start at 1, or an "
+                    "ignore value is among them"
                 ),
             ),
         ),
-        confirm_by="print `model(x).shape` and `y.unique()` for one batch",
+        confirm_by=(Ask("print `model(x).shape` and `y.unique()` for one batch"),),
         brings_about=("label-out-of-range", "rank-failed-first", "shape-mismatch"),
         defaults={
             "classes_fact": "",
@@ -420,7 +434,7 @@ CAUSES = (
                 expected_effect="every batch of an epoch passes",
                 verify="`assert int(ids.max()) < embedding.num_embeddings` in the collate function",
                 if_it_fails=(
-                    "ids are still too large: the data were tokenised earlier with another "
+                    "if ids are still too large, the data were tokenised earlier with another "
                     "tokenizer, so tokenise again"
                 ),
             ),
@@ -429,13 +443,15 @@ CAUSES = (
                 expected_effect="ids mean the same in training and inference",
                 verify="encode and decode a sentence with the saved pair",
                 if_it_fails=(
-                    "text comes back wrong: the vocabulary order differs, retrain or convert the "
-                    "table"
+                    "if text comes back wrong, the vocabulary order differs; retrain or convert "
+                    "the table"
                 ),
             ),
         ),
         confirm_by=(
-            "print `len(tokenizer)`, `embedding.num_embeddings` and the largest id in the data"
+            Ask(
+                "print `len(tokenizer)`, `embedding.num_embeddings` and the largest id in the data"
+            ),
         ),
         brings_about=("index-out-of-range", "label-out-of-range", "state-dict-shape-mismatch"),
         defaults={

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import AUTOGRAD, Cause
+from traindx.causes.cause import AUTOGRAD, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -29,8 +29,8 @@ CAUSES = (
                 expected_effect="`loss.backward()` completes",
                 verify="one forward and backward pass, and every parameter has a gradient",
                 if_it_fails=(
-                    "the message names another tensor: repeat with anomaly mode, there is a second "
-                    "change"
+                    "if the message names another tensor, repeat with anomaly mode, for there is "
+                    "a second change"
                 ),
             ),
             Remedy(
@@ -40,12 +40,14 @@ CAUSES = (
                 ),
                 expected_effect="each backward pass uses weights of its own forward pass",
                 verify="the order forward → backward → step holds for each optimizer",
-                if_it_fails="hidden state from before the step is still used: detach it",
+                if_it_fails="if hidden state from before the step is still used, detach it",
             ),
         ),
         confirm_by=(
-            "run once with `torch.autograd.set_detect_anomaly(True)`: the traceback then names the "
-            "forward line; send it with the code"
+            Ask(
+                "run once with `torch.autograd.set_detect_anomaly(True)`; the traceback then "
+                "names the forward line"
+            ),
         ),
         brings_about=("rank-failed-first",),
         defaults={
@@ -73,8 +75,8 @@ CAUSES = (
                 expected_effect="one backward call per forward pass, no error",
                 verify="the loop runs for ten iterations",
                 if_it_fails=(
-                    "the first iteration passes and the second fails: something carries the graph "
-                    "over; detach it"
+                    "if the first iteration passes and the second fails, something carries the "
+                    "graph over; detach it"
                 ),
             ),
             Remedy(
@@ -84,10 +86,12 @@ CAUSES = (
                 ),
                 expected_effect="memory is constant over steps, and the error is gone",
                 verify="memory after steps 10 and 100 is equal",
-                if_it_fails="the reused part must learn: compute it inside the loop",
+                if_it_fails="if the reused part must learn, compute it inside the loop",
             ),
         ),
-        confirm_by="send the training loop, with everything that survives an iteration",
+        confirm_by=(
+            Ask("send the training loop, with everything that survives an iteration", "source"),
+        ),
         brings_about=("rank-failed-first",),
     ),
     Cause(
@@ -111,7 +115,7 @@ CAUSES = (
                 expected_effect="step time and memory are flat, and no `retain_graph` is needed",
                 verify="compare step 10 and step 200",
                 if_it_fails=(
-                    "still growing: a list or running total holds tensors with a graph; store "
+                    "if it still grows, a list or running total holds tensors with a graph; store "
                     "`.item()` or `.detach()`"
                 ),
             ),
@@ -125,7 +129,10 @@ CAUSES = (
                 if_it_fails="look for attributes of the model that `forward` assigns",
             ),
         ),
-        confirm_by="log step time and memory for the first hundred steps, and send the loop",
+        confirm_by=(
+            Ask("send the training loop", "source"),
+            Ask("log step time and memory for the first hundred steps"),
+        ),
         brings_about=(
             "activation-memory",
             "graph-freed",
@@ -152,12 +159,17 @@ CAUSES = (
                 ),
                 expected_effect="`loss.requires_grad` is True and gradients exist",
                 verify="`assert torch.is_grad_enabled()` at the head of the training step",
-                if_it_fails="enabled, and the loss still has no graph: something detaches it",
+                if_it_fails=(
+                    "if gradients are enabled and the loss still has no graph, something detaches "
+                    "it"
+                ),
             ),
         ),
         confirm_by=(
-            "print `torch.is_grad_enabled()` and `loss.requires_grad` in front of `backward()`, or "
-            "send the loop"
+            Ask("send the training loop", "source"),
+            Ask(
+                "print `torch.is_grad_enabled()` and `loss.requires_grad` in front of `backward()`"
+            ),
         ),
         brings_about=(
             "class-collapse",
@@ -190,8 +202,8 @@ CAUSES = (
                 ),
                 verify="`torch.autograd.gradcheck(Fn.apply, (x.double().requires_grad_(),))`",
                 if_it_fails=(
-                    "it passes in float64 and fails in training: precision, or `ctx.saved_tensors` "
-                    "changed in place"
+                    "if it passes in float64 and fails in training, suspect precision, or "
+                    "`ctx.saved_tensors` changed in place"
                 ),
             ),
             Remedy(
@@ -201,12 +213,14 @@ CAUSES = (
                 ),
                 expected_effect="identical outputs and correct gradients, perhaps slower",
                 verify="compare outputs and `.grad` of both versions",
-                if_it_fails="the gradients agree: the function was right",
+                if_it_fails="if the gradients agree, the function was right",
             ),
         ),
         confirm_by=(
-            "run `torch.autograd.gradcheck(fn, inputs)` with float64 inputs that require "
-            "gradients, and send its output"
+            Ask(
+                "run `torch.autograd.gradcheck(fn, inputs)` with float64 inputs that require "
+                "gradients, and send its output"
+            ),
         ),
         brings_about=(
             "exploding-activations",
@@ -236,7 +250,7 @@ CAUSES = (
                 ),
                 expected_effect="the layers before the operation get a non-zero gradient",
                 verify="`p.grad.abs().sum() > 0` for the first layer",
-                if_it_fails="it is non-zero and nothing improves: lower the temperature slowly",
+                if_it_fails="if it is non-zero and nothing improves, lower the temperature slowly",
             ),
             Remedy(
                 change="Straight-through for rounding: `x + (x.round() - x).detach()`",
@@ -244,12 +258,12 @@ CAUSES = (
                     "forward values are rounded, the gradient passes as if they were not"
                 ),
                 verify="the gradient of the input equals that of the output",
-                if_it_fails="training oscillates: use a lower learning rate for that part",
+                if_it_fails="if training oscillates, use a lower learning rate for that part",
             ),
         ),
         confirm_by=(
-            "send the forward pass, or print the gradient of the first layer after one backward "
-            "pass"
+            Ask("send the forward pass", "source"),
+            Ask("print the gradient of the first layer after one backward pass"),
         ),
         brings_about=(
             "ddp-unused-parameters",

@@ -22,12 +22,20 @@ DATA = "data-pipeline-validation"
 
 
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """A way to settle a cause; `meets` is the need that it meets: whoever has that is not asked."""
+
+    how: str
+    meets: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Cause:
     """A named state of the world that explains findings.
 
     `title` states the fault in one sentence; `what` says how it comes about, how it looks and what
     it is mistaken for. `brings_about` names the causes that follow from this one and are then no
-    root causes of their own. `confirm_by` asks for the one artifact or experiment that would settle
+    root causes of their own. `confirm_by` asks for artifacts or experiments, any of which settles
     it. `tailor` reads facts from the run (the learning rate in use, the key it was set by) that
     fill the braces in title and remedies, so that a fix names the user's own values; `defaults`
     fill them otherwise.
@@ -39,7 +47,7 @@ class Cause:
     severity: Severity
     specialist: str
     remedies: tuple[Remedy, ...]
-    confirm_by: str
+    confirm_by: tuple[Ask, ...]
     brings_about: tuple[str, ...] = ()
     defaults: Facts | None = None
     tailor: Callable[[Run], Facts] | None = None
@@ -61,6 +69,11 @@ class Cause:
             )
             for remedy in self.remedies
         )
+
+    def confirm_in(self, run: Run) -> str:
+        """Return what would settle this cause, without what the run has already."""
+        asked = (a.how for a in self.confirm_by if not (a.meets and run.has(a.meets)))
+        return ", or ".join(asked)
 
     def _facts(self, run: Run) -> dict[str, str]:
         facts = dict(self.defaults or {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import CHECKPOINTS, DATA, Cause
+from traindx.causes.cause import CHECKPOINTS, DATA, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -34,7 +34,8 @@ CAUSES = (
                     "the validation metric right after loading equals that at the time of saving"
                 ),
                 if_it_fails=(
-                    "keys remain: print both sets and map the names, the architecture has changed"
+                    "if keys remain, print both sets and map the names, for the architecture has "
+                    "changed"
                 ),
             ),
             Remedy(
@@ -44,11 +45,13 @@ CAUSES = (
                 ),
                 expected_effect="the keys look like parameter names",
                 verify="`len(set(state) & set(model.state_dict()))` equals the model's length",
-                if_it_fails="none are shared: another model wrote the file",
+                if_it_fails="if none are shared, another model wrote the file",
             ),
         ),
         confirm_by=(
-            "send the lists of missing and unexpected keys, or `traindx inspect checkpoint.pt`"
+            Ask(
+                "send the lists of missing and unexpected keys, or `traindx inspect checkpoint.pt`"
+            ),
         ),
         defaults={
             "keys_fact": "",
@@ -72,7 +75,7 @@ CAUSES = (
                 expected_effect="all shapes agree and loading passes",
                 verify="`all(state[k].shape == v.shape for k, v in model.state_dict().items())`",
                 if_it_fails=(
-                    "the configuration was not saved: read the sizes from the tensors themselves"
+                    "if the configuration was not saved, read the sizes from the tensors themselves"
                 ),
             ),
             Remedy(
@@ -82,11 +85,14 @@ CAUSES = (
                 ),
                 expected_effect="the body is restored, only the head is new",
                 verify="the body's parameters equal the file's",
-                if_it_fails="body shapes differ too: it is another model size",
+                if_it_fails="if body shapes differ too, it is another model size",
             ),
         ),
         confirm_by=(
-            "send the size-mismatch lines and the configuration that the checkpoint was made with"
+            Ask(
+                "send the size-mismatch lines and the configuration that the checkpoint was made "
+                "with"
+            ),
         ),
         defaults={
             "size_fact": "",
@@ -112,7 +118,7 @@ CAUSES = (
                 if_it_fails="save to a file with `torch.save` in the best epoch and load that",
             ),
         ),
-        confirm_by="send the code that keeps and restores the best weights",
+        confirm_by=(Ask("send the code that keeps and restores the best weights", "source"),),
     ),
     Cause(
         name="incomplete-checkpoint",
@@ -135,13 +141,14 @@ CAUSES = (
                 expected_effect="a resumed run continues the loss curve without a jump",
                 verify="train 200 steps; train 100, save, load, train 100: equal losses on the CPU",
                 if_it_fails=(
-                    "equal at first, then different: data order, so restore the sampler or use a "
-                    "stateful DataLoader (`torchdata.stateful_dataloader`)"
+                    "if the losses are equal at first and then differ, restore the sampler or use "
+                    "a stateful DataLoader (`torchdata.stateful_dataloader`)"
                 ),
             ),
         ),
         confirm_by=(
-            "send the keys of the checkpoint (`traindx inspect checkpoint.pt`) and the saving code"
+            Ask("send the saving code", "source"),
+            Ask("send the keys of the checkpoint (`traindx inspect checkpoint.pt`)", "checkpoint"),
         ),
         brings_about=("lr-schedule-misuse", "resume-without-optimizer-state"),
     ),
@@ -167,7 +174,10 @@ CAUSES = (
                     "load each checkpoint right after saving, with `torch.load(path, "
                     "weights_only=True, mmap=True)`"
                 ),
-                if_it_fails="the new files are damaged as well: disk space or file system",
+                if_it_fails=(
+                    "if the new files are damaged as well, suspect the disk space or the file "
+                    "system"
+                ),
             ),
             Remedy(
                 change=(
@@ -177,12 +187,14 @@ CAUSES = (
                 ),
                 expected_effect="one writer per file",
                 verify="the modification time and size are stable after the barrier",
-                if_it_fails="still broken: check the storage (quota, NFS)",
+                if_it_fails="if it is still broken, check the storage (quota, NFS)",
             ),
         ),
         confirm_by=(
-            "send the file size beside that of an earlier checkpoint, and the first 100 bytes (a "
-            "git-lfs pointer is plain text)"
+            Ask(
+                "send the file size beside that of an earlier checkpoint, and the first 100 bytes "
+                "(a git-lfs pointer is plain text)"
+            ),
         ),
         brings_about=("state-dict-key-mismatch",),
     ),
@@ -203,7 +215,7 @@ CAUSES = (
                 expected_effect="the file loads with `torch.load(path, weights_only=True)`",
                 verify="`get_unsafe_globals_in_checkpoint(path)` returns an empty list",
                 if_it_fails=(
-                    "it lists your own classes only: save `model.state_dict()` instead of the "
+                    "if it lists your own classes only, save `model.state_dict()` instead of the "
                     "object"
                 ),
             ),
@@ -215,14 +227,16 @@ CAUSES = (
                 expected_effect="only the listed classes are admitted",
                 verify="loading fails without the allowance and passes with it",
                 if_it_fails=(
-                    "names such as `os.system`, `builtins.eval` or `subprocess` appear: delete the "
-                    "file and find out where it came from"
+                    "if names such as `os.system`, `builtins.eval` or `subprocess` appear, delete "
+                    "the file and find out where it came from"
                 ),
             ),
         ),
         confirm_by=(
-            "send the list from `torch.serialization.get_unsafe_globals_in_checkpoint(path)`, "
-            "which reads without executing"
+            Ask(
+                "send the list from `torch.serialization.get_unsafe_globals_in_checkpoint(path)`, "
+                "which reads without executing"
+            ),
         ),
     ),
     Cause(
@@ -248,8 +262,8 @@ CAUSES = (
                 ),
                 verify="run twice and compare",
                 if_it_fails=(
-                    "the first loss differs: something draws before the seeding, such as an import "
-                    "or a model built earlier"
+                    "if the first loss differs, something draws before the seeding, such as an "
+                    "import or a model built earlier"
                 ),
             ),
             Remedy(
@@ -260,11 +274,11 @@ CAUSES = (
                 expected_effect="augmentations repeat as well",
                 verify="compare the first batch of two runs with `torch.equal`",
                 if_it_fails=(
-                    "it differs: the order of files (`os.listdir`, sets) is not fixed, sort it"
+                    "if it differs, the order of files (`os.listdir`, sets) is not fixed; sort it"
                 ),
             ),
         ),
-        confirm_by="run twice for ten steps and send both lists of losses",
+        confirm_by=(Ask("run twice for ten steps and send both lists of losses"),),
         defaults={
             "seed": "42",
         },
@@ -292,8 +306,8 @@ CAUSES = (
                 ),
                 verify="compare losses of 100 steps with `==`",
                 if_it_fails=(
-                    "it raises for an operation: replace that one, or accept it and compare over "
-                    "seeds"
+                    "if it raises for an operation, replace that one, or accept it and compare "
+                    "over seeds"
                 ),
             ),
             Remedy(
@@ -303,12 +317,14 @@ CAUSES = (
                 ),
                 expected_effect="the order of batches is the same",
                 verify="print example ids of the first 100 batches",
-                if_it_fails="order equal and losses differ: kernels",
+                if_it_fails="if the order is equal and the losses differ, suspect the kernels",
             ),
         ),
         confirm_by=(
-            "run twice with `torch.use_deterministic_algorithms(True)` and send the error that "
-            "names the operation, or both loss lists"
+            Ask(
+                "run twice with `torch.use_deterministic_algorithms(True)` and send the error "
+                "that names the operation, or both loss lists"
+            ),
         ),
     ),
     Cause(
@@ -333,7 +349,7 @@ CAUSES = (
                 ),
                 expected_effect="workers draw different numbers, and epochs differ",
                 verify="collect the drawn parameters of an epoch: hardly any duplicates",
-                if_it_fails="duplicates between ranks: add the rank to the seed",
+                if_it_fails="if ranks have duplicates, add the rank to the seed",
             ),
             Remedy(
                 change=(
@@ -345,7 +361,7 @@ CAUSES = (
                 if_it_fails="duplicates come from caching, not from seeds",
             ),
         ),
-        confirm_by="print the first random number of each worker in two epochs",
+        confirm_by=(Ask("print the first random number of each worker in two epochs"),),
         brings_about=("overfitting",),
     ),
     Cause(
@@ -367,7 +383,7 @@ CAUSES = (
                 ),
                 expected_effect="the resumed run goes on with the next batch",
                 verify="print the ids of the batches after a resume: they follow the last saved",
-                if_it_fails="workers prefetch: count the batches that were trained on, not read",
+                if_it_fails="if workers prefetch, count the batches that were trained on, not read",
             ),
             Remedy(
                 change=(
@@ -379,7 +395,7 @@ CAUSES = (
                 if_it_fails="a dataset of one's own needs `state_dict` and `load_state_dict`, too",
             ),
         ),
-        confirm_by="the ids of the first batches of a fresh and of a resumed run",
+        confirm_by=(Ask("compare the ids of the first batches of a fresh and of a resumed run"),),
         brings_about=("overfitting",),
     ),
 )

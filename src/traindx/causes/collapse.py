@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import DEBUGGING, MODULES, Cause
+from traindx.causes.cause import DEBUGGING, MODULES, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -28,7 +28,7 @@ CAUSES = (
                 expected_effect="20 examples are fitted to accuracy 1.0 within some hundred steps",
                 verify="`model(x).std(dim=0)` is well above 0",
                 if_it_fails=(
-                    "it cannot fit 20 examples: the input is lost (dead layer, wrong "
+                    "if it cannot fit 20 examples, the input is lost (dead layer, wrong "
                     "normalisation) or the labels are constant"
                 ),
             ),
@@ -40,11 +40,14 @@ CAUSES = (
                 expected_effect="the loss starts at the entropy of the prior and goes below it",
                 verify="the loss at step 0 equals that entropy",
                 if_it_fails=(
-                    "it stays at the entropy: the features hold no information on the class"
+                    "if it stays at the entropy, the features hold no information on the class"
                 ),
             ),
         ),
-        confirm_by="send a confusion matrix, and the standard deviation of the logits over a batch",
+        confirm_by=(
+            Ask("send a confusion matrix", "confusions"),
+            Ask("print the standard deviation of the logits over a batch"),
+        ),
         defaults={
             "classes": "all classes",
         },
@@ -70,7 +73,7 @@ CAUSES = (
                 ),
                 verify="`pred.std() / y.std()` near 1",
                 if_it_fails=(
-                    "it stays at 0: check shapes in the loss, dead units, and that inputs differ"
+                    "if it stays at 0, check shapes in the loss, dead units, and that inputs differ"
                 ),
             ),
             Remedy(
@@ -80,11 +83,13 @@ CAUSES = (
                 ),
                 expected_effect="R² leaves 0 in the first epoch",
                 verify="mean 0 and standard deviation 1 of both, printed from a batch",
-                if_it_fails="still the mean: the inputs do not determine the target",
+                if_it_fails=(
+                    "if it still predicts the mean, the inputs do not determine the target"
+                ),
             ),
         ),
         confirm_by=(
-            "send the standard deviation of predictions and targets over one validation batch"
+            Ask("send the standard deviation of predictions and targets over one validation batch"),
         ),
     ),
     Cause(
@@ -110,20 +115,22 @@ CAUSES = (
                 ),
                 verify="decode ten input–label pairs and read them side by side",
                 if_it_fails=(
-                    "targets are right: count parameters outside the embeddings; a body that is "
-                    "too small learns frequencies only"
+                    "if targets are right, count parameters outside the embeddings; a body that "
+                    "is too small learns frequencies only"
                 ),
             ),
             Remedy(
                 change="Sample to look at it: temperature 0.8–1.0 and top-p 0.9 in place of greedy",
                 expected_effect="varied text from a sound model",
                 verify="distinct-2 over 100 samples",
-                if_it_fails="sampled text repeats too: it is the model, not the decoding",
+                if_it_fails="if sampled text repeats too, it is the model, not the decoding",
             ),
         ),
         confirm_by=(
-            "send samples at temperature 1 for five prompts, with the entropy of the next-token "
-            "distribution"
+            Ask(
+                "send samples at temperature 1 for five prompts, with the entropy of the "
+                "next-token distribution"
+            ),
         ),
     ),
     Cause(
@@ -147,7 +154,8 @@ CAUSES = (
                 expected_effect="the discriminator's accuracy returns to 60–80 %, and samples vary",
                 verify="mean pairwise distance of samples, logged per epoch",
                 if_it_fails=(
-                    "variety stays low: the generator ignores its noise, check how the noise enters"
+                    "if variety stays low, the generator ignores its noise; check how the noise "
+                    "enters"
                 ),
             ),
             Remedy(
@@ -160,7 +168,10 @@ CAUSES = (
                 if_it_fails="change the objective (Wasserstein with gradient penalty)",
             ),
         ),
-        confirm_by="send a grid of 64 samples and both losses",
+        confirm_by=(
+            Ask("log both losses", "loss/train/*"),
+            Ask("send a grid of 64 samples"),
+        ),
     ),
     Cause(
         name="posterior-collapse",
@@ -184,8 +195,8 @@ CAUSES = (
                 ),
                 verify="count the dimensions with KL above 0.01",
                 if_it_fails=(
-                    "it drops to 0 when the weight nears 1: use free bits, "
-                    "`kl_per_dim.maximum(torch.tensor(0.1))`"
+                    "if it drops to 0 when the weight nears 1, use free bits "
+                    "(`kl_per_dim.maximum(torch.tensor(0.1))`)"
                 ),
             ),
             Remedy(
@@ -195,10 +206,15 @@ CAUSES = (
                     "loss"
                 ),
                 verify="compare reconstruction with true and shuffled z",
-                if_it_fails="no difference: z does not reach the decoder, check the code",
+                if_it_fails=(
+                    "if there is no difference, z does not reach the decoder; check the code"
+                ),
             ),
         ),
-        confirm_by="log KL and reconstruction loss separately, and KL per latent dimension",
+        confirm_by=(
+            Ask("log KL and reconstruction loss separately", "kl/*|loss/*/kl*"),
+            Ask("log KL per latent dimension"),
+        ),
     ),
     Cause(
         name="representation-collapse",
@@ -223,7 +239,9 @@ CAUSES = (
                     "1/sqrt(d), and the rank stays up"
                 ),
                 verify="log `z.std(0).mean()` and the singular values per epoch",
-                if_it_fails="it still falls: both branches see identical views, check augmentation",
+                if_it_fails=(
+                    "if it still falls, both branches see identical views; check augmentation"
+                ),
             ),
             Remedy(
                 change=(
@@ -232,12 +250,14 @@ CAUSES = (
                 ),
                 expected_effect="the contrastive loss starts near log(batch size) and falls slowly",
                 verify="the loss at step 0",
-                if_it_fails="it starts at 0: positives and negatives are the same tensors",
+                if_it_fails="if it starts at 0, positives and negatives are the same tensors",
             ),
         ),
         confirm_by=(
-            "send the standard deviation per dimension and the effective rank of embeddings of "
-            "1,000 inputs"
+            Ask(
+                "send the standard deviation per dimension and the effective rank of embeddings "
+                "of 1,000 inputs"
+            ),
         ),
         brings_about=("class-collapse", "constant-prediction"),
     ),
@@ -263,7 +283,7 @@ CAUSES = (
                     "steps"
                 ),
                 verify="the entropy of the share per layer is near log(experts)",
-                if_it_fails="balance comes with a worse loss: the weight is too high",
+                if_it_fails="if balance comes with a worse loss, the weight is too high",
             ),
             Remedy(
                 change=(
@@ -276,11 +296,11 @@ CAUSES = (
                 ),
                 verify="count experts without tokens",
                 if_it_fails=(
-                    "the router's inputs are constant: look for representation collapse below"
+                    "if the router's inputs are constant, look for representation collapse below"
                 ),
             ),
         ),
-        confirm_by="log the share of tokens per expert for every layer",
+        confirm_by=(Ask("log the share of tokens per expert for every layer"),),
         brings_about=("ddp-unused-parameters", "insufficient-capacity"),
     ),
     Cause(
@@ -305,7 +325,7 @@ CAUSES = (
                 ),
                 verify="plot entropy against return",
                 if_it_fails=(
-                    "entropy stays up and the return does not rise: the reward carries no signal"
+                    "if entropy stays up and the return does not rise, the reward carries no signal"
                 ),
             ),
             Remedy(
@@ -316,12 +336,16 @@ CAUSES = (
                 expected_effect="the KL per update stays below 0.02",
                 verify="log `approx_kl` and the clip fraction",
                 if_it_fails=(
-                    "KL is small and entropy still falls: the reward favours one action, check its "
-                    "design"
+                    "if KL is small and entropy still falls, the reward favours one action; check "
+                    "its design"
                 ),
             ),
         ),
-        confirm_by="log the entropy, the return and the KL between successive policies",
+        confirm_by=(
+            Ask("log the entropy of the policy", "entropy/*|loss/train/*entropy"),
+            Ask("log the return", "reward/*"),
+            Ask("log the KL between successive policies"),
+        ),
         defaults={
             "lr_cut": "the learning rate by half",
         },
@@ -352,7 +376,8 @@ CAUSES = (
                 ),
                 verify="the variance of halting steps over a batch is above 0",
                 if_it_fails=(
-                    "it returns to 0: the ponder cost dominates the task loss, so lower its weight"
+                    "if it returns to 0, the ponder cost dominates the task loss, so lower its "
+                    "weight"
                 ),
             ),
             Remedy(
@@ -364,10 +389,13 @@ CAUSES = (
                     "the warning is gone because more than one value enters, and the loss is finite"
                 ),
                 verify="print the number of elements that enter `var`",
-                if_it_fails="one element remains: the reduction runs over the wrong dimension",
+                if_it_fails="if one element remains, the reduction runs over the wrong dimension",
             ),
         ),
-        confirm_by="log the histogram of halting steps per batch, and send the halting head's code",
+        confirm_by=(
+            Ask("send the halting head's code", "source"),
+            Ask("log the histogram of halting steps per batch"),
+        ),
         brings_about=("unstable-operation",),
     ),
 )

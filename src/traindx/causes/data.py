@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import DATA, Cause
+from traindx.causes.cause import DATA, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -32,7 +32,7 @@ CAUSES = (
                 ),
                 verify="print the statistics of a batch as it enters the model",
                 if_it_fails=(
-                    "they are right and training is unchanged: look at targets and learning rate"
+                    "if they are right and training is unchanged, look at targets and learning rate"
                 ),
             ),
             Remedy(
@@ -42,12 +42,16 @@ CAUSES = (
                 ),
                 expected_effect="scale no longer matters for the first layer",
                 verify="the first layer's activations have a standard deviation of order 1",
-                if_it_fails="single features are extreme: look for sentinel values such as −999",
+                if_it_fails=(
+                    "if single features are extreme, look for sentinel values such as −999"
+                ),
             ),
         ),
         confirm_by=(
-            "print mean, standard deviation, minimum and maximum per feature or channel of one "
-            "batch"
+            Ask(
+                "print mean, standard deviation, minimum and maximum per feature or channel of "
+                "one batch"
+            ),
         ),
         brings_about=(
             "class-collapse",
@@ -88,7 +92,7 @@ CAUSES = (
                 ),
                 verify="the loss at step 0 for standardised targets is about 1",
                 if_it_fails=(
-                    "it stays at 1: the inputs do not determine the target, or it predicts a "
+                    "if it stays at 1, the inputs do not determine the target, or it predicts a "
                     "constant"
                 ),
             ),
@@ -96,10 +100,10 @@ CAUSES = (
                 change="Predict the logarithm of positive targets over several orders of magnitude",
                 expected_effect="relative errors count alike at all scales",
                 verify="the error by decile of the target is even",
-                if_it_fails="zeros or negative values occur: use `asinh`",
+                if_it_fails="if zeros or negative values occur, use `asinh`",
             ),
         ),
-        confirm_by="print mean and standard deviation of the training targets",
+        confirm_by=(Ask("print mean and standard deviation of the training targets"),),
         brings_about=(
             "constant-prediction",
             "exploding-activations",
@@ -129,16 +133,20 @@ CAUSES = (
                 ),
                 expected_effect="examples differ, and labels vary within a batch",
                 verify="over an epoch no batch has `x.std() == 0` or a single label",
-                if_it_fails="single batches only: drop or repair those records",
+                if_it_fails="if only single batches are constant, drop or repair those records",
             ),
             Remedy(
                 change="Check that `__getitem__` depends on its index",
                 expected_effect="`dataset[0]` and `dataset[1]` differ",
                 verify="`torch.equal(dataset[0][0], dataset[1][0])` is False",
-                if_it_fails="they differ and batches are constant: the collate function",
+                if_it_fails=(
+                    "if they differ and batches are constant, suspect the collate function"
+                ),
             ),
         ),
-        confirm_by="look at one batch: `x.std(dim=0)`, `y.unique()`, and a picture of four inputs",
+        confirm_by=(
+            Ask("look at one batch by `x.std(dim=0)`, `y.unique()`, and a picture of four inputs"),
+        ),
         brings_about=(
             "class-collapse",
             "constant-prediction",
@@ -169,7 +177,7 @@ CAUSES = (
                 ),
                 verify="the label counts of single batches resemble those of the whole",
                 if_it_fails=(
-                    "the period stays: a sampler replaces shuffling, or shards are read in order"
+                    "if the period stays, a sampler replaces shuffling, or shards are read in order"
                 ),
             ),
             Remedy(
@@ -179,12 +187,12 @@ CAUSES = (
                 ),
                 expected_effect="batches mix periods without leakage",
                 verify="the largest training time is below the smallest validation time",
-                if_it_fails="the drift is real: weight recent data",
+                if_it_fails="if the drift is real, weight recent data",
             ),
         ),
         confirm_by=(
-            "print the labels of the first ten batches, or send the line that builds the training "
-            "loader"
+            Ask("send the line that builds the training loader", "source"),
+            Ask("print the labels of the first ten batches"),
         ),
         brings_about=(
             "catastrophic-forgetting",
@@ -213,12 +221,12 @@ CAUSES = (
                 expected_effect="the loss counts answers only, and answers get better",
                 verify="decode `labels[labels != -100]` of a batch: only answers appear",
                 if_it_fails=(
-                    "prompts still appear: the masking is done before a step that makes the labels "
-                    "again; look for a `map` or a template behind it"
+                    "if prompts still appear, the masking is done before a step that makes the "
+                    "labels again; look for a `map` or a template behind it"
                 ),
             ),
         ),
-        confirm_by="a batch whose labels are −100 in every position of the prompt",
+        confirm_by=(Ask("a batch whose labels are −100 in every position of the prompt"),),
     ),
     Cause(
         name="padding-in-loss",
@@ -242,7 +250,7 @@ CAUSES = (
                 ),
                 verify="pad a batch by 100 more positions: the same loss",
                 if_it_fails=(
-                    "it still depends on it: the mean divides by all positions, divide by the "
+                    "if it still depends on it, the mean divides by all positions; divide by the "
                     "counted ones"
                 ),
             ),
@@ -253,12 +261,14 @@ CAUSES = (
                 ),
                 expected_effect="at least one counted target per example",
                 verify="`(labels != -100).sum(-1).min() > 0` in the collate function",
-                if_it_fails="empty examples remain: drop them in preprocessing",
+                if_it_fails="if empty examples remain, drop them in preprocessing",
             ),
         ),
         confirm_by=(
-            "print the share of padding among the counted targets of one batch, and the number of "
-            "targets that are not ignored"
+            Ask(
+                "print the share of padding among the counted targets of one batch, and the "
+                "number of targets that are not ignored"
+            ),
         ),
         brings_about=("class-collapse", "repetition-collapse", "unstable-operation"),
     ),
@@ -281,10 +291,13 @@ CAUSES = (
                 ),
                 expected_effect="`val_set[0]` is the same each time; two evaluations agree",
                 verify="`torch.equal(val_set[0][0], val_set[0][0])`",
-                if_it_fails="it is equal and evaluations differ: mode or batch-dependent metric",
+                if_it_fails=(
+                    "if it is equal and evaluations differ, suspect the mode or a batch-dependent "
+                    "metric"
+                ),
             ),
         ),
-        confirm_by="load the same validation example twice: a difference settles it",
+        confirm_by=(Ask("load the same validation example twice; a difference settles it"),),
         brings_about=("distribution-shift", "preprocessing-mismatch"),
     ),
     Cause(
@@ -310,20 +323,24 @@ CAUSES = (
                 ),
                 verify="print `path, label` of ten items from the dataset itself",
                 if_it_fails=(
-                    "pairs are right in the dataset: the collate function or an augmentation (a "
-                    "flip of the image without its box or mask) separates them"
+                    "if pairs are right in the dataset, the collate function or an augmentation "
+                    "(a flip of the image without its box or mask) separates them"
                 ),
             ),
             Remedy(
                 change="For sequences check the offset: targets are inputs shifted by exactly one",
                 expected_effect="the loss falls below that of a unigram model",
                 verify="decode inputs and targets side by side",
-                if_it_fails="offset right: the model sees its own target (missing causal mask)",
+                if_it_fails=(
+                    "if the offset is right, the model sees its own target (missing causal mask)"
+                ),
             ),
         ),
         confirm_by=(
-            "show 20 examples with their labels as they enter the model, and count how many are "
-            "right"
+            Ask(
+                "show 20 examples with their labels as they enter the model, and count how many "
+                "are right"
+            ),
         ),
         brings_about=("class-collapse", "constant-prediction", "label-noise", "overfitting"),
     ),
@@ -347,7 +364,10 @@ CAUSES = (
                 ),
                 expected_effect="an epoch passes without workers, then with them",
                 verify="iterate over the whole loader without a model",
-                if_it_fails="no failure without workers: memory, shared memory or fork-safety",
+                if_it_fails=(
+                    "if it does not fail without workers, suspect memory, shared memory or "
+                    "fork-safety"
+                ),
             ),
             Remedy(
                 change=(
@@ -356,10 +376,10 @@ CAUSES = (
                 ),
                 expected_effect="no handles are shared over a fork",
                 verify="an epoch with several workers passes",
-                if_it_fails="signal 9: lower memory; signal 7: enlarge /dev/shm",
+                if_it_fails="lower memory use after signal 9, enlarge /dev/shm after signal 7",
             ),
         ),
-        confirm_by="rerun with `num_workers=0` and send that traceback",
+        confirm_by=(Ask("rerun with `num_workers=0` and send that traceback"),),
         brings_about=("rank-failed-first",),
         defaults={
             "worker_fact": "",

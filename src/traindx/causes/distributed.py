@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import DISTRIBUTED, Cause
+from traindx.causes.cause import DISTRIBUTED, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -14,7 +14,7 @@ CAUSES = (
             "DistributedDataParallel waits for a gradient of every parameter. Where one takes no "
             "part in the loss (an unused layer, a branch, an expert without tokens), the next "
             'iteration raises "Expected to have finished reduction in the prior iteration", or '
-            "ranks wait for ever where they disagree. `find_unused_parameters=True` is right for "
+            "ranks wait forever where they disagree. `find_unused_parameters=True` is right for "
             "true control flow; for a forgotten layer it hides a bug and costs a traversal per "
             "step."
         ),
@@ -30,7 +30,7 @@ CAUSES = (
                     "every parameter has a gradient on every rank, and the error is gone"
                 ),
                 verify="after one backward pass on one process: no `p.grad is None`",
-                if_it_fails="it is None on some batches only: control flow",
+                if_it_fails="if it is None on some batches only, suspect control flow",
             ),
             Remedy(
                 change=(
@@ -40,12 +40,14 @@ CAUSES = (
                 ),
                 expected_effect="iterations complete; the step gets some per cent slower",
                 verify="ten iterations with `TORCH_DISTRIBUTED_DEBUG=DETAIL` without a report",
-                if_it_fails="it hangs: ranks run different numbers of forward passes",
+                if_it_fails="if it hangs, ranks run different numbers of forward passes",
             ),
         ),
         confirm_by=(
-            "run with `TORCH_DISTRIBUTED_DEBUG=DETAIL`, which names the parameters, and send the "
-            "message"
+            Ask(
+                "run with `TORCH_DISTRIBUTED_DEBUG=DETAIL`, which names the parameters, and send "
+                "the message"
+            ),
         ),
         brings_about=("collective-mismatch",),
         defaults={
@@ -74,7 +76,7 @@ CAUSES = (
                 ),
                 expected_effect="all ranks pass the point at which the run hung",
                 verify="`TORCH_DISTRIBUTED_DEBUG=DETAIL` reports no mismatch over a hundred steps",
-                if_it_fails="the same collective has other shapes: gather sizes first and pad",
+                if_it_fails="if the same collective has other shapes, gather sizes first and pad",
             ),
             Remedy(
                 change=(
@@ -83,12 +85,15 @@ CAUSES = (
                 ),
                 expected_effect="the ranks leave loops in the same step",
                 verify="log the step number at the end on each rank: equal",
-                if_it_fails="the numbers of batches differ: see `uneven-inputs`",
+                if_it_fails="if the numbers of batches differ, see `uneven-inputs`",
             ),
         ),
         confirm_by=(
-            "send the logs of all ranks and the flight-recorder dump "
-            "(`TORCH_NCCL_DUMP_ON_TIMEOUT=1`), or run `traindx run -- torchrun …`"
+            Ask("run `traindx run -- torchrun …`", "recording"),
+            Ask(
+                "send the logs of all ranks and the flight-recorder dump "
+                "(`TORCH_NCCL_DUMP_ON_TIMEOUT=1`)"
+            ),
         ),
     ),
     Cause(
@@ -117,14 +122,16 @@ CAUSES = (
                     "the earliest time stamp over all rank logs belongs to the error you repaired"
                 ),
                 if_it_fails=(
-                    "no Python error: the process was killed, look at `dmesg`, the scheduler and "
-                    "the node's health"
+                    "if there is no Python error, the process was killed; look at `dmesg`, the "
+                    "scheduler and the node's health"
                 ),
             ),
         ),
         confirm_by=(
-            "send the logs of every rank with time stamps (`torchrun --redirects 3 --log-dir logs "
-            "…`)"
+            Ask(
+                "send the logs of every rank with time stamps (`torchrun --redirects 3 --log-dir "
+                "logs …`)"
+            ),
         ),
         brings_about=("collective-mismatch", "rendezvous-failure"),
         defaults={
@@ -152,7 +159,7 @@ CAUSES = (
                 ),
                 expected_effect="all ranks end the epoch at the same step",
                 verify="print the step count per rank",
-                if_it_fails="counts agree and it hangs: a branch skips a collective",
+                if_it_fails="if counts agree and it hangs, a branch skips a collective",
             ),
             Remedy(
                 change=(
@@ -161,10 +168,12 @@ CAUSES = (
                 ),
                 expected_effect="ranks that are done shadow the collectives of the others",
                 verify="the epoch ends without a timeout",
-                if_it_fails="other collectives than DDP's run in the loop: join does not know them",
+                if_it_fails=(
+                    "if other collectives than DDP's run in the loop, join does not know them"
+                ),
             ),
         ),
-        confirm_by="log the number of batches per rank at the end of the epoch",
+        confirm_by=(Ask("log the number of batches per rank at the end of the epoch"),),
         brings_about=("collective-mismatch",),
     ),
     Cause(
@@ -190,7 +199,8 @@ CAUSES = (
                 ),
                 verify="gather the indices of a step over ranks: no duplicates",
                 if_it_fails=(
-                    "still equal: a framework replaces the loader, or the dataset is iterable"
+                    "if they are still equal, a framework replaces the loader, or the dataset is "
+                    "iterable"
                 ),
             ),
             Remedy(
@@ -200,12 +210,14 @@ CAUSES = (
                 ),
                 expected_effect="each example is read once per epoch",
                 verify="count example ids over ranks for an epoch",
-                if_it_fails="duplicates remain: shards are assigned with replacement",
+                if_it_fails="if duplicates remain, shards are assigned with replacement",
             ),
         ),
         confirm_by=(
-            "print the first example indices on each rank, and `len(loader)` on one and on N "
-            "processes"
+            Ask(
+                "print the first example indices on each rank, and `len(loader)` on one and on N "
+                "processes"
+            ),
         ),
     ),
     Cause(
@@ -228,12 +240,12 @@ CAUSES = (
                 ),
                 verify="compare the first batch of epochs 0 and 1",
                 if_it_fails=(
-                    "they are equal: the call reaches another sampler object (Accelerate and "
+                    "if they are equal, the call reaches another sampler object (Accelerate and "
                     "Lightning call it themselves)"
                 ),
             ),
         ),
-        confirm_by="print the first ten indices at the start of two epochs",
+        confirm_by=(Ask("print the first ten indices at the start of two epochs"),),
         brings_about=("unshuffled-training-data",),
     ),
     Cause(
@@ -260,8 +272,8 @@ CAUSES = (
                     "identical rows"
                 ),
                 if_it_fails=(
-                    "they drift during training: parameters outside of DDP, or a step that one "
-                    "rank skips"
+                    "if they drift during training, suspect parameters outside of DDP, or a step "
+                    "that one rank skips"
                 ),
             ),
             Remedy(
@@ -272,11 +284,12 @@ CAUSES = (
                 expected_effect="gradients agree over ranks after backward",
                 verify="compare `p.grad.norm()` over ranks",
                 if_it_fails=(
-                    "they agree and weights drift: optimizer state differs, restore it on all ranks"
+                    "if they agree and weights drift, optimizer state differs; restore it on all "
+                    "ranks"
                 ),
             ),
         ),
-        confirm_by="compare a checksum of the parameters over ranks after a hundred steps",
+        confirm_by=(Ask("compare a checksum of the parameters over ranks after a hundred steps"),),
         brings_about=("collective-mismatch",),
     ),
     Cause(
@@ -299,7 +312,7 @@ CAUSES = (
                 ),
                 expected_effect="`init_process_group` returns on all ranks within seconds",
                 verify="a script with only `init_process_group` and `dist.barrier()` passes",
-                if_it_fails="it hangs: from a second node `nc -vz host0 29500`",
+                if_it_fails="if it hangs, run `nc -vz host0 29500` from a second node",
             ),
             Remedy(
                 change=(
@@ -310,14 +323,16 @@ CAUSES = (
                 expected_effect="NCCL's log shows the intended address",
                 verify="`NCCL_DEBUG=INFO` prints the chosen interface",
                 if_it_fails=(
-                    "it connects and stalls: containers with separate networks, use the host "
-                    "network"
+                    "if it connects and stalls, suspect containers with separate networks and use "
+                    "the host network"
                 ),
             ),
         ),
         confirm_by=(
-            "send the launch command of each node and the first lines of each rank with "
-            "`NCCL_DEBUG=INFO` and `TORCH_CPP_LOG_LEVEL=INFO`"
+            Ask(
+                "send the launch command of each node and the first lines of each rank with "
+                "`NCCL_DEBUG=INFO` and `TORCH_CPP_LOG_LEVEL=INFO`"
+            ),
         ),
     ),
 )

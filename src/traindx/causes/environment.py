@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import CHECKPOINTS, DEBUGGING, Cause
+from traindx.causes.cause import CHECKPOINTS, DEBUGGING, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -27,7 +27,9 @@ CAUSES = (
                 ),
                 expected_effect="MaxRSS stays below the limit for the whole run",
                 verify="log resident memory per epoch",
-                if_it_fails="memory is flat and it is still killed: time limit or pre-emption",
+                if_it_fails=(
+                    "if memory is flat and it is still killed, suspect a time limit or pre-emption"
+                ),
             ),
             Remedy(
                 change=(
@@ -36,12 +38,14 @@ CAUSES = (
                 ),
                 expected_effect="a kill costs minutes, not the run",
                 verify="send SIGTERM to a short run: a checkpoint appears, and it resumes",
-                if_it_fails="signal 9 without warning: save at intervals",
+                if_it_fails="if signal 9 comes without warning, save at intervals",
             ),
         ),
         confirm_by=(
-            'send the exit code, and `dmesg -T | grep -i -E "oom|killed"` or the scheduler\'s '
-            "record (`sacct -j ID --format=State,ExitCode,MaxRSS`)"
+            Ask(
+                'send the exit code, and `dmesg -T | grep -i -E "oom|killed"` or the scheduler\'s '
+                "record (`sacct -j ID --format=State,ExitCode,MaxRSS`)"
+            ),
         ),
         brings_about=("corrupt-checkpoint", "rank-failed-first", "worker-crash"),
         defaults={
@@ -69,7 +73,9 @@ CAUSES = (
                 ),
                 expected_effect="disk use is flat over the run",
                 verify="checkpoints × size is below the free space at the start",
-                if_it_fails="space is used elsewhere: `du -xh --max-depth=2 | sort -h | tail`",
+                if_it_fails=(
+                    "if space is used elsewhere, look with `du -xh --max-depth=2 | sort -h | tail`"
+                ),
             ),
             Remedy(
                 change=(
@@ -78,10 +84,10 @@ CAUSES = (
                 ),
                 expected_effect="the small disk no longer fills",
                 verify="`df -h` during the first epoch",
-                if_it_fails="inodes are gone: too many small files, pack them",
+                if_it_fails="if inodes are gone, there are too many small files, pack them",
             ),
         ),
-        confirm_by="send `df -h`, `df -i` and `quota -s` for the path in the message",
+        confirm_by=(Ask("send `df -h`, `df -i` and `quota -s` for the path in the message"),),
         brings_about=("corrupt-checkpoint", "rank-failed-first"),
     ),
     Cause(
@@ -107,8 +113,8 @@ CAUSES = (
                 expected_effect='`python -c "import torch; torch.zeros(1).cuda()"` passes',
                 verify="`torch.version.cuda`, `torch.cuda.get_arch_list()` and the driver fit",
                 if_it_fails=(
-                    "it passes alone and fails in the program: another package pulled another "
-                    "version, `pip check`"
+                    "if it passes alone and fails in the program, another package pulled another "
+                    "version; run `pip check`"
                 ),
             ),
             Remedy(
@@ -118,10 +124,13 @@ CAUSES = (
                 ),
                 expected_effect="a fresh environment behaves alike",
                 verify="build it twice and compare `pip freeze`",
-                if_it_fails="the machine differs: driver or device, record `nvidia-smi`",
+                if_it_fails=(
+                    "if the machine differs, suspect the driver or the device and record "
+                    "`nvidia-smi`"
+                ),
             ),
         ),
-        confirm_by="send the output of `python -m torch.utils.collect_env`",
+        confirm_by=(Ask("send the output of `python -m torch.utils.collect_env`"),),
         brings_about=(
             "api-misuse",
             "rank-failed-first",

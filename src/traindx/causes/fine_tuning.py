@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traindx.causes.cause import DATA, Cause
+from traindx.causes.cause import DATA, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -27,12 +27,12 @@ CAUSES = (
                 expected_effect="the loss is finite, and falls",
                 verify="`(labels != -100).sum(-1)` of a batch: the length of each answer",
                 if_it_fails=(
-                    "still 0: the tokenizer merges the template with what is around it; look for "
-                    "its ids in an encoded example"
+                    "if it is still 0, the tokenizer merges the template with what is around it; "
+                    "look for its ids in an encoded example"
                 ),
             ),
         ),
-        confirm_by="the number of labels that are not −100 in one batch",
+        confirm_by=(Ask("count the labels of one batch that are not −100"),),
     ),
     Cause(
         name="eos-never-trained",
@@ -54,11 +54,13 @@ CAUSES = (
                 expected_effect="answers end where they should",
                 verify="decode `labels[labels != -100]`: every answer ends with the end token",
                 if_it_fails=(
-                    "the end token is missing in the text: append `tokenizer.eos_token` to every "
-                    "answer before tokenizing"
+                    "if the end token is missing in the text, append `tokenizer.eos_token` to "
+                    "every answer before tokenizing"
                 ),
             ),
         ),
-        confirm_by="whether the last label of an example that is not −100 is the end token",
+        confirm_by=(
+            Ask("check whether the last label of an example that is not −100 is the end token"),
+        ),
     ),
 )

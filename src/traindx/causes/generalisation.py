@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import CHECKPOINTS, DATA, DEBUGGING, MODULES, Cause
+from traindx.causes.cause import CHECKPOINTS, DATA, DEBUGGING, MODULES, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -31,8 +31,8 @@ CAUSES = (
                 ),
                 verify="evaluate that checkpoint again: it reproduces the best logged value",
                 if_it_fails=(
-                    "the best epoch comes very early: the model memorises at once, so regularise "
-                    "or get more data"
+                    "if the best epoch comes very early, the model memorises at once, so "
+                    "regularise or get more data"
                 ),
             ),
             Remedy(
@@ -46,7 +46,8 @@ CAUSES = (
                 ),
                 verify="compare the minima of the validation loss, not the final values",
                 if_it_fails=(
-                    "the minimum does not improve: the limit is data or labels, not regularisation"
+                    "if the minimum does not improve, the limit is data or labels, not "
+                    "regularisation"
                 ),
             ),
             Remedy(
@@ -57,12 +58,20 @@ CAUSES = (
                     "help"
                 ),
                 if_it_fails=(
-                    "equal with half of the data: the inputs do not carry more, look at the labels"
+                    "if it is equal with half of the data, the inputs do not carry more; look at "
+                    "the labels"
                 ),
             ),
         ),
         confirm_by=(
-            "log the validation loss once per epoch, on data that share no example with training"
+            Ask(
+                "log the validation loss once per epoch, on data that share no example with "
+                "training",
+                "loss/val*",
+            ),
+            Ask(
+                "train with more data or stronger regularisation and compare the validation curves"
+            ),
         ),
         defaults={
             "best": "the epoch of the lowest validation loss",
@@ -97,7 +106,7 @@ CAUSES = (
                     "empty"
                 ),
                 if_it_fails=(
-                    "the metric stays suspiciously high: a feature encodes the target, so drop "
+                    "if the metric stays suspiciously high, a feature encodes the target, so drop "
                     "features one by one"
                 ),
             ),
@@ -110,12 +119,14 @@ CAUSES = (
                     "fewer than 0.1 % of the validation examples have a close twin in training"
                 ),
                 verify="list the nearest training neighbour of 50 validation examples",
-                if_it_fails="twins are legitimate repeats of the domain: split by time or source",
+                if_it_fails=(
+                    "if twins are legitimate repeats of the domain, split by time or source"
+                ),
             ),
         ),
         confirm_by=(
-            "send the splitting and preprocessing code, or hash the examples of both splits and "
-            "count the overlap"
+            Ask("send the splitting and preprocessing code", "source"),
+            Ask("hash the examples of both splits and count the overlap"),
         ),
     ),
     Cause(
@@ -139,7 +150,7 @@ CAUSES = (
                     "the validation metric drops to its true value in the first evaluation"
                 ),
                 verify="`assert set(train_ids).isdisjoint(val_ids)` at start-up",
-                if_it_fails="still equal to training: both loaders read the same files",
+                if_it_fails="if it is still equal to training, both loaders read the same files",
             ),
             Remedy(
                 change=(
@@ -148,10 +159,13 @@ CAUSES = (
                 ),
                 expected_effect="a held-out metric exists",
                 verify="the lengths of the splits add up to that of the data",
-                if_it_fails="the data have groups or time: split along those",
+                if_it_fails="if the data have groups or time, split along those",
             ),
         ),
-        confirm_by="send the evaluation code, and print the dataset and its length inside it",
+        confirm_by=(
+            Ask("send the evaluation code", "source"),
+            Ask("print the dataset and its length inside the evaluation"),
+        ),
     ),
     Cause(
         name="training-in-eval-mode",
@@ -176,14 +190,14 @@ CAUSES = (
                 ),
                 verify="`assert model.training` in front of the forward pass of the training loop",
                 if_it_fails=(
-                    "some submodule overrides `train()`, or was set to eval by name: `[n for n, m "
-                    "in model.named_modules() if not m.training]`"
+                    "if some submodule overrides `train()`, or was set to eval by name, list it "
+                    "with `[n for n, m in model.named_modules() if not m.training]`"
                 ),
             ),
         ),
         confirm_by=(
-            "print `model.training` inside the training loop after the first evaluation, or send "
-            "the loop"
+            Ask("send the training loop", "source"),
+            Ask("print `model.training` inside the training loop after the first evaluation"),
         ),
         brings_about=("exploding-activations", "overfitting"),
     ),
@@ -211,14 +225,16 @@ CAUSES = (
                 ),
                 verify="`assert not model.training` inside evaluation",
                 if_it_fails=(
-                    "results still differ: the loader shuffles with a batch-dependent metric, or "
-                    "the transforms are random"
+                    "if results still differ, the loader shuffles with a batch-dependent metric, "
+                    "or the transforms are random"
                 ),
             ),
         ),
         confirm_by=(
-            "evaluate one checkpoint twice: two different results mean that the mode (or an "
-            "augmentation) is random"
+            Ask(
+                "evaluate one checkpoint twice; two different results mean that the mode (or an "
+                "augmentation) is random"
+            ),
         ),
     ),
     Cause(
@@ -241,7 +257,9 @@ CAUSES = (
                 ),
                 expected_effect="train-mode and eval-mode losses of one checkpoint agree",
                 verify="compare both on the training data",
-                if_it_fails="they still differ: dropout or another mode-dependent layer",
+                if_it_fails=(
+                    "if they still differ, suspect dropout or another mode-dependent layer"
+                ),
             ),
             Remedy(
                 change=(
@@ -252,12 +270,14 @@ CAUSES = (
                 expected_effect="the spread of the validation loss between epochs shrinks",
                 verify="print the smallest batch that reaches the model",
                 if_it_fails=(
-                    "the statistics are stale, not noisy: raise `momentum`, or re-estimate them "
-                    "over one pass"
+                    "if the statistics are stale, not noisy, raise `momentum`, or re-estimate "
+                    "them over one pass"
                 ),
             ),
         ),
-        confirm_by="evaluate one checkpoint both in eval mode and in train mode with a large batch",
+        confirm_by=(
+            Ask("evaluate one checkpoint both in eval mode and in train mode with a large batch"),
+        ),
         defaults={
             "batch_in_use": "",
             "batch_raise": "the batch per device to 16 or more",
@@ -286,11 +306,13 @@ CAUSES = (
                 ),
                 verify="`assert len(val_loader) > 0` and that at least two label values occur",
                 if_it_fails=(
-                    "examples are there and the value stays: the metric is not fed or not reset"
+                    "if examples are there and the value stays, the metric is not fed or not reset"
                 ),
             ),
         ),
-        confirm_by="print `len(val_dataset)`, `len(val_loader)` and the labels of its first batch",
+        confirm_by=(
+            Ask("print `len(val_dataset)`, `len(val_loader)` and the labels of its first batch"),
+        ),
         brings_about=("unstable-operation",),
     ),
     Cause(
@@ -317,7 +339,9 @@ CAUSES = (
                     "print mean and standard deviation of a batch from both loaders: equal within "
                     "10 %"
                 ),
-                if_it_fails="statistics agree and the gap stays: the examples themselves differ",
+                if_it_fails=(
+                    "if statistics agree and the gap stays, the examples themselves differ"
+                ),
             ),
             Remedy(
                 change=(
@@ -328,12 +352,14 @@ CAUSES = (
                     "inference on a validation example reproduces the validation prediction"
                 ),
                 verify="compare the tensors that enter the model, `torch.equal`",
-                if_it_fails="they are equal: mode or dtype differs at inference",
+                if_it_fails="if they are equal, mode or dtype differs at inference",
             ),
         ),
         confirm_by=(
-            "evaluate on training examples through the validation pipeline: a bad result there "
-            "settles it"
+            Ask(
+                "evaluate on training examples through the validation pipeline; a bad result "
+                "there settles it"
+            ),
         ),
         brings_about=("distribution-shift", "unnormalised-inputs"),
     ),
@@ -359,7 +385,7 @@ CAUSES = (
                     "both agree on the same predictions, and the curve follows the loss"
                 ),
                 verify="a perfect prediction gives the best value, a shuffled one chance level",
-                if_it_fails="they agree: the metric was right and the model is not",
+                if_it_fails="if they agree, the metric was right and the model is not",
             ),
             Remedy(
                 change=(
@@ -370,10 +396,13 @@ CAUSES = (
                     "the value no longer depends on batch size or on earlier evaluations"
                 ),
                 verify="evaluate with batch sizes 1 and 64: the same value",
-                if_it_fails="it still depends on it: the model is in train mode",
+                if_it_fails="if it still depends on it, the model is in train mode",
             ),
         ),
-        confirm_by="compute the metric for one batch by hand and compare; send the metric's code",
+        confirm_by=(
+            Ask("send the metric's code", "source"),
+            Ask("compute the metric for one batch by hand and compare"),
+        ),
     ),
     Cause(
         name="distribution-shift",
@@ -394,7 +423,9 @@ CAUSES = (
                 ),
                 expected_effect="the gap in the first epoch shrinks to noise",
                 verify="the origin classifier is at chance, AUC near 0.5",
-                if_it_fails="the gap stays with one pool: pipeline, mode or metric",
+                if_it_fails=(
+                    "if the gap stays with one pool, suspect the pipeline, the mode or the metric"
+                ),
             ),
             Remedy(
                 change=(
@@ -403,12 +434,14 @@ CAUSES = (
                 ),
                 expected_effect="validation improves while training loss stays equal",
                 verify="report the metric per source",
-                if_it_fails="no source improves: the labels follow another convention",
+                if_it_fails="if no source improves, the labels follow another convention",
             ),
         ),
         confirm_by=(
-            "train a small classifier to tell training from validation inputs: well above chance "
-            "settles it"
+            Ask(
+                "train a small classifier to tell training from validation inputs; well above "
+                "chance settles it"
+            ),
         ),
     ),
     Cause(
@@ -435,8 +468,8 @@ CAUSES = (
                 ),
                 verify="log recall per class and balanced accuracy",
                 if_it_fails=(
-                    "rare recall stays at 0: too few examples to learn from, or they are "
-                    "mislabelled"
+                    "if rare recall stays at 0, there are too few examples to learn from, or they "
+                    "are mislabelled"
                 ),
             ),
             Remedy(
@@ -446,10 +479,13 @@ CAUSES = (
                 ),
                 expected_effect="the label counts of a batch are about equal",
                 verify="`torch.bincount` over an epoch of labels",
-                if_it_fails="rare examples are memorised: add augmentation or data",
+                if_it_fails="if rare examples are memorised, add augmentation or data",
             ),
         ),
-        confirm_by="send the label counts and a confusion matrix",
+        confirm_by=(
+            Ask("send a confusion matrix", "confusions"),
+            Ask("send the label counts"),
+        ),
         brings_about=("class-collapse",),
     ),
     Cause(
@@ -475,8 +511,8 @@ CAUSES = (
                 ),
                 verify="the share of wrong labels in a random sample of 100 before and after",
                 if_it_fails=(
-                    "a random sample is clean: inputs and labels are misaligned in the pipeline, "
-                    "not wrong in the files"
+                    "if a random sample is clean, inputs and labels are misaligned in the "
+                    "pipeline, not wrong in the files"
                 ),
             ),
             Remedy(
@@ -486,12 +522,14 @@ CAUSES = (
                 ),
                 expected_effect="the validation loss turns later and less steeply",
                 verify="compare minima of the validation loss",
-                if_it_fails="no change: noise depends on the input, so relabel",
+                if_it_fails="if nothing changes, noise depends on the input, so relabel",
             ),
         ),
         confirm_by=(
-            "look at the 50 training examples with the highest loss after an early epoch, and "
-            "count wrong labels"
+            Ask(
+                "look at the 50 training examples with the highest loss after an early epoch, and "
+                "count wrong labels"
+            ),
         ),
         brings_about=("overfitting",),
     ),
@@ -511,7 +549,9 @@ CAUSES = (
                 change="Replay: mix 5 to 20 % of the old data into every batch",
                 expected_effect="the old metric stays within some per cent while the new one rises",
                 verify="log both metrics at every evaluation",
-                if_it_fails="the old metric still falls: its share or its loss weight is too small",
+                if_it_fails=(
+                    "if the old metric still falls, its share or its loss weight is too small"
+                ),
             ),
             Remedy(
                 change=(
@@ -522,10 +562,10 @@ CAUSES = (
                     "holds"
                 ),
                 verify="the norm of the weight difference per layer",
-                if_it_fails="the new task needs those weights: replay, or separate heads",
+                if_it_fails="if the new task needs those weights, replay, or separate heads",
             ),
         ),
-        confirm_by="evaluate the old task at each checkpoint",
+        confirm_by=(Ask("evaluate the old task at each checkpoint"),),
         defaults={
             "lr_cut": "the learning rate tenfold for fine-tuning",
         },
@@ -553,7 +593,8 @@ CAUSES = (
                 ),
                 verify="a paired t-test or bootstrap over seeds",
                 if_it_fails=(
-                    "the interval contains 0: there is no measurable effect at this number of seeds"
+                    "if the interval contains 0, there is no measurable effect at this number of "
+                    "seeds"
                 ),
             ),
             Remedy(
@@ -564,11 +605,11 @@ CAUSES = (
                 expected_effect="the standard deviation over seeds shrinks",
                 verify="recompute it over the same seeds",
                 if_it_fails=(
-                    "the task is bimodal: some seeds fail outright, so look at a failed one on its "
-                    "own"
+                    "if the task is bimodal, some seeds fail outright, so look at a failed one on "
+                    "its own"
                 ),
             ),
         ),
-        confirm_by="rerun each variant with at least five seeds and send the final metrics",
+        confirm_by=(Ask("rerun each variant with at least five seeds and send the final metrics"),),
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import DATA, MEMORY, Cause
+from traindx.causes.cause import DATA, MEMORY, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -32,7 +32,7 @@ CAUSES = (
                     "`torch.cuda.max_memory_allocated()` after three steps, the longest batch "
                     "included"
                 ),
-                if_it_fails="it hardly falls: weights and optimizer state dominate",
+                if_it_fails="if it hardly falls, weights and optimizer state dominate",
             ),
             Remedy(
                 change=(
@@ -43,7 +43,7 @@ CAUSES = (
                     "activation memory falls several-fold, step time rises by about a third"
                 ),
                 verify="the same peak measure",
-                if_it_fails="not enough: shard with FSDP2 (`fully_shard`)",
+                if_it_fails="if that is not enough, shard with FSDP2 (`fully_shard`)",
             ),
             Remedy(
                 change=(
@@ -54,12 +54,15 @@ CAUSES = (
                     "activations take half, attention memory grows linearly with length"
                 ),
                 verify="the peak at the longest sequence",
-                if_it_fails="pad less: group examples by length",
+                if_it_fails="pad less, by grouping examples by length",
             ),
         ),
         confirm_by=(
-            "send the full out-of-memory message (it holds allocated, reserved and free) and the "
-            "memory after each of the first ten steps"
+            Ask(
+                "send the full out-of-memory message (it holds allocated, reserved and free)",
+                "failure",
+            ),
+            Ask("log the memory after each of the first ten steps"),
         ),
         brings_about=("rank-failed-first",),
         defaults={
@@ -90,7 +93,7 @@ CAUSES = (
                 ),
                 verify="compare steps 10 and 200",
                 if_it_fails=(
-                    "it still climbs: take `torch.cuda.memory._record_memory_history()` and a "
+                    "if it still climbs, take `torch.cuda.memory._record_memory_history()` and a "
                     "snapshot, and look for the oldest live tensors"
                 ),
             ),
@@ -98,10 +101,13 @@ CAUSES = (
                 change="Detach recurrent or cached state between steps",
                 expected_effect="step time is flat as well",
                 verify="time steps 10 and 200",
-                if_it_fails="a hook or callback stores tensors: remove callbacks one at a time",
+                if_it_fails="if a hook or callback stores tensors, remove callbacks one at a time",
             ),
         ),
-        confirm_by="log `torch.cuda.memory_allocated()` for every step, and send the loop",
+        confirm_by=(
+            Ask("send the training loop", "source"),
+            Ask("log `torch.cuda.memory_allocated()` for every step"),
+        ),
         brings_about=("activation-memory", "host-memory-growth"),
     ),
     Cause(
@@ -124,10 +130,13 @@ CAUSES = (
                 ),
                 expected_effect="memory in validation no longer grows from batch to batch",
                 verify="print `torch.cuda.memory_allocated()` every few validation batches",
-                if_it_fails="still growing: look for other lists that tensors are appended to",
+                if_it_fails="if it still grows, look for other lists that tensors are appended to",
             ),
         ),
-        confirm_by="send the evaluation code, or print the shape of what is concatenated",
+        confirm_by=(
+            Ask("send the evaluation code", "source"),
+            Ask("print the shape of what is concatenated"),
+        ),
     ),
     Cause(
         name="evaluation-with-grad",
@@ -155,12 +164,15 @@ CAUSES = (
                     "after it"
                 ),
                 if_it_fails=(
-                    "still high: outputs of all batches are kept on the device, move them with "
-                    "`.cpu()`"
+                    "if it is still high, outputs of all batches are kept on the device; move "
+                    "them with `.cpu()`"
                 ),
             ),
         ),
-        confirm_by="send the evaluation code, or print `out.requires_grad` inside it",
+        confirm_by=(
+            Ask("send the evaluation code", "source"),
+            Ask("print `out.requires_grad` inside the evaluation"),
+        ),
         brings_about=("activation-memory",),
     ),
     Cause(
@@ -182,7 +194,7 @@ CAUSES = (
                 ),
                 expected_effect="reserved stays within some per cent of allocated",
                 verify="log `memory_reserved() - memory_allocated()` over an epoch",
-                if_it_fails="the gap stays: sizes vary too much, pad to a few fixed lengths",
+                if_it_fails="if the gap stays, sizes vary too much; pad to a few fixed lengths",
             ),
             Remedy(
                 change=(
@@ -194,11 +206,15 @@ CAUSES = (
                 ),
                 verify="count distinct input shapes over an epoch",
                 if_it_fails=(
-                    "it fails at the largest batch at once: too little memory, not fragmentation"
+                    "if it fails at the largest batch at once, there is too little memory, not "
+                    "fragmentation"
                 ),
             ),
         ),
-        confirm_by="send the full out-of-memory message, or `torch.cuda.memory_summary()`",
+        confirm_by=(
+            Ask("send the full out-of-memory message", "failure"),
+            Ask("print `torch.cuda.memory_summary()` before the failing step"),
+        ),
         brings_about=("activation-memory",),
     ),
     Cause(
@@ -220,7 +236,7 @@ CAUSES = (
                 ),
                 expected_effect="state per device falls by the number of devices",
                 verify="`torch.cuda.memory_allocated()` after the first step",
-                if_it_fails="weights and gradients remain: shard those too (FSDP2)",
+                if_it_fails="if weights and gradients remain, shard those too (FSDP2)",
             ),
             Remedy(
                 change=(
@@ -229,12 +245,14 @@ CAUSES = (
                 ),
                 expected_effect="state falls to a quarter or less",
                 verify="sum `t.numel() * t.element_size()` over `optimizer.state`",
-                if_it_fails="the peak lies in activations: checkpoint them",
+                if_it_fails="if the peak lies in activations, checkpoint them",
             ),
         ),
         confirm_by=(
-            "send the parameter count, the optimizer and its dtype, and the peak before and after "
-            "the first step"
+            Ask(
+                "send the parameter count, the optimizer and its dtype, and the peak before and "
+                "after the first step"
+            ),
         ),
         brings_about=("activation-memory",),
     ),
@@ -255,7 +273,7 @@ CAUSES = (
                 ),
                 expected_effect="free memory at the start is near the device's total",
                 verify="`torch.cuda.mem_get_info()` before the model is built",
-                if_it_fails="memory is free and the run still fails: it is its own need",
+                if_it_fails="if memory is free and the run still fails, it is its own need",
             ),
             Remedy(
                 change=(
@@ -269,7 +287,7 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="send the output of `nvidia-smi` while the run starts",
+        confirm_by=(Ask("send the output of `nvidia-smi` while the run starts"),),
         brings_about=("activation-memory", "straggler-rank"),
     ),
     Cause(
@@ -293,7 +311,7 @@ CAUSES = (
                 expected_effect="memory per worker is flat after the first batches",
                 verify="the resident memory at the start and the end of an epoch",
                 if_it_fails=(
-                    "it grows in the main process: look for lists that collect losses or outputs"
+                    "if it grows in the main process, look for lists that collect losses or outputs"
                 ),
             ),
             Remedy(
@@ -304,13 +322,16 @@ CAUSES = (
                 expected_effect="the sum over workers fits the host",
                 verify="workers × prefetch_factor × batch bytes is below free memory",
                 if_it_fails=(
-                    "it still grows with `num_workers=0`: the dataset itself leaks, use "
+                    "if it still grows with `num_workers=0`, the dataset itself leaks; use "
                     "`tracemalloc`"
                 ),
             ),
         ),
         confirm_by=(
-            "log resident memory of the main process and of each worker over an epoch (`psutil`)"
+            Ask(
+                "log resident memory of the main process and of each worker over an epoch "
+                "(`psutil`)"
+            ),
         ),
         brings_about=("killed-by-host", "worker-crash"),
         defaults={
@@ -340,8 +361,8 @@ CAUSES = (
                 ),
                 verify="the usage of /dev/shm during training stays below 80 %",
                 if_it_fails=(
-                    "it fills over time: workers leak tensors, look at what the collate function "
-                    "keeps"
+                    "if it fills over time, workers leak tensors; look at what the collate "
+                    "function keeps"
                 ),
             ),
             Remedy(
@@ -351,11 +372,14 @@ CAUSES = (
                 ),
                 expected_effect="peak usage falls in proportion",
                 verify="workers × prefetch × batch bytes against the size",
-                if_it_fails="it fails with one worker: a single batch is too large",
+                if_it_fails="if it fails with one worker, a single batch is too large",
             ),
         ),
         confirm_by=(
-            "send the output of `df -h /dev/shm` inside the container, and the batch size in bytes"
+            Ask(
+                "send the output of `df -h /dev/shm` inside the container, and the batch size in "
+                "bytes"
+            ),
         ),
         brings_about=("worker-crash",),
         defaults={

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import PRECISION, Cause
+from traindx.causes.cause import PRECISION, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -29,12 +29,12 @@ CAUSES = (
                     "the norm falls to that of an fp32 run, and the loss falls at its usual pace"
                 ),
                 verify="the logged norm no longer follows the loss scale",
-                if_it_fails="still slow: the threshold itself is too low",
+                if_it_fails="if it is still slow, the threshold itself is too low",
             ),
         ),
         confirm_by=(
-            "send the training loop, or log the norm that the clip returns together with "
-            "`scaler.get_scale()`"
+            Ask("send the training loop", "source"),
+            Ask("log the norm that the clip returns together with `scaler.get_scale()`"),
         ),
         brings_about=("gradient-clipping-too-tight", "lr-too-low"),
         defaults={
@@ -49,7 +49,7 @@ CAUSES = (
             "Without `scaler.update()` the scale never adapts and the scaler's state per optimizer "
             'is not reset: the second `scaler.step` raises "step() has already been called since '
             'the last update()", the second `unscale_` likewise. Where a wrapper swallows that, '
-            "the scale stays at 65536 and steps with infinite gradients are skipped for ever."
+            "the scale stays at 65536 and steps with infinite gradients are skipped forever."
         ),
         severity=Severity.HIGH,
         specialist=PRECISION,
@@ -62,10 +62,13 @@ CAUSES = (
                     "the scale changes: halved after an overflow, doubled after 2000 good steps"
                 ),
                 verify="print the scale at steps 1, 100 and 2500",
-                if_it_fails="it only falls: gradients are non-finite at any scale",
+                if_it_fails="if it only falls, gradients are non-finite at any scale",
             ),
         ),
-        confirm_by="log `scaler.get_scale()` over some hundred steps, and send the loop",
+        confirm_by=(
+            Ask("send the training loop", "source"),
+            Ask("log `scaler.get_scale()` over some hundred steps", "loss_scale"),
+        ),
     ),
     Cause(
         name="scaler-bypassed",
@@ -86,16 +89,16 @@ CAUSES = (
                     "grad_norm falls by the scale, infinite steps are skipped, and the loss falls"
                 ),
                 verify="compare the weights after one step with those of an fp32 step: about equal",
-                if_it_fails="a closure or a framework steps elsewhere: search for `.step(`",
+                if_it_fails="if a closure or a framework steps elsewhere, search for `.step(`",
             ),
             Remedy(
                 change="With bfloat16 remove the scaler: plain `loss.backward(); optimizer.step()`",
                 expected_effect="no scaled gradients exist",
                 verify="grad_norm equals that of an fp32 run",
-                if_it_fails="it differs: two scalers (the framework's and yours)",
+                if_it_fails="if it differs, suspect two scalers (the framework's and yours)",
             ),
         ),
-        confirm_by="send the training loop",
+        confirm_by=(Ask("send the training loop", "source"),),
         brings_about=(
             "exploding-activations",
             "lr-too-high",
@@ -126,7 +129,7 @@ CAUSES = (
                 ),
                 verify="`next(model.parameters()).dtype` is float32 while activations are half",
                 if_it_fails=(
-                    "memory does not allow it: train adapters in fp32 on a half-precision base"
+                    "if memory does not allow it, train adapters in fp32 on a half-precision base"
                 ),
             ),
             Remedy(
@@ -134,11 +137,11 @@ CAUSES = (
                 expected_effect="no overflow, no scaler",
                 verify="the loss follows the fp32 run within noise for 500 steps",
                 if_it_fails=(
-                    "it stalls late: the weights are still bf16, keep float32 master weights"
+                    "if it stalls late, the weights are still bf16; keep float32 master weights"
                 ),
             ),
         ),
-        confirm_by="print `{p.dtype for p in model.parameters()}` before training",
+        confirm_by=(Ask("print `{p.dtype for p in model.parameters()}` before training"),),
         brings_about=(
             "dtype-mismatch",
             "fp16-overflow",
@@ -174,9 +177,9 @@ CAUSES = (
                 ),
                 expected_effect="the FutureWarning is gone, and results are bit-identical",
                 verify="ten steps before and after: equal losses",
-                if_it_fails="they differ: the old call had other arguments, compare dtype",
+                if_it_fails="if they differ, the old call had other arguments; compare dtype",
             ),
         ),
-        confirm_by="send the warning or the source",
+        confirm_by=(Ask("send the warning or the source", "source"),),
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import DATA, DEBUGGING, PRECISION, Cause
+from traindx.causes.cause import DATA, DEBUGGING, PRECISION, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -35,8 +35,8 @@ CAUSES = (
                     "where `torch.isfinite(x).all()` is false: it must be 0"
                 ),
                 if_it_fails=(
-                    "the data are clean and the NaN is made inside the model: look for the first "
-                    "module with a non-finite output"
+                    "if the data are clean and the NaN is made inside the model, look for the "
+                    "first module with a non-finite output"
                 ),
             ),
             Remedy(
@@ -49,14 +49,18 @@ CAUSES = (
                 ),
                 verify="print the per-column minimum, maximum and count of NaN after preprocessing",
                 if_it_fails=(
-                    "search the raw files, not the pipeline: `numpy.isnan` over each file finds "
+                    "search the raw files, not the pipeline; `numpy.isnan` over each file finds "
                     "the source"
                 ),
             ),
         ),
         confirm_by=(
-            "run `traindx run -- <your command>` so that the first batch with a non-finite value "
-            "is kept and named"
+            Ask(
+                "run `traindx run -- <your command>`, which keeps and names the first batch with "
+                "NaN or Inf",
+                "recording",
+            ),
+            Ask("assert that every batch is finite before it enters the model"),
         ),
         brings_about=(
             "exploding-activations",
@@ -92,8 +96,8 @@ CAUSES = (
                     "error"
                 ),
                 if_it_fails=(
-                    "a second operation is at fault, or its input was already non-finite: check "
-                    "what enters it"
+                    "if a second operation is at fault, or its input was already non-finite, "
+                    "check what enters it"
                 ),
             ),
             Remedy(
@@ -108,14 +112,14 @@ CAUSES = (
                 ),
                 verify="`torch.autograd.gradcheck` in float64 with an input at the edge",
                 if_it_fails=(
-                    "the argument should never reach the edge: find out why it does (a dead unit, "
-                    "an empty mask, a zero vector)"
+                    "if the argument should never reach the edge, find out why it does (a dead "
+                    "unit, an empty mask, a zero vector)"
                 ),
             ),
         ),
         confirm_by=(
-            "run once with `torch.autograd.set_detect_anomaly(True)`, or `traindx run -- <your "
-            "command>`, and send the traceback that names the operation"
+            Ask("run `traindx run -- <your command>`, which names the operation", "recording"),
+            Ask("run once with `torch.autograd.set_detect_anomaly(True)` and send the traceback"),
         ),
         brings_about=("loss-scale-collapse",),
         defaults={
@@ -148,7 +152,7 @@ CAUSES = (
                     "without harm"
                 ),
                 if_it_fails=(
-                    "the overflow is not one of range: activations grow without bound, and the "
+                    "if the overflow is not one of range, activations grow without bound, and the "
                     "learning rate or the initialisation is at fault"
                 ),
             ),
@@ -165,12 +169,14 @@ CAUSES = (
                     "print `x.abs().max()` before the operation: in fp16 it must stay well under "
                     "65504"
                 ),
-                if_it_fails="walk up: the input of that operation was already infinite",
+                if_it_fails="walk up, for the input of that operation was already infinite",
             ),
         ),
         confirm_by=(
-            "rerun a few hundred steps in fp32 or bf16 from the same checkpoint: if the NaN is "
-            "gone, it was the range of fp16"
+            Ask(
+                "rerun a few hundred steps in fp32 or bf16 from the same checkpoint; if the NaN "
+                "is gone, it was the range of fp16"
+            ),
         ),
         brings_about=("loss-scale-collapse", "unstable-operation"),
         defaults={
@@ -206,8 +212,8 @@ CAUSES = (
                 ),
                 verify="count the skipped steps: under 1 % after the first hundred",
                 if_it_fails=(
-                    "the batch is finite in fp32: it is the range of fp16, so use bfloat16 or keep "
-                    "that operation in fp32"
+                    "if the batch is finite in fp32, it is the range of fp16, so use bfloat16 or "
+                    "keep that operation in fp32"
                 ),
             ),
             Remedy(
@@ -216,10 +222,12 @@ CAUSES = (
                 verify=(
                     "the loss falls from the first steps on, and the weights change at every step"
                 ),
-                if_it_fails="bf16 also fails: the run diverges, so look at learning rate and data",
+                if_it_fails=(
+                    "if bf16 also fails, the run diverges, so look at learning rate and data"
+                ),
             ),
         ),
-        confirm_by="log `scaler.get_scale()` and the unscaled gradient norm for every step",
+        confirm_by=(Ask("log `scaler.get_scale()` and the unscaled gradient norm for every step"),),
         defaults={
             "bf16": "Use bfloat16 autocast and drop the GradScaler",
         },
@@ -241,8 +249,8 @@ CAUSES = (
         remedies=(
             Remedy(
                 change=(
-                    "Make the mask right: check its polarity for the API in use, and let every "
-                    "query see at least itself: `mask = causal | padding; mask.diagonal(dim1=-2, "
+                    "Check the polarity of the mask for the API in use, and let every query see at "
+                    "least itself: `mask = causal | padding; mask.diagonal(dim1=-2, "
                     "dim2=-1).fill_(False)` with True = hidden"
                 ),
                 expected_effect=(
@@ -250,18 +258,20 @@ CAUSES = (
                     "that the loss does not count"
                 ),
                 verify="assert `not mask.all(-1).any()` before attention over a whole epoch",
-                if_it_fails="NaN enters earlier: look at the inputs of the first attention block",
+                if_it_fails=(
+                    "if NaN enters earlier, look at the inputs of the first attention block"
+                ),
             ),
             Remedy(
                 change="Drop empty sequences in the collate function and pad to the right",
                 expected_effect="no batch contains a sequence of length 0",
                 verify="assert `lengths.min() > 0` in `collate_fn`",
-                if_it_fails="an additive mask of −1e9 overflows in fp16: use a boolean mask",
+                if_it_fails="if an additive mask of −1e9 overflows in fp16, use a boolean mask",
             ),
         ),
         confirm_by=(
-            "print `mask.all(-1).any()` (with True = hidden) for the failing batch, or send the "
-            "attention code"
+            Ask("send the attention code", "source"),
+            Ask("print `mask.all(-1).any()` (with True = hidden) for the failing batch"),
         ),
         brings_about=("loss-scale-collapse", "unstable-operation"),
     ),
@@ -292,7 +302,7 @@ CAUSES = (
                 verify=(
                     "print `out.std()` per layer with forward hooks at step 0 and at the old onset"
                 ),
-                if_it_fails="the growth starts at one layer: look at its initialisation",
+                if_it_fails="if the growth starts at one layer, look at its initialisation",
             ),
             Remedy(
                 change=(
@@ -302,14 +312,18 @@ CAUSES = (
                 expected_effect="activations at step 0 are of order 1 at every depth",
                 verify="a forward pass of one batch before training",
                 if_it_fails=(
-                    "fine at step 0 and growing later: the updates are too large, so lower the "
-                    "learning rate"
+                    "if it is fine at step 0 and grows later, the updates are too large, so lower "
+                    "the learning rate"
                 ),
             ),
         ),
         confirm_by=(
-            "run `traindx run -- <your command>` so that the activation scale of every layer is "
-            "recorded"
+            Ask(
+                "run `traindx run -- <your command>`, which records the activation scale of every "
+                "layer",
+                "recording",
+            ),
+            Ask("log the largest activation of each layer"),
         ),
         brings_about=(
             "fp16-overflow",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import DISTRIBUTED, PERFORMANCE, Cause
+from traindx.causes.cause import DISTRIBUTED, PERFORMANCE, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -30,7 +30,7 @@ CAUSES = (
                     "batch"
                 ),
                 verify="measure throughput with and without a cached batch: within 5 %",
-                if_it_fails="workers are all busy: make each example cheaper",
+                if_it_fails="if workers are all busy, make each example cheaper",
             ),
             Remedy(
                 change=(
@@ -40,13 +40,15 @@ CAUSES = (
                 expected_effect="CPU time per example falls several-fold",
                 verify="time `dataset[i]` alone",
                 if_it_fails=(
-                    "reading dominates: storage is the limit, copy the data to a local disk"
+                    "if reading dominates, storage is the limit, so copy the data to a local disk"
                 ),
             ),
         ),
         confirm_by=(
-            "time the loader alone over 200 batches, and the step alone on one cached batch; or "
-            "send a profiler trace"
+            Ask(
+                "time the loader alone over 200 batches, and the step alone on one cached batch; "
+                "or send a profiler trace"
+            ),
         ),
         brings_about=("straggler-rank",),
         defaults={
@@ -76,7 +78,10 @@ CAUSES = (
                     "steps"
                 ),
                 verify="kernel count per step in the trace, before and after",
-                if_it_fails="no change: graph breaks, run with `TORCH_LOGS=graph_breaks`",
+                if_it_fails=(
+                    "if nothing changes, suspect graph breaks and run with "
+                    "`TORCH_LOGS=graph_breaks`"
+                ),
             ),
             Remedy(
                 change=(
@@ -86,10 +91,12 @@ CAUSES = (
                 ),
                 expected_effect="step time grows far less than the batch",
                 verify="examples per second at two batch sizes",
-                if_it_fails="time grows in proportion: the device is busy, not the host",
+                if_it_fails="if time grows in proportion, the device is busy, not the host",
             ),
         ),
-        confirm_by="send a trace of ten steps by `torch.profiler`, with CPU and CUDA activities",
+        confirm_by=(
+            Ask("send a trace of ten steps by `torch.profiler`, with CPU and CUDA activities"),
+        ),
         defaults={
             "batch_raise": "the batch size twofold",
         },
@@ -118,7 +125,7 @@ CAUSES = (
                 ),
                 verify="count warnings of the sync debug mode over ten steps",
                 if_it_fails=(
-                    "they remain inside the model: replace `if tensor.any()` by `torch.where`, "
+                    "if they remain inside the model, replace `if tensor.any()` by `torch.where`, "
                     "boolean indexing by multiplication with the mask"
                 ),
             ),
@@ -129,11 +136,13 @@ CAUSES = (
                 ),
                 expected_effect="copies overlap with compute",
                 verify="a trace shows both at the same time",
-                if_it_fails="the data are needed at once: then the cost is real",
+                if_it_fails="if the data are needed at once, the cost is real",
             ),
         ),
         confirm_by=(
-            'run ten steps with `torch.cuda.set_sync_debug_mode("warn")` and send the warnings'
+            Ask(
+                'run ten steps with `torch.cuda.set_sync_debug_mode("warn")` and send the warnings'
+            ),
         ),
         brings_about=("host-bound",),
     ),
@@ -157,16 +166,18 @@ CAUSES = (
                     "examples per second rise; validation after equal epochs stays within noise"
                 ),
                 verify="compare both at equal numbers of examples",
-                if_it_fails="throughput does not rise: the host or the data limit it",
+                if_it_fails="if throughput does not rise, the host or the data limit it",
             ),
             Remedy(
                 change="Run several runs on one device (seeds, sweeps)",
                 expected_effect="total throughput rises while each run slows little",
                 verify="examples per second over all runs",
-                if_it_fails="each slows in proportion: the device was full",
+                if_it_fails="if each slows in proportion, the device was full",
             ),
         ),
-        confirm_by="measure examples per second for the present, twofold and fourfold batch",
+        confirm_by=(
+            Ask("measure examples per second for the present, twofold and fourfold batch"),
+        ),
         brings_about=("host-bound",),
         defaults={
             "batch_raise": "the batch size until throughput stops growing",
@@ -194,18 +205,18 @@ CAUSES = (
                 expected_effect="no recompilation after the first two or three steps",
                 verify="count lines of `TORCH_LOGS=recompiles` per hundred steps: 0",
                 if_it_fails=(
-                    "the reason names an attribute: keep it constant, or leave it outside of the "
-                    "compiled function"
+                    "if the reason names an attribute, keep it constant, or leave it outside of "
+                    "the compiled function"
                 ),
             ),
             Remedy(
                 change="Reduce the number of shapes: pad to a few lengths, `drop_last=True`",
                 expected_effect="as many versions as there are lengths",
                 verify="the set of input shapes over an epoch",
-                if_it_fails="guards on object identity: create optimizer and modules once",
+                if_it_fails="if it guards on object identity, create optimizer and modules once",
             ),
         ),
-        confirm_by="run with `TORCH_LOGS=recompiles` and send the reasons it prints",
+        confirm_by=(Ask("run with `TORCH_LOGS=recompiles` and send the reasons it prints"),),
         brings_about=("host-bound",),
     ),
     Cause(
@@ -228,18 +239,22 @@ CAUSES = (
                     "one graph per forward pass, and step time falls below the eager one"
                 ),
                 verify="`torch.compile(model, fullgraph=True)` raises no error",
-                if_it_fails="it names library code: compile the inner blocks instead of the whole",
+                if_it_fails=(
+                    "if it names library code, compile the inner blocks instead of the whole"
+                ),
             ),
             Remedy(
                 change="Compile the repeated block only: `for b in model.blocks: b.compile()`",
                 expected_effect="short compile times, most of the gain",
                 verify="step time against eager",
-                if_it_fails="no gain: the kernels are large already",
+                if_it_fails="if there is no gain, the kernels are large already",
             ),
         ),
         confirm_by=(
-            "run with `TORCH_LOGS=graph_breaks`, or `torch._dynamo.explain(model)(x)`, and send "
-            "the reasons"
+            Ask(
+                "run with `TORCH_LOGS=graph_breaks`, or `torch._dynamo.explain(model)(x)`, and "
+                "send the reasons"
+            ),
         ),
         brings_about=("host-bound",),
     ),
@@ -266,7 +281,7 @@ CAUSES = (
                     "efficiency rises"
                 ),
                 verify="throughput per device on 1 and N devices",
-                if_it_fails="it hardly changes: the collectives wait for a slow rank",
+                if_it_fails="if it hardly changes, the collectives wait for a slow rank",
             ),
             Remedy(
                 change=(
@@ -277,12 +292,12 @@ CAUSES = (
                 expected_effect="time in collectives falls by about half",
                 verify="the sum of exposed communication in the trace",
                 if_it_fails=(
-                    "the bandwidth is below the hardware's: run nccl-tests, check NVLink and "
+                    "if the bandwidth is below the hardware's, run nccl-tests, check NVLink and "
                     "InfiniBand (`NCCL_DEBUG=INFO`)"
                 ),
             ),
         ),
-        confirm_by="send profiler traces of two ranks for the same ten steps",
+        confirm_by=(Ask("send profiler traces of two ranks for the same ten steps"),),
         defaults={
             "accumulation": "several",
         },
@@ -308,8 +323,8 @@ CAUSES = (
                 expected_effect="time per step is within some per cent across ranks",
                 verify="the spread of compute time per rank over a hundred steps",
                 if_it_fails=(
-                    "it is always the same machine: look at clocks, temperature, `nvidia-smi -q -d "
-                    "PERFORMANCE`, other processes"
+                    "if it is always the same machine, look at clocks, temperature, `nvidia-smi "
+                    "-q -d PERFORMANCE`, other processes"
                 ),
             ),
             Remedy(
@@ -317,12 +332,12 @@ CAUSES = (
                 expected_effect="the step time falls to that of the others",
                 verify="rerun without it",
                 if_it_fails=(
-                    "another rank becomes slow: the cause moves with the data or the rank's role"
+                    "if another rank becomes slow, the cause moves with the data or the rank's role"
                 ),
             ),
         ),
         confirm_by=(
-            "log the time of forward, backward and data per rank, or send traces of all ranks"
+            Ask("log the time of forward, backward and data per rank, or send traces of all ranks"),
         ),
         brings_about=("collective-mismatch", "communication-bound"),
     ),
@@ -344,19 +359,23 @@ CAUSES = (
                 ),
                 verify="step time and loss after 200 steps, both settings",
                 if_it_fails=(
-                    "step time stays: products do not dominate, look at the data and at launches"
+                    "if step time stays, products do not dominate; look at the data and at launches"
                 ),
             ),
             Remedy(
                 change='Forward pass and loss in `torch.autocast("cuda", dtype=torch.bfloat16)`',
                 expected_effect="less memory and a shorter step",
                 verify="validation metric after an epoch is equal within noise",
-                if_it_fails="the metric falls: keep sensitive operations (norms, losses) in fp32",
+                if_it_fails=(
+                    "if the metric falls, keep sensitive operations (norms, losses) in fp32"
+                ),
             ),
         ),
         confirm_by=(
-            "send a trace: the kernel names tell the precision, and the share of products tells "
-            "the gain"
+            Ask(
+                "send a trace; the kernel names show the precision, and the share of matrix "
+                "products shows the gain"
+            ),
         ),
     ),
     Cause(
@@ -377,7 +396,7 @@ CAUSES = (
                 ),
                 expected_effect="the regular peaks of the step time become rare",
                 verify="the sum of saving time over the run time",
-                if_it_fails="saving is rare and still slow: storage",
+                if_it_fails="if saving is rare and still slow, suspect storage",
             ),
             Remedy(
                 change=(
@@ -387,11 +406,11 @@ CAUSES = (
                 expected_effect="the step time at a save is nearly ordinary",
                 verify="the peak of the step time at a save",
                 if_it_fails=(
-                    "copying to the CPU dominates: save less (no optimizer state in every file)"
+                    "if copying to the CPU dominates, save less (no optimizer state in every file)"
                 ),
             ),
         ),
-        confirm_by="log the duration of each save and its interval",
+        confirm_by=(Ask("log the duration of each save and its interval"),),
         brings_about=("straggler-rank",),
         defaults={
             "save_interval": "the saving interval",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import DATA, DEBUGGING, MEMORY, Cause
+from traindx.causes.cause import DATA, DEBUGGING, MEMORY, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -30,7 +30,9 @@ CAUSES = (
                     "print `{{p.device for p in model.parameters()}} | {{b.device for b in "
                     "model.buffers()}}`: one device"
                 ),
-                if_it_fails="one device there: the batch or the loss's weight is elsewhere",
+                if_it_fails=(
+                    "if there is one device there, the batch or the loss's weight is elsewhere"
+                ),
             ),
             Remedy(
                 change=(
@@ -39,10 +41,13 @@ CAUSES = (
                 ),
                 expected_effect="no operand stays behind",
                 verify="print `.device` of both operands just before the failing line",
-                if_it_fails="a list of layers is unregistered: use `nn.ModuleList`",
+                if_it_fails="if a list of layers is unregistered, use `nn.ModuleList`",
             ),
         ),
-        confirm_by="send the full traceback with the code of the module that it ends in",
+        confirm_by=(
+            Ask("send the full traceback", "failure"),
+            Ask("send the code of the module that the traceback ends in", "source"),
+        ),
         brings_about=("rank-failed-first",),
         defaults={
             "devices_fact": "",
@@ -69,7 +74,8 @@ CAUSES = (
                 expected_effect="the step runs, and no cast is needed further on",
                 verify="print `x.dtype, y.dtype, next(model.parameters()).dtype`",
                 if_it_fails=(
-                    "they fit: a cast inside the model, or an autocast region, changes one of them"
+                    "if they fit, a cast inside the model, or an autocast region, changes one of "
+                    "them"
                 ),
             ),
             Remedy(
@@ -79,10 +85,13 @@ CAUSES = (
                 ),
                 expected_effect="inputs and weights are cast per operation",
                 verify="the loss is float32, and the weights stay float32",
-                if_it_fails="`model.half()` was called somewhere: remove it",
+                if_it_fails="if `model.half()` was called somewhere, remove it",
             ),
         ),
-        confirm_by="send the full traceback, with the dtypes of inputs, targets and weights",
+        confirm_by=(
+            Ask("send the full traceback", "failure"),
+            Ask("print the dtypes of inputs, targets and weights"),
+        ),
         brings_about=("rank-failed-first",),
         defaults={
             "dtypes_fact": "",
@@ -116,14 +125,16 @@ CAUSES = (
                     "dataset, over all splits"
                 ),
                 if_it_fails=(
-                    "it holds and the error stays: position ids or labels are the index, such as a "
-                    "sequence longer than the position table"
+                    "if it holds and the error stays, position ids or labels are the index, such "
+                    "as a sequence longer than the position table"
                 ),
             ),
         ),
         confirm_by=(
-            "rerun the failing batch on the CPU (or with `CUDA_LAUNCH_BLOCKING=1`) and send that "
-            "traceback with the range of the indices"
+            Ask(
+                "rerun the failing batch on the CPU (or with `CUDA_LAUNCH_BLOCKING=1`) and send "
+                "that traceback with the range of the indices"
+            ),
         ),
         brings_about=("rank-failed-first",),
         defaults={
@@ -152,7 +163,7 @@ CAUSES = (
                     "all labels are within {label_range}, and the loss at step 0 is log(C)"
                 ),
                 verify="`torch.bincount(labels)` has C entries and no negative label exists",
-                if_it_fails="labels are right: enlarge the output layer",
+                if_it_fails="if labels are right, enlarge the output layer",
             ),
             Remedy(
                 change=(
@@ -164,10 +175,12 @@ CAUSES = (
                     "the loss over a batch of ignored and valid labels equals that over the valid "
                     "ones"
                 ),
-                if_it_fails="other values occur: list them with `y.unique()`",
+                if_it_fails="if other values occur, list them with `y.unique()`",
             ),
         ),
-        confirm_by="print `y.min(), y.max()` over all splits and the model's number of outputs",
+        confirm_by=(
+            Ask("print `y.min(), y.max()` over all splits and the model's number of outputs"),
+        ),
         brings_about=("rank-failed-first",),
         defaults={
             "label_fact": "",
@@ -197,10 +210,13 @@ CAUSES = (
                     "compare with a loop over the batch on a small tensor: equal values, in the "
                     "intended order"
                 ),
-                if_it_fails="values are in the wrong order: permute first, then reshape",
+                if_it_fails="if values are in the wrong order, permute first, then reshape",
             ),
         ),
-        confirm_by="send the traceback and the line with the transpose",
+        confirm_by=(
+            Ask("send the traceback", "failure"),
+            Ask("send the line with the transpose", "source"),
+        ),
         brings_about=("rank-failed-first",),
     ),
     Cause(
@@ -223,7 +239,7 @@ CAUSES = (
                 expected_effect="the line runs",
                 verify="call it alone with one batch in a shell",
                 if_it_fails=(
-                    "the signature fits: the object is not what it seems, print `type(obj)`"
+                    "if the signature fits, the object is not what it seems; print `type(obj)`"
                 ),
             ),
             Remedy(
@@ -234,11 +250,14 @@ CAUSES = (
                 expected_effect="code and library agree",
                 verify="`python -m pip list` against the versions the code was written for",
                 if_it_fails=(
-                    "versions agree: a local module shadows the library, print `module.__file__`"
+                    "if versions agree, a local module shadows the library; print `module.__file__`"
                 ),
             ),
         ),
-        confirm_by="send the full traceback with the lines around the last frame of your own code",
+        confirm_by=(
+            Ask("send the full traceback", "failure"),
+            Ask("send the lines around the last frame of your own code", "source"),
+        ),
         brings_about=("rank-failed-first",),
         defaults={
             "error_fact": "",
@@ -265,11 +284,15 @@ CAUSES = (
                 expected_effect="the second iteration passes",
                 verify="run two iterations in a fresh process",
                 if_it_fails=(
-                    "it fails at the first: the name is imported from elsewhere, print `type(name)`"
+                    "if it fails at the first, the name is imported from elsewhere; print "
+                    "`type(name)`"
                 ),
             ),
         ),
-        confirm_by="send the traceback and every assignment of the name it mentions",
+        confirm_by=(
+            Ask("send the traceback", "failure"),
+            Ask("send every assignment of the name that the traceback mentions", "source"),
+        ),
         brings_about=("api-misuse", "rank-failed-first"),
         defaults={
             "error_fact": "",

@@ -37,7 +37,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         type=int,
         default=DEFAULT_MAX_TURNS,
         metavar="N",
-        help="answers and looks together (default: %(default)s)",
+        help="at most N answers and tool calls together (default: %(default)s)",
     )
     parser.set_defaults(call=call)
 

@@ -18,8 +18,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser = commands.add_parser(
         "check",
         help="find the faults of training code before it runs",
-        description="Find the faults of training code before it runs: source only, fast enough "
-        "for a pre-commit hook.",
+        description="Find the faults of training code before it runs. It reads source only, and is "
+        "fast enough for a pre-commit hook.",
     )
     parser.add_argument(
         "paths", nargs="+", metavar="PATH", help="a Python file, or a folder of them"

@@ -13,8 +13,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command to the command line."""
     parser = commands.add_parser(
         "explain",
-        help="say what a detector, a cause or an error is",
-        description="Say what a detector or a cause is; with -, explain an error text given on "
+        help="explain a detector, a cause or an error message",
+        description="Say what a detector or a cause is; with -, explain the error text on "
         "standard input.",
     )
     parser.add_argument("name", nargs="?", metavar="NAME", help="a detector, a cause, or -")

@@ -12,7 +12,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command to the command line."""
     parser = commands.add_parser(
         "inspect",
-        help="look without judging: metrics, ranges, last values, settings",
+        help="show metrics, ranges, last values and settings, without a diagnosis",
         description="Show what a run's artifacts hold, without judging it.",
     )
     shared.add_reading(parser)

@@ -22,7 +22,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         action="append",
         default=[],
         metavar="DIR",
-        help="a folder to keep to where the client grants none (may be repeated; default: the "
+        help="a folder to serve where the client grants none (may be repeated; default: the "
         "current folder)",
     )
     parser.set_defaults(call=call)

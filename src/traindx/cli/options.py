@@ -30,7 +30,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         "no path means the current folder",
     )
     parser.add_argument(
-        "--context", metavar="FILE", help="a context package: artifacts by role, symptoms"
+        "--context", metavar="FILE", help="a context package (artifacts by role, symptoms)"
     )
 
 
@@ -60,7 +60,7 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=DEFAULT_MAX_TIME_S,
         metavar="SECONDS",
-        help="report what is known by then (default: %(default).0f)",
+        help="stop by then and report what is known (default: %(default).0f)",
     )
     parser.add_argument(
         "--fail-on",
@@ -81,7 +81,9 @@ def add_loudness(parser: argparse.ArgumentParser) -> None:
     """Add how much to say."""
     loudness = parser.add_mutually_exclusive_group()
     loudness.add_argument("--quiet", action="store_true", help="print the verdict only")
-    loudness.add_argument("--verbose", action="store_true", help="print every finding")
+    loudness.add_argument(
+        "--verbose", action="store_true", help="print every finding and every check"
+    )
 
 
 def add_verify(parser: argparse.ArgumentParser, what: str) -> None:
@@ -108,13 +110,13 @@ def add_verifying(parser: argparse.ArgumentParser) -> None:
         "--max-steps",
         type=_count,
         metavar="N",
-        help="stop each rerun after so many steps (default: enough to show the symptom)",
+        help="stop each rerun after N steps (default: enough to show the symptom)",
     )
     parser.add_argument(
         "--seeds",
         type=_count,
         metavar="N",
-        help="rerun with so many seeds (default: what the noise and the time ask for)",
+        help="rerun with N seeds (default: chosen by the noise and the time)",
     )
 
 

@@ -27,7 +27,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command to the command line."""
     parser = commands.add_parser(
         "run",
-        help="ride along with a training command: alerts, a recording, a diagnosis at the end",
+        help="run a training command with alerts, a recording and a diagnosis at the end",
         usage=USAGE,
         description="Run any training command as if it were alone, and record what happens inside: "
         "alerts while it runs, a diagnosis at the end. Its output, exit code and signals pass "
@@ -50,10 +50,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "--hang-after",
         type=_seconds,
         metavar="SECONDS",
-        help="without progress for so long it hangs (default: many times the usual step)",
+        help="a run hangs after this long without progress (default: many times the usual step)",
     )
     parser.add_argument(
-        "--context", metavar="FILE", help="a context package: artifacts by role, symptoms"
+        "--context", metavar="FILE", help="a context package (artifacts by role, symptoms)"
     )
     shared.add_verify(parser, "the command")
     preflight_option.add_to(parser)
@@ -151,5 +151,5 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = -1.0
     if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
     return seconds

@@ -17,7 +17,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command to the command line."""
     parser = commands.add_parser(
         "scan",
-        help="many runs: a table, ranked by trouble, grouped by cause",
+        help="diagnose many runs: a table, the worst first, grouped by cause",
         description="Diagnose every run below the folders: one row a run, the worst first.",
     )
     parser.add_argument("folders", nargs="+", metavar="DIR", help="a folder with runs in it")

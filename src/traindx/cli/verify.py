@@ -20,7 +20,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     """Add the command to the command line."""
     parser = commands.add_parser(
         "verify",
-        help="test a diagnosis by experiment: rerun the command with the remedy in place",
+        help="test a diagnosis by rerunning the command with the remedy in place",
         usage=USAGE,
         description="Test the causes of a diagnosis: rerun the command on a copy, once as it is "
         "and once with one change, and compare. Nothing of yours is changed. Without a RECORDING "
@@ -33,7 +33,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="what `traindx run` wrote, or anything that `traindx diagnose` reads",
     )
     parser.add_argument(
-        "--context", metavar="FILE", help="a context package: artifacts by role, symptoms"
+        "--context", metavar="FILE", help="a context package (artifacts by role, symptoms)"
     )
     shared.add_verifying(parser)
     shared.add_diagnosing(parser)

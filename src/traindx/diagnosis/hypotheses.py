@@ -50,7 +50,7 @@ def hypothesis_of(
         opposing=tuple(f for f in findings if cause.name in f.against),
         remedies=remedies,
         specialist=cause.specialist,
-        confirm_by=cause.confirm_by,
+        confirm_by=cause.confirm_in(run),
         place=place_of(run, cause.name),
     )
 

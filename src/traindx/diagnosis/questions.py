@@ -20,9 +20,8 @@ def questions_of(draft: Diagnosis, status: Status, run: Run) -> list[str]:
         return []
     undecided = (h for h in draft.hypotheses if h.confidence <= SHOWN_FROM and not is_refuted(h))
     for hypothesis in [h for h in undecided if h.cause not in draft.folded][:4]:
-        if run.recording is not None and "traindx run" in hypothesis.confirm_by:
-            continue  # it was, and that is what this is
-        questions.setdefault(f"To decide on {hypothesis.cause}: {hypothesis.confirm_by}")
+        if hypothesis.confirm_by:
+            questions.setdefault(f"To decide on {hypothesis.cause}: {hypothesis.confirm_by}")
     if not run.has("loss") and not run.sources and not run.failures:
         questions.setdefault("Is there a console log, a metrics file, or the training script?")
     return list(questions)

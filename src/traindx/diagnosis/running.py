@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from traindx.model.findings import Failed, Finding, Skipped
-from traindx.model.needs import need_of
+from traindx.model.needs import need_of, without
 from traindx.model.run import Run
 from traindx.registry import Detector, detectors
 
 _PRINTED = frozenset({"console", "torchrun", "notebook", "wandb"})  # readers of what a run printed
+_PRINTED_PARTS = frozenset({"failure", "events"})  # what is found there, if it happened
 
 
 @dataclass(slots=True)
@@ -27,11 +28,13 @@ class Gathered:
 def gather(run: Run, *, deadline: float | None = None) -> Gathered:
     """Run every detector whose needs the run meets."""
     found = detectors()
+    read = _PRINTED_PARTS if _has_output(run) else frozenset()
     gathered = Gathered(skipped=list(_unread(run)), failed=list(found.failed))
     for detector in found.items:
-        missing = tuple(need for need in detector.needs if not run.has(need))
-        if missing == ("failure",) and _has_output(run):
-            gathered.checked.append(detector.name)  # the run's output was read and holds no error
+        lacking = [need for need in detector.needs if not run.has(need)]
+        missing = tuple(filter(None, (without(need, read) for need in lacking)))
+        if lacking and not missing:
+            gathered.checked.append(detector.name)  # the output was read, and holds nothing of it
         elif missing:
             gathered.skipped.append(Skipped(detector.name, missing, _how(missing, run)))
         elif deadline is not None and time.monotonic() > deadline:

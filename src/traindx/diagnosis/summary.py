@@ -72,9 +72,9 @@ def _cause_summary(roots: Sequence[Hypothesis]) -> str:
     verb = "" if first.confidence > SHOWN_FROM else " (fits the evidence, not confirmed)"
     if first.confirmed:
         verb = " (confirmed by experiment)"
-    others = f"; also {_listing([h.cause for h in roots[1:]])}" if len(roots) > 1 else ""
+    others = f". Also {_listing([h.cause for h in roots[1:]])}" if len(roots) > 1 else ""
     symptom = next((f.claim for f in first.findings if f.is_symptom), None)
-    because = f": {symptom[0].lower()}{symptom[1:].rstrip('.')}" if symptom else ""
+    because = f". {symptom[0].upper()}{symptom[1:].rstrip('.')}" if symptom else ""
     return f"{first.issue}{verb}{because}{others}."
 
 

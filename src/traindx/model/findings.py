@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from traindx.model.former_names import former_name, present_name
 from traindx.model.recording import Place, Process
 from traindx.model.run import Artifact, Event, Series, Setting
 
@@ -414,8 +415,10 @@ def _location_dict(location: Location | None) -> dict[str, Any] | None:
 
 
 def _finding_dict(finding: Finding) -> dict[str, Any]:
+    former = former_name(finding.detector)
     return {
         "detector": finding.detector,
+        **({"also_known_as": former} if former else {}),
         "claim": finding.claim,
         "strength": finding.strength.value,
         "evidence": [_evidence_dict(e) for e in finding.evidence],
@@ -442,7 +445,7 @@ def _finding_from(data: Mapping[str, Any]) -> Finding:
         onset=None if data["onset"] is None else float(data["onset"]),
         location=Location(**location) if location else None,
         patch=data["patch"],
-        detector=data["detector"],
+        detector=present_name(data["detector"]),
     )
 
 

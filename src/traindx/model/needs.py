@@ -8,7 +8,7 @@ part, so that nobody is asked for a pattern.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 _RUN = "use traindx run"
@@ -32,12 +32,11 @@ class Need:
 _LOG = "pass the console log"
 _TRAINING_LOSS = Need("the training loss", "log the training loss", True)
 _WEIGHT_NORM = Need("the norm of the weights", "log the norm of the weights", True)
-_LEARNING_RATE = "log the learning rate, or pass the config"
 
 NEEDS: Mapping[str, Need] = {
     # what a run left behind
-    "recording": Need("a recording", _RUN),
-    "source": Need("the source", "pass the training script"),
+    "recording": Need("a recording by traindx run", _RUN),
+    "source": Need("the training code", "pass the training script"),
     "config": Need(
         "the config", "pass the configuration (YAML, JSON, TOML or the printed arguments)"
     ),
@@ -48,12 +47,13 @@ NEEDS: Mapping[str, Need] = {
     "checkpoint": Need("a checkpoint", "pass a checkpoint"),
     "checkpoints": Need("two checkpoints", "pass two checkpoints of the run"),
     "failure|events": Need("a traceback or the console log", f"pass the traceback, or {_LOG}"),
-    "recording|events": Need("a recording or the console log", f"{_RUN}, or {_LOG}"),
+    "recording|events": Need("a recording by traindx run or the console log", f"{_RUN}, or {_LOG}"),
     # losses
     "loss": _TRAINING_LOSS,
     "loss/train": _TRAINING_LOSS,
     "loss/train*": _TRAINING_LOSS,
     "loss/*": Need("a loss", "log the loss", True),
+    "loss|loss/*": Need("a loss", "log the loss", True),
     "loss|loss/*|failure": Need("a loss or a traceback", "log the loss, or pass the traceback"),
     "loss/train/*": Need("the terms of the loss", "log every term of the loss"),
     "loss/val*": Need(
@@ -97,9 +97,12 @@ NEEDS: Mapping[str, Need] = {
     ),
     "layers/*/grad_norm": Need("gradient norms per layer", "log gradient norms per layer", True),
     "weight_norm|layers/*/weight_norm": _WEIGHT_NORM,
-    "lr": Need("the learning rate", _LEARNING_RATE),
-    "lr|config": Need("the learning rate or the config", _LEARNING_RATE),
+    "lr": Need("the learning rate", "log the learning rate"),
+    "lr|config": Need(
+        "the learning rate or the config", "log the learning rate, or pass the config"
+    ),
     "config|clip_max": Need("the gradient clipping threshold", "pass the configuration", True),
+    "loss_scale": Need("the loss scale", "log the loss scale of mixed precision"),
     "loss_scale|events|failure": Need(
         "the loss scale, the console log or a traceback",
         f"log the loss scale of mixed precision, or {_LOG}",
@@ -107,8 +110,8 @@ NEEDS: Mapping[str, Need] = {
     "time/*": Need("step times", "log how long a step and loading its data take", True),
     # what some kinds of models are watched by
     "other/*": Need(
-        "metrics of one's own",
-        "log what the model is watched by: spread of embeddings or predictions, activation norms, "
+        "further metrics of the model",
+        "log further metrics, such as the spread of embeddings or predictions, activation norms or "
         "covered modes",
     ),
     "other/*[Ee]xpert*": Need("the load of each expert", "log the load of each expert"),
@@ -120,6 +123,11 @@ NEEDS: Mapping[str, Need] = {
         "the entropy of the policy", "log the entropy of the policy"
     ),
 }
+
+
+def without(need: str, had: Container[str]) -> str:
+    """Return what is still to be asked for of a need, without the parts that were looked at."""
+    return "|".join(part for part in need.split("|") if part not in had)
 
 
 def need_of(need: str) -> Need:

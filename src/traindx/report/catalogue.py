@@ -9,9 +9,10 @@ from inspect import cleandoc
 
 from traindx.causes import Cause, all_causes
 from traindx.errors import UnknownName
+from traindx.model.former_names import former_name
 from traindx.model.needs import need_of
 from traindx.model.run import Run
-from traindx.registry import Detector, detectors
+from traindx.registry import Detector, detector_named, detectors
 
 SUGGESTIONS = 3
 ALIKE = 0.6  # difflib's own default: one typo in a short name, two or three in a long one
@@ -35,7 +36,8 @@ def explain_name(name: str) -> str:
     wanted = spelt(name)
     cause = all_causes().get(wanted)
     parts = [] if cause is None else [explain_cause(cause)]
-    parts += [explain_detector(d) for d in all_detectors() if d.name == wanted]
+    detector = detector_named(wanted)
+    parts += [] if detector is None else [explain_detector(detector)]
     if not parts:
         raise UnknownName(f"nothing is called {name!r}. Try: traindx explain --list.")
     return "\n\n".join(parts)
@@ -77,7 +79,7 @@ def explain_cause(cause: Cause, level: int = 1) -> str:
             f"   - Verify: {remedy.verify}.\n"
             f"   - If it fails: {remedy.if_it_fails}."
         )
-    lines += [f"{sub} What would settle it", f"{_sentence(cause.confirm_by)}."]
+    lines += [f"{sub} What would settle it", f"{_sentence(cause.confirm_in(nothing_known))}."]
     lines += [f"{sub} What finds it", _finders(cause)]
     surroundings = _surroundings(cause)
     if surroundings:
@@ -91,12 +93,17 @@ def explain_detector(detector: Detector, level: int = 1) -> str:
     deeper = _HEADING.sub(lambda found: "#" * (len(found[0]) + level - 1), body.strip())
     lines = [
         f"{'#' * level} {detector.name}",
-        f"**{detector.title}.** A detector.",
+        f"**{detector.title}.** A detector{_former(detector)}.",
         f"- Needs: {needs_in_words(detector) or 'nothing in particular'}.\n"
         f"- Can suggest: {listed(detector.suggests) or 'no cause of its own'}.",
         deeper,
     ]
     return "\n\n".join(line for line in lines if line)
+
+
+def _former(detector: Detector) -> str:
+    former = former_name(detector.name)
+    return f", formerly called `{former}`" if former else ""
 
 
 def detectors_of(cause: str) -> list[Detector]:

@@ -30,7 +30,7 @@ def sections(run: Run, kept: Kept, *, verbose: bool) -> Iterator[Section]:
             yield f"Exception{rank} at step {caught.step}", body
         for broken in process.nonfinite[:SHOWN]:
             body = Group(*_non_finite(broken), *_batch(broken.kept, kept))
-            yield f"First value that is no number{rank}: step {broken.step}", body
+            yield f"First NaN or Inf{rank}: step {broken.step}", body
         for stall in process.stalls[-SHOWN:]:
             yield f"Standstill{rank} at step {stall.step}", _stall(stall, verbose=verbose)
     ending = run.recording.ending if run.recording is not None else None

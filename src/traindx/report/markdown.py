@@ -29,7 +29,7 @@ def render(run: Run, diagnosis: Diagnosis) -> str:
         lines += _cause(run, hypothesis, i + 1)
     lines += _experiments(diagnosis.experiments)
     lines += _open(words.open_hypotheses(diagnosis))
-    lines += _list("Questions", (prose(q) for q in diagnosis.questions))
+    lines += _list("Questions", map(prose, words.questions(diagnosis)))
     lines += _list("Also seen", (_finding(f) for f in diagnosis.remarks))
     lines += _coverage(diagnosis)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
@@ -162,15 +162,11 @@ def _list(title: str, items: Iterable[str], level: str = "##") -> list[str]:
 
 
 def _coverage(diagnosis: Diagnosis) -> list[str]:
-    names = ", ".join(code(name) for name in diagnosis.checked) or "nothing"
-    lines = ["", f"## Checked: {len(diagnosis.checked)}", "", names, ""]
+    said = [f"Checked: {words.counted(len(diagnosis.checked), 'detector')}"]
     if diagnosis.skipped:
-        rows = [
-            (code(gap.missing or "-"), "; ".join(map(code, gap.detectors)), prose(gap.how))
-            for gap in words.gaps(diagnosis.skipped)
-        ]
-        head = ("missing", "checks that need it", "how to get it")
-        lines += ["", f"## Not checked: {len(diagnosis.skipped)}", "", *table(head, rows), ""]
+        said.append(f"Not checked: {prose(words.unchecked(diagnosis.skipped))}")
+    said += map(prose, words.reasons(diagnosis.skipped))
+    lines = _list("What was checked", said)
     failed = (f"{code(f.detector)}: {prose(f.error)}" for f in diagnosis.failed)
     lines += _list("Crashed (says nothing about the run)", failed)
     read = []

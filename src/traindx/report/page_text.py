@@ -41,7 +41,7 @@ class Page:
             (words.counted(len(diagnosis.root_causes), "root cause"), "#causes"),
             (words.counted(len(diagnosis.experiments), "experiment"), "#experiments"),
             (f"{len(diagnosis.checked)} checked", "#coverage"),
-            (f"{len(diagnosis.skipped)} not checked", "#coverage"),
+            (f"{len(diagnosis.skipped)} not checked", "#unchecked"),
             (words.counted(len(diagnosis.artifacts), "artifact"), "#read"),
         ]
         links = [
@@ -145,8 +145,9 @@ class Page:
         open_ones = words.open_hypotheses(diagnosis)
         if open_ones:
             parts.append(_section("open", "Open hypotheses", _open_table(open_ones)))
-        if diagnosis.questions:
-            items = (tag("li", {}, q) for q in diagnosis.questions)
+        questions = words.questions(diagnosis)
+        if questions:
+            items = (tag("li", {}, q) for q in questions)
             parts.append(_section("questions", "Questions", tag("ul", {}, *items)))
         if diagnosis.remarks:
             items = (self._remark(f, i) for i, f in enumerate(diagnosis.remarks))
@@ -157,23 +158,28 @@ class Page:
         claim = tag("p", {"class": "claim"}, finding.claim)
         return join(claim, self._facts(finding.evidence, f"remark-{index}"))
 
-    # what was looked at
+    # what was checked
 
     def coverage(self) -> Markup:
         diagnosis = self.diagnosis
         names = (tag("li", {}, tag("code", {}, words.clean(n, 80))) for n in diagnosis.checked)
         title = f"Checked: {words.counted(len(diagnosis.checked), 'detector')}"
-        parts = [tag("h3", {}, title), tag("ul", {"class": "names"}, *names)]
+        parts = [_folded("coverage", title, tag("ul", {"class": "names"}, *names))]
         if diagnosis.skipped:
-            parts += [tag("h3", {}, f"Not checked: {len(diagnosis.skipped)}"), self._gaps()]
+            title = f"Not checked: {len(diagnosis.skipped)}"
+            parts.append(_folded("unchecked", title, self._gaps()))
+        reasons = words.reasons(diagnosis.skipped)
+        if reasons:
+            items = (tag("li", {}, reason) for reason in reasons)
+            parts.append(_section("reasons", "Why some was not checked", tag("ul", {}, *items)))
         if diagnosis.failed:
             failed = (
                 tag("li", {}, tag("code", {}, words.clean(f.detector, 80)), ": ", f.error)
                 for f in diagnosis.failed
             )
-            parts.append(tag("h3", {}, "Crashed (says nothing about the run)"))
-            parts.append(tag("ul", {}, *failed))
-        return _section("coverage", "What was looked at", *parts)
+            title = "Crashed (says nothing about the run)"
+            parts.append(_section("crashed", title, tag("ul", {}, *failed)))
+        return join(*parts)
 
     def _gaps(self) -> Markup:
         rows = [

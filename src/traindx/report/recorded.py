@@ -163,7 +163,7 @@ def _times(run: Run) -> RenderableType | None:
     first, last = float(whole.steps[0]), float(whole.steps[-1])
     covers = f"step {words.step(first)} to {words.step(last)}"
     total = float(np.median(whole.values))
-    line = Text(f"{words.counted(len(whole), 'step')} told, {covers}; median {_duration(total)}")
+    line = Text(f"{words.counted(len(whole), 'step')} timed, {covers}; median {_duration(total)}")
     parts = []
     for phase in _PHASES:
         series = run.get(f"time/{phase}")
@@ -246,7 +246,7 @@ def describe(summary: Summary) -> str:
     if math.isfinite(summary.mean):
         told.append(f"mean {words.number(summary.mean)}")
     if summary.nonfinite:
-        told.append(f"{summary.nonfinite} no numbers")
+        told.append(f"{summary.nonfinite} NaN or Inf")
     return ", ".join(told)
 
 

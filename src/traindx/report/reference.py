@@ -17,7 +17,7 @@ def modes_page() -> str:
     """Return every way in which training fails: how bad it is, and what finds it."""
     parts = [
         "# Failure modes",
-        f"The {len(all_causes())} causes by family. `traindx explain NAME` tells all about one.",
+        f"The {len(all_causes())} causes by family. `traindx explain NAME` explains one in full.",
     ]
     for family in families():
         rows = [

@@ -13,6 +13,7 @@ from urllib.parse import quote
 from traindx import __version__
 from traindx.causes import all_causes
 from traindx.model.findings import Diagnosis, Finding, Hypothesis, Location, Severity, Strength
+from traindx.model.former_names import former_name
 from traindx.model.run import Run
 from traindx.registry import Detector, detectors
 from traindx.report import words
@@ -65,9 +66,11 @@ def _rule_id(finding: Finding) -> str:
 
 def _rule(name: str, detector: Detector | None) -> dict[str, Any]:
     title = detector.title if detector and detector.title else name.replace("-", " ")
+    former = former_name(name)
     doc = inspect.cleandoc(detector.doc) if detector and detector.doc else title
     return {
         "id": name,
+        **({"deprecatedIds": [former]} if former else {}),
         "name": "".join(part.capitalize() for part in re.split(r"\W+", name)) or name,
         "shortDescription": {"text": f"{title.rstrip('.')}."},
         "help": {"text": doc, "markdown": doc},

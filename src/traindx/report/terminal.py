@@ -39,8 +39,7 @@ WIDTH = 100  # a longer line is hard to find the start of
 EVIDENCE_SHOWN = 6
 OPEN_SHOWN = 5
 REMARKS_SHOWN = 5
-NAMES_SHOWN = 16
-GAPS_SHOWN = 8
+REASONS_SHOWN = 8
 PATCH_SHOWN = 16
 TRIAL_HEIGHT = 6
 
@@ -120,7 +119,7 @@ def _sections(
     for i, experiment in enumerate(diagnosis.experiments):
         yield _experiment(experiment, glyphs, width, is_first=i == 0)
     yield from _doubts(diagnosis, verbose)
-    yield _coverage(diagnosis, verbose)
+    yield _coverage(diagnosis, width, verbose)
     yield _footer(diagnosis)
 
 
@@ -241,7 +240,7 @@ def _remedy(grid: Table, remedy: Remedy, label: str) -> None:
     if remedy.verify:
         _row(grid, "  verify", Text(words.clean(remedy.verify)))
     if remedy.if_it_fails:
-        _row(grid, "  if not", Text(words.clean(remedy.if_it_fails)))
+        _row(grid, "  else", Text(words.clean(remedy.if_it_fails)))
 
 
 def _patch(patch: str) -> RenderableType:
@@ -288,8 +287,9 @@ def _doubts(diagnosis: Diagnosis, verbose: bool) -> Iterator[RenderableType]:
     open_ones = words.open_hypotheses(diagnosis)
     if open_ones:
         yield _section("Open hypotheses", _open_table(open_ones, verbose))
-    if diagnosis.questions:
-        yield _section("Questions", _bullets(Text(words.clean(q)) for q in diagnosis.questions))
+    questions = words.questions(diagnosis)
+    if questions:
+        yield _section("Questions", _bullets(Text(words.clean(q)) for q in questions))
     if verbose and diagnosis.findings:
         yield _section("All findings", _findings(diagnosis.findings, verbose))
     elif diagnosis.remarks:
@@ -333,15 +333,11 @@ def _findings(findings: Sequence[Finding], verbose: bool) -> RenderableType:
     return _bullets(lines)
 
 
-# what was looked at
+# what was checked
 
 
-def _coverage(diagnosis: Diagnosis, verbose: bool) -> RenderableType:
-    parts: list[RenderableType] = []
-    title = f"Checked: {words.counted(len(diagnosis.checked), 'detector')}"
-    parts.append(_section(title, Text(_names(diagnosis.checked, verbose), "dim")))
-    if diagnosis.skipped:
-        parts.append(_section(f"Not checked: {len(diagnosis.skipped)}", _gaps(diagnosis, verbose)))
+def _coverage(diagnosis: Diagnosis, width: int, verbose: bool) -> RenderableType:
+    parts = [*_all_checks(diagnosis)] if verbose else [_short_coverage(diagnosis, width)]
     if diagnosis.failed:
         lines = [
             Text(f"{words.clean(f.detector, 80)}: {words.clean(f.error, 200)}")
@@ -352,32 +348,38 @@ def _coverage(diagnosis: Diagnosis, verbose: bool) -> RenderableType:
     return Group(*spaced[:-1])
 
 
-def _names(names: Sequence[str], verbose: bool) -> str:
-    shown = names if verbose else names[:NAMES_SHOWN]
-    text = ", ".join(words.clean(name, 80) for name in shown) or "nothing"
-    rest = len(names) - len(shown)
-    return f"{text} and {rest} more (--verbose)" if rest else text
+def _short_coverage(diagnosis: Diagnosis, width: int) -> RenderableType:
+    """One line for what was checked, one for what was not, and what else stood in the way."""
+    checked = words.counted(len(diagnosis.checked), "detector")
+    lines: list[RenderableType] = [_labelled("Checked", f"{checked} (--verbose lists them)")]
+    if diagnosis.skipped:
+        missed = words.unchecked(diagnosis.skipped, width - len("Not checked: "))
+        lines.append(_labelled("Not checked", missed))
+        reasons = words.reasons(diagnosis.skipped)[:REASONS_SHOWN]
+        lines += [Padding(_bullets(map(Text, reasons)), (0, 0, 0, 2))] if reasons else []
+    return Group(*lines)
 
 
-def _gaps(diagnosis: Diagnosis, verbose: bool) -> RenderableType:
-    found = words.gaps(diagnosis.skipped)
-    shown = found if verbose else found[:GAPS_SHOWN]
-    lines = [_gap(gap, verbose) for gap in shown]
-    rest = sum(len(gap.detectors) for gap in found[len(shown) :])
-    if rest:
-        lines.append(Text(f"and {words.counted(rest, 'check')} more (--verbose)", "dim"))
-    return _bullets(lines)
+def _labelled(label: str, said: str) -> Text:
+    return Text.assemble((f"{label}: ", "bold"), (said, "dim"))
 
 
-def _gap(gap: words.Gap, verbose: bool) -> Text:
+def _all_checks(diagnosis: Diagnosis) -> Iterator[RenderableType]:
+    names = ", ".join(words.clean(name, 80) for name in diagnosis.checked) or "nothing"
+    checked = words.counted(len(diagnosis.checked), "detector")
+    yield _section(f"Checked: {checked}", Text(names, "dim"))
+    if diagnosis.skipped:
+        gaps = _bullets(map(_gap, words.gaps(diagnosis.skipped)))
+        yield _section(f"Not checked: {len(diagnosis.skipped)}", gaps)
+
+
+def _gap(gap: words.Gap) -> Text:
     line = Text()
     if gap.missing:
         line.append("needs ").append(gap.missing, "cyan")
     line.append(": " if gap.missing and gap.how else "").append(gap.how)
-    names = gap.detectors if verbose else gap.detectors[:4]
-    rest = len(gap.detectors) - len(names)
-    if names:
-        line.append(f" ({'; '.join(names)}{f' and {rest} more' if rest else ''})", "dim")
+    if gap.detectors:
+        line.append(f" ({'; '.join(gap.detectors)})", "dim")
     return line
 
 

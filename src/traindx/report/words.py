@@ -127,7 +127,7 @@ def counted(count: int, noun: str) -> str:
 def open_hypotheses(diagnosis: Diagnosis) -> tuple[Hypothesis, ...]:
     """Return what is considered but not listed as a cause, and is no consequence of one.
 
-    What is as good as ruled out stays in the JSON and off the page.
+    What is ruled out stays in the JSON and off the page.
     """
     return tuple(
         h
@@ -136,6 +136,13 @@ def open_hypotheses(diagnosis: Diagnosis) -> tuple[Hypothesis, ...]:
         and not h.confidence < RULED_OUT
         and h.cause not in diagnosis.folded
     )
+
+
+def questions(diagnosis: Diagnosis) -> list[str]:
+    """Return the questions that no hypothesis on the page asks beside its name."""
+    shown = (*diagnosis.root_causes, *open_hypotheses(diagnosis))
+    asked = [h.confirm_by for h in shown if h.confirm_by and band(h) in ("fits", "open")]
+    return [q for q in diagnosis.questions if not q.endswith(tuple(asked))]
 
 
 def chain(hypothesis: Hypothesis) -> str:
@@ -167,6 +174,28 @@ def gaps(skipped: Sequence[Skipped]) -> list[Gap]:
         detectors.setdefault(key, []).append(f"{name}, with {others}" if others else name)
     made = [Gap(m, tuple(filter(None, names)), how) for (m, how), names in detectors.items()]
     return sorted(made, key=lambda gap: (-len(gap.detectors), gap.missing))
+
+
+GAPS_NAMED = 2
+
+
+def unchecked(skipped: Sequence[Skipped], room: int = 200) -> str:
+    """Return in one line how many checks were not made, and what most of them wait for."""
+    found = [gap for gap in gaps(skipped) if gap.missing][:GAPS_NAMED]
+    waiting = [f"{len(gap.detectors)} {_verb(gap)} {gap.missing}" for gap in found[:1]]
+    waiting += [f"{len(gap.detectors)} {gap.missing}" for gap in found[1:]]
+    while waiting and len(line := f"{len(skipped)} ({', '.join(waiting)})") > room:
+        waiting.pop()
+    return line if waiting else str(len(skipped))
+
+
+def _verb(gap: Gap) -> str:
+    return "needs" if len(gap.detectors) == 1 else "need"
+
+
+def reasons(skipped: Sequence[Skipped]) -> list[str]:
+    """Return why checks were not made for which no artifact is missing: a limit, a broken file."""
+    return [gap.how for gap in gaps(skipped) if not gap.missing]
 
 
 def _plainly(need: str) -> str:

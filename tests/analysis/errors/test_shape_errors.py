@@ -21,7 +21,12 @@ from traindx.registry import detectors
 from traindx.tracebacks import parse_failures
 
 DETECTORS = {d.name: d for d in detectors().items}
-ERRORS = ("matmul-shape-error", "convolution-channel-error", "tensor-size-error", "strided-view")
+ERRORS = (
+    "matmul-shape-error",
+    "convolution-channel-error",
+    "tensor-size-error",
+    "view-on-non-contiguous-tensor",
+)
 
 
 def explained(run: Run, *names: str) -> list[Finding]:
@@ -168,7 +173,7 @@ RAISED: dict[str, tuple[Callable[[], object], str, str, str]] = {
     ),
     "strides": (
         lambda: randn(2, 3, 4).transpose(1, 2).view(2, 12),
-        "strided-view", "non-contiguous-view", "memory order",
+        "view-on-non-contiguous-tensor", "non-contiguous-view", "memory order",
     ),
 }  # fmt: skip
 
@@ -281,7 +286,7 @@ PROGRAMS = {
     "scenario 1": (SCENARIO, "matmul-shape-error", "shape-mismatch", 11),
     "a norm for other channels": (NORM, "convolution-channel-error", "channel-mismatch", 12),
     "grey images": (GREY, "convolution-channel-error", "channel-mismatch", 10),
-    "a strided view": (VIEW, "strided-view", "non-contiguous-view", 16),
+    "a strided view": (VIEW, "view-on-non-contiguous-tensor", "non-contiguous-view", 16),
 }
 
 

@@ -26,9 +26,9 @@ from traindx.experiments.verification.verification import Verification, verify
 from traindx.model.findings import Diagnosis, Experiment, Verdict
 
 BROKEN = np.append(flat(100), np.full(100, np.nan))
-NAN = finding("non-finite-loss", "lr-too-high", "missing-zero-grad", "nan-in-data")
-CARRIED = finding("carried-gradients", shows="missing-zero-grad")
-FROZEN = finding("frozen-in-training", shows="frozen-parameters")
+NAN = finding("nan-or-inf-loss", "lr-too-high", "missing-zero-grad", "nan-in-data")
+CARRIED = finding("unzeroed-gradients", shows="missing-zero-grad")
+FROZEN = finding("frozen-layers-in-training", shows="frozen-parameters")
 RATE = finding("zero-learning-rate", shows="lr-zero")
 
 React = Callable[[Change, int], Observation]
@@ -142,8 +142,8 @@ def test_a_confirmation_is_repeated_with_other_seeds(
 def test_two_reasons_are_found_one_on_top_of_the_other(
     imagine: Callable[[React], Imagined],
 ) -> None:
-    bad = finding("non-finite-batch", shows="nan-in-data")
-    pairs = finding("pairs-by-broadcasting", shows="target-shape-broadcast")
+    bad = finding("nan-or-inf-batch", shows="nan-in-data")
+    pairs = finding("n-by-n-loss", shows="target-shape-broadcast")
     data = hypothesis("nan-in-data", bad, confidence=0.99)
     shape = hypothesis("target-shape-broadcast", pairs, confidence=0.98)
 
@@ -185,7 +185,7 @@ def test_two_crashes_are_taken_one_after_the_other(
     two = RerunCrash("IndexError", "beyond", "train.py", "forward", 21, "x = self.table(x)")
     monkeypatch.setattr(symptoms, "crash_of", lambda run: two if steps_in(run) else one)
     shape = finding("matmul-shape-error", shows="shape-mismatch")
-    index = finding("index-beyond-table", shows="index-out-of-range")
+    index = finding("index-out-of-range-error", shows="index-out-of-range")
     first = hypothesis("shape-mismatch", shape, confidence=0.99, patch="one")
     second = hypothesis("index-out-of-range", index, confidence=0.99)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import AUTOGRAD, CHECKPOINTS, DEBUGGING, MODULES, Cause
+from traindx.causes.cause import AUTOGRAD, CHECKPOINTS, DEBUGGING, MODULES, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -31,14 +31,18 @@ CAUSES = (
                     "w_before).abs().sum() > 0`"
                 ),
                 if_it_fails=(
-                    "the step runs and the weights stay: the optimizer holds other parameters, or "
-                    "the learning rate is 0"
+                    "if the step runs and the weights stay, the optimizer holds other parameters, "
+                    "or the learning rate is 0"
                 ),
             ),
         ),
         confirm_by=(
-            "send the training loop, or run `traindx run -- <your command>`, which counts "
-            "optimizer steps and compares weights"
+            Ask("send the training loop", "source"),
+            Ask(
+                "run `traindx run -- <your command>`, which counts optimizer steps and compares "
+                "weights",
+                "recording",
+            ),
         ),
         brings_about=("class-collapse", "constant-prediction", "lr-schedule-misuse"),
         defaults={
@@ -74,12 +78,15 @@ CAUSES = (
                     "each step"
                 ),
                 if_it_fails=(
-                    "it still grows: the graph or the parameters of an earlier step are kept, or "
-                    "the rate is too high"
+                    "if it still grows, the graph or the parameters of an earlier step are kept, "
+                    "or the rate is too high"
                 ),
             ),
         ),
-        confirm_by="send the training loop, or log the gradient norm over the first hundred steps",
+        confirm_by=(
+            Ask("send the training loop", "source"),
+            Ask("log the gradient norm over the first hundred steps", "grad_norm"),
+        ),
         brings_about=(
             "dead-relu",
             "exploding-activations",
@@ -116,12 +123,14 @@ CAUSES = (
                     "`assert all(p.grad is not None for p in model.parameters() if "
                     "p.requires_grad)`"
                 ),
-                if_it_fails="some are None: those parameters are unused or detached",
+                if_it_fails="if some are None, those parameters are unused or detached",
             ),
         ),
         confirm_by=(
-            "send the training loop, or print `[n for n, p in model.named_parameters() if p.grad "
-            "is None]` before the step"
+            Ask("send the training loop", "source"),
+            Ask(
+                "print `[n for n, p in model.named_parameters() if p.grad is None]` before the step"
+            ),
         ),
         brings_about=("class-collapse", "constant-prediction"),
     ),
@@ -145,12 +154,13 @@ CAUSES = (
                     "print `next(model.parameters()).grad.norm()` right before the step: above 0"
                 ),
                 if_it_fails=(
-                    "a callback or wrapper clears them: search for other callers of `zero_grad`"
+                    "if a callback or wrapper clears them, search for other callers of `zero_grad`"
                 ),
             ),
         ),
         confirm_by=(
-            "send the training loop, or print a gradient norm immediately before `optimizer.step()`"
+            Ask("send the training loop", "source"),
+            Ask("print a gradient norm immediately before `optimizer.step()`"),
         ),
         brings_about=(
             "class-collapse",
@@ -187,14 +197,16 @@ CAUSES = (
                     "(dropout and batch norm off)"
                 ),
                 if_it_fails=(
-                    "they differ still: the loss averages over a varying number of tokens, or a "
-                    "framework divides already"
+                    "if they differ still, the loss averages over a varying number of tokens, or "
+                    "a framework divides already"
                 ),
             ),
         ),
         confirm_by=(
-            "send the training loop, or compare the gradient of one large batch with that of the "
-            "same examples accumulated"
+            Ask("send the training loop", "source"),
+            Ask(
+                "compare the gradient of one large batch with that of the same examples accumulated"
+            ),
         ),
         brings_about=(
             "batch-too-small",
@@ -225,12 +237,12 @@ CAUSES = (
                 expected_effect="a spike of the norm no longer shows in the loss",
                 verify="log the norm after the clip and before the step: never above the threshold",
                 if_it_fails=(
-                    "the loss still spikes: the clip acts and the rate is too high, or the batch "
-                    "is at fault"
+                    "if the loss still spikes, the clip acts and the rate is too high, or the "
+                    "batch is at fault"
                 ),
             ),
         ),
-        confirm_by="send the training loop",
+        confirm_by=(Ask("send the training loop", "source"),),
         brings_about=(
             "exploding-activations",
             "loss-scale-collapse",
@@ -262,7 +274,9 @@ CAUSES = (
                     '`{{id(p) for g in optimizer.param_groups for p in g["params"]}} >= {{id(p) '
                     "for p in model.parameters() if p.requires_grad}}` is True"
                 ),
-                if_it_fails="the sets agree and some weights still stay: those receive no gradient",
+                if_it_fails=(
+                    "if the sets agree and some weights still stay, those receive no gradient"
+                ),
             ),
             Remedy(
                 change=(
@@ -272,13 +286,17 @@ CAUSES = (
                 expected_effect="the new layer's weights move from the next step on",
                 verify="compare its weight norm before and after ten steps",
                 if_it_fails=(
-                    "the layer is absent from `model.parameters()` too: it is not registered"
+                    "if the layer is absent from `model.parameters()` too, it is not registered"
                 ),
             ),
         ),
         confirm_by=(
-            "run `traindx run -- <your command>`, which compares the optimizer's parameters with "
-            "the model's, or send the code that builds both"
+            Ask(
+                "run `traindx run -- <your command>`, which compares the optimizer's parameters "
+                "with the model's",
+                "recording",
+            ),
+            Ask("send the code that builds both", "source"),
         ),
         brings_about=("class-collapse", "constant-prediction", "insufficient-capacity"),
     ),
@@ -306,14 +324,16 @@ CAUSES = (
                 ),
                 verify="`sum(p.numel() for p in model.parameters() if p.requires_grad)`",
                 if_it_fails=(
-                    "the gradients are still None: the forward pass runs under `no_grad` or the "
-                    "graph is cut"
+                    "if the gradients are still None, the forward pass runs under `no_grad` or "
+                    "the graph is cut"
                 ),
             ),
         ),
         confirm_by=(
-            "print `[n for n, p in model.named_parameters() if not p.requires_grad]` and compare "
-            "with what you meant to freeze"
+            Ask(
+                "print `[n for n, p in model.named_parameters() if not p.requires_grad]` and "
+                "compare with what you meant to freeze"
+            ),
         ),
         brings_about=(
             "class-collapse",
@@ -347,7 +367,7 @@ CAUSES = (
                     "`loss.backward(); print([n for n, p in model.named_parameters() if p.grad is "
                     "None])` is empty"
                 ),
-                if_it_fails="the list names one branch: look for a detach inside that branch",
+                if_it_fails="if the list names one branch, look for a detach inside that branch",
             ),
             Remedy(
                 change=(
@@ -357,13 +377,13 @@ CAUSES = (
                 expected_effect="gradients reach the layers that make the choice",
                 verify="a finite-difference change of one weight changes the loss",
                 if_it_fails=(
-                    "the objective has no gradient by nature: use a policy-gradient estimator"
+                    "if the objective has no gradient by nature, use a policy-gradient estimator"
                 ),
             ),
         ),
         confirm_by=(
-            "send the code from the model's output to `backward()`, or print `loss.grad_fn` and "
-            "follow its `next_functions`"
+            Ask("send the code from the model's output to `backward()`", "source"),
+            Ask("print `loss.grad_fn` and follow its `next_functions`"),
         ),
         brings_about=(
             "class-collapse",
@@ -400,8 +420,8 @@ CAUSES = (
                     "losses on equal batches"
                 ),
                 if_it_fails=(
-                    "equal at first and different later: random state or data position is not "
-                    "restored"
+                    "if the losses are equal at first and differ later, random state or data "
+                    "position is not restored"
                 ),
             ),
             Remedy(
@@ -411,12 +431,12 @@ CAUSES = (
                 ),
                 expected_effect="the jump shrinks to a small ramp",
                 verify="grad_norm and loss stay within their range before the stop",
-                if_it_fails="the jump is as large: weights or buffers were not fully restored",
+                if_it_fails="if the jump is as large, weights or buffers were not fully restored",
             ),
         ),
         confirm_by=(
-            "send the keys of the checkpoint (`traindx inspect checkpoint.pt`) and the code that "
-            "resumes"
+            Ask("send the code that resumes", "source"),
+            Ask("send the keys of the checkpoint (`traindx inspect checkpoint.pt`)", "checkpoint"),
         ),
         brings_about=(
             "exploding-activations",

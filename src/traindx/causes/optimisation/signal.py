@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import DATA, DEBUGGING, MODULES, Cause
+from traindx.causes.cause import DATA, DEBUGGING, MODULES, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -31,7 +31,7 @@ CAUSES = (
                     "layers move"
                 ),
                 verify="print `p.grad.norm() / p.norm()` for each layer after one backward pass",
-                if_it_fails="the fade is gradual over many layers: add residual connections",
+                if_it_fails="if the fade is gradual over many layers, add residual connections",
             ),
             Remedy(
                 change=(
@@ -43,12 +43,16 @@ CAUSES = (
                     "the gradient of the first block is of the order of that of the last"
                 ),
                 verify="compare first and last block at step 0",
-                if_it_fails="the loss itself is flat: check softmax, labels and target scale",
+                if_it_fails="if the loss itself is flat, check softmax, labels and target scale",
             ),
         ),
         confirm_by=(
-            "run `traindx run -- <your command>` so that the gradient norm of every layer is "
-            "recorded"
+            Ask(
+                "run `traindx run -- <your command>`, which records the gradient norm of every "
+                "layer",
+                "layers/*/grad_norm|recording",
+            ),
+            Ask("train a version with half the depth and compare"),
         ),
         brings_about=("class-collapse", "constant-prediction"),
     ),
@@ -78,8 +82,8 @@ CAUSES = (
                 ),
                 verify="one forward pass before training: print `out.std()` per layer",
                 if_it_fails=(
-                    "the scale is right and units are still equal: a parameter is created as a "
-                    "constant, look for `zeros`, `ones` and `full`"
+                    "if the scale is right and units are still equal, a parameter is created as a "
+                    "constant; look for `zeros`, `ones` and `full`"
                 ),
             ),
             Remedy(
@@ -92,14 +96,14 @@ CAUSES = (
                     "`traindx inspect` on a checkpoint of step 0 lists no constant weight matrix"
                 ),
                 if_it_fails=(
-                    "something overwrites them later: look for `apply(init_fn)` after loading "
+                    "if something overwrites them later, look for `apply(init_fn)` after loading "
                     "weights"
                 ),
             ),
         ),
         confirm_by=(
-            "send the checkpoint at step 0, or print the standard deviation of each weight before "
-            "training"
+            Ask("send the checkpoint at step 0", "checkpoint"),
+            Ask("print the standard deviation of each weight before training"),
         ),
         brings_about=(
             "class-collapse",
@@ -136,7 +140,7 @@ CAUSES = (
                     "the share of units that are 0 for every example stays under some per cent"
                 ),
                 verify="`(act > 0).any(dim=0).float().mean()` over ten batches, per layer",
-                if_it_fails="units are dead at step 0: initialisation or input scale",
+                if_it_fails="if units are dead at step 0, suspect initialisation or input scale",
             ),
             Remedy(
                 change=(
@@ -145,12 +149,16 @@ CAUSES = (
                 ),
                 expected_effect="every unit has a non-zero gradient",
                 verify="per-unit gradient norms after one backward pass",
-                if_it_fails="the outputs are still constant: the collapse has another origin",
+                if_it_fails="if the outputs are still constant, the collapse has another origin",
             ),
         ),
         confirm_by=(
-            "run `traindx run -- <your command>`, which records the share of units that stay at "
-            "zero over several batches"
+            Ask(
+                "run `traindx run -- <your command>`, which records the share of units that stay "
+                "at zero over several batches",
+                "recording",
+            ),
+            Ask("print the share of zeros behind each ReLU for one batch"),
         ),
         brings_about=(
             "class-collapse",
@@ -187,19 +195,22 @@ CAUSES = (
                 ),
                 verify="`(act.abs() > 0.99).float().mean()` at step 0 and after an epoch",
                 if_it_fails=(
-                    "saturation comes back over time: the learning rate or missing weight decay "
-                    "lets the weights grow"
+                    "if saturation comes back over time, the learning rate or missing weight "
+                    "decay lets the weights grow"
                 ),
             ),
             Remedy(
                 change="Replace sigmoid or tanh in hidden layers by ReLU or GELU",
                 expected_effect="no flat end on the positive side",
                 verify="per-layer gradient norms within two orders of magnitude",
-                if_it_fails="the saturated unit is a gate that must saturate: then it is no fault",
+                if_it_fails="if the saturated unit is a gate that must saturate, it is no fault",
             ),
         ),
         confirm_by=(
-            "record the pre-activations of the layer: their standard deviation should be of order 1"
+            Ask(
+                "record the pre-activations of the layer; their standard deviation should be of "
+                "order 1"
+            ),
         ),
         brings_about=(
             "class-collapse",
@@ -233,12 +244,12 @@ CAUSES = (
                     "`model(x).sum(-1)` is no longer 1; the loss at step 0 is near log(number of "
                     "classes)"
                 ),
-                if_it_fails="the floor stays: labels or capacity limit it",
+                if_it_fails="if the floor stays, labels or capacity limit it",
             ),
         ),
         confirm_by=(
-            "send the model's forward and the loss, or check one batch: `out.sum(-1)` equals 1 "
-            "everywhere"
+            Ask("send the model's forward and the loss", "source"),
+            Ask("check on one batch whether `out.sum(-1)` equals 1 everywhere"),
         ),
         brings_about=(
             "class-collapse",
@@ -271,18 +282,18 @@ CAUSES = (
                     "for two"
                 ),
                 verify="assert `loss >= 0` over the first epoch",
-                if_it_fails="still negative: another term of the loss is unbounded",
+                if_it_fails="if it is still negative, another term of the loss is unbounded",
             ),
             Remedy(
                 change="Or end the model in `nn.LogSoftmax(dim=-1)` and keep `NLLLoss`",
                 expected_effect="`out.exp().sum(-1)` is 1 for every example",
                 verify="check it on one batch",
-                if_it_fails="the sum is 1 along the wrong dimension: correct `dim`",
+                if_it_fails="if the sum is 1 along the wrong dimension, correct `dim`",
             ),
         ),
         confirm_by=(
-            "send the last layer of the model and the loss, or print the range of the tensor that "
-            "enters the loss"
+            Ask("send the last layer of the model and the loss", "source"),
+            Ask("print the range of the tensor that enters the loss"),
         ),
         brings_about=("exploding-activations", "unstable-operation"),
     ),
@@ -310,10 +321,15 @@ CAUSES = (
                     "the metric leaves chance in the first epoch, together with the loss"
                 ),
                 verify="overfit 20 examples: the metric reaches its best value",
-                if_it_fails="it cannot overfit 20 examples: labels are wrong or the graph is cut",
+                if_it_fails=(
+                    "if it cannot overfit 20 examples, labels are wrong or the graph is cut"
+                ),
             ),
         ),
-        confirm_by="send the loss, the last layer, and the shape and dtype of one batch of targets",
+        confirm_by=(
+            Ask("send the loss and the last layer", "source"),
+            Ask("print the shape and dtype of one batch of targets"),
+        ),
         brings_about=(
             "class-collapse",
             "constant-prediction",
@@ -349,12 +365,12 @@ CAUSES = (
                 ),
                 verify="`assert out.shape == y.shape` in front of the loss",
                 if_it_fails=(
-                    "shapes agree and predictions are constant: inputs carry no signal or the "
+                    "if shapes agree and predictions are constant, inputs carry no signal or the "
                     "targets need scaling"
                 ),
             ),
         ),
-        confirm_by="print `out.shape` and `y.shape` just before the loss",
+        confirm_by=(Ask("print `out.shape` and `y.shape` just before the loss"),),
         brings_about=("constant-prediction", "insufficient-capacity"),
     ),
     Cause(
@@ -377,21 +393,23 @@ CAUSES = (
                 ),
                 expected_effect="the training loss goes below the old plateau within a few epochs",
                 verify="rerun with these at 0",
-                if_it_fails="the plateau stays: widen the model",
+                if_it_fails="if the plateau stays, widen the model",
             ),
             Remedy(
                 change="Double the width (or the depth, with residual connections)",
                 expected_effect="the training loss levels off clearly lower",
                 verify="compare training losses at equal numbers of examples",
                 if_it_fails=(
-                    "no change: the inputs do not determine the targets (label noise, missing "
-                    "features)"
+                    "if nothing changes, the inputs do not determine the targets (label noise, "
+                    "missing features)"
                 ),
             ),
         ),
         confirm_by=(
-            "train on 50 examples without regularisation until the loss stops falling, and report "
-            "that value"
+            Ask(
+                "train on 50 examples without regularisation until the loss stops falling, and "
+                "report that value"
+            ),
         ),
     ),
     Cause(
@@ -416,17 +434,21 @@ CAUSES = (
                     "a ramp in place of the step, and no loss of the earlier stage's metric"
                 ),
                 verify="log the loss per source",
-                if_it_fails="the step remains within one source: it is not the mixture",
+                if_it_fails="if the step remains within one source, it is not the mixture",
             ),
             Remedy(
                 change="Reduce {lr_cut}, with a short warm-up at the boundary",
                 expected_effect="grad_norm at the boundary stays within twice its median",
                 verify="rerun from the checkpoint before the boundary",
-                if_it_fails="the new data are faulty: inspect the first batches after the boundary",
+                if_it_fails=(
+                    "if the new data are faulty, inspect the first batches after the boundary"
+                ),
             ),
         ),
         confirm_by=(
-            "say what changes in the data at that step, or log the data source with each batch"
+            Ask(
+                "say what changes in the data at that step, or log the data source with each batch"
+            ),
         ),
         brings_about=("catastrophic-forgetting",),
         defaults={
@@ -458,7 +480,7 @@ CAUSES = (
                     "tail has no isolated values"
                 ),
                 if_it_fails=(
-                    "the batch looks ordinary: replay it from the checkpoint before; no spike "
+                    "if the batch looks ordinary, replay it from the checkpoint before; no spike "
                     "there means that the weights, not the data, were at fault"
                 ),
             ),
@@ -469,12 +491,15 @@ CAUSES = (
                 ),
                 expected_effect="the batch's gradient norm is within ten times the median",
                 verify="log the largest per-example loss",
-                if_it_fails="the inputs are extreme, not the targets: normalise or filter them",
+                if_it_fails="if the inputs are extreme, not the targets, normalise or filter them",
             ),
         ),
         confirm_by=(
-            "run `traindx run -- <your command>` so that the batch of the spike is kept, or log "
-            "the example indices"
+            Ask(
+                "run `traindx run -- <your command>`, which keeps the batch of the spike",
+                "recording",
+            ),
+            Ask("log the example indices"),
         ),
         brings_about=(
             "exploding-activations",
@@ -505,8 +530,8 @@ CAUSES = (
                 ),
                 verify="plot every term, not the total",
                 if_it_fails=(
-                    "one rises under any weight: the terms conflict, so look at the angle between "
-                    "their gradients"
+                    "if one rises under any weight, the terms conflict, so look at the angle "
+                    "between their gradients"
                 ),
             ),
             Remedy(
@@ -520,7 +545,10 @@ CAUSES = (
                 ),
             ),
         ),
-        confirm_by="log every term of the loss and its gradient norm on the shared parameters",
+        confirm_by=(
+            Ask("log every term of the loss", "loss/train/*"),
+            Ask("log the gradient norm of each term on the shared parameters"),
+        ),
         brings_about=("class-collapse", "constant-prediction"),
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from traindx.causes import facts
-from traindx.causes.cause import DEBUGGING, Cause
+from traindx.causes.cause import DEBUGGING, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
 CAUSES = (
@@ -51,8 +51,8 @@ CAUSES = (
             ),
         ),
         confirm_by=(
-            "log the gradient norm around the onset, or rerun from the last good checkpoint with "
-            "half the learning rate"
+            Ask("log the gradient norm around the onset", "grad_norm"),
+            Ask("rerun from the last good checkpoint with half the learning rate"),
         ),
         brings_about=(
             "catastrophic-forgetting",
@@ -94,8 +94,8 @@ CAUSES = (
                 ),
                 verify="compare the loss after 200 steps with that of this run",
                 if_it_fails=(
-                    "no faster: the updates do not reach the weights (wrong parameters in the "
-                    "optimizer, clipping too tight) or the gradients are uninformative"
+                    "if it is no faster, the updates do not reach the weights (wrong parameters "
+                    "in the optimizer, clipping too tight) or the gradients are uninformative"
                 ),
             ),
             Remedy(
@@ -109,13 +109,16 @@ CAUSES = (
                     "plot loss against learning rate on a logarithmic axis: it has a clear descent"
                 ),
                 if_it_fails=(
-                    "no descent at any rate: it is not the learning rate, look at loss and labels"
+                    "if there is no descent at any rate, it is not the learning rate; look at "
+                    "loss and labels"
                 ),
             ),
         ),
         confirm_by=(
-            "rerun a few hundred steps with ten times the learning rate, or log the ratio of "
-            "update to weight norm"
+            Ask(
+                "rerun a few hundred steps with ten times the learning rate, or log the ratio of "
+                "update to weight norm"
+            ),
         ),
         brings_about=("class-collapse", "constant-prediction"),
         defaults={
@@ -150,7 +153,7 @@ CAUSES = (
                 ),
                 verify="print the rate at the start, the middle and the end of the run",
                 if_it_fails=(
-                    "the rate is above 0 and the weights still do not change: look for "
+                    "if the rate is above 0 and the weights still do not change, look for "
                     "`missing-optimizer-step` and `parameters-not-in-optimizer`"
                 ),
             ),
@@ -162,13 +165,17 @@ CAUSES = (
                 expected_effect="every group trains",
                 verify="the norm of a weight in each group differs after one step",
                 if_it_fails=(
-                    "a warm-up that starts at 0 and is never stepped keeps it there: step the "
+                    "if a warm-up that starts at 0 and is never stepped keeps it there, step the "
                     "scheduler"
                 ),
             ),
         ),
         confirm_by=(
-            'log `scheduler.get_last_lr()` (or `optimizer.param_groups[0]["lr"]`) for every step'
+            Ask(
+                'log `scheduler.get_last_lr()` (or `optimizer.param_groups[0]["lr"]`) for every '
+                "step",
+                "lr",
+            ),
         ),
         brings_about=(
             "class-collapse",
@@ -207,8 +214,8 @@ CAUSES = (
                     "scheduler.get_last_lr()[0]) for _ in range(n)]`"
                 ),
                 if_it_fails=(
-                    "a framework steps it as well (Lightning's `interval`, the HF Trainer, "
-                    "Accelerate per process): step it in one place only"
+                    "if a framework steps it as well (Lightning's `interval`, the HF Trainer, "
+                    "Accelerate per process), step it in one place only"
                 ),
             ),
             Remedy(
@@ -219,13 +226,13 @@ CAUSES = (
                 expected_effect="the rate after a resume continues at its value before",
                 verify="print the rate before saving and after loading",
                 if_it_fails=(
-                    "the scheduler is rebuilt after loading: move the load behind construction"
+                    "if the scheduler is rebuilt after loading, move the load behind construction"
                 ),
             ),
         ),
         confirm_by=(
-            "log the learning rate for every step, and send the lines that build and step the "
-            "scheduler"
+            Ask("log the learning rate for every step", "lr"),
+            Ask("send the lines that build and step the scheduler", "source"),
         ),
         brings_about=("lr-too-high", "lr-too-low", "lr-zero"),
         defaults={
@@ -255,7 +262,7 @@ CAUSES = (
                 expected_effect="no spike of loss or grad_norm in the first thousand steps",
                 verify="overlay the first thousand steps of both runs",
                 if_it_fails=(
-                    "the divergence moves to the end of the warm-up: the peak rate is too high"
+                    "if the divergence moves to the end of the warm-up, the peak rate is too high"
                 ),
             ),
             Remedy(
@@ -269,12 +276,12 @@ CAUSES = (
                 ),
                 verify="compare per-layer gradient norms at step 0",
                 if_it_fails=(
-                    "the instability does not come from the start of training: look at data and "
-                    "initialisation"
+                    "if the instability does not come from the start of training, look at data "
+                    "and initialisation"
                 ),
             ),
         ),
-        confirm_by="rerun the first thousand steps with a linear warm-up, all else equal",
+        confirm_by=(Ask("rerun the first thousand steps with a linear warm-up, all else equal"),),
         brings_about=(
             "dead-relu",
             "exploding-activations",
@@ -317,14 +324,18 @@ CAUSES = (
                     "it should be some per cent"
                 ),
                 if_it_fails=(
-                    "more than half of the steps are clipped: the norm grows as a whole, so lower "
-                    "the learning rate"
+                    "if more than half of the steps are clipped, the norm grows as a whole, so "
+                    "lower the learning rate"
                 ),
             ),
         ),
         confirm_by=(
-            "log the gradient norm for every step, so that spikes of norm and loss can be laid "
-            "side by side"
+            Ask(
+                "log the gradient norm for every step, so that spikes of norm and loss can be "
+                "laid side by side",
+                "grad_norm",
+            ),
+            Ask("rerun with `clip_grad_norm_(model.parameters(), 1.0)` before the step"),
         ),
         brings_about=(
             "dead-relu",
@@ -357,8 +368,8 @@ CAUSES = (
                 expected_effect="the clip acts on 1 to 10 % of the steps and the loss falls faster",
                 verify="count `norm > max_norm` over an epoch",
                 if_it_fails=(
-                    "the loss spikes instead: the clip had been compensating for a learning rate "
-                    "that is too high"
+                    "if the loss spikes instead, the clip had been compensating for a learning "
+                    "rate that is too high"
                 ),
             ),
             Remedy(
@@ -368,12 +379,16 @@ CAUSES = (
                 ),
                 expected_effect="the unclipped norm drops to its real size",
                 verify="compare the norm with that of an fp32 run of one batch",
-                if_it_fails="the norm is truly large: normalise inputs or targets",
+                if_it_fails="if the norm is truly large, normalise inputs or targets",
             ),
         ),
         confirm_by=(
-            "log the norm that `clip_grad_norm_` returns (it is the one before clipping) and count "
-            "the steps above the threshold"
+            Ask(
+                "log the norm that `clip_grad_norm_` returns (it is the one before clipping) and "
+                "count the steps above the threshold",
+                "grad_norm",
+            ),
+            Ask("rerun with ten times the threshold"),
         ),
         brings_about=("lr-too-low",),
         defaults={
@@ -402,8 +417,8 @@ CAUSES = (
                 ),
                 verify="overlay weight_norm and training loss of both runs",
                 if_it_fails=(
-                    "the norm still falls: the learning rate multiplies the decay, so lower that, "
-                    "or the loss itself drives weights to zero"
+                    "if the norm still falls, the learning rate multiplies the decay, so lower "
+                    "that, or the loss itself drives weights to zero"
                 ),
             ),
             Remedy(
@@ -413,10 +428,13 @@ CAUSES = (
                 ),
                 expected_effect="the scales of the normalisation layers stay near 1",
                 verify="print the `weight` of the norm layers after an epoch",
-                if_it_fails="they still shrink: the gradient does it, not the decay",
+                if_it_fails="if they still shrink, the gradient does it, not the decay",
             ),
         ),
-        confirm_by="log the weight norm per layer, or rerun one epoch without weight decay",
+        confirm_by=(
+            Ask("log the weight norm per layer", "weight_norm|layers/*/weight_norm"),
+            Ask("rerun one epoch without weight decay"),
+        ),
         brings_about=(
             "class-collapse",
             "constant-prediction",
@@ -454,8 +472,8 @@ CAUSES = (
                 ),
                 verify="compare the standard deviation of loss differences over 500 steps",
                 if_it_fails=(
-                    "the spread stays: it comes from the data (label noise, outliers), not from "
-                    "sampling"
+                    "if the spread stays, it comes from the data (label noise, outliers), not "
+                    "from sampling"
                 ),
             ),
             Remedy(
@@ -464,12 +482,14 @@ CAUSES = (
                     "the loss descends in the last third of the run as the noise averages out"
                 ),
                 verify="the moving average over an epoch falls after the decay begins",
-                if_it_fails="flat at any rate: the signal is missing, check the labels",
+                if_it_fails="if it is flat at any rate, the signal is missing; check the labels",
             ),
         ),
         confirm_by=(
-            "rerun with eight times the batch (by gradient accumulation) and the same number of "
-            "examples"
+            Ask(
+                "rerun with eight times the batch (by gradient accumulation) and the same number "
+                "of examples"
+            ),
         ),
         brings_about=("batchnorm-small-batch",),
         defaults={
@@ -499,8 +519,8 @@ CAUSES = (
                 expected_effect="the printed value and the configured one agree from step 0 on",
                 verify="compare them in an assertion at start-up",
                 if_it_fails=(
-                    "another place overrides it later (a scheduler, a resume, a callback): log it "
-                    "at every step"
+                    "if another place overrides it later (a scheduler, a resume, a callback), log "
+                    "it at every step"
                 ),
             ),
             Remedy(
@@ -510,13 +530,15 @@ CAUSES = (
                 ),
                 expected_effect="the value after a resume is the new one",
                 verify="print the groups after loading",
-                if_it_fails="the scheduler restores its `base_lrs` as well: set those too",
+                if_it_fails="if the scheduler restores its `base_lrs` as well, set those too",
             ),
         ),
         confirm_by=(
-            "print the effective settings once after everything is built "
-            "(`optimizer.param_groups`, the model's config, `len(loader)`) and send that with the "
-            "configuration"
+            Ask(
+                "print the effective settings once after everything is built "
+                "(`optimizer.param_groups`, the model's config, `len(loader)`) and send that with "
+                "the configuration"
+            ),
         ),
         brings_about=(
             "batch-too-small",

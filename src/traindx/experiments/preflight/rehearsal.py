@@ -257,7 +257,7 @@ def _without_folders(check: Check) -> Check:
 
 def _raw_inputs(diagnosis: Diagnosis | None) -> tuple[Evidence, ...]:
     found = diagnosis.findings if diagnosis is not None else ()
-    return tuple(e for f in found if f.detector == "raw-scale-of-inputs" for e in f.evidence)
+    return tuple(e for f in found if f.detector == "unscaled-inputs" for e in f.evidence)
 
 
 def listed_causes(diagnosis: Diagnosis | None, *, is_cut: bool) -> list[Hypothesis]:

@@ -107,7 +107,7 @@ def _unsuggested(name: str, run: Run) -> Hypothesis:
         severity=cause.severity,
         remedies=cause.remedies_for(run),
         specialist=cause.specialist,
-        confirm_by=cause.confirm_by,
+        confirm_by=cause.confirm_in(run),
     )
 
 

@@ -12,13 +12,13 @@ from traindx.analysis.program.training.resumed_order import lost_orders
 from traindx.detectors.checkpoints import data_order_restarted
 from traindx.detectors.data import random_validation_transform
 from traindx.detectors.distributed import ranks_with_uneven_shards
-from traindx.detectors.generalisation import evaluation_of_training_loader
+from traindx.detectors.generalisation import evaluation_on_train_loader
 from traindx.model.run import Run
 
 ASKED = (
     (lost_orders, data_order_restarted, "cut by hand", "near miss: its state is restored"),
     (uneven_shares, ranks_with_uneven_shards, "a generator", "near miss: one process"),
-    (idle_parts, evaluation_of_training_loader, "the wrong part", "the right part"),
+    (idle_parts, evaluation_on_train_loader, "the wrong part", "the right part"),
     (
         augmented_evaluations,
         random_validation_transform,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from traindx.detectors.optimisation.negligible_updates import check
+from traindx.detectors.optimisation.tiny_weight_updates import check
 from traindx.examples import flat, recorded, watched, weights
 from traindx.model.recording import Optimizer
 from traindx.model.run import Floats
