@@ -125,7 +125,7 @@ def _is_of_numbers(value: Value, depth: int = DEPTH) -> bool:
         return _is_of_numbers(value.args[0], depth - 1)
     if value.maker in PERMUTES and value.args:
         given = value.args[0]
-        return sorts_of(given) == {NUMBER} or _is_of_numbers(given, depth - 1)
+        return sorts_of(given) == frozenset({NUMBER}) or _is_of_numbers(given, depth - 1)
     return value.maker in COUNTS
 
 

@@ -1,0 +1,7 @@
+PAD = 0
+HIDDEN = 64
+EMBED = 32
+BATCH = 64
+EPOCHS = 4
+LR = 3e-3
+SEED = 21
