@@ -194,7 +194,29 @@ judge = Judge()
 score = judge(torch.rand(64, 1, 28, 28), draw_labels(64))
 """
 
+_MIRRORED = """
+import torch
+from torch import nn
+
+class Coder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        sizes = [8, 16, 32]
+        self.down = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 32))
+        sizes.reverse()
+        self.up = nn.Linear(sizes[0], sizes[-1])
+        self.scale = nn.Parameter(torch.FloatTensor(sizes[-1], len(sizes)))
+        self.scale.data.uniform_(-1.0 / self.scale.size(1), 1.0)
+
+    def forward(self, x):
+        return self.up(self.down(x)) @ self.scale
+
+coder = Coder()
+out = coder(torch.rand(4, 8))
+"""
+
 SILENT = {
+    "near miss: sizes that are turned round": make_run(sources={"m.py": _MIRRORED}),
     "near miss: one class for each image": make_run(sources={"m.py": _CONDITION}),
     "sizes that fit": _net(),
     "near miss: padding keeps the size": _net(features="64 * 32 * 32", padding=", padding=1"),

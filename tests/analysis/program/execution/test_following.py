@@ -427,3 +427,16 @@ def test_a_layer_that_is_made_runs_nothing() -> None:
     """)
     made = [e for e in found.events if e.name == "torch.nn.Linear"]
     assert made and not any(e.handed_modes for e in made)
+
+
+def test_a_list_is_turned_round_in_place() -> None:
+    found = story("""
+        sizes = [8, 16, 32]
+        sizes.reverse()
+        first = sizes[0]
+        sizes.sort()
+        least = sizes[0]
+    """)
+    values = {a.name: a.value for a in found.execution.assignments}
+    assert isinstance(values["first"], Known) and values["first"].value == 32
+    assert not isinstance(values["least"], Known)
