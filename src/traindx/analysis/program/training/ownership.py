@@ -182,9 +182,10 @@ def _listed(value: Value) -> list[Value] | None:
 
 
 def _may_list_more(value: Value) -> bool:
-    """Tell whether a list is of some parameters by name, and not all of it is in sight."""
+    """Tell whether some parameters by name stand for others that are not in sight."""
     is_open = isinstance(value, (Items, Table)) and not value.is_whole
-    return is_open and any(PARAMETER in v.fields for v in value.inputs)
+    is_one_of = isinstance(value, Choice)
+    return (is_open or is_one_of) and any(PARAMETER in v.fields for v in value.inputs)
 
 
 def learning_layers(backward: Deed) -> list[Value]:
