@@ -73,6 +73,7 @@ def _asked(expression: str) -> tuple[Story, object]:
         ("pad_sequence([torch.ones(3, 5), torch.ones(4, 5)], batch_first=True)", "(?, ?, 5)"),
         ("x.view(int(x.mean()), 2, 3, 4, -1)", "(?, 2, 3, 4, ?)"),
         ("torch.FloatTensor(3, 5)", "(3, 5)"),
+        ("nn.functional.interpolate(x, scale_factor=math.sqrt(n))", "(16, 4, ?)"),
         ("x.expand(sizes)", None),
         ("unknown(x)", None),
     ],
