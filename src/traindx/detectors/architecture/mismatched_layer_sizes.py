@@ -194,7 +194,76 @@ judge = Judge()
 score = judge(torch.rand(64, 1, 28, 28), draw_labels(64))
 """
 
+_MIRRORED = """
+import torch
+from torch import nn
+
+class Coder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        sizes = [8, 16, 32]
+        self.down = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 32))
+        sizes.reverse()
+        self.up = nn.Linear(sizes[0], sizes[-1])
+        self.scale = nn.Parameter(torch.FloatTensor(sizes[-1], len(sizes)))
+        self.scale.data.uniform_(-1.0 / self.scale.size(1), 1.0)
+
+    def forward(self, x):
+        return self.up(self.down(x)) @ self.scale
+
+coder = Coder()
+out = coder(torch.rand(4, 8))
+"""
+
+_SIZED = """
+import torch
+from torch.utils.data import DataLoader
+from torchvision import datasets, transforms
+
+def pooled(output, mask):
+    tokens = output[0]
+    mask = mask.unsqueeze(-1).expand(tokens.size()).float()
+    return torch.sum(tokens * mask, 1) / mask.sum(1)
+
+def windows(x, width, height, count):
+    rows = int(x.shape[0] / (height * width / count))
+    return x.view(rows, height, width, count, 7, -1).permute(0, 1, 3, 2, 4, 5)
+
+data = datasets.MNIST("data", transform=transforms.ToTensor())
+for images, labels in DataLoader(data, batch_size=100):
+    flat = images.reshape(100, -1)
+    found = pooled(encode(images), labels)
+    scores = torch.ones(len(labels)).view(-1, 10)
+    parts = windows(torch.rand(8, 49, 128).view(-1, 7, 7, 128), data.width, data.height, 7)
+"""
+
+_GROWN = """
+from collections import OrderedDict
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layers, width = OrderedDict(), 3
+        for index in range(options.depth):
+            layers.update({"abc"[index]: nn.Conv2d(width, 24, 3)})
+            width = 24
+        layers.update({"top": nn.Conv2d(options.width, 8, 3)})
+        self.features, self.out = nn.Sequential(layers), nn.Conv2d(320, 8, 1)
+
+    def forward(self, x):
+        return self.features(x)
+
+out = Net()(torch.rand(1, 3, 64, 64))
+"""
+
 SILENT = {
+    "near miss: sizes that one value gives, or that a batch may have": make_run(
+        sources={"m.py": _SIZED}
+    ),
+    "near miss: blocks that a loop adds by name": make_run(sources={"m.py": _GROWN}),
+    "near miss: sizes that are turned round": make_run(sources={"m.py": _MIRRORED}),
     "near miss: one class for each image": make_run(sources={"m.py": _CONDITION}),
     "sizes that fit": _net(),
     "near miss: padding keeps the size": _net(features="64 * 32 * 32", padding=", padding=1"),

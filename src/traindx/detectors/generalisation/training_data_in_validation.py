@@ -150,8 +150,8 @@ _GRAPH = """
 from dgl.dataloading import DataLoader
 
 graph = load_graph()
-train_loader = DataLoader(graph, {"user": train_nodes}, sampler, batch_size=32)
-val_loader = DataLoader(graph, {"user": val_nodes}, sampler, batch_size=32)
+train_loader = DataLoader(graph, {"user": train_nodes})
+val_loader = DataLoader(graph, {"user": val_nodes})
 """
 
 SILENT = {

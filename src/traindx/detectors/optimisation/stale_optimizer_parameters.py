@@ -237,6 +237,16 @@ class Headed(nn.Module):
         return self.head(self.body(x).relu())
 """
 
+_BY_RANK = _PROGRAM.format(
+    model="Headed()",
+    before="found = {n: p for n, p in model.named_parameters()}\n"
+    "found = {n: p for n, p in found.items() if p.requires_grad}\n"
+    "groups = [{'params': [p for n, p in found.items() if p.dim() > 1]},\n"
+    "          {'params': [p for n, p in found.items() if p.dim() < 2], 'weight_decay': 0.0}]",
+    held="groups",
+    after="",
+)
+
 SILENT = {
     "near miss: every parameter falls into a group": _by_name(
         'not n.endswith(".bias") and "norm" not in n'
@@ -289,6 +299,9 @@ SILENT = {
                 after="",
             )
         }
+    ),
+    "near miss: groups by the rank of each parameter": make_run(
+        sources={"train.py": _HEADED + _BY_RANK}
     ),
     "near miss: moved afterwards": _program("model = model.to(device)"),
     "near miss: wrapped afterwards": _program("model = nn.DataParallel(model)"),

@@ -98,7 +98,25 @@ FIRES = {
     "inputs that stay": _train(move="y = y.to(device)"),
 }
 
+_ON_ITS_OWN = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(12, 1)
+
+    def forward(self, x):
+        classes = torch.zeros(len(x), 4).to(x.device)
+        return self.out(torch.cat([x, classes], 1))
+
+if __name__ == "__main__":
+    out = Net()(torch.randn(5, 8))
+"""
+
 SILENT = {
+    "near miss: moved to where the input is": make_run(sources={"net.py": _ON_ITS_OWN}),
     "all moved": _train(),
     "near miss: a loss that is moved": make_run(
         sources={"train.py": _WEIGHTED.format(moved='.to("cuda")')}

@@ -92,8 +92,16 @@ FIRES = {
     "a step of a loss": _train(step="loss"),
 }
 
+_CHAINED = """
+import torch
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+first = torch.optim.lr_scheduler.StepLR(optimizer, 10)
+both = torch.optim.lr_scheduler.ChainedScheduler([first])
+"""
+
 SILENT = {
     "as documented": _train(),
+    "near miss: a schedule of schedules": make_run(sources={"train.py": _CHAINED}),
     "near miss: by keyword": _train(last="model=average, loader=loader"),
     "near miss: a batch of inputs": _train(last="[i for i, _ in loader], average"),
     "near miss: weights of a loss": _train(

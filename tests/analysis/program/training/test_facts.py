@@ -71,6 +71,10 @@ def _asked(expression: str) -> tuple[Story, object]:
         ("np.concatenate([rng.normal(size=(3, 2)), np.ones((3, 5))], axis=1)", "(3, 7)"),
         ("np.linspace(0, math.pi, 9)[:, np.newaxis] * 2", "(9, 1)"),
         ("pad_sequence([torch.ones(3, 5), torch.ones(4, 5)], batch_first=True)", "(?, ?, 5)"),
+        ("x.view(int(x.mean()), 2, 3, 4, -1)", "(?, 2, 3, 4, ?)"),
+        ("torch.FloatTensor(3, 5)", "(3, 5)"),
+        ("nn.functional.interpolate(x, scale_factor=math.sqrt(n))", "(16, 4, ?)"),
+        ("x.expand(sizes)", None),
         ("unknown(x)", None),
     ],
 )
@@ -145,6 +149,7 @@ def test_whole_numbers_are_followed(expression: str, reached: tuple[int, int] | 
         ("torch.zeros_like(x.to(device))", TensorPlace.ACCELERATOR),
         ("x.to(device).cpu() * 2", TensorPlace.CPU),
         ("net(x)", TensorPlace.ACCELERATOR),
+        ("torch.zeros(3).to(x.device)", TensorPlace.CPU),
         ("unknown(x)", None),
     ],
 )
@@ -159,3 +164,22 @@ def test_the_origin_of_a_dtype_is_where_it_begins() -> None:
     assert clash.text == "Conv1d has float32 weights and receives float64"
     origin = story.dtypes.origin(clash.operand)
     assert origin.site is not None and origin.site.node.lineno == 16  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("given", "is_clash"), [
+    ("images.reshape(100, -1)", False),
+    ("images.view(-1, 784)", False),
+    ("images.view(-1, 500)", True),
+    ("torch.ones(len(labels)).view(-1, 10)", False),
+])  # fmt: skip
+def test_a_batch_may_have_the_size_that_a_view_needs(given: str, is_clash: bool) -> None:
+    text = f"""
+import torch
+from torch.utils.data import DataLoader
+from torchvision import datasets, transforms
+data = datasets.MNIST("data", transform=transforms.ToTensor())
+for images, labels in DataLoader(data, batch_size=100):
+    print({given})
+"""
+    story = program_of(make_run(sources={"t.py": text})).stories[0]
+    assert bool(list(story.shapes.clashes())) is is_clash

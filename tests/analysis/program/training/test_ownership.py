@@ -142,3 +142,14 @@ def test_a_layer_is_no_part_of_the_graph_for_its_width() -> None:
 def test_a_model_out_of_its_wrapper_is_the_model() -> None:
     wrapped = "net = nn.parallel.DistributedDataParallel(net)"
     assert _unowned(wrapped, "opt = torch.optim.SGD(net.module.parameters(), 0.1)") == set()
+
+
+def test_groups_by_rank_hold_what_is_in_sight_of_them_and_maybe_more() -> None:
+    grouped = """
+found = {n: p for n, p in net.named_parameters()}
+found = {n: p for n, p in found.items() if p.requires_grad}
+matrices = [p for n, p in found.items() if p.dim() >= 2]
+others = [p for n, p in found.items() if p.dim() < 2]
+opt = torch.optim.AdamW([{'params': matrices}, {'params': others, 'weight_decay': 0.0}])
+"""
+    assert _unowned(grouped) == set()

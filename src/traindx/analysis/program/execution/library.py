@@ -20,6 +20,7 @@ from traindx.analysis.program.execution.events import EventForm, LoopRun
 from traindx.analysis.program.execution.machine import BlockEnd
 from traindx.analysis.program.execution.truth import truth_of
 from traindx.analysis.program.execution.values import (
+    MAX_OPTIONS,
     Answer,
     Choice,
     ClassValue,
@@ -487,11 +488,25 @@ def _list_method(m: Machine, owner: Items, name: str, args: Sequence[Value]) -> 
         for key in list(owner.fields):
             m.write(owner.fields, key, iteration.items_of(()))
         return Known(None)
+    if name in ("reverse", "sort"):
+        _reorder(m, owner, name)
+        return Known(None)
     if name == "copy":
         return iteration.items_of(owner.members, owner.kind, is_whole=owner.is_whole)
     if name in ("pop", "popleft") and owner.fields:
         return iteration.get_item(m, owner, args[0] if args else Known(-1))
     return None
+
+
+def _reorder(m: Machine, owner: Items, name: str) -> None:
+    """Turn a list round; in which order a sorted one is, is not known."""
+    places = [k for k in owner.fields if isinstance(k, int)]
+    values = [owner.fields[k] for k in reversed(places)]
+    if name == "sort" or not owner.is_whole:
+        any_of = values[0] if len(values) == 1 else Choice(tuple(values[:MAX_OPTIONS]))
+        values = [any_of] * len(places)
+    for place, value in zip(places, values, strict=True):
+        m.write(owner.fields, place, value)
 
 
 _TEXT_METHODS = frozenset({"lower", "upper", "strip", "startswith", "endswith", "replace", "split",

@@ -49,6 +49,8 @@ def fill(m: Machine, owner: Value, args: Sequence[Value], kwargs: Keywords) -> N
     for given in args:
         other = entries_of(given)
         if other is not None:
+            if m.is_repeated() and other.fields.keys() - entries.fields.keys():
+                entries.is_whole = entries.is_whole and not entries.fields  # it grows by the turn
             for key, value in other.fields.items():
                 m.write(entries.fields, key, value)
         entries.is_whole = entries.is_whole and other is not None and other.is_whole

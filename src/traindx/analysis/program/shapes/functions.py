@@ -10,7 +10,7 @@ from typing import Any
 
 from traindx.analysis.program.shapes import products, rearrangement, windows
 from traindx.analysis.program.shapes.sizes import Dim, is_dim, product
-from traindx.analysis.program.shapes.values import UNKNOWN, Shape, ShapedTensor, Value
+from traindx.analysis.program.shapes.values import UNKNOWN, Shape, ShapedTensor, SizesOf, Value
 from traindx.analysis.program.shapes.windows import Symbols
 
 Operation = Callable[["Arguments", Symbols], Value]
@@ -294,13 +294,10 @@ def _expand_as(given: Arguments, symbols: Symbols) -> Value:
 
 
 def _view(given: Arguments, symbols: Symbols) -> Value:
-    wanted = given.rest(1, "shape")
+    wanted = [UNKNOWN if isinstance(w, (float, SizesOf)) else w for w in given.rest(1, "shape")]
     if not wanted or not all(is_dim(w) or w is UNKNOWN for w in wanted):
-        return (
-            ShapedTensor(given.tensor().shape)
-            if wanted and not is_dim(wanted[0])
-            else ShapedTensor()
-        )
+        is_type = len(wanted) == 1 and not is_dim(wanted[0])
+        return ShapedTensor(given.tensor().shape) if is_type else ShapedTensor()
     return rearrangement.viewed(given.tensor(), wanted, symbols)
 
 

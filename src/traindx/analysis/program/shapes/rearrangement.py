@@ -39,8 +39,15 @@ def positions(dims: Sequence[Value], rank: int) -> list[int | None]:
     return found
 
 
+def may_be_several(wanted: Sequence[Value]) -> bool:
+    """Tell whether sizes are given by one value that is not known: a tuple of any length."""
+    return len(wanted) == 1 and not is_dim(wanted[0])
+
+
 def viewed(tensor: ShapedTensor, wanted: Sequence[Value], symbols: Symbols) -> ShapedTensor:
     """Apply view or reshape."""
+    if may_be_several(wanted):
+        return ShapedTensor()
     sizes = [w if is_dim(w) else symbols.new() for w in wanted]
     gap = next((i for i, s in enumerate(sizes) if s == -1), None)
     known = all(is_dim(w) for w in wanted)
@@ -56,13 +63,14 @@ def viewed(tensor: ShapedTensor, wanted: Sequence[Value], symbols: Symbols) -> S
             raise _unfit(wanted, total, tensor)
         return ShapedTensor(Shape(tuple(sizes)))
     rest = product(tuple(s for i, s in enumerate(sizes) if i != gap))
-    sizes[gap] = _remaining(total, rest, wanted, tensor, symbols)
+    sizes[gap] = _remaining(total, rest, wanted, tensor, symbols, is_batch=gap == 0)
     return ShapedTensor(Shape(tuple(sizes)))
 
 
 def _remaining(
-    total: Dim, rest: Dim, wanted: Sequence[Value], tensor: ShapedTensor, symbols: Symbols
-) -> Dim:
+    total: Dim, rest: Dim, wanted: Sequence[Value], tensor: ShapedTensor, symbols: Symbols,
+    *, is_batch: bool,
+) -> Dim:  # fmt: skip
     exact = divided(total, rest)
     if exact is not None:
         return exact
@@ -70,7 +78,8 @@ def _remaining(
         raise _unfit(wanted, total, tensor)
     lead = tensor.shape.sizes[0] if tensor.shape.sizes else 1
     each = divided(total, lead)
-    if isinstance(rest, int) and isinstance(each, int) and isinstance(lead, Size) and rest > 1:
+    is_row = isinstance(rest, int) and isinstance(each, int) and min(rest, each) > 1
+    if is_row and isinstance(lead, Size) and is_batch:
         raise _unfit(wanted, total, tensor)  # whole only by luck: the batch does not survive it
     return symbols.new()
 
@@ -170,6 +179,8 @@ def unsqueezed(tensor: ShapedTensor, dim: Value) -> ShapedTensor:
 
 def expanded(tensor: ShapedTensor, wanted: Sequence[Value], symbols: Symbols) -> ShapedTensor:
     """Apply expand: -1 keeps a size."""
+    if may_be_several(wanted):
+        return ShapedTensor()
     own = tensor.shape.sizes
     if tensor.shape.is_open or len(wanted) < len(own):
         return ShapedTensor(

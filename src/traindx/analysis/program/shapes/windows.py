@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -175,11 +176,13 @@ def upsampled(layer: Layer, tensor: ShapedTensor, symbols: Symbols) -> ShapedTen
 
 
 def _scaled(size: Dim, factor: Value, symbols: Symbols) -> Dim:
-    if isinstance(factor, (int, float)) and isinstance(size, int):
+    if not isinstance(factor, (int, float)) or not math.isfinite(factor):
+        return symbols.new()
+    if isinstance(size, int):
         return int(size * factor)
-    if isinstance(factor, (int, float)) and factor == int(factor):
+    if factor == int(factor):
         return size * int(factor)
-    if isinstance(factor, float) and factor > 0 and 1 / factor == int(1 / factor):
+    if factor > 0 and 1 / factor == int(1 / factor):
         return floor(size, int(1 / factor))
     return symbols.new()
 

@@ -84,7 +84,9 @@ def same_selection(one: Value, other: Value) -> bool:
         return False
     if all(made.maker.startswith("torch.") for made in (one, other)):
         return True
-    pairs = zip(one.args[1:], other.args[1:], strict=False)
+    shared = one.kwargs.keys() & other.kwargs.keys() - {"dataset"}
+    pairs = [*zip(one.args[1:], other.args[1:], strict=False),
+             *((one.kwargs[k], other.kwargs[k]) for k in shared)]  # fmt: skip
     return all(is_same(a, b) or isinstance(a, Known) for a, b in pairs)
 
 

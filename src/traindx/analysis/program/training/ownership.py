@@ -160,6 +160,8 @@ def _listed(value: Value) -> list[Value] | None:
         if id(item) in seen:
             continue
         seen.add(id(item))
+        if _may_list_more(item):
+            return None
         if PARAMETER in item.fields:
             pending.append(item.fields[PARAMETER])
         elif isinstance(item, Result) and item.maker in LISTS:
@@ -177,6 +179,13 @@ def _listed(value: Value) -> list[Value] | None:
         else:
             pending.extend(item.inputs)
     return found or None
+
+
+def _may_list_more(value: Value) -> bool:
+    """Tell whether some parameters by name stand for others that are not in sight."""
+    is_open = isinstance(value, (Items, Table)) and not value.is_whole
+    is_one_of = isinstance(value, Choice)
+    return (is_open or is_one_of) and any(PARAMETER in v.fields for v in value.inputs)
 
 
 def learning_layers(backward: Deed) -> list[Value]:

@@ -95,8 +95,8 @@ def _made_of(
     name: str, args: list[object], kwargs: Mapping[str, object], symbols: Symbols
 ) -> object:
     given = args[0] if args else kwargs.get("data", kwargs.get("object", UNKNOWN))
-    if name == "Tensor" and args and all(is_dim(a) for a in args):
-        return _sized(tuple(args))
+    if name.endswith("Tensor") and args and not isinstance(given, (ShapedTensor, tuple)):
+        return _sized(tuple(args)) if all(is_dim(a) for a in args) else ShapedTensor()
     if isinstance(given, ShapedTensor):
         return ShapedTensor(given.shape)
     shape = nested(given, symbols)

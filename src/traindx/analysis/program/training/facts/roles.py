@@ -42,6 +42,9 @@ CALLS: dict[str, tuple[Slot, ...]] = {
         _only(0, "loader", LOADER, LIST, TENSOR), _only(1, "model", MODEL),
     ),
     "torch.optim.swa_utils.AveragedModel": (_only(0, "model", MODEL),),
+    "torch.optim.lr_scheduler.ChainedScheduler": (
+        _only(0, "schedulers", "a list of schedulers", LIST),
+    ),
     "torch.optim.swa_utils.SWALR": (_only(0, "optimizer", OPTIMIZER),),
     "torch.utils.data.DataLoader": (
         Slot(0, "dataset", "a dataset", frozenset({MODEL, OPTIMIZER, LOADER, NUMBER})),

@@ -120,6 +120,9 @@ class Places:
             return None
         name, event = operation.name, self._made.get(id(value))
         if name in ("to", "cuda", "cpu") and event is not None:
+            given = event.argument("device", 0)
+            if isinstance(given, Part) and given.key == "device":
+                return self._named(given)
             found = _moved_to(event)
             return found if found is not None or not event.args else self._kept(event)
         home, _, last = value.maker.rpartition(".")
