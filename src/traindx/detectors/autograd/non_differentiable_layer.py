@@ -165,12 +165,16 @@ def _model(line: str, below: str = "down", freeze: str = "", trained: str = "") 
 FIRES = {
     "the sign": _model("z = torch.sign(h)"),
     "rounded": _model("z = h.round()"),
+    "straight through, without detach": _model("z = h + (torch.round(h * 4) / 4 - h)"),
+    "straight through, without detach, reversed": _model("q = h.sign(); z = q - h + h"),
     "rounded, of a method with a layer": _model("z = h.round()", "below"),
 }
 
 SILENT = {
     "smooth": _model("z = torch.tanh(h)"),
     "near miss: straight through": _model("z = h + (torch.sign(h) - h).detach()"),
+    "near miss: a residual besides": _model("z = h + (torch.round(h) - x.mean())"),
+    "near miss: added, not taken back": _model("z = h + (torch.round(h) + h)"),
     "near miss: only outside of training": _model(
         "z = h\n        if not self.training:\n            z = torch.sign(h)"
     ),

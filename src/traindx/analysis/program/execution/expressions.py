@@ -388,8 +388,6 @@ def _dict_comprehension(m: Machine, node: ast.DictComp, scope: Scope) -> Value:
         key, value = evaluate(m, node.key, inner), evaluate(m, node.value, inner)
         is_known = isinstance(key, Known) and isinstance(key.value, (str, int))
         made.fields[key.value if is_known else key] = value  # type: ignore[attr-defined]
-        if not is_known:
-            made.open_keys.append(key)
 
     made.is_whole = _rounds(m, node.generators, inner, add)
     return made

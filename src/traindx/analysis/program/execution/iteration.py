@@ -295,7 +295,6 @@ def set_item(m: Machine, owner: Value, key: Value, value: Value) -> None:
         m.write(owner.fields, key.value, value)
     elif isinstance(owner, Table):
         m.write(owner.fields, key, value)  # a tensor, a model: the key is the object itself
-        owner.open_keys.append(key)
         owner.is_whole = False
     elif isinstance(owner, Items):
         m.write(owner.fields, ("some", id(value)), value)

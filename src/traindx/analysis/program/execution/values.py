@@ -194,12 +194,16 @@ class Items(Value):
 class Table(Value):
     """A dictionary; `fields` are its entries. `factory` makes a value for every key it has not.
 
-    `open_keys` are the keys that the source does not decide: `k.removeprefix("module.")`.
+    A key that the source does not decide is the value that stands for it.
     """
 
     is_whole: bool = True
     factory: Value | None = None
-    open_keys: list[Value] = field(default_factory=list)
+
+    @property
+    def open_keys(self) -> list[Value]:
+        """The keys that the source does not decide: `k.removeprefix("module.")`, a tensor."""
+        return [key for key in self.fields if isinstance(key, Value)]
 
     @property
     def inputs(self) -> tuple[Value, ...]:

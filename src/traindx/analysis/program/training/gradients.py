@@ -124,7 +124,21 @@ def carriers(value: Value) -> tuple[Value, ...]:
             return (*value.args, *value.kwargs.values())
     if isinstance(value, Result) and value.maker == "operator.getitem":
         return value.args[:1]
-    return value.inputs
+    left = _after_cancelling(value)
+    return value.inputs if left is None else (left,)
+
+
+def _after_cancelling(value: Value) -> Value | None:
+    """Return `b` of `a + (b - a)`: what flows into `a` is taken back by its second use."""
+    outer = operation_of(value)
+    if outer is None or outer.name != "add" or len(outer.operands) != 2:
+        return None
+    for plain, other in (outer.operands, outer.operands[::-1]):
+        inner = operation_of(other)
+        is_difference = inner is not None and inner.name == "sub" and len(inner.operands) == 2
+        if inner is not None and is_difference and inner.operands[1] is plain:
+            return inner.operands[0]
+    return None
 
 
 def has_history(value: Value, depth: int = 6) -> Answer:

@@ -123,10 +123,9 @@ def _renaming(given: Value) -> tuple[Value, list[Value]]:
         given = given.inputs[0]
     if not isinstance(given, Table) or given.is_whole or not given.open_keys:
         return given, []
-    entries = [v for k, v in given.fields.items() if not isinstance(k, (str, int))]
-    if len(entries) != len(given.fields):
+    if len(given.open_keys) != len(given.fields):
         return given, []  # some are written down
-    for value in entries:
+    for value in given.fields.values():
         view = _entry(value)
         if view is not None:
             return view, given.open_keys
