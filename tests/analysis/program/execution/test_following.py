@@ -638,6 +638,8 @@ def test_what_a_dictionary_keeps_by_tensor_comes_back() -> None:
     """)
     stored = [e for e in found.events if e.name == "grad"]
     assert stored and all(e.receiver is not None and "p" in e.receiver.names for e in stored)
+
+
 def test_a_list_is_turned_round_in_place() -> None:
     found = story("""
         sizes = [8, 16, 32]
