@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traindx.analysis.program.execution.values import Items, Mismatch
+from traindx.analysis.program.execution.values import Items, NeverEqual
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 
@@ -32,7 +32,7 @@ for row in rows:
 def _is_never(test: str, bases: str = "Enum") -> bool:
     text = _PROGRAM.format(test=test, bases=bases)
     story = program_of(make_run(sources={"t.py": text})).stories[0]
-    return any(isinstance(e.result, Mismatch) for e in story.events)
+    return any(isinstance(e.result, NeverEqual) for e in story.events)
 
 
 @pytest.mark.parametrize(

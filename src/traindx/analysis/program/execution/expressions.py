@@ -23,7 +23,7 @@ from traindx.analysis.program.execution.values import (
     FunctionValue,
     Items,
     Known,
-    Mismatch,
+    NeverEqual,
     Result,
     Scope,
     Site,
@@ -126,7 +126,7 @@ def operator_result(
     """Return what an operator makes of two values."""
     name, function = OPERATORS[type(op)]
     never = plain_kinds.compared(name, left, right)
-    if isinstance(never, Mismatch) and not _are_plain(left, right):
+    if isinstance(never, NeverEqual) and not _are_plain(left, right):
         return _noted(m, f"operator.{name}", (left, right), never, node, scope)
     counts = is_in_place and m.is_repeated()  # a counter has another value in every turn
     if isinstance(left, Known) and isinstance(right, Known) and function and not counts:
@@ -283,7 +283,7 @@ def _compared(
     if isinstance(op, (ast.In, ast.NotIn)):
         never = None if _are_plain(left, right) else plain_kinds.member_of(left, right)
         if never is not None:
-            truth = Mismatch(isinstance(op, ast.NotIn), (left, right))
+            truth = NeverEqual(isinstance(op, ast.NotIn), (left, right))
             return _noted(m, "operator.in", (left, right), truth, node, scope)
         found = _is_member(left, right)
         if found is not None:
@@ -414,8 +414,8 @@ def _rounds(
             found = evaluate(m, test, scope)
             known = truth_of(found)
             if known is False:
-                refused = refused or isinstance(found, Mismatch)
-                taken = taken or not isinstance(found, Mismatch)
+                refused = refused or isinstance(found, NeverEqual)
+                taken = taken or not isinstance(found, NeverEqual)
                 return BlockEnd.CONTINUE
             whole = whole and known is True
         taken = True

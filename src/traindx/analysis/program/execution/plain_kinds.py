@@ -11,7 +11,7 @@ from traindx.analysis.program.execution.values import (
     EnumMember,
     Items,
     Known,
-    Mismatch,
+    NeverEqual,
     Part,
     Result,
     Value,
@@ -40,13 +40,13 @@ def compared(name: str, left: Value, right: Value) -> Known | None:
     """Return what `==` or `!=` gives for values of two sorts; None where they may be equal."""
     if name not in ("eq", "ne") or not _differ(sorts_of(left), sorts_of(right)):
         return None
-    return Mismatch(name == "ne", (left, right))
+    return NeverEqual(name == "ne", (left, right))
 
 
 def member_of(value: Value, container: Value) -> Known | None:
     """Return False where nothing in a container is of the sort of a value, else None."""
     if _differ(sorts_of(value), element_sorts(container)):
-        return Mismatch(False, (value, container))
+        return NeverEqual(False, (value, container))
     return None
 
 

@@ -99,7 +99,7 @@ class EnumMember(Known):
 
 
 @dataclass(slots=True, eq=False)
-class Mismatch(Known):
+class NeverEqual(Known):
     """A comparison of two sorts of values, which are never equal: of a text with a number."""
 
 

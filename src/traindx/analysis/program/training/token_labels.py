@@ -11,7 +11,7 @@ from traindx.analysis.program.execution.values import (
     Choice,
     Items,
     Known,
-    Mismatch,
+    NeverEqual,
     Part,
     Result,
     Site,
@@ -206,7 +206,7 @@ def _never_kept(events: list[ProgramEvent]) -> Iterator[Masking]:
     rows = [v for e in events for v in (e.result, *e.args, *e.kwargs.values()) if v is not None]
     masked = [row for row in rows if isinstance(row, Items) and _is_masked(row)]
     for event in events:
-        if not isinstance(event.result, Mismatch):
+        if not isinstance(event.result, NeverEqual):
             continue
         if any(row.site is not None and _is_within(event, row.site) for row in masked):
             says = "the labels to keep are chosen by a comparison that is never true"
