@@ -45,7 +45,7 @@ def check(run: Run) -> Iterator[Finding]:
             yield finding(
                 f"`{feed.name}` has no examples: what it reads is always empty",
                 "empty-validation",
-                data.site,
+                feed.loader,
                 cite(data, "nothing is ever in this list"),
                 cite(feed.loader, "it is read here"),
                 is_symptom=True,
