@@ -12,6 +12,9 @@ from numpy.typing import ArrayLike
 from traindx.model.recording import (
     Counts,
     Ending,
+    Epoch,
+    Evaluation,
+    Loader,
     Model,
     Optimizer,
     Parameter,
@@ -85,10 +88,12 @@ def make_failed_run(
     sources: Mapping[str, str] | None = None,
     line: int = 0,
     rank: int | None = None,
+    frames: Sequence[Frame] = (),
 ) -> Run:
     """Build a run that ended with ``Type: message``.
 
-    `code` is the line that raised; with sources, its place is looked up there.
+    `code` is the line that raised; with sources, its place is looked up there. A traceback of
+    several lines is given as frames.
     """
     name, _, message = error.partition(": ")
     file, at = "train.py", line or 31
@@ -96,8 +101,8 @@ def make_failed_run(
         for number, written in enumerate(text.split("\n"), 1):
             if code and written.strip().startswith(code):
                 file, at = path, line or number
-    frames = (Frame(file, at, "<module>", code),) if code else ()
-    failure = Failure(name, message, "train.log", "line 90", frames, rank)
+    own = (Frame(file, at, "<module>", code),) if code else ()
+    failure = Failure(name, message, "train.log", "line 90", (*own, *frames), rank)
     return make_run(failures=[failure], sources=sources)
 
 
@@ -133,40 +138,65 @@ def recorded(*processes: Process, ending: Ending | None = None, **series: ArrayL
     return replace(make_run(named), recording=Recording(ranked, ending))
 
 
+def sampled(count: int, **fields: Any) -> Process:
+    """Return a process of samples; a field may be a function of the sample's index."""
+    samples = (Sample(**{"line": i + 1, "step": 50 * i, **_at(i, fields)}) for i in range(count))
+    return Process(samples=tuple(samples))
+
+
+def resampled(process: Process, **fields: Any) -> Process:
+    """Return a process with other samples; a field may be a function of the sample's index."""
+    samples = (replace(s, **_at(i, fields)) for i, s in enumerate(process.samples))
+    return replace(process, samples=tuple(samples))
+
+
+def _at(index: int, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value(index) if callable(value) else value for name, value in fields.items()}
+
+
 def watched(
     *parameters: Parameter,
     grads: Sequence[float | None] | None = None,
     still: Sequence[str] = (),
     count: int = 6,
     modules: Mapping[str, str] | None = None,
-    **told: Any,
+    optimizer: Optimizer | None = None,
+    **fields: Any,
 ) -> Process:
-    """Return a process that trained one model: equal samples in which all but some names move."""
-    given = tuple(grads) if grads is not None else (0.1,) * len(parameters)
-    moves = [p.optimizer is not None and p.name not in still for p in parameters]
-    ratios = tuple(1e-3 if m else 0.0 for m in moves)
-    told = {"is_training": True, "carried": False, "cleared": False, "loss": 1.0, **told}
-    samples = tuple(
-        Sample(
-            line=4 + i,
-            step=10 * i,
-            names=tuple(p.name for p in parameters),
-            grad_norms=given,
-            weight_norms=tuple(1.0 + (0.01 * i if m else 0.0) for m in moves),
-            update_ratios=ratios,
-            has_moved=tuple(moves),
-            **told,
-        )
-        for i in range(count)
-    )
+    """Return a process that trained one model: equal samples in which all but some names move.
+
+    A further field of the samples may be a function of the sample's index.
+    """
+    moves = tuple(p.optimizer is not None and p.name not in still for p in parameters)
+    fields = {
+        "line": lambda i: 4 + i,
+        "step": lambda i: 10 * i,
+        "names": tuple(p.name for p in parameters),
+        "grad_norms": tuple(grads) if grads is not None else (0.1,) * len(parameters),
+        "weight_norms": lambda i: tuple(1.0 + (0.01 * i if m else 0.0) for m in moves),
+        "update_ratios": tuple(1e-3 if m else 0.0 for m in moves),
+        "has_moved": moves,
+        **{"is_training": True, "carried": False, "cleared": False, "loss": 1.0},
+        **fields,
+    }
     parts = tuple(Submodule(n, t) for n, t in (modules or {}).items())
     owned = sum(p.optimizer is not None for p in parameters)
     steps = 10 * count
-    return Process(
+    return replace(
+        sampled(count, **fields),
         models=(Model(1, type="Net", parameters=parameters, modules=parts),),
-        optimizers=(Optimizer(2, type="SGD", groups=({"lr": 0.1},), size=owned),),
-        samples=samples,
+        optimizers=(optimizer or Optimizer(2, type="SGD", groups=({"lr": 0.1},), size=owned),),
         counts=Counts(99, steps=steps, backwards=steps, forwards=steps, has_moved=any(moves)),
+    )
+
+
+def with_evaluation(process: Process, **fields: Any) -> Process:
+    """Return a process that trained on one loader and evaluated over a held-out one."""
+    return replace(
+        process,
+        loaders=(Loader(3, 0, "Digits", 6000), Loader(4, 1, "Digits", 1000)),
+        epochs=(Epoch(40, 0, 60, trained=60), Epoch(41, 1, 10, step=50)),
+        evaluations=(Evaluation(50, **{"step": 50, "forwards": 10, "loader": 1, **fields}),),
     )
 
 

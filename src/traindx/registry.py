@@ -16,9 +16,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from traindx.model.findings import Failed, Finding
+from traindx.model.findings import Failed, Finding, Findings
 from traindx.model.former_names import present_name
 from traindx.model.run import Run
+
+__all__ = [
+    "Detector",
+    "Findings",
+    "Reader",
+    "Run",
+    "detector",
+    "reader",
+]  # a rule needs no other import
 
 Check = Callable[[Run], Iterable[Finding]]
 Sniff = Callable[[Path, bytes], float]

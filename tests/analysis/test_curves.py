@@ -12,6 +12,7 @@ from traindx.analysis.curves import (
     bucket_edges,
     curve,
     divergence,
+    grows_steadily,
     noise,
     rank_z,
     running_median,
@@ -131,3 +132,16 @@ def test_running_median_stays_within_the_values(values: Floats, window: int) -> 
     smooth = running_median(values, window)
     assert len(smooth) == len(values)
     assert smooth.min() >= values.min() and smooth.max() <= values.max()
+
+
+def test_steady_growth_goes_on_in_every_third() -> None:
+    steps = np.arange(30.0)
+    assert grows_steadily(steps, 1.0 + 0.02 * steps, 0.1, 0.2)
+    assert not grows_steadily(steps, 1.0 + 0.5 * (1.0 - 0.8**steps), 0.1, 0.2)  # it fills up
+    assert not grows_steadily(steps, 1.0 + 0.1 * (steps % 10), 0.1, 0.2)  # it is given back
+    assert not grows_steadily(steps, 1.0 + 0.001 * steps, 0.1, 0.2)
+
+
+def test_what_was_gained_is_a_part_of_the_first_level():
+    assert curve(np.linspace(2.0, 1.0, 400)).gained == pytest.approx(0.5, abs=0.05)
+    assert np.isnan(curve(np.zeros(40)).gained)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from traindx.model.run import Floats
 
 MAX_BUCKETS = 800  # enough to place an onset within 0.2 % of a run, cheap enough for any run
+STILL_GROWING = 0.5  # of the average pace, in each third; what fills up slows down
 _TO_SIGMA = 1.4826  # median absolute deviation to standard deviation
 
 
@@ -131,6 +132,11 @@ class Curve:
     @property
     def net_improvement(self) -> float:
         return self.start_level - self.end_level
+
+    @property
+    def gained(self) -> float:
+        """The part of the first level that the loss has lost by its end."""
+        return (self.start_value - self.end_value) / (abs(self.start_value) or np.nan)
 
     def point(self, bucket: int) -> int:
         """Return the first point of a bucket."""
@@ -334,6 +340,23 @@ def _tiny_explosion(values: Floats) -> Divergence | None:
 _REPEATS = 4  # times that a cycle stands in a text: "::::"
 _COVERED = 0.6  # of a text, from its end; a prompt may stand before the cycle
 _LONGEST_WORDS, _LONGEST_CHARACTERS = 4, 6  # of a cycle; a longer one is a refrain
+
+
+def grows_steadily(steps: Floats, values: Floats, least: float, share: float) -> bool:
+    """Tell whether values rise by enough, and in every third at about the same pace.
+
+    Enough is `least` and that share of their first level. What is given back in between, as a freed
+    buffer is, does not count as growth.
+    """
+    width = 3 if len(values) >= 8 else 1
+    low, high = float(np.median(values[:width])), float(np.median(values[-width:]))
+    if high - low < max(least, share * low) or steps[-1] <= steps[0]:
+        return False
+    edges = np.linspace(steps[0], steps[-1], 4)
+    levels = np.interp(edges, steps, np.maximum.accumulate(values))
+    floor = np.interp(edges, steps, np.minimum.accumulate(values[::-1])[::-1])
+    pace = STILL_GROWING * (levels[-1] - levels[0]) / 3
+    return bool((np.diff(levels) >= pace).all() and (np.diff(floor) >= pace).all())
 
 
 def cycle_of(text: str) -> str:

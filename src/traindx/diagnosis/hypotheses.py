@@ -36,7 +36,9 @@ def hypothesis_of(
     cause: Cause, confidence: float, findings: Sequence[Finding], run: Run
 ) -> Hypothesis:
     """Return a cause with what speaks for and against it, and its remedies for this run."""
-    supporting = tuple(f for f in findings if cause.name in f.suggests or f.shows == cause.name)
+    named = (f for f in findings if cause.name in f.suggests or f.shows == cause.name)
+    # what shows the cause and says how to mend it comes first, whatever its rule is called
+    supporting = tuple(sorted(named, key=lambda f: (f.shows != cause.name, f.patch is None)))
     remedies = cause.remedies_for(run)
     patch = next((f.patch for f in supporting if f.patch), None)
     if patch and remedies:

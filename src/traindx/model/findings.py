@@ -5,7 +5,7 @@ The shape of `Diagnosis.to_dict()` is a contract with scripts, editors and assis
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -144,6 +144,48 @@ class Finding:
 
     def named(self, detector: str) -> Finding:
         return replace(self, detector=detector)
+
+
+Findings = Iterator[Finding]  # what a rule returns
+
+
+def finding(
+    claim: str,
+    cause: str | Mapping[str, Strength],
+    *evidence: Evidence,
+    strength: Strength = Strength.STRONG,
+    shows: str | None = None,
+    against: Mapping[str, Strength] | None = None,
+    is_symptom: bool = True,
+    onset: float | None = None,
+    place: Place | Location | None = None,
+    patch: str | None = None,
+) -> Finding:
+    """Return what a recording or a curve shows: a cause, or the causes that it suggests.
+
+    A cause by its name is shown, the causes of a mapping are suggested. Unless said otherwise it
+    began where the first evidence begins.
+    """
+    begun = evidence[0].steps[0] if evidence and evidence[0].steps else None
+    return Finding(
+        claim=claim,
+        strength=strength,
+        evidence=evidence,
+        suggests={} if isinstance(cause, str) else cause,
+        against=against or {},
+        shows=cause if isinstance(cause, str) else shows,
+        is_symptom=is_symptom,
+        onset=begun if onset is None else float(onset),
+        location=at(place) if isinstance(place, Place) else place,
+        patch=patch,
+    )
+
+
+def suggested(strong: str = "", moderate: str = "", weak: str = "") -> dict[str, Strength]:
+    """Return causes, several with blanks between, by how strongly something speaks for them."""
+    found = dict.fromkeys(strong.split(), Strength.STRONG)
+    found |= dict.fromkeys(moderate.split(), Strength.MODERATE)
+    return found | dict.fromkeys(weak.split(), Strength.WEAK)
 
 
 @dataclass(frozen=True, slots=True)

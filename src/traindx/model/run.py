@@ -263,6 +263,11 @@ def _last_part(key: str) -> str:
     return key.rsplit(".", 1)[-1].lower().replace("-", "_")
 
 
+def file_name(path: str) -> str:
+    """Return the last part of a path, as any system writes it."""
+    return path.replace("\\", "/").rsplit("/", 1)[-1]
+
+
 def as_number(value: Any) -> float | None:
     """Return a setting's value as a number; YAML reads ``1e-2`` as text, people mean a number."""
     if isinstance(value, bool):

@@ -598,6 +598,15 @@ def test_a_survived_error_is_not_explained(tmp_path: Path) -> None:
     assert root_failure(run) is None
 
 
-def test_the_same_source_without_an_error_is_left_alone() -> None:
-    diagnosis = explain("", {"train.py": HEADER + DROPOUT})
+def test_the_same_source_is_understood_before_it_raises() -> None:
+    source = HEADER + DROPOUT
+    best = top(explain("", {"train.py": source}))
+    assert best.cause == "in-place-modification"
+    assert best.location is not None
+    assert best.location.line == line_of(source, "x *= mask")
+
+
+def test_a_change_of_what_backward_does_not_need_is_left_alone() -> None:
+    source = (HEADER + DROPOUT).replace("x *= mask", "x = x * mask").replace("x /= (", "x = x / (")
+    diagnosis = explain("", {"train.py": source})
     assert not [f for f in diagnosis.findings if f.shows == "in-place-modification"]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from traindx.analysis.errors.messages import Message, Table
+from traindx.analysis.errors.messages import OTHERS, KnownError, Message, Table
 
 LATE_SUPER_INIT: Table = (
     Message(
         r"cannot assign (?P<what>module|parameter|buffer)s? before Module\.__init__\(\) call",
-        "In a module a {what} is assigned before super().__init__() has run",
+        "A {what} is assigned in a module before super().__init__() is called",
         shows="missing-super-init",
     ),
     Message(
         r"'(?P<owner>\w+)' object has no attribute '_(?:backward_hooks|modules|parameters|buffers"
         r"|forward_hooks|non_persistent_buffers_set|forward_pre_hooks|backward_pre_hooks)'",
-        "In a module {owner} is used without that super().__init__() has run",
+        "The module {owner} never called super().__init__()",
         shows="missing-super-init",
     ),
 )
@@ -21,32 +21,32 @@ NORM_OF_ONE_VALUE: Table = (
     Message(
         r"Expected more than 1 (?:value per channel|spatial element) when training, got input size "
         r"(?:torch\.Size\()?\[(?P<shape>[\d, ]*)\]",
-        "A normalisation layer in train mode got one value per channel: an input of [{shape}]",
+        "A normalization layer in train mode got one value per channel (input shape [{shape}])",
         shows="batchnorm-small-batch",
     ),
 )
 SCHEDULE: Table = (
     Message(
         r"Tried to step (?P<step>\d+) times. The specified number of total steps is (?P<total>\d+)",
-        "The schedule is made for {total} steps, and step {step} is asked of it",
+        "The learning-rate schedule has {total} steps, and step {step} was requested",
         shows="lr-schedule-misuse",
     ),
     Message(
         r"param 'initial_lr' is not specified in param_groups\[\d+\] when resuming",
-        "The schedule is resumed, and the optimizer does not know the rate it started with",
+        "The learning-rate schedule is resumed, but the optimizer has no initial_lr",
         shows="lr-schedule-misuse",
     ),
 )
 NO_PARAMETERS: Table = (
     Message(
         r"optimizer got an empty parameter (?:list|group)",
-        "The optimizer is given no parameter at all[[: {culprit}]]",
+        "The optimizer got an empty parameter list[[: {culprit}]]",
         moderate="unregistered-submodules frozen-parameters api-misuse",
         kind="optimizer",
     ),
     Message(
         r"module doesn't have any parameters that require a gradient",
-        "A model is to be trained in parallel, and none of its parameters is trainable",
+        "DistributedDataParallel wraps a model without trainable parameters",
         strong="frozen-parameters",
     ),
 )
@@ -54,7 +54,7 @@ MANY_VALUES: Table = (
     Message(
         r"(?:Boolean|bool) value of Tensor with (?:more than one|no) values? is ambiguous"
         r"|truth value of an array with more than one element is ambiguous",
-        "A tensor of several values is used as a condition; say .any() or .all()",
+        "A tensor of several values is used as a condition; use .any() or .all()",
         shows="api-misuse",
         kind="condition",
     ),
@@ -62,21 +62,21 @@ MANY_VALUES: Table = (
         r"a Tensor with (?P<count>\d+) elements cannot be converted to Scalar"
         r"|only one element tensors can be converted to Python scalars"
         r"|only (?:length-1|size-1|0-dimensional) arrays can be converted to Python scalars",
-        "A tensor of [[{count}||several]] values is converted to one number; reduce it first, such "
-        "as with .mean()",
+        "A tensor of [[{count}||several]] values is converted to a scalar; reduce it first, for "
+        "example with .mean()",
         shows="api-misuse",
     ),
 )
 NO_FORWARD: Table = (
     Message(
         r"Module \[(?P<name>ModuleList|ModuleDict)\] is missing the required \"forward\" function",
-        "A {name} is called: it only holds layers, loop over them or use nn.Sequential",
+        "A {name} is called, but it has no forward; loop over its layers or use nn.Sequential",
         shows="api-misuse",
         types="NotImplementedError",
     ),
     Message(
         r"Module \[(?P<name>\w+)\] is missing the required \"forward\" function",
-        "The module {name} is called and has no forward[[: {culprit}]]",
+        "The module {name} has no forward method[[: {culprit}]]",
         shows="api-misuse",
         types="NotImplementedError",
     ),
@@ -84,13 +84,13 @@ NO_FORWARD: Table = (
 NOT_CALLABLE: Table = (
     Message(
         r"'(?P<kind>[\w.]+)' object is not callable",
-        "A {kind} is called as if it were a function",
+        "A {kind} is called like a function",
     ),
     # a name that a function assigns is its own throughout, also before the assignment
     Message(
         r"local variable '(?P<name>\w+)' (?:referenced before assignment"
         r"|where it is not associated with a value)",
-        "The name {name} is read before the function's own assignment to that name",
+        "The local variable {name} is read before it is assigned",
         shows="name-shadowed",
         kind="unbound",
     ),
@@ -99,7 +99,7 @@ STRIDED_VIEW: Table = (
     Message(
         r"view size is not compatible with input tensor's size and stride"
         r"|input is not contiguous.{0,40}view",
-        "[[{view}||A view()]] is called on a tensor whose elements are not in memory order",
+        "[[{view}||A view()]] is called on a non-contiguous tensor (not in memory order)",
         shows="non-contiguous-view",
     ),
 )
@@ -120,20 +120,18 @@ TRACED_VALUE: Table = tuple(
             r"__array__\(\) method was called on (?:the JAX Tracer object|traced array)"
             r"|numpy\.ndarray conversion method __array__\(\) was called|NumPy array conversion of"
             r"|Cannot convert a symbolic (?:tf\.)?(?:Tensor|Keras input)",
-            "is given to numpy",
+            "is passed to numpy",
         ),
         (
             r"Abstract tracer value encountered where concrete value is expected"
             r"|Shapes must be 1D sequences of concrete values|TracerIntegerConversionError"
             r"|concrete value was not available in Python|Array boolean indices must be concrete",
-            "is used where a number must be known",
+            "is used where a concrete number is required",
         ),
     )
 )
 MISSING_ATTRIBUTE: Table = (
-    Message(
-        r"'_(?:backward_hooks|modules|parameters|buffers|forward_hooks)", kind="super().__init__"
-    ),
+    Message(r"'_(?:backward_hooks|modules|parameters|buffers|forward_hooks)", kind=OTHERS),
     Message(
         r"module '(?P<library>torch|torchvision|torchaudio|numpy|transformers|lightning"
         r"|pytorch_lightning|PIL)(?P<part>(?:\.\w+)*)' has no attribute '(?P<name>\w+)'",
@@ -143,13 +141,13 @@ MISSING_ATTRIBUTE: Table = (
     ),
     Message(
         r"'NoneType' object has no attribute '(?P<name>\w+)'",
-        "The code tries to read {name} from a None: {origin}",
+        "The code reads .{name} of None; {origin}",
         strong="api-misuse",
         kind="None",
     ),
     Message(
         r"'NoneType' object is not (?P<name>\w+)",
-        "The code tries to treat as {name} a None: {origin}",
+        "None is used as if it were {name}; {origin}",
         strong="api-misuse",
         kind="None",
     ),
@@ -158,7 +156,7 @@ MISSING_ATTRIBUTE: Table = (
         r"'Tensor' object has no attribute '(?P<name>parameters|named_parameters|state_dict"
         r"|load_state_dict|modules|named_modules|children|train|eval|zero_grad"
         r"|register_forward_hook)'",
-        "A tensor is asked for {name}, which a model has: it took the model's name",
+        "The code reads .{name} of a tensor; a tensor was assigned to the model's name",
         strong="name-shadowed",
         weak="api-misuse",
     ),
@@ -166,13 +164,13 @@ MISSING_ATTRIBUTE: Table = (
     Message(
         r"'(?P<kind>float|numpy\.float\d+|numpy\.ndarray)' object has no attribute "
         r"'(?:backward|requires_grad_)'",
-        "Backward is called on a {kind}: the loss lost its graph when it was made one",
+        "The loss is a {kind}, which has no graph for backward()",
         strong="detached-loss",
         weak="api-misuse",
     ),
     Message(
         r"type object '(?P<owner>[\w.]+)' has no attribute '(?P<name>\w+)'",
-        "The class {owner} has no {name}: another version of it has, or none",
+        "The class {owner} has no attribute {name} in the installed version",
         moderate="version-mismatch api-misuse",
     ),
     Message(
@@ -185,7 +183,7 @@ CALL_ARGUMENTS: Table = (
     Message(
         r"(?P<name>[\w.]+)\(\) takes (?:from (?P<least>\d+) to )?(?P<most>\d+) positional "
         r"arguments? but (?P<given>\d+) (?:was|were) g",
-        "The call gives {count} arguments to {name}, which takes {takes}",
+        "The call passes {count} arguments to {name}, which takes {takes}",
         shows="api-misuse",
         types="TypeError",
         kind="count",
@@ -199,49 +197,62 @@ CALL_ARGUMENTS: Table = (
     ),
     Message(
         r"(?P<name>[\w.]+)\(\) got an unexpected keyword argument '(?P<argument>\w+)'",
-        "The call gives {name} an argument {argument}, which it does not know",
+        "The call passes an unknown keyword argument {argument} to {name}",
         shows="api-misuse",
         types="TypeError",
         kind="keyword",
     ),
     Message(
         r"(?P<name>[\w.]+)\(\) got multiple values for argument '(?P<argument>\w+)'",
-        "The call gives {name} the argument {argument} twice",
+        "The call passes the argument {argument} to {name} twice",
         shows="api-misuse",
         types="TypeError",
     ),
     Message(
         r"(?P<name>[\w.]+)\(\): argument '(?P<argument>\w+)' \(position (?P<position>\d+)\) must "
         r"be (?P<wanted>[\w ]+?),? not (?P<got>\w+)",
-        "Argument {position} of {name} ({argument}) has to be {wanted} and is {got}",
+        "Argument {position} of {name} ({argument}) must be {wanted}, but is {got}",
         shows="api-misuse",
         types="TypeError",
     ),
 )
+
+
+def argument_counts(known: KnownError) -> dict[str, str]:
+    """Return how many arguments are passed and taken, without self."""
+    if known.kind != "count":
+        return {}
+    name = known["name"]
+    less = 1 if "." in name or name in ("forward", "__init__") else 0
+    least = f"{known.number('least') - less} to " if known["least"] else ""
+    takes = f"{least}{known.number('most') - less}{' besides self' if less else ''}"
+    return {"count": str(known.number("given") - less), "takes": takes}
+
+
 STRUCTURE: Table = (
     Message(
         r"^(?P<name>['\"](?:[A-Z][A-Z0-9]*_)*(?:RANK|SIZE|ADDR|PORT|DEVICES|HOME)['\"])$",
-        "The environment has no {name}: the script was not started by a launcher",
+        "The environment variable {name} is not set; the script was not started by a launcher",
         shows="rendezvous-failure",
         types="KeyError",
     ),
     Message(
         r"^\s*(?P<key>['\"].+['\"]|\d+)\s*$",
-        "A key is read that is not there: {key}",
+        "The key {key} does not exist",
         strong="api-misuse",
         types="KeyError",
     ),
     Message(
         r"not enough values to unpack \(expected (?:at least )?(?P<wanted>\d+)(?:, got (?P<got>\d+)"
         r")?",
-        "{wanted} values are unpacked[[, {got} came||, fewer came]]",
+        "{wanted} values are unpacked, but there are [[{got}||fewer]]",
         strong="api-misuse",
         types="ValueError",
     ),
     Message(
         r"too many values to unpack \(expected (?:at least )?(?P<wanted>\d+)(?:, got (?P<got>\d+)"
         r")?",
-        "{wanted} values are unpacked[[, {got} came||, more came]]",
+        "{wanted} values are unpacked, but there are [[{got}||more]]",
         strong="api-misuse",
         types="ValueError",
     ),
@@ -254,7 +265,7 @@ STRUCTURE: Table = (
     Message(
         r"(?P<kind>list|tuple|string) indices must be integers(?:(?: or slices)?,? not "
         r"'?(?P<by>\w+)'?)?",
-        "A {kind} is indexed by a [[{by}||name]]: it is no dict",
+        "A {kind} is indexed by a [[{by}||name]], as if it were a dict",
         strong="api-misuse",
         types="TypeError",
     ),
@@ -282,49 +293,49 @@ REFUSALS: Table = (
     Message(
         r"did not return a loss from the inputs, only the following keys: (?P<keys>[\w, ]+?)\. For "
         r"reference, the inputs it received are (?P<inputs>[\w, ]*(?:label|position)[\w, ]*)",
-        "The model returns {keys} and no loss: it has no head for a task (it got {inputs})",
+        "The model returns {keys} but no loss; it has no task head (inputs: {inputs})",
         strong="api-misuse",
     ),
     Message(
         r"did not return a loss from the inputs, only the following keys: (?P<keys>[\w, ]+?)\. For "
         r"reference, the inputs it received are (?P<inputs>[\w, ]+)",
-        "The model returns {keys} and no loss: the batch has no labels (it got {inputs})",
+        "The model returns {keys} but no loss; the batch has no labels (inputs: {inputs})",
         strong="api-misuse",
     ),
     Message(
         r"(?s)No columns in the dataset match the model's forward method.{0,120}ignored: \[?"
         r"(?P<columns>\w+(?:[, ]+\w+)*)",
-        "The model takes none of the columns of the dataset: {columns}",
+        "The model's forward takes none of the dataset's columns ({columns})",
         strong="api-misuse",
     ),
     Message(
         r"tokenizer does not have a padding token|(?:if|since) no padding token is defined",
-        "Sequences are to be padded, and no padding token is set",
+        "The tokenizer has no padding token, and the batch needs padding",
         strong="api-misuse",
     ),
     Message(
         r"TextEncodeInput must be|input must be of type `?str`?",
-        "A tokenizer gets something that is no text: a number, None or a column as a whole",
+        "The tokenizer got something other than text, such as a number, None or a whole column",
         strong="api-misuse",
     ),
     Message(
         r"Column \d+ named (?P<name>\w+) expected length (?P<wanted>\d+) but got length "
         r"(?P<got>\d+)",
-        "A function for `map` returns {got} rows of {name} beside {wanted} of the other columns: "
-        "every column it returns, or leaves as it is, must have as many",
+        "A `map` function returns {got} rows of {name}, but {wanted} rows of the other columns; "
+        "all columns must have the same length",
         strong="api-misuse",
     ),
     Message(
         r"Classification metrics can't handle a mix of (?P<labels>[\w-]+) and (?P<outputs>[\w-]+) "
         r"targets",
-        "A metric for classes gets {labels} labels and {outputs} predictions: scores have to be "
-        "turned into classes first, by a threshold or argmax",
+        "A classification metric got {labels} labels and {outputs} predictions; turn scores into "
+        "classes first, with a threshold or argmax",
         strong="api-misuse",
     ),
     Message(
         r"(?:conditioned on metric|ModelCheckpoint\(monitor=)\W{0,3}(?P<metric>[\w/.-]+)\W{1,4}"
         r".{0,20}(?:which is not available|not found)",
-        "The metric {metric} is monitored, and nothing logs it under that name",
+        "The metric {metric} is monitored, but never logged under that name",
         strong="api-misuse",
     ),
     Message(
@@ -335,14 +346,14 @@ REFUSALS: Table = (
     # torch 2.0 gave its schedulers another parent
     Message(
         r"provided lr scheduler .{0,60}doesn't follow PyTorch's LRScheduler API",
-        "Lightning refuses how it is set up: {said}",
+        "Lightning rejects its configuration: {said}",
         strong="version-mismatch",
         moderate="api-misuse",
         types="MisconfigurationException",
     ),
     Message(
         "",
-        "Lightning refuses how it is set up: {said}",
+        "Lightning rejects its configuration: {said}",
         strong="api-misuse",
         types="MisconfigurationException",
     ),

@@ -6,7 +6,7 @@ from traindx.analysis.errors.messages import Message, Table
 
 _CPU = r"(?:torch\.)?\w+"
 _GPU = r"torch\.(?:cuda|xpu|mps)\.\w+Tensor"
-_MEET = "Tensors on two devices meet: "
+_MEET = "Tensors are on different devices: "
 # a tensor that has a shape and no values: its module was made under the meta device, for a
 # checkpoint that never came, or its values stay elsewhere until a hook fetches them
 TWO_DEVICES: Table = (
@@ -14,7 +14,7 @@ TWO_DEVICES: Table = (
         r"Cannot copy out of meta tensor|cannot be called on meta tensors"
         r"|[Tt]ensor on device (?:type )?meta\b|expected device meta\b"
         r"|convert meta device type tensor|tensor at meta\b|'Meta' backend",
-        "A tensor is on the meta device: it has a shape, and no values were ever loaded",
+        "A tensor is on the meta device, so it has a shape but no values",
         shows="device-mismatch",
         kind="meta",
     ),
@@ -22,7 +22,7 @@ TWO_DEVICES: Table = (
         r"(?s)at least two devices,? (?P<first>[\w:]+)(?:,| and) (?P<second>[\w:]+)(?:.{0,60}"
         r"argument for argument (?P<argument>\w+)(?: in method (?:wrapper_)?(?:CUDA_)?_*"
         r"(?P<method>\w+?)_*(?!\w))?)?",
-        _MEET + "{first} and {second}[[; it was noticed at argument {argument}]][[ of {method}]]",
+        _MEET + "{first} and {second}[[, at argument {argument}]][[ of {method}]]",
         shows="device-mismatch",
     ),
     Message(
@@ -36,14 +36,14 @@ TWO_DEVICES: Table = (
     Message(
         rf"Input type \((?P<input>{_GPU}|mkldnn\w*)\) and (?:weight|bias) type "
         rf"\((?P<weight>(?!mkldnn){_CPU})\) should be the same",
-        _MEET + "the input is a {input}, the weights are {weight}, so the model stayed on the CPU",
+        _MEET + "the input is {input}, the weights are {weight}; the model was left on the CPU",
         shows="device-mismatch",
         kind="stray model",
     ),
     Message(
         rf"Input type \((?P<input>(?!mkldnn){_CPU})\) and (?:weight|bias) type "
         rf"\((?P<weight>{_GPU}|mkldnn\w*)\) should be the same",
-        _MEET + "the input is a {input}, the weights are {weight}, so the batch stayed on the CPU",
+        _MEET + "the input is {input}, the weights are {weight}; the batch was left on the CPU",
         shows="device-mismatch",
         kind="stray input",
     ),
@@ -51,13 +51,13 @@ TWO_DEVICES: Table = (
         r"Expected object of (?:device type|backend) (?P<wanted>\w+) but got (?:device type"
         r"|backend) (?P<got>\w+) for (?:sequence element \d+ in sequence )?argument "
         r"(?P<argument>#\d+ '\w+')",
-        _MEET + "{wanted} was expected and argument {argument} is on {got}",
+        _MEET + "argument {argument} is on {got}, expected {wanted}",
         shows="device-mismatch",
     ),
     Message(
         r"Tensor on device (?:type )?(?P<got>[\w:]+) is not on the expected device "
         r"(?P<wanted>[\w:]+)",
-        _MEET + "a tensor on {got}, where {wanted} is expected",
+        _MEET + "a tensor is on {got}, expected {wanted}",
         shows="device-mismatch",
     ),
     Message(
@@ -74,7 +74,7 @@ TWO_DEVICES: Table = (
     ),
     Message(
         r"Expected a '(?P<wanted>[\w:]+)' device type for generator but found '(?P<got>[\w:]+)'",
-        _MEET + "a random generator on {got}, where one on {wanted} is wanted",
+        _MEET + "a random generator is on {got}, expected {wanted}",
         shows="device-mismatch",
     ),
     Message(
@@ -86,33 +86,33 @@ TWO_DEVICES: Table = (
     Message(
         r"(?:tensors|parameters and buffers|module must have its parameters).{0,80}on the same "
         r"device",
-        _MEET + "not all tensors are on the device of the others",
+        "Not all tensors are on the same device",
         shows="device-mismatch",
     ),
 )
 NUMPY: Table = (
     Message(
         r"Can't call numpy\(\) on (?:Tensor|Variable) that requires grad",
-        "A tensor that carries a graph is converted to numpy: detach it first",
+        "A tensor that requires grad is converted to numpy; call .detach() first",
         shows="api-misuse",
         kind="detach()",
     ),
     Message(
         r"(?i)can't convert (?:(?P<device>\w+(?::\d+)?) device type tensor|(?P<device2>CUDA) tensor"
         r") to numpy",
-        "A tensor on {device} is converted to numpy: copy it to the CPU first",
+        "A tensor on {device} is converted to numpy; call .cpu() first",
         shows="api-misuse",
         kind="cpu()",
     ),
     Message(
         r"Got unsupported ScalarType (?P<type>\w+)"
         r"|can't convert np\.ndarray of type (?P<type2>[\w.]+)",
-        "A value of type {type} has no counterpart between numpy and torch",
+        "The dtype {type} cannot be converted between numpy and torch",
         shows="api-misuse",
     ),
 )
 _HOW = (
-    "the line of the traceback is not the place: rerun the batch on the CPU, or with "
+    "the traceback's line is not where it happened, so rerun the batch on the CPU or with "
     "CUDA_LAUNCH_BLOCKING=1"
 )
 DEVICE_ASSERT: Table = (
@@ -127,13 +127,13 @@ INDEX: Table = (
     Message(
         r"index (?P<index>-?\d+) is out of bounds for (?:dimension|axis) -?\d+ with size "
         r"(?P<size>\d+)",
-        "Index {index} is looked up in a dimension of size {size}, allowed is {allowed}",
+        "Index {index} is out of range for a dimension of size {size}; valid: {allowed}",
         shows="index-out-of-range",
         kind="bounds",
     ),
     Message(
         r"^index out of range(?: in self)?|index out of range: Tried to access index \d+",
-        "A lookup gets an index that its table does not have[[: {culprit}]]",
+        "An embedding or index lookup got an index out of range[[: {culprit}]]",
         shows="index-out-of-range",
     ),
     Message(
@@ -141,35 +141,35 @@ INDEX: Table = (
         r"|index out of bounds|idx_dim >= 0 && idx_dim < index_size|vectorized_gather"
         r"|indexValue >= 0|index >= -sizes\[i\] && index < sizes\[i\]"
         r"|ind >= 0 && ind < ind_dim_size",
-        "A lookup on the GPU gets an index that its table does not have[[: {culprit}]]",
+        "An embedding or index lookup on the GPU got an index out of range[[: {culprit}]]",
         shows="index-out-of-range",
     ),
 )
-_OUTPUTS = "A binary cross-entropy that wants probabilities gets outputs outside of 0 to 1"
+_OUTPUTS = "BCELoss expects probabilities, but got outputs outside of 0 to 1 (no sigmoid)"
 LABELS: Table = (
     Message(
         r"Target (?P<label>-1) is out of bounds",
-        "Label −1 reaches the loss, where the classes are {allowed}: a mark for 'none'",
+        "Label −1 is out of range: classes are {allowed}, and −1 usually marks 'no label'",
         shows="label-out-of-range",
         weak="output-size-mismatch",
     ),
     Message(
         r"Target (?P<label>-\d+) is out of bounds",
-        "Label {label} reaches the loss, where the classes are {allowed}",
+        "Label {label} is out of range: classes are {allowed}",
         shows="label-out-of-range",
         weak="output-size-mismatch",
     ),
     Message(
         r"Target (?P<label>\d+) is out of bounds",
-        "Label {label} reaches the loss[[, where {count} classes are {allowed}: one too far||: it "
-        "needs at least {needed} outputs]]",
+        "Label {label} is out of range[[ by one: the {count} classes are {allowed}||: it needs at "
+        "least {needed} outputs]]",
         shows="label-out-of-range",
         weak="output-size-mismatch",
         kind="label",
     ),
     Message(
         r"target_val >= zero && target_val <= one",
-        "A binary cross-entropy gets labels outside of 0 to 1",
+        "Binary cross-entropy got labels outside of 0 to 1",
         shows="label-out-of-range",
         weak="output-size-mismatch",
     ),
@@ -180,14 +180,14 @@ LABELS: Table = (
     ),
     Message(
         r"all elements of target should be between 0 and 1",
-        "A binary cross-entropy gets labels outside of 0 to 1",
+        "Binary cross-entropy got labels outside of 0 to 1",
         shows="label-out-of-range",
         weak="output-size-mismatch",
     ),
     Message(
         r"t >= 0 && t < n_classes|cur_target >= 0"
         r"|Class values must be (?:smaller than num_classes|non-negative)",
-        "A label outside of the classes {allowed} reaches the loss",
+        "A label is out of range: classes are {allowed}",
         shows="label-out-of-range",
         weak="output-size-mismatch",
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traindx.analysis.errors.messages import Message, Table
+from traindx.analysis.errors.messages import OTHERS, Message, Table
 
 COMPILER_TOOLS: Table = (
     Message(
@@ -22,25 +22,25 @@ COMPILER: Table = (
     *COMPILER_TOOLS,
     Message(
         _SAID,
-        "Code that torch.compile cannot capture[[: {said}]]",
+        "The code cannot be captured by torch.compile[[: {said}]]",
         strong="graph-breaks",
         types="Unsupported",
     ),
     Message(
         _SAID,
-        "The limit of recompilations is reached[[: {said}]]",
+        "The torch.compile recompile limit is reached[[: {said}]]",
         shows="recompilation",
         types="FailOnRecompileLimitHit",
     ),
     Message(
         _SAID + r"(?=(?:.|\n)*(?:recompile_limit|cache_size_limit))",
-        "The limit of recompilations is reached[[: {said}]]",
+        "The torch.compile recompile limit is reached[[: {said}]]",
         shows="recompilation",
         types=_COMPILED,
     ),
     Message(
         _SAID,
-        "Compilation by torch.compile failed ({type})[[: {said}]]",
+        "Compilation with torch.compile failed ({type})[[: {said}]]",
         moderate="api-misuse version-mismatch",
         weak="graph-breaks",
         types=_COMPILED,
@@ -48,36 +48,36 @@ COMPILER: Table = (
 )
 _IN = r"(?:(?=(?:.|\n)*when calling `?(?P<call>\w+)))?"
 DEVICE_LIBRARY: Table = (
-    Message(r"(?:CUBLAS|CUDNN|CUSOLVER)_STATUS_\w*ALLOC_FAILED", kind="memory"),
+    Message(r"(?:CUBLAS|CUDNN|CUSOLVER)_STATUS_\w*ALLOC_FAILED", kind=OTHERS),
     Message(
         r"\b(?P<status>(?:CUBLAS_STATUS|CUDNN_STATUS|CUSOLVER_STATUS)_(?:NOT_INITIALIZED"
         r"|EXECUTION_FAILED|INTERNAL_ERROR|MAPPING_ERROR))\b" + _IN,
-        "The device library stops with {status}[[ in {call}]]; the fault lies before: "
-        "[[{table}||an index or label, or a full device]]",
+        "{status}[[ in {call}]] hides an earlier error, most likely [[{table}||an index or label "
+        "out of range, or a full GPU]]",
         moderate="index-out-of-range label-out-of-range activation-memory",
         weak="version-mismatch",
         kind="hidden",
     ),
     Message(
         r"\b(?P<status>(?:CUBLAS|CUDNN|CUSOLVER)_STATUS_INVALID_VALUE)\b" + _IN,
-        "The device library refuses sizes or types[[ in {call}]] ({status})",
+        "The CUDA library rejects the sizes or dtypes of a tensor[[ in {call}]] ({status})",
         moderate="shape-mismatch version-mismatch",
     ),
     Message(
         r"\b(?P<status>CUBLAS_STATUS_\w+|CUDNN_STATUS_\w+|CUFFT_\w+|CUSOLVER_STATUS_\w+"
         r"|CUDNN_BACKEND_\w+)" + _IN,
-        "The device library does not support these tensors[[ in {call}]] ({status})",
+        "The CUDA library does not support these tensors[[ in {call}]] ({status})",
         moderate="api-misuse version-mismatch",
     ),
     Message(
         r"Unable to find a valid cuDNN algorithm|GET was unable to find an engine",
-        "The library cuDNN found no algorithm that works here: mostly the device is full",
+        "The cuDNN library found no algorithm that fits, usually because GPU memory is full",
         strong="activation-memory",
         weak="version-mismatch",
     ),
     Message(
         r"Failed to get convolution algorithm|cuDNN failed to initialize",
-        "The library cuDNN does not start: the device is full, or its version does not fit",
+        "The cuDNN library failed to initialize: GPU memory is full, or the version is wrong",
         moderate="activation-memory version-mismatch",
         weak="device-shared",
     ),
@@ -91,10 +91,47 @@ FULL_DISK: Table = (
         shows="disk-full",
     ),
 )
-SIGNALS: Table = (
+_SIGNAL = r"(?:exitcode\s*:\s*-|Signal |terminated by signal |got signal: )(?P<signal>(?:{})\b)"
+_KILLED = "The process[[ of rank {rank}]] was killed with SIGKILL and left no error"
+ENDINGS: Table = (
+    *(
+        Message(
+            r"^(?P<said>[^\n]{0,100})",
+            f"The process crashed below Python with a {crash} ({{said}})",
+            moderate="version-mismatch",
+            weak="worker-crash",
+            types=kind,
+        )
+        for kind, crash in {
+            "SegmentationFault": "segmentation fault",
+            "FatalPythonError": "fatal error",
+            "IllegalInstruction": "illegal instruction",
+            "FloatingPointException": "floating point exception",
+        }.items()
+    ),
+    Message("", _KILLED, types="Killed", kind="killed"),
+    Message(_SIGNAL.format("9|SIGKILL"), _KILLED, kind="killed"),
     Message(
-        r"exitcode\s*:\s*-(?P<signal>\d+)|Signal (?P<signal2>\d+) \(SIG\w+\)"
-        r"|terminated by signal (?P<signal3>SIG\w+)|got signal: (?P<signal4>\d+)"
+        _SIGNAL.format("15|10|SIGTERM|SIGUSR1|SIGXCPU"),
+        "The process was stopped from outside (signal {signal})",
+        strong="killed-by-host",
+        kind="stopped",
+    ),
+    Message(
+        _SIGNAL.format("7"),
+        "The process crashed with a bus error (signal 7), mostly for lack of shared memory or disk",
+        strong="shared-memory-exhausted",
+        weak="disk-full",
+    ),
+    Message(
+        _SIGNAL.format("6"),
+        "The process aborted below Python (signal 6), and its last message is not in the log",
+        weak="version-mismatch index-out-of-range",
+    ),
+    Message(
+        _SIGNAL.format("11"),
+        "The process crashed below Python with a segmentation fault (signal 11)",
+        moderate="version-mismatch",
     ),
 )
 HOST_OUT_OF_MEMORY: Table = (
@@ -106,13 +143,13 @@ VERSIONS: Table = (
         r"CUDA driver version is insufficient|NVIDIA driver on your system is too old \(found "
         r"version (?P<version>\d+)\)|forward compatibility was attempted on non supported HW"
         r"|unsupported display driver",
-        "The NVIDIA driver[[ ({version})]] is older than this CUDA build needs",
+        "The NVIDIA driver[[ ({version})]] is too old for this CUDA build",
         shows="version-mismatch",
     ),
     Message(
         r"no kernel image is available for execution|CUDA capability (?P<device>sm_\d+) is not "
         r"compatible|invalid device function|unsupported PTX version",
-        "This build of torch has no kernels for the GPU[[ ({device})]]",
+        "This torch build has no kernels for this GPU[[ ({device})]]",
         shows="version-mismatch",
     ),
     Message(
@@ -120,12 +157,12 @@ VERSIONS: Table = (
         r"object file|version [`'](?P<name3>[\w.]+)' not found|DLL load failed(?: while importing "
         r"(?P<name4>\w+))?|numpy\.dtype size changed|compiled using NumPy 1\.x"
         r"|compiled against API version",
-        "A compiled library does not fit[[: {name}]]",
+        "A compiled library is missing or of another version[[: {name}]]",
         shows="version-mismatch",
     ),
     Message(
         r"operator torchvision::\w+ does not exist|Couldn't load custom C\+\+ ops",
-        "The installed torchvision was built for another torch",
+        "The installed torchvision was built for another torch version",
         shows="version-mismatch",
     ),
     # libraries say it themselves: torch, NumPy 2, Lightning, transformers
@@ -134,7 +171,7 @@ VERSIONS: Table = (
         r"|deprecated in v?\d[\w.]*[^.\n]{0,60}(?:removed|no longer accessible)"
         r"|(?:was|were|is|are|has been|have been) removed (?:in|from|since|as of) (?:the )?"
         r"(?:(?:version |v)?\d[\w.]*\w|(?:NumPy|Num[Pp]y|[Tt]orch|PyTorch|Lightning) [\d.]+\d))",
-        "The installed version no longer has what is called: {said}",
+        "The installed version no longer has this function: {said}",
         shows="version-mismatch",
     ),
     Message(
@@ -152,8 +189,8 @@ VERSIONS: Table = (
     ),
 )
 _FILES = "FileNotFoundError RuntimeError OSError NotADirectoryError"
-_ABSENT = "The file or folder {path} is not there"
-_RELATIVE = _ABSENT + ", looked up from where the run was started"
+_ABSENT = "The file or folder {path} does not exist"
+_RELATIVE = _ABSENT + ", relative to the working directory"
 _FOLDER = (
     r"(?:Couldn't find any class folder in |Found 0 (?:files|images) in (?:subfolders of: )?"
     r"|(?:Parent directory|Dataset) (?=\S+ (?:does not exist|not found)))"
@@ -165,12 +202,12 @@ MISSING_FILE: Table = tuple(
     for pattern, claim in (
         (rf"{_NO_FILE}(?:'(?P<path>{_ROOT}[^']*)'|\"(?P<path2>{_ROOT}[^\"]*)\")", _ABSENT),
         (rf"{_NO_FILE}(?:'(?P<path>[^']+)'|\"(?P<path2>[^\"]+)\")", _RELATIVE),
-        (_NO_FILE, "A file is not there"),
+        (_NO_FILE, "A file does not exist"),
         (rf"{_FOLDER}(?P<path>{_ROOT}\S*)", _ABSENT),
         (rf"{_FOLDER}(?P<path>\S+)", _RELATIVE),
     )
 )
-_JSON = "A {kind} is written to JSON, which knows no such type: convert it with "
+_JSON = "A {kind} cannot be written to JSON; convert it with "
 UNSERIALISABLE: Table = tuple(
     Message(
         rf"Object of type (?P<kind>{kind}) is not JSON serializable", _JSON + cure,

@@ -7,7 +7,7 @@ from traindx.analysis.errors.messages import Message, Table
 BACKWARD_OF_MANY_VALUES: Table = (
     Message(
         r"grad can be implicitly created only for scalar outputs",
-        "Backward is called on a tensor of several values, not on one number"
+        "The loss has several values, and backward() needs a scalar"
         "[[: {culprit}||, most often because of reduction='none']]",
         shows="api-misuse",
     ),
@@ -17,8 +17,8 @@ INPUT_OUTSIDE_THE_GRAPH: Table = (
         r"differentiated Tensors? (?:at index (?P<index>\d+) )?appears to not have been used in the"
         r" graph|One of the differentiated Tensors (?:appears|does not require grad)"
         r"|differentiated (?:Tensors?|input) .{0,40}unreachable",
-        "The output does not depend on a tensor whose gradient is asked for: "
-        "[[number {index} of the list (counted from 0)||one of the list]]",
+        "The output does not depend on [[tensor {index}||a tensor]] of those passed to "
+        "autograd.grad",
         strong="unused-parameters",
         weak="detached-loss",
     ),
@@ -27,27 +27,25 @@ CUSTOM_GRADIENT: Table = (
     Message(
         r"function (?P<name>\w+?)(?:Backward)? returned an incorrect number of gradients "
         r"\(expected (?P<wanted>\d+), got (?P<got>\d+)\)",
-        "The backward of {name} returns {got} gradients where forward takes {wanted} arguments",
+        "The backward of {name} returns {got} gradients, but its forward takes {wanted} arguments",
         shows="incorrect-custom-backward",
     ),
     Message(
         r"Function (?P<name>\w+?)(?:Backward\d*)? returned an invalid gradient at index "
         r"(?P<index>\d+) - (?P<why>.*[^.\n])",
-        "The backward of {name} returns for argument {index} of forward a gradient that does not "
-        "fit: {why}",
+        "The backward of {name} returns an invalid gradient for argument {index}: {why}",
         shows="incorrect-custom-backward",
     ),
 )
 LEAF_CHANGED_IN_PLACE: Table = (
     Message(
         r"(?i)a view of a leaf Variable that requires grad (?:is being|has been) used in an in-?pl",
-        "A part (view) of a parameter that requires a gradient is changed in place while autograd "
-        "records",
+        "A view of a parameter that requires grad is modified in place",
         shows="in-place-modification",
     ),
     Message(
         r"(?i)a leaf Variable that requires grad (?:is being|has been) used in an in-?place",
-        "A parameter that requires a gradient is changed in place while autograd records",
+        "A parameter (leaf) that requires grad is modified in place",
         shows="in-place-modification",
     ),
 )
@@ -57,8 +55,7 @@ LOSS_WITHOUT_GRAPH: Table = (
         r"|does not require grad and does not have a grad_fn"
         r"|Inference tensors cannot be saved for backward|called backward on a tensor "
         r".{0,40}no_grad",
-        "Backward is called on a value without a graph: no parameter can get a gradient"
-        "[[; {culprit}]]",
+        "The loss has no graph (no grad_fn), so no parameter can get a gradient[[: {culprit}]]",
         strong="detached-loss",
         moderate="no-grad-training frozen-parameters non-differentiable-operation",
     ),
@@ -68,7 +65,7 @@ CHECKPOINTED_WITHOUT_INPUT: Table = (Message(r"None of the inputs have requires_
 MISSING_DERIVATIVE: Table = (
     Message(
         r"derivative for '?(?P<name>[\w:.]+)'? is not implemented",
-        "Backward needs the derivative of {name}, which has none",
+        "The operation {name} has no derivative, and backward needs it",
         shows="non-differentiable-operation",
     ),
     Message(
@@ -76,12 +73,12 @@ MISSING_DERIVATIVE: Table = (
         r"|(\w+)(?:Backward\w*)?: (?:does not support|is not) double (?:backward|differentiable)"
         r"|double (?:backward|differentiation).{0,60}not (?:supported|implemented)"
         r"|torch\.compile with aot_autograd does not currently support double backward",
-        "The gradient itself is differentiated, and an operation in it allows that once",
+        "An operation does not support double backward (a gradient of a gradient)",
         shows="api-misuse",
     ),
     Message(
         r"Only Tensors of floating point (?:and complex )?dtype can require grad",
-        "An integer tensor is asked to require a gradient",
+        "An integer tensor cannot require a gradient",
         shows="api-misuse",
     ),
 )
@@ -89,7 +86,7 @@ SECOND_BACKWARD: Table = (
     Message(
         r"Trying to backward through the graph (?:a )?second time"
         r"|saved (?:tensors|intermediate (?:values|results)).{0,60}(?:already )?been freed",
-        "Backward reaches a graph that an earlier backward pass has freed[[: {culprit}]]",
+        "The graph is already freed when backward() runs a second time[[: {culprit}]]",
         strong="graph-freed",
         weak="graph-retained-across-steps",
     ),
@@ -99,14 +96,13 @@ OVERWRITTEN_TENSOR: Table = (
         r"modified by an inplace operation: \[[\w.]+ \[(?P<shape>[\d, ]*)\]\](?:, which is output "
         r"\d+ of (?P<operation>\w+?)(?:Backward)?\d*,?)? is at version (?P<now>\d+); expected "
         r"version (?P<then>\d+)",
-        "The [{shape}] tensor[[ made by {operation}|| (a parameter, or another leaf)]] was changed "
-        "in place {times} after the forward pass had kept it for backward: version {now}, {then} "
-        "expected",
+        "The [{shape}] tensor[[ made by {operation}|| (a parameter or other leaf)]] was modified "
+        "in place {times} before backward could use it (version {now}, expected {then})",
         shows="in-place-modification",
     ),
     Message(
         r"modified by an inplace operation",
-        "A tensor was changed in place between the forward pass and its backward pass",
+        "A tensor was modified in place between the forward and the backward pass",
         shows="in-place-modification",
     ),
 )

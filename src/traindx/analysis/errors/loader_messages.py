@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from traindx.analysis.errors.messages import Message, Table
+from traindx.analysis.errors.messages import OTHERS, Message, Table
 
 DEAD_WORKER: Table = (
+    Message(r"Bus error", kind=OTHERS),  # of shared memory
     Message(
         r"DataLoader worker \(pid (?P<pid>\d+)\) is killed by signal: Killed",
-        "Data loader worker {pid} was killed by the host (SIGKILL)",
+        "DataLoader worker {pid} was killed with SIGKILL, most likely out of memory",
         strong="host-memory-growth",
         weak="worker-crash",
     ),
     Message(
-        r"DataLoader worker \(pid (?P<pid>\d+)\) is killed by signal: (?!Bus error)"
-        r"(?P<signal>\w+(?: \w+)*)",
-        "Data loader worker {pid} died of a signal: {signal}",
+        r"DataLoader worker \(pid (?P<pid>\d+)\) is killed by signal: (?P<signal>\w+(?: \w+)*)",
+        "DataLoader worker {pid} crashed: {signal}",
         strong="worker-crash",
     ),
     Message(
         r"DataLoader worker \(pid\(?s?\)? (?P<pid>\d+(?:, \d+)*),?\s*\) exited unexpectedly"
         r"(?: with exit code (?P<code>-?\d+))?",
-        "Data loader worker {pid} is gone[[ with exit code {code}]] and left no message",
+        "DataLoader worker {pid} exited[[ with code {code}]] without a message",
         strong="worker-crash",
         weak="host-memory-growth",
     ),
     Message(
         r"DataLoader timed out after (?P<seconds>\d+(?:\.\d+)?) seconds",
-        "No worker gave a batch within {seconds} seconds: one hangs or is too slow",
+        "The DataLoader timed out after {seconds} seconds: a worker hangs or is too slow",
         strong="worker-crash",
     ),
 )
 _EMPTY = "{what} has 0 examples"
-_NO_BATCH = "{what} gave no batch"
+_NO_BATCH = "{what} yields no batch"
 EMPTY_DATASET: Table = (
     Message(
         r"num_samples should be a positive integer value, but got num_samples=0"
@@ -59,7 +59,7 @@ UNPADDED_FIELD: Table = (
     Message(
         r"(?s)Unable to create tensor, you should probably activate truncation and/or padding"
         r"(?:.{0,120}\(`(?P<field>\w+)` in this case\))?",
-        "[[Field {field}||A field of the batch]] is not padded to one length: {why}",
+        "[[Field {field}||A field of the batch]] cannot become a tensor: {why}",
         strong="api-misuse",
     ),
 )
@@ -67,48 +67,48 @@ TEXTS_IN_BATCH: Table = (Message(r"too many dimensions 'str'"),)
 UNBATCHABLE_ITEMS: Table = (
     Message(
         r"batch must contain [\w, ]+; found <class 'NoneType'>",
-        "The dataset returns None, which no batch can be made of",
+        "The dataset returns None, which cannot be collated into a batch",
         strong="api-misuse",
     ),
     Message(
         r"batch must contain [\w, ]+; found <class '(?:\w+\.)*(?P<kind>\w+)'>",
-        "The dataset returns a {kind}, which no batch can be made of",
+        "The dataset returns a {kind}, which cannot be collated into a batch",
         strong="api-misuse",
     ),
     Message(
         r"expected sequence of length (?P<first>\d+) at dim \d+ \(got (?P<second>\d+)\)",
-        "Lists of length {first} and {second} are to be one tensor",
+        "Lists of different lengths ({first} and {second}) cannot become one tensor",
         strong="shape-mismatch",
         weak="api-misuse",
     ),
     Message(
         r"array has an inhomogeneous shape after \d+ dimensions",
-        "Arrays or lists of unequal shape are to be one array",
+        "Arrays or lists of different shapes cannot become one array",
         strong="api-misuse",
     ),
     Message(
         r"Trying to resize storage that is not resizable",
-        "A worker cannot stack its examples: their sizes differ",
+        "A DataLoader worker cannot stack examples of different sizes",
         strong="shape-mismatch",
         weak="api-misuse",
         kind="in a worker",
     ),
     Message(
         r"Length of all samples has to be greater than 0",
-        "A sequence of length 0 is packed: an example is empty",
+        "An empty sequence (length 0) is packed",
         strong="api-misuse",
     ),
 )
-_UNPICKLABLE = "What a worker is to get, {name} cannot be pickled"
+_UNPICKLABLE = "The object {name} cannot be pickled, so no DataLoader worker can get it"
 UNPICKLABLE: Table = (
     Message(
         r"An attempt has been made to start a new process before the\s+current process has finished"
         r" its bootstrapping phase|freeze_support\(\)",
-        'Workers start the script again: it has no guard if __name__ == "__main__"',
+        'The script has no guard if __name__ == "__main__", so each worker runs it again',
     ),
     Message(
         r"Cannot re-initialize CUDA in forked subprocess",
-        "CUDA is used in a forked worker: the dataset makes or moves tensors to the GPU",
+        "CUDA is used in a forked worker; the dataset creates tensors on the GPU or moves them",
     ),
     Message(
         r"Can't pickle (?:local object )?(?:<function )?['<]?(?P<name>[\w.<>]+)"

@@ -10,32 +10,35 @@ DEVICE_MEMORY: Table = (
         r"|Tried to allocate .{0,40}(?:GPU|MPS)|CUBLAS_STATUS_ALLOC_FAILED"
         r"|CUDNN_STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED: .{0,60}[Oo]ut of memory"
         r"|OOM when allocating tensor with shape",
-        "The device is out of memory{sizes}{reason}",
+        "The GPU is out of memory{sizes}{reason}",
     ),
-    Message("", "The device is out of memory{sizes}{reason}", types="ResourceExhaustedError"),
+    Message("", "The GPU is out of memory{sizes}{reason}", types="ResourceExhaustedError"),
 )
 SHARED_MEMORY: Table = (
     Message(
         r"(?is)insufficient shared memory|out of shared memory|killed by signal: Bus error"
         r"|unable to (?:mmap|open shared memory object|resize file|write to file|allocate shared)"
         r".{0,60}(?:torch_|shm|shared)|No space left on device: '?/dev/shm",
-        "A data loader worker found no room in shared memory",
+        "A DataLoader worker ran out of shared memory (/dev/shm)",
         shows="shared-memory-exhausted",
     ),
     Message(
         "",
-        "A data loader worker found no room in shared memory",
+        "A DataLoader worker ran out of shared memory (/dev/shm)",
         shows="shared-memory-exhausted",
         types="BusError",
     ),
     Message(
         r"Too many open files|received 0 items of ancdata|unable to open shared memory",
-        "The process has no file handle left, of which every shared tensor takes one",
+        "The process ran out of file handles; every shared tensor takes one",
         strong="shared-memory-exhausted",
         weak="worker-crash",
     ),
 )
-_HOST = "The host cannot give {asked}[[ for an array of shape ({shape})]][[ of {dtype}]]"
+_HOST = (
+    "The host is out of memory: {asked} requested[[ for an array of shape ({shape})]]"
+    "[[ of {dtype}]]"
+)
 HOST_MEMORY: Table = (
     Message(
         r"DefaultCPUAllocator: (?:can't allocate memory|not enough memory): you tried to allocate "

@@ -54,6 +54,19 @@ class Allocation:
         return self.unallocated or max(0.0, self.reserved - self.allocated)
 
     @property
+    def words(self) -> str:
+        """The numbers in brackets, as far as the message has them."""
+        free = f"{memory_words(self.free)} free of {memory_words(self.capacity)}"
+        parts = {
+            f"{memory_words(self.tried)} requested": self.tried,
+            free: self.capacity,
+            f"{memory_words(self.allocated)} in tensors": self.allocated,
+            f"{memory_words(self.loose)} reserved but unused": self.loose,
+        }
+        said = ", ".join(text for text, size in parts.items() if size)
+        return f" ({said})" if said else ""
+
+    @property
     def others(self) -> float:
         """What other processes hold, as far as the numbers tell."""
         if not self.capacity or not (self.own or self.allocated or self.reserved):

@@ -8,14 +8,16 @@ run, and `finding` for what to report.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
 from traindx.analysis.errors.culprits import Culprit, explain, shape_of
 from traindx.analysis.errors.root_failure import last_part, root_failure
-from traindx.model.findings import Evidence, Finding, Strength, cite_event
+from traindx.model.findings import Evidence, Finding, Strength, cite_event, suggested
 from traindx.model.run import Event, Failure, Run
+
+OTHERS = "left to another rule"  # the kind of a row that only keeps later rows from a wording
 
 _OPTIONAL = re.compile(r"\[\[(.*?)\]\]")
 _FIELD = re.compile(r"\{(\w+)\}")
@@ -43,9 +45,7 @@ class Message:
 
     @property
     def suggests(self) -> dict[str, Strength]:
-        found = dict.fromkeys(self.strong.split(), Strength.STRONG)
-        found |= dict.fromkeys(self.moderate.split(), Strength.MODERATE)
-        return found | dict.fromkeys(self.weak.split(), Strength.WEAK)
+        return suggested(self.strong, self.moderate, self.weak)
 
 
 Table = tuple[Message, ...]
@@ -117,7 +117,9 @@ def known_error(run: Run, table: Table, failure: Failure | None = None) -> Known
     if failure is None:
         return None
     found = read(failure.message, table, last_part(failure.type))
-    return None if found is None else KnownError(run, failure, *found)
+    if found is None or found[0].kind == OTHERS:
+        return None
+    return KnownError(run, failure, *found)
 
 
 def events_saying(run: Run, table: Table) -> list[Event]:
@@ -171,11 +173,19 @@ def logged(
     )
 
 
-def findings(run: Run, table: Table) -> Iterator[Finding]:
-    """Yield what a table says of the failure, where nothing but its words is asked."""
+def findings(
+    run: Run,
+    table: Table,
+    *,
+    blame: Callable[[KnownError], Culprit | None] | None = None,
+    words: Callable[[KnownError], Mapping[str, str]] | None = None,
+    when: Callable[[KnownError], bool] | None = None,
+) -> Iterator[Finding]:
+    """Yield what a table says of the failure, with the line to blame and words for its claim."""
     known = known_error(run, table)
-    if known is not None:
-        yield finding(known)
+    if known is not None and (when is None or when(known)):
+        claim = "" if words is None else known.claim(**words(known))
+        yield finding(known, claim, culprit=None if blame is None else blame(known))
 
 
 @cache

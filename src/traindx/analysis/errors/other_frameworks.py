@@ -18,32 +18,32 @@ def read_other(message: str) -> SizeError | None:
 
 def _contraction(found: re.Match[str]) -> SizeError:
     claim = f"A product contracts dimensions of different sizes: {found[1]} and {found[2]}"
-    hint = "the last dimension of the first must be the first of the second: print both shapes"
+    hint = "the last dimension of the first must equal the first of the second; print both shapes"
     return SizeError("features", claim, hint=hint)
 
 
 def _layer_input(found: re.Match[str]) -> SizeError:
     name, wanted, got = found[1], found[2], found[3]
     claim = f"The layer {name} takes an input of shape ({wanted}) and receives ({got})"
-    hint = "None is the batch: reshape the data, or build the layer with their `input_shape`"
+    hint = "None is the batch size; reshape the data, or build the layer with their `input_shape`"
     if wanted.count(",") == got.count(",") + 1:
-        hint = "a dimension is missing, mostly that of the batch: `np.expand_dims(x, 0)` adds it"
+        hint = "a dimension is missing, usually the batch; `np.expand_dims(x, 0)` adds it"
     return SizeError("features", claim, hint=hint)
 
 
 def _layer_rank(found: re.Match[str]) -> SizeError:
-    claim = f"The layer {found[1]} wants {found[2]} and receives {found[3]}"
-    hint = "a dimension is missing or too many: print the shape of what goes in"
+    claim = f"The layer {found[1]} expects {found[2]} and receives {found[3]}"
+    hint = "a dimension is missing or too many; print the input's shape"
     return SizeError("rank", claim, hint=hint)
 
 
 def _tf_shapes(found: re.Match[str]) -> SizeError:
-    claim = f"Tensors of shapes [{found[1]}] and [{found[2]}] meet in one operation"
+    claim = f"Tensors of shapes [{found[1]}] and [{found[2]}] cannot be broadcast"
     return SizeError("broadcast", claim, hint="sizes must be equal, or one of them 1")
 
 
 def _jax_broadcast(found: re.Match[str]) -> SizeError:
-    claim = f"Arrays of shapes ({found[2]}) and ({found[3]}) meet in {found[1]}"
+    claim = f"Arrays of shapes ({found[2]}) and ({found[3]}) cannot be broadcast in {found[1]}"
     return SizeError("broadcast", claim, hint="sizes must be equal, or one of them 1")
 
 

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from traindx.analysis.errors.messages import Message, Table
+from traindx.analysis.errors.messages import KnownError, Message, Table
+
+DOUBLE = {"double", "float64"}
+HALF = {"half", "bfloat16", "c10::half", "c10::bfloat16"}
+INTEGERS = {"long", "int", "byte", "unsigned char", "bool", "short", "char", "long long"}
 
 CONSTANT_BEYOND_HALF: Table = (
     Message(
         r"value cannot be converted to type (?:(?:at|c10)::Half|(?:torch\.)?(?:float16|Half)) "
         r"without overflow",
-        "A constant is too large for float16, which ends at 65504",
+        "A constant is too large for float16 (maximum 65504)",
         shows="fp16-overflow",
     ),
 )
 SCALER: Table = (
     Message(
         r"Attempting to unscale FP16 gradients",
-        "The gradients are fp16, because the weights are: the scaler needs float32 weights",
+        "The weights are fp16, so the gradients are too; GradScaler needs float32 weights",
         shows="half-precision-weights",
     ),
     # neither `scaler.step` nor `unscale_` was called
     Message(
         r"No inf checks were recorded prior to update",
-        "The scaler is updated and has stepped no optimizer: the optimizer is stepped past it",
+        "The GradScaler is updated without scaler.step(optimizer); optimizer.step() bypasses it",
         strong="scaler-bypassed",
         weak="api-misuse",
     ),
     Message(
         r"No inf checks were recorded for this optimizer",
-        "The scaler steps an optimizer none of whose parameters got a gradient: no backward on the "
-        "scaled loss, a loss cut off from them, or other parameters than the model's",
+        "The GradScaler found no gradient: no backward() on the scaled loss, a detached loss, or "
+        "an optimizer over other parameters than the model's",
         moderate="detached-loss parameters-not-in-optimizer missing-backward",
         weak="frozen-parameters api-misuse",
         kind="no gradient",
@@ -36,26 +40,26 @@ SCALER: Table = (
     # two `unscale_` without a step between them: one too many, as of each micro-batch
     Message(
         r"unscale_\(\) has already been called on this optimizer since the last update",
-        "The gradients are unscaled twice in one step",
+        "The GradScaler unscales the gradients twice in one step",
         strong="api-misuse",
         weak="missing-scaler-update",
     ),
     # the update between the two is missing, or the two are in the wrong order
     Message(
         r"unscale_\(\) is being called after step",
-        "The gradients are unscaled after a step, with no update in between",
+        "The GradScaler unscales after a step, without scaler.update() in between",
         strong="missing-scaler-update",
         moderate="api-misuse",
     ),
     Message(
         r"step\(\) has already been called since the last update",
-        "The scaler steps twice without an update in between",
+        "The GradScaler steps twice without scaler.update() in between",
         strong="missing-scaler-update",
         weak="api-misuse",
     ),
     Message(
         r"Attempted .{0,20}_scale is None",
-        "The scaler is used before it has scaled a loss",
+        "The GradScaler is used before it has scaled a loss",
         strong="api-misuse",
     ),
 )
@@ -69,7 +73,7 @@ DISTRIBUTION: Table = (
     ),
     Message(
         r"probability tensor contains either `?inf`?, `?nan`? or element < 0",
-        "Probabilities that are no numbers are drawn from: the model gives NaN or Inf",
+        "The model's output is NaN or Inf, so nothing can be sampled from its probabilities",
         moderate="unstable-operation lr-too-high nan-in-data",
         weak="fp16-overflow",
     ),
@@ -82,12 +86,12 @@ NAN_PARAMETERS: Table = (
 )
 PRINTED_NUMBER: Table = (Message(r"(?<![\w.])-?\d+\.\d*(?:e[+-]?\d+)?"),)
 
-_MEET = "Two types meet, {got} and {wanted}: {hint}"
-_LABELS = "class labels have to be int64 (Long)"
+_MEET = "Tensors have different dtypes, {got} and {wanted}: {hint}"
+_LABELS = "class labels must be int64 (Long)"
 DTYPES: Table = (
     Message(
         r"Expected floating point type for target with class probabilities, got (?P<got>\w+)",
-        "Targets of the shape of the outputs are taken for probabilities, and are {got}: give "
+        "Targets with the shape of the outputs are read as probabilities, but are {got}; pass "
         "class indices of shape (N), or float targets",
         shows="dtype-mismatch",
     ),
@@ -109,18 +113,18 @@ DTYPES: Table = (
     ),
     Message(
         r"\"(?P<kernel>\w*nll_loss\w*)\" not implemented for '(?P<got>\w+)'",
-        "Kernel {kernel} does not work on {got} tensors: " + _LABELS,
+        "Kernel {kernel} is not implemented for {got} tensors: " + _LABELS,
         shows="dtype-mismatch",
     ),
     Message(
         r"\"(?P<kernel>\w+)\" not implemented for '(?P<got>\w+)'",
-        "Kernel {kernel} does not work on {got} tensors: {hint}",
+        "Kernel {kernel} is not implemented for {got} tensors: {hint}",
         shows="dtype-mismatch",
     ),
     Message(
         r"result type (?P<got>\w+) can't be cast to the desired output type (?P<wanted>Long)\b",
-        "A {got} result cannot be written to a {wanted} tensor: float targets are needed where "
-        "these are integers",
+        "A {got} result cannot be written to a {wanted} tensor: integer targets where float "
+        "targets are needed",
         shows="dtype-mismatch",
     ),
     Message(
@@ -132,7 +136,7 @@ DTYPES: Table = (
         r"[Ee]xpected tensor for argument #\d+ '(?P<name>\w+)' to have (?:one of the following )?"
         r"scalar types?:? (?P<wanted>[\w, ]+?);? but got (?:\w+\.)*(?P<got>\w+?)(?:Tensor|Type)? "
         r"instead",
-        "Argument {name} is {got}, {wanted} is wanted",
+        "Argument {name} is {got}, expected {wanted}",
         shows="dtype-mismatch",
     ),
     Message(
@@ -146,7 +150,7 @@ DTYPES: Table = (
     Message(
         r"tensors used as indices must be (?P<wanted>[\w, ]+) tensors"
         r"|Expected dtype (?P<wanted2>int64) for index",
-        "A tensor is used as an index that is not of type {wanted}",
+        "An index tensor is not of dtype {wanted}",
         shows="dtype-mismatch",
     ),
     Message(
@@ -159,8 +163,39 @@ DTYPES: Table = (
     Message(
         r"Must flatten tensors with (?:uniform|the same) `?dtype`? but got (?P<wanted>[\w.]+) and "
         r"(?P<got>[\w.]+)",
-        "Parameters of {wanted} and {got} meet: a sharded module holds parameters of one type: "
-        "cast the model before it is wrapped",
+        "FSDP needs parameters of one dtype, but got {wanted} and {got}; cast the model before "
+        "wrapping it",
         shows="dtype-mismatch",
     ),
 )
+
+
+def dtype_words(known: KnownError) -> dict[str, str]:
+    """Return the two dtypes of a message, and what their clash usually comes from."""
+    got, wanted = _dtype(known["got"]), _dtype(known["wanted"])
+    return {"got": got, "wanted": wanted, "hint": _dtype_hint(wanted, got)}
+
+
+def names_float64(known: KnownError) -> bool:
+    """Tell whether one of the two dtypes is float64."""
+    return bool(DOUBLE & {_dtype(known[name]).lower() for name in ("got", "wanted")})
+
+
+def _dtype(name: str) -> str:
+    """The dtype in the name of a tensor's class, such as torch.cuda.FloatTensor."""
+    if name.startswith("torch.") and name.endswith("Tensor"):
+        return name.rsplit(".", 1)[-1].removesuffix("Tensor")
+    return name
+
+
+def _dtype_hint(wanted: str, got: str) -> str:
+    both = {wanted.lower(), got.lower()}
+    if wanted in ("Long", "Long or Byte"):
+        return _LABELS
+    if DOUBLE & both:
+        return "float64 is numpy's default, the weights are float32"
+    if HALF & both:
+        return "half precision and float32 are mixed outside of autocast"
+    if got.lower() in INTEGERS:
+        return "integers are passed where floats are needed"
+    return "convert one of the two where it is created"

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from traindx.analysis.errors.messages import Message, Table
+from traindx.analysis.errors.messages import KnownError, Message, Table, read
 
 COLLECTIVES: Table = (
     Message(
         r"Detected mismatch between collectives on ranks|collective.{0,40}(?:mismatch|not match)"
         r"|verifyWorkers|op\.preamble\.length <= op\.nbytes",
-        "The ranks call different collectives, or with different shapes",
+        "The ranks call different collectives, or the same one with different shapes",
         shows="collective-mismatch",
         kind="different",
     ),
     Message(
         r"WorkNCCL\(SeqNum=(?P<number>\d+), OpType=(?P<operation>\w+)(?:, NumelIn=(?P<size>\d+), "
         r"NumelOut=\d+)?.{0,20}?Timeout\(ms\)=(?P<limit>\d+)\)(?: ran for (?P<waited>\d+))?",
-        "A collective was given up: {operation} number {number}[[ of {elements} elements]] waited "
-        "{seconds} s of {allowed} s, and no rank says why",
+        "A collective timed out: {operation} number {number}[[ of {elements} elements]] waited "
+        "{seconds} s (timeout {allowed} s), and no rank reports an error",
         moderate="collective-mismatch uneven-inputs",
         weak="straggler-rank",
         kind="work",
@@ -25,7 +25,7 @@ COLLECTIVES: Table = (
     Message(
         r"(?P<said>timeout caused pair closure|Connection (?:closed|reset) by peer|ncclRemoteError"
         r"|remote process exited or there was a network error)",
-        "A collective was given up ({said}), and no rank says why",
+        "A collective failed ({said}), and no rank reports an error of its own",
         moderate="rank-failed-first collective-mismatch uneven-inputs",
         weak="straggler-rank",
     ),
@@ -33,23 +33,35 @@ COLLECTIVES: Table = (
         r"(?P<said>Watchdog caught collective operation timeout|Timed out waiting \d+ms for "
         r"(?:send|recv)|timed out in blocking wait|wait timeout after \d+ms"
         r"|(?:Socket|socket) Timeout)",
-        "A collective was given up ({said}), and no rank says why",
+        "A collective failed ({said}), and no rank reports an error of its own",
         moderate="collective-mismatch uneven-inputs",
         weak="straggler-rank",
     ),
 )
-_LATE = "The ranks did not meet in time[[, at port {port}]]"
+
+
+def collective_times(known: KnownError) -> dict[str, str]:
+    """Return how long a collective waited, how long it may, and its size."""
+    if known.kind != "work":
+        return {}
+    waited = int(known["waited"] or known["limit"]) / 1000
+    elements = f"{known.number('size'):,}" if known["size"] else ""
+    allowed = str(known.number("limit") // 1000)
+    return {"seconds": f"{waited:.0f}", "allowed": allowed, "elements": elements}
+
+
+_LATE = "The rendezvous timed out: the ranks could not connect[[ to port {port}]]"
 RENDEZVOUS: Table = (
     Message(
         r"(?s)server socket (?:has failed to listen|cannot be initialized)|EADDRINUSE"
         r"|[Aa]ddress already in use",
-        "The port[[ {port}]] of the rendezvous is taken",
+        "The rendezvous port[[ {port}]] is already in use",
         shows="rendezvous-failure",
     ),
     Message(
         r"hostname.{0,80}(?:could not|cannot) be (?:resolved|retrieved)|Name or service not known"
         r"|Temporary failure in name resolution|gai error|getaddrinfo",
-        "The address of the rendezvous does not resolve",
+        "The rendezvous address cannot be resolved",
         shows="rendezvous-failure",
         kind="any socket",
     ),
@@ -57,7 +69,7 @@ RENDEZVOUS: Table = (
         r"environment variable (?P<name>\w+) expected"
         r"|Error initializing torch\.distributed using \w+://"
         r"|rank (\d+) .{0,30}world.?size (\d+)|Invalid rank",
-        "The settings of the process group are incomplete[[: {name} is not set]]",
+        "The process group settings are incomplete[[: {name} is not set]]",
         shows="rendezvous-failure",
     ),
     Message(
@@ -71,7 +83,7 @@ RENDEZVOUS: Table = (
     # the key-value store waited for keys that the ranks which did not come would have written
     Message(
         r"wait timeout after \d+ms|Timed out initializing process group in store based",
-        "The process group was given up: fewer ranks joined than were announced",
+        "Fewer ranks joined the process group than world_size",
         shows="rendezvous-failure",
         kind="joining",
     ),
@@ -104,7 +116,7 @@ OTHER_SOCKETS: Table = (
 MISPLACED_PROCESS: Table = (
     Message(
         r"Default process group has not been initialized",
-        "A process group is used before init_process_group, or without a launcher",
+        "The process group is used before init_process_group, or without a launcher",
         shows="api-misuse",
     ),
     Message(
@@ -115,29 +127,29 @@ MISPLACED_PROCESS: Table = (
     Message(
         r"Duplicate GPU detected ?: ?rank (?P<first>\d+) and rank (?P<second>\d+) both on "
         r"(?:CUDA )?device (?P<device>\w+)",
-        "Ranks {first} and {second} are both on GPU {device}: set_device is missing",
+        "Ranks {first} and {second} use the same GPU {device}; torch.cuda.set_device is missing",
         shows="api-misuse",
     ),
     Message(
         r"invalid device ordinal|Invalid device id|device >= 0 && device < num_gpus",
-        "A GPU number is used that this process does not see",
+        "A GPU index is used that this process cannot see",
         shows="api-misuse",
     ),
     Message(
         r"Torch not compiled with CUDA enabled",
-        "This torch is a CPU build, and CUDA is asked for",
+        "CUDA is requested, but this torch is a CPU-only build",
         shows="version-mismatch",
     ),
     Message(
         r"No CUDA GPUs are available|Found no NVIDIA driver|no CUDA-capable device is detected",
-        "A GPU is asked for, and this process sees none",
+        "CUDA is requested, but this process sees no GPU",
         shows="api-misuse",
     ),
 )
 PARAMETERS_WITHOUT_GRADIENT: Table = (
     Message(
         r"Expected to have finished reduction in the prior iteration",
-        "No gradient reached DDP for {which}",
+        "DDP got no gradient for {which}",
         shows="ddp-unused-parameters",
         kind="unused",
     ),
@@ -145,8 +157,8 @@ PARAMETERS_WITHOUT_GRADIENT: Table = (
         r"(?s)(?:Expected to mark a variable ready only once|has been marked as ready twice)"
         r"(?:.*?Parameter at index (?P<index>\d+)(?: with name (?P<name>[\w.]+))? has been "
         r"marked)?",
-        "The gradient of [[parameter {index}||a parameter]][[ {name}]] reached DDP twice in one "
-        "step: reentrant checkpointing, a module that is used twice, or two backward passes",
+        "DDP got the gradient of [[parameter {index}||a parameter]][[ {name}]] twice in one step: "
+        "reentrant checkpointing, a module used twice, or two backward passes",
         strong="api-misuse",
     ),
 )
@@ -159,6 +171,29 @@ NAMED_PARAMETERS: Table = (
         r"(?P<indices>[\d ]+(?:\.\.\.)?)"
     ),
 )
+
+
+def parameters_without_gradient(known: KnownError) -> dict[str, str]:
+    """Return which parameters DDP waited for, as far as the message names them."""
+    found = read(known.failure.message, NAMED_PARAMETERS)
+    if found is None:
+        return {"which": "all parameters; set TORCH_DISTRIBUTED_DEBUG=DETAIL to see which"}
+    words = found[1]
+    if "names" in words:
+        listed = words["names"].replace(",", " ").rstrip(" .").split()
+        more = f" and {len(listed) - 5} more" if len(listed) > 5 else ""
+        return {"which": f"{', '.join(listed[:5])}{more} on rank {words['rank']}"}
+    listed = words["indices"].split()
+    which = f"{len(listed)} parameters on rank {words['rank']}: number {', '.join(listed[:8])}"
+    return {"which": which}
+
+
+def port(known: KnownError) -> dict[str, str]:
+    """Return the port that the message names."""
+    number = read(known.failure.message, PORT_NUMBER)
+    return {} if number is None else number[1]
+
+
 # that NCCL fails, by itself (system) or by the device, and what it adds of the call that failed
 _NCCL = r"(?s)\A(?=.*(?:NCCL [eE]rror\b|nccl(?:System|UnhandledCuda|Internal)Error))"
 _DEVICE = r"(?=.*(?:unhandled cuda error|ncclUnhandledCudaError|Cuda failure))"
@@ -170,30 +205,30 @@ COMMUNICATOR: Table = (
         _NCCL + _EITHER + r"(?P<said>Cannot assign requested address|No route to host|Network is "
         r"unreachable|Connection refused|Connection timed out|socketStartConnect|No such device"
         r"|no socket interface found)",
-        "NCCL cannot connect the ranks: the network ({said})",
+        "NCCL cannot connect the ranks over the network ({said})",
         strong="rendezvous-failure",
     ),
     Message(
         _NCCL + _EITHER + r"(?P<said>/dev/shm|shm.{0,40}(?:fail|error)|No space left on device"
         r"|nccl-\w{6})",
-        "NCCL cannot connect the ranks: shared memory ({said})",
+        "NCCL ran out of shared memory ({said})",
         strong="shared-memory-exhausted",
     ),
     Message(
         _NCCL + _EITHER + "out of memory",
-        "NCCL cannot connect the ranks: a device is full",
+        "NCCL cannot start because GPU memory is full",
         moderate="device-shared activation-memory",
     ),
     Message(
         _NCCL + _DEVICE + r"(?:.*?(?P<said>driver version|initialization error|unknown error"
         r"|no kernel image|mapping of))?",
-        "NCCL cannot connect the ranks: a call of CUDA failed[[ ({said})]]",
+        "NCCL failed in a CUDA call[[ ({said})]]",
         moderate="version-mismatch",
         weak="device-shared",
     ),
     Message(
         _NCCL + _EITHER,
-        "NCCL cannot connect the ranks: a call of the system failed: the network, or /dev/shm",
+        "NCCL failed in a system call, on the network or in /dev/shm",
         moderate="rendezvous-failure shared-memory-exhausted",
         weak="version-mismatch",
     ),

@@ -40,17 +40,17 @@ def _broadcast(found: re.Match[str]) -> SizeError:
     claim = f"Tensors with {a} and {b} elements in dimension {at} are combined elementwise"
     hint = "sizes must be equal, or one of them 1"
     if abs(a - b) == 1:
-        hint += "; a difference of one comes from an odd size that was halved and doubled again"
+        hint += "; a difference of one often comes from an odd size that was halved and doubled"
     return SizeError("broadcast", claim, a, b, hint=hint)
 
 
 def _concat(found: re.Match[str]) -> SizeError:
     at, wanted, got, which = found[1], int(found[2]), int(found[3]), found[4]
     claim = (
-        f"Tensors are joined along dimension {at}, and another dimension differs: {wanted} in the "
-        f"first, {got} in tensor number {which}"
+        f"Tensors are concatenated along dimension {at}, but another dimension differs: {wanted} "
+        f"in the first, {got} in tensor number {which}"
     )
-    hint = "only the joined dimension may differ"
+    hint = "only the concatenated dimension may differ"
     if abs(wanted - got) == 1:
         hint += (
             f"; {wanted} and {got} are one apart: an odd size was halved and doubled again, so pad "
@@ -61,10 +61,10 @@ def _concat(found: re.Match[str]) -> SizeError:
 
 def _old_concat(found: re.Match[str]) -> SizeError:
     claim = (
-        f"Tensors are joined along dimension {found[1]}, and another dimension differs: {found[2]} "
-        f"and {found[3]}"
+        f"Tensors are concatenated along dimension {found[1]}, but another dimension differs: "
+        f"{found[2]} and {found[3]}"
     )
-    hint = "only the joined dimension may differ"
+    hint = "only the concatenated dimension may differ"
     return SizeError("concat", claim, int(found[2]), int(found[3]), hint=hint)
 
 
@@ -77,7 +77,7 @@ def _view(found: re.Match[str]) -> SizeError:
     text = f"[{', '.join(map(str, wanted))}]"
     claim = f"A tensor of {total} elements is viewed as {text}"
     if -1 in wanted:
-        hint = f"{total} / {known} = {total / known:.4g} is not whole"
+        hint = f"{total} / {known} = {total / known:.4g} is not a whole number"
     else:
         hint = f"{text} has {known} elements"
     lead = wanted[0] if wanted else 0
@@ -89,8 +89,8 @@ def _view(found: re.Match[str]) -> SizeError:
 def _stack(found: re.Match[str]) -> SizeError:
     first, other = shape_of(found[1]), shape_of(found[3])
     claim = (
-        f"Samples of different shapes are put into one batch: {_text(first)} at entry {found[2]}, "
-        f"{_text(other)} at entry {found[4]}"
+        f"Samples of different shapes are stacked into one batch: {_text(first)} at entry "
+        f"{found[2]}, {_text(other)} at entry {found[4]}"
     )
     is_image = len(first) == len(other) == 3 and first[1:] == other[1:]
     kind = "stack-channels" if is_image else "stack"
@@ -158,9 +158,9 @@ def _spatial(found: re.Match[str]) -> SizeError:
 def _dimension(found: re.Match[str]) -> SizeError:
     low, high, got = int(found[1]), int(found[2]), int(found[3])
     rank = high + 1
-    claim = f"Dimension {got} is asked for and the tensor has {rank}: {low} to {high} exist"
+    claim = f"Dimension {got} does not exist: the tensor has {rank}, numbered {low} to {high}"
     hint = (
-        "the tensor lost a dimension before that line, or the batch is not there: print its shape"
+        "the tensor lost a dimension before that line, or has no batch dimension; print its shape"
     )
     return SizeError("dimension", claim, rank, got, hint=hint)
 
@@ -178,12 +178,12 @@ def _rank_hint(layer: str, shape: tuple[int, ...]) -> str:
     side = round(shape[-1] ** 0.5) if shape else 0
     if "2d" in layer.lower() and side > 1 and side * side == shape[-1]:
         return (
-            f"{shape[-1]} = {side}×{side}: the images are flattened; give them back their form "
-            f"with `x.view(-1, 1, {side}, {side})`, or drop the flatten"
+            f"{shape[-1]} = {side}×{side}: the images are flattened; reshape them with "
+            f"`x.view(-1, 1, {side}, {side})`, or drop the flatten"
         )
     if len(shape) == 2:
         return "the input is (batch, features): a dimension is missing, or the layer is for images"
-    return "a dimension is missing or too many: `unsqueeze` adds one where it belongs"
+    return "a dimension is missing or too many; `unsqueeze` adds one"
 
 
 def _features(found: re.Match[str]) -> SizeError:
@@ -194,10 +194,10 @@ def _features(found: re.Match[str]) -> SizeError:
 
 def _hidden(found: re.Match[str]) -> SizeError:
     wanted, got = shape_of(found[1]), shape_of(found[2])
-    claim = f"A recurrent layer wants a hidden state of {_text(wanted)} and gets {_text(got)}"
-    hint = "layers, batch, features: make the state anew, or cut it, for every batch"
+    claim = f"A recurrent layer expects a hidden state of {_text(wanted)} and gets {_text(got)}"
+    hint = "the order is (layers, batch, features); create or cut the state for every batch"
     if wanted[:1] == got[:1] and wanted[2:] == got[2:]:
-        hint = "the batch has another size than the state: the last batch of a pass is smaller"
+        hint = "the batch size differs from the state's; the last batch of an epoch is smaller"
     return SizeError("hidden", claim, None, None, got, hint)
 
 
@@ -222,7 +222,7 @@ def _expand(found: re.Match[str]) -> SizeError:
 
 
 def _ranks(found: re.Match[str]) -> SizeError:
-    claim = f"Tensors with {found[1]} and {found[2]} dimensions are joined"
+    claim = f"Tensors with {found[1]} and {found[2]} dimensions are concatenated"
     hint = "give both the same number of dimensions with `unsqueeze` or `flatten`"
     return SizeError("concat", claim, hint=hint)
 
@@ -235,7 +235,7 @@ def _map_sizes(found: re.Match[str]) -> SizeError:
 
 
 def _multi_target(found: re.Match[str]) -> SizeError:
-    claim = "The loss takes class indices of one dimension, and the targets have more"
+    claim = "The loss takes 1D class indices, but the targets have more dimensions"
     hint = (
         "`target.squeeze(1)` if the extra dimension has size 1; `target.argmax(1)` if they are "
         "one-hot; a loss for several labels per sample is `nn.BCEWithLogitsLoss`"
@@ -246,7 +246,7 @@ def _multi_target(found: re.Match[str]) -> SizeError:
 def _target_size(found: re.Match[str]) -> SizeError:
     wanted, got = shape_of(found[1]), shape_of(found[2])
     claim = (
-        f"The loss takes targets of {_text(wanted)} for these predictions, and gets {_text(got)}"
+        f"The loss takes targets of {_text(wanted)} for these predictions, but gets {_text(got)}"
     )
     hint = "predictions are [N, classes, …]: the second dimension is the classes, as by `transpose`"
     return SizeError("target", claim, None, None, got, hint)
@@ -260,13 +260,13 @@ def _index_rank(found: re.Match[str]) -> SizeError:
 
 def _attention_mask(found: re.Match[str]) -> SizeError:
     got, wanted = shape_of(found[1]), shape_of(found[2])
-    claim = f"An attention mask has the shape {_text(got)}, and {_text(wanted)} is wanted"
-    hint = "(queries, keys): where these are the batch, the layer needs `batch_first=True`"
+    claim = f"The attention mask has shape {_text(got)}, expected {_text(wanted)}"
+    hint = "the order is (queries, keys); if these are the batch, set `batch_first=True`"
     return SizeError("mask", claim, None, None, got, hint)
 
 
 def _map_target(found: re.Match[str]) -> SizeError:
-    claim = f"The loss takes target maps [N, H, W], and the targets have {found[1]} dimensions"
+    claim = f"The loss takes target maps [N, H, W], but the targets have {found[1]} dimensions"
     hint = "drop the channel dimension with `target.squeeze(1)`"
     return SizeError("target", claim, hint=hint)
 
@@ -278,7 +278,7 @@ def _window(found: re.Match[str]) -> SizeError:
 
 
 def _too_small(found: re.Match[str]) -> SizeError:
-    claim = f"A pooling on an input of ({found[1]}) leaves nothing: ({found[2]})"
+    claim = f"Pooling an input of ({found[1]}) gives an empty output ({found[2]})"
     hint = "the image has shrunk too far: fewer strides or poolings, padding, or larger inputs"
     return SizeError("window", claim, hint=hint)
 

@@ -86,12 +86,14 @@ class Breakdown:
     def evidence(self) -> tuple[Evidence, ...]:
         """Return the record, what the operation was given, and the batch that was kept."""
         record, step = self.record, float(self.record.step)
-        how = "replayed with the same outcome" if record.is_exact else "not reproduced exactly"
-        says = f"the first value that is no number comes from {self.title} ({how})"
+        how = "a replay gave the same" if record.is_exact else "not reproduced exactly"
+        says = f"the first NaN or infinity comes from {self.title} ({how})"
         cited = [cite_record(self.process, record.line, says, step=step)]
         told = "; ".join(summary_words(i) for i in record.inputs[:SHOWN])
         if told:
-            cited.append(cite_record(self.process, record.line, f"given: {told}", step=step))
+            cited.append(
+                cite_record(self.process, record.line, f"its inputs are {told}", step=step)
+            )
         if record.kept:
             says = f"the batch is kept in {record.kept}"
             cited.append(cite_record(self.process, record.line, says, step=step))

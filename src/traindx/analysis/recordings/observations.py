@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, prod
 
-from traindx.model.recording import LossInput, Place, Process, Sample, Shape, Summary
+from traindx.model.findings import Evidence, cite_record
+from traindx.model.recording import Caught, LossInput, Place, Process, Sample, Shape, Summary
 from traindx.model.run import Run
 
 _BACKWARD = re.compile(r"Backward\d*$")
@@ -29,6 +31,10 @@ class Term:
 
     def __len__(self) -> int:
         return len(self.inputs)
+
+    def labels(self, start: int = 0, end: int | None = None) -> Counter[str]:
+        """Return how often each label entered the loss, over some of the samples or all."""
+        return sum((Counter(i.labels) for i in self.inputs[start:end]), Counter[str]())
 
     def pairs(self) -> Iterator[tuple[Sample, LossInput]]:
         yield from zip(self.samples, self.inputs, strict=True)
@@ -174,6 +180,20 @@ def medians(values: Iterable[float]) -> float:
         return float("nan")
     middle = len(known) // 2
     return known[middle] if len(known) % 2 else (known[middle - 1] + known[middle]) / 2
+
+
+def tensors_by_frame(caught: Caught) -> dict[str, dict[str, Summary]]:
+    """Return the tensors that an exception left behind, by frame and name; the first of a name."""
+    frames: dict[str, dict[str, Summary]] = {}
+    for where, summary in caught.tensors:
+        frames.setdefault(where, {}).setdefault(summary.name, summary)
+    return frames
+
+
+def cite_kept_batch(process: Process, caught: Caught) -> list[Evidence]:
+    """Point at the batch that failed, where the recorder saved it."""
+    says = f"the failing batch is saved in {caught.kept}"
+    return [cite_record(process, caught.line, says, step=caught.step)] if caught.kept else []
 
 
 def own_place(places: Sequence[Place]) -> Place | None:

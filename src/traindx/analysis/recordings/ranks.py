@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from traindx.analysis.errors.root_failure import standing
 from traindx.model.findings import Evidence, cite_record
-from traindx.model.recording import Caught, Loader, Place, Process, Stall
-from traindx.model.run import Failure, Frame, Run
+from traindx.model.recording import Caught, Fingerprint, Loader, Place, Process, Stall
+from traindx.model.run import Failure, Frame, Run, Series
 from traindx.tracebacks import own_frames
 
 DATA_PARALLEL = ("DistributedDataParallel", "DDP")
@@ -17,6 +17,9 @@ _COLLECTIVE_FILES = ("torch/distributed/",)
 _SAVING_FILES = ("torch/serialization.py", "safetensors/", "torch/distributed/checkpoint/")
 _LOCK_FILES = ("/threading.py", "/queue.py", "/multiprocessing/", "/concurrent/futures/")
 _PROMPT_FILES = ("/pdb.py", "/bdb.py", "/cmd.py", "/code.py", "/IPython/", "/ipdb/")
+EVERYONE = "0"  # the group that torch makes first; numbers begin with 1
+# all ranks pass the same size; what is gathered, scattered or exchanged may differ by design
+_SAME_SIZE = ("all_reduce", "allreduce", "broadcast", "reduce", "barrier")
 LOOKS_WHILE_RUNNING = 2  # saving and evaluation take long as well, and then it goes on
 
 
@@ -88,6 +91,15 @@ class Standstill:
         """The collectives that this rank called, oldest first; not those between two ranks."""
         return tuple(c for c in self.stall.collectives if c.get("op") and not c.get("is_p2p"))
 
+    def calls_in(self, group: str) -> dict[int, Mapping[str, object]]:
+        """The collectives of one group, by number."""
+        own = [c for c in self.calls if str(c.get("group", "")) == group]
+        return {c["seq"]: c for c in own if isinstance(c.get("seq"), int)}  # type: ignore[misc]
+
+    def last_call(self, group: str) -> int:
+        """The number of the last call; −1 if it may not belong to the group at all."""
+        return max(self.calls_in(group), default=0 if group == EVERYONE else -1)
+
     @property
     def pending(self) -> Mapping[str, object] | None:
         """The oldest collective that is not over."""
@@ -133,10 +145,10 @@ class Standstill:
         """Say where it stands, to follow the name of the process."""
         place = self.place
         if place is None:
-            return "stands at an unknown line"
+            return "is at an unknown line"
         inner = self.stack[-1]
         calls = f", in {inner.function}" if inner != place and inner.function else ""
-        return f"stands{place_words(place)}{code_words(place)}{calls}"
+        return f"is{place_words(place)}{code_words(place)}{calls}"
 
     def evidence(self, says: str = "") -> Evidence:
         text = says or f"rank {self.process.rank} {self.words()} for {self.stall.waited_s:.0f} s"
@@ -229,6 +241,27 @@ def caught_words(caught: Caught, limit: int = 120) -> str:
     first = caught.message.strip().split("\n", 1)[0]
     text = f"{caught.type}: {first}" if first else caught.type
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def call_kind(call: Mapping[str, object]) -> tuple[str, str]:
+    """Return the operation of a collective, with its sizes where all ranks must have the same."""
+    name = str(call.get("op", "")).rsplit(":", 1)[-1]
+    is_sized = name.lstrip("_").startswith(_SAME_SIZE) and "scatter" not in name
+    return name, str(call.get("input_sizes")) if is_sized else ""
+
+
+def shared_prints(ranks: Sequence[Process], field: str) -> dict[int, list[Fingerprint]]:
+    """Return, by step, the fingerprints of the ranks at the steps that all have one of."""
+    prints = [{f.step: f for f in p.fingerprints if getattr(f, field) is not None} for p in ranks]
+    steps = set.intersection(*map(set, prints)) if prints else set()
+    return {step: [of_rank[step] for of_rank in prints] for step in sorted(steps)}
+
+
+def rank_series(run: Run, rank: int, name: str) -> Series | None:
+    """Return a series of one rank, as far as it is finite; that of rank 0 may be the run's own."""
+    found = run.get(f"ranks/{rank}/{name}")
+    found = run.get(name) if found is None and rank == 0 else found
+    return found.finite() if found is not None and len(found.finite()) else None
 
 
 def operation_words(call: Mapping[str, object]) -> str:

@@ -1,18 +1,14 @@
-"""The scores of many classes are made from two or three numbers."""
+"""The classifier gets two or three features for many classes."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from math import isfinite, log, prod
 
 from traindx.analysis.recordings.observations import late_samples, medians
 from traindx.analysis.recordings.traces import Trace, told_once, traces_of
 from traindx.examples import recorded, watched
-from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import LossInput, Parameter, Process, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "insufficient-capacity"
 NARROW = 3  # numbers
@@ -23,8 +19,8 @@ MOVED = 1e-4  # of the norm per step: the training does its part
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
-    """The last layer of a classifier is given two or three numbers for eight classes or more.
+def check(run: Run) -> Findings:
+    """The last layer of a classifier gets two or three features for eight classes or more.
 
     ## What it detects
     A weight matrix that turns three numbers or fewer into the scores of the eight or more classes
@@ -32,8 +28,8 @@ def check(run: Run) -> Iterator[Finding]:
     guess.
 
     ## Why it matters
-    All scores lie in a plane: classes can be told apart by their direction only, and the
-    uncertainty between any two of them cannot be expressed.
+    All logits lie in a plane: classes differ by their direction only, and the uncertainty between
+    any two of them cannot be expressed.
 
     ## What to do
     Widen the hidden layer to at least the number of classes, usually to several times that.
@@ -45,7 +41,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     late = [s for s in late_samples(process) if isfinite(s.loss)]
     kinds = {(i.loss, i.classes) for s in process.samples for i in s.losses}
     if len(late) < ENOUGH or len(kinds) != 1 or any(len(s.losses) != 1 for s in late):
@@ -60,19 +56,16 @@ def _look(process: Process) -> Iterator[Finding]:
         is_neck = len(shape) == 2 and shape[0] == classes and shape[1] <= NARROW
         if is_neck and _moves(trace) and _has_wide_input(trace, traces):
             says = (
-                f"{trace.name} turns {shape[1]} numbers into {classes} scores; the loss of the "
-                f"late samples is {level:.3g}, that of a guess {log(classes):.3g}"
+                f"{trace.name} maps {shape[1]} features to {classes} logits; the late loss is "
+                f"{level:.3g}, and guessing gives {log(classes):.3g}"
             )
             sample = trace.samples[-1]
-            yield Finding(
-                claim=f"The scores of {classes} classes are made from {shape[1]} numbers, and the "
-                f"loss stays at {level / log(classes):.0%} of that of a guess",
-                strength=Strength.STRONG,
-                evidence=(cite_record(process, sample.line, says, width=shape[1], loss=level),),
-                suggests={CAUSE: Strength.STRONG},
-                is_symptom=True,
-                onset=float(late[0].step),
+            claim = (
+                f"A bottleneck of {shape[1]} features precedes {classes} classes, and the "
+                f"loss stays at {level / log(classes):.0%} of guessing"
             )
+            cited = cite_record(process, sample.line, says, width=shape[1], loss=level)
+            yield finding(claim, {CAUSE: Strength.STRONG}, cited, onset=late[0].step)
             return
 
 
@@ -92,13 +85,12 @@ def _run(
     width: int, *, loss: float = 2.0, classes: int = 14, ratio: float = 5e-3, inputs: int = 24
 ) -> Run:
     lower = Parameter("fc.weight", (width, inputs), "float32", True, 0)
-    process = watched(lower, Parameter("out.weight", (14, width), "float32", True, 0), count=8)
+    upper = Parameter("out.weight", (14, width), "float32", True, 0)
     given = LossInput("cross_entropy", "addmm", Summary(shape=(32, classes)), classes=classes)
-    told = (
-        replace(s, loss=loss, losses=(given,), update_ratios=(ratio, ratio))
-        for s in process.samples
+    ratios = (ratio, ratio)
+    return recorded(
+        watched(lower, upper, count=8, loss=loss, losses=(given,), update_ratios=ratios)
     )
-    return recorded(replace(process, samples=tuple(told)))
 
 
 FIRES = {"two for fourteen": _run(2)}

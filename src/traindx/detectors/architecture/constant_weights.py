@@ -1,15 +1,12 @@
 """Units of a layer have equal weights."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Strength
-from traindx.model.run import Architecture, Run, Tensor
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Finding, Strength, finding
+from traindx.model.run import Architecture, Tensor
+from traindx.registry import Findings, Run, detector
 
 SMALLEST = 4  # rows and columns; smaller ones may be equal by chance or design
 MOST_ZERO = 0.5  # of the weight matrices; a zero branch here and there is a habit
@@ -24,7 +21,7 @@ _BY_DESIGN = re.compile(
 
 
 @detector(needs=("checkpoint",), suggests=("bad-initialisation",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Units of a hidden layer have equal weights.
 
     ## What it detects
@@ -50,9 +47,9 @@ def check(run: Run) -> Iterator[Finding]:
     equal = [t for t in judged if t.statistics["equal_rows"] == 1.0 and t.statistics["norm"] > 0]
     zero = [t for t in matrices if t.statistics["norm"] == 0]
     if equal:
-        yield _finding(latest, equal, "in each of which all units are equal", Strength.STRONG)
+        yield _finding(latest, equal, "with identical rows", Strength.STRONG)
     elif len(zero) >= 2 and len(zero) > MOST_ZERO * len(matrices):
-        yield _finding(latest, zero, "which are all zero", Strength.MODERATE)
+        yield _finding(latest, zero, "with only zeros", Strength.MODERATE)
 
 
 def _is_matrix(tensor: Tensor) -> bool:
@@ -67,15 +64,14 @@ def _finding(latest: Architecture, tensors: list[Tensor], what: str, strength: S
     evidence = []
     for t in tensors[:SHOWN]:
         low, high = t.statistics.get("min", 0.0), t.statistics.get("max", 0.0)
-        says = f"{t.name}: {t.shape[0]} equal rows, from {low:.4g} to {high:.4g}"
+        says = f"{t.name} has {t.shape[0]} equal rows, with values from {low:.4g} to {high:.4g}"
         evidence.append(Evidence(says, latest.artifact, t.name, values={"min": low, "max": high}))
     count = f"{len(tensors)} weight matri{'x' if len(tensors) == 1 else 'ces'}"
-    return Finding(
-        claim=f"The last checkpoint has {count} {what}, first {tensors[0].name}",
+    return finding(
+        f"The last checkpoint has {count} {what}, such as {tensors[0].name}",
+        {"bad-initialisation": strength},
+        *evidence,
         strength=strength,
-        evidence=tuple(evidence),
-        suggests={"bad-initialisation": strength},
-        is_symptom=True,
     )
 
 

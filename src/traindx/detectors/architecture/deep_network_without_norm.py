@@ -1,15 +1,12 @@
 """A deep stack of layers without normalisation, in a run that does not learn."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 from traindx.analysis.curves import curve
 from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite
-from traindx.model.run import Architecture, Floats, Run, Tensor
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Strength, cite, finding, suggested
+from traindx.model.run import Architecture, Floats, Tensor
+from traindx.registry import Findings, Run, detector
 
 DEEP = 16  # weight layers; plain networks of this depth need help to train
 STALLED = 0.05  # of the starting loss gained at most
@@ -19,7 +16,7 @@ WEIGHT = re.compile(r"weight$")
 
 
 @detector(needs=("architecture", "loss"), suggests=("too-deep-without-skip", "vanishing-gradients"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A deep model without normalisation or skip connections does not learn.
 
     ## What it detects
@@ -46,21 +43,15 @@ def check(run: Run) -> Iterator[Finding]:
     c = curve(loss.finite().values)
     if abs(c.start_value - c.end_value) > STALLED * abs(c.start_value):
         return
-    says = f"{len(weights)} weight layers, no normalisation and no skip connection by name"
+    says = f"{len(weights)} weight layers, and no normalization or skip connection by name"
     stands = f"{loss.origin.name} went from {c.start_value:.4g} to {c.end_value:.4g}"
-    yield Finding(
-        claim=f"A stack of {len(weights)} layers without normalisation does not learn",
+    yield finding(
+        f"A network of {len(weights)} layers without normalization does not learn",
+        suggested(moderate="too-deep-without-skip", weak="vanishing-gradients"),
+        Evidence(says, architecture.artifact, weights[0].name),
+        cite(loss.finite(), stands, 0, -1),
         strength=Strength.MODERATE,
-        evidence=(
-            Evidence(says, architecture.artifact, weights[0].name),
-            cite(loss.finite(), stands, 0, -1),
-        ),
-        suggests={
-            "too-deep-without-skip": Strength.MODERATE,
-            "vanishing-gradients": Strength.WEAK,
-        },
-        is_symptom=True,
-        onset=float(loss.steps[0]),
+        onset=loss.steps[0],
     )
 
 

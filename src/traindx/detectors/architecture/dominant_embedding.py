@@ -1,16 +1,13 @@
 """Embeddings hold most of a transformer's parameters."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 
 from traindx.analysis.curves import cycle_of
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Strength
-from traindx.model.run import Architecture, Run, Tensor, TextSample
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Strength, finding
+from traindx.model.run import Architecture, Tensor, TextSample
+from traindx.registry import Findings, Run, detector
 
 SHARE = 0.75  # the case that this grew from had 0.79; sound small models reach 0.6
 LARGE_BODY = 30e6  # parameters beside the tables; with as many, a large vocabulary is a choice
@@ -27,7 +24,7 @@ _COLLAPSE = re.compile(
 
 
 @detector(needs=("architecture",), suggests=("embedding-dominated-model",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Embeddings hold most of a transformer's parameters.
 
     ## What it detects
@@ -59,11 +56,11 @@ def check(run: Run) -> Iterator[Finding]:
     strength = Strength.STRONG if symptom else Strength.MODERATE
     says = f"{held:,} of {total:,} parameters are in {', '.join(t.name for t in tables[:3])}"
     where = Evidence(says, architecture.artifact, tables[0].name, values={"share": share})
-    yield Finding(
-        claim=f"Embeddings hold {100 * share:.0f} % of the parameters of a small transformer",
+    yield finding(
+        f"Embeddings hold {100 * share:.0f} % of the parameters of a small transformer",
+        {"embedding-dominated-model": strength},
+        where,
         strength=strength,
-        evidence=(where,),
-        suggests={"embedding-dominated-model": strength},
         is_symptom=symptom is not None,
     )
 

@@ -1,23 +1,19 @@
-"""Layers that the loss depends on belong to no model: a plain list hides them."""
+"""Layers in a plain list are not registered, so they are not trained."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 from traindx.analysis.recordings.traces import latest_models, told_once, traces_of
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Model, Process
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 2  # samples with a gradient
 CAUSE = "unregistered-submodules"
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Layers get gradients, belong to no model that has a name, and are in no optimizer.
 
     ## What it detects
@@ -38,7 +34,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     traces = traces_of(process)
     hidden: list[Model] = []
     for model in latest_models(process):
@@ -50,18 +46,12 @@ def _look(process: Process) -> Iterator[Finding]:
     if not hidden or not any(t.is_owned and t.has_gradient for t in traces):
         return
     kinds = ", ".join(dict.fromkeys(m.type for m in hidden))
-    many = f"{len(hidden)} layers ({kinds}) get" if len(hidden) > 1 else f"A layer ({kinds}) gets"
-    says = f"{kinds} is part of no module and in no optimizer, and the loss depends on it"
+    many = f"{len(hidden)} layers ({kinds}) are" if len(hidden) > 1 else f"A layer ({kinds}) is"
+    says = f"{kinds} is in no module and in no optimizer, but the loss depends on it"
     place = next((s.place for s in process.samples if s.place), None)
-    yield Finding(
-        claim=f"{many} gradients and belong to no model: they are not trained",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, hidden[0].line, says, layers=len(hidden)),),
-        shows=CAUSE,
-        is_symptom=True,
-        onset=0.0,
-        location=at(place),
-    )
+    claim = f"{many} used in the loss but not registered in the model, so never trained"
+    cited = cite_record(process, hidden[0].line, says, layers=len(hidden))
+    yield finding(claim, CAUSE, cited, onset=0.0, place=place)
 
 
 def _process(

@@ -1,8 +1,5 @@
 """Layers that cannot meet: the sizes in the source contradict each other."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 from traindx.analysis.errors.shape_blame import resized
@@ -17,14 +14,13 @@ from traindx.analysis.program.training.facts.tensor_shapes import Clash
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Evidence, Finding, Location, Strength, cite_source
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSES = {"channels": "channel-mismatch"}
 
 
 @detector(needs=("source",), suggests=("shape-mismatch", "channel-mismatch"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Layers follow each other whose sizes do not fit.
 
     ## What it detects
@@ -232,6 +228,7 @@ def windows(x, width, height, count):
 data = datasets.MNIST("data", transform=transforms.ToTensor())
 for images, labels in DataLoader(data, batch_size=100):
     flat = images.reshape(100, -1)
+    frames = torch.nn.Conv2d(4, 8, 3)(images.view(-1, *data.sizes))
     found = pooled(encode(images), labels)
     scores = torch.ones(len(labels)).view(-1, 10)
     parts = windows(torch.rand(8, 49, 128).view(-1, 7, 7, 128), data.width, data.height, 7)

@@ -1,7 +1,5 @@
 """A module whose `__init__` does not initialise nn.Module before it is needed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
@@ -18,9 +16,7 @@ from traindx.analysis.program.training.layers import (
 )
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 BUILDERS = ("__init__", "__post_init__")
 RECORDS = ("dataclasses.dataclass", "dataclass")
@@ -31,7 +27,7 @@ LOOKS = frozenset(
 
 
 @detector(needs=("source",), suggests=("missing-super-init",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A module gets its layers before, or without, `super().__init__()`.
 
     ## What it detects
@@ -88,7 +84,7 @@ def _initialises(event: ProgramEvent, model: Instance) -> bool:
 
 def _judge(
     events: Sequence[ProgramEvent], first: Assigned, starts: Sequence[ProgramEvent]
-) -> Iterator[Finding]:
+) -> Findings:
     cls = first.model.cls
     late = next((e for e in starts if e.order > first.event.order), None)
     if late is not None and not is_module_class(cls.external_bases):

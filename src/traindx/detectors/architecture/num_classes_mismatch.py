@@ -1,9 +1,6 @@
 """A classifier whose outputs are not as many as the classes of its dataset."""
 
-from __future__ import annotations
-
 import dataclasses
-from collections.abc import Iterator
 
 from traindx.analysis.program.execution.events import EventForm
 from traindx.analysis.program.execution.examples import settings_of
@@ -19,8 +16,7 @@ from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.program import Computed, Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "output-size-mismatch"
 # what code uses that gives a dataset other labels than its own
@@ -30,7 +26,7 @@ CASTS = frozenset({"long", "int", "type"})
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A classifier has other outputs than its dataset has classes.
 
     ## What it detects

@@ -1,14 +1,11 @@
 """One layer holds nearly all parameters."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Strength
-from traindx.model.run import Architecture, Run, Tensor
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Strength, finding
+from traindx.model.run import Architecture, Tensor
+from traindx.registry import Findings, Run, detector
 
 SHARE = 0.9  # VGG's first fully connected layer has 0.74 and is sound
 SMALLEST = 1_000_000  # parameters; in a small model nobody minds
@@ -17,7 +14,7 @@ _TABLE = re.compile(r"embed|(?:^|\.)w[tp]e(?:\.|$)|lookup|codebook|table|memory|
 
 
 @detector(needs=("architecture",), suggests=("parameter-imbalance",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """One layer holds nearly all parameters.
 
     ## What it detects
@@ -49,11 +46,12 @@ def check(run: Run) -> Iterator[Finding]:
         return
     says = f"{largest.name} {largest.shape}: {largest.size:,} of {total:,} weights"
     where = Evidence(says, architecture.artifact, largest.name, values={"share": share})
-    yield Finding(
-        claim=f"One layer, {largest.name}, holds {100 * share:.0f} % of the parameters",
+    yield finding(
+        f"One layer, {largest.name}, holds {100 * share:.0f} % of the parameters",
+        {"parameter-imbalance": Strength.WEAK},
+        where,
         strength=Strength.WEAK,
-        evidence=(where,),
-        suggests={"parameter-imbalance": Strength.WEAK},
+        is_symptom=False,
     )
 
 

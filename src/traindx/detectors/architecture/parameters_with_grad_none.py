@@ -1,10 +1,7 @@
 """Parameters that the loss does not depend on."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from traindx.analysis.recordings.traces import (
     Trace,
@@ -17,11 +14,10 @@ from traindx.analysis.recordings.traces import (
     traces_of,
     unreached,
 )
-from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record
+from traindx.examples import recorded, resampled, watched, weights
+from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Process
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 4  # samples: a head that is used in turns, or from some step on, shows up by then
 # parts that library models carry for other tasks
@@ -31,8 +27,8 @@ NEGLIGIBLE = 1e-3  # of the numbers: a mask token, a spare embedding
 
 
 @detector(needs=("recording",), suggests=("unused-parameters", "detached-loss"))
-def check(run: Run) -> Iterator[Finding]:
-    """Parameters that are to be trained never get a gradient.
+def check(run: Run) -> Findings:
+    """Trainable parameters never get a gradient.
 
     ## What it detects
     Trainable parameters that an optimizer holds and that had no gradient at all in any of four or
@@ -52,7 +48,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     for model, idle in unreached(process, ENOUGH).items():
         used = reached(process, model)
         matrices = [t for t in idle if t.is_matrix]
@@ -69,17 +65,16 @@ def _finding(process: Process, model: int, idle: Sequence[Trace], part: float) -
     record = next(m for m in latest_models(process) if m.id == model)
     is_most = part > MOST
     sample = idle[0].samples[0]
-    says = f"no gradient in {len(idle[0].samples)} samples for {named(idle)} ({part:.1%} of it)"
+    says = f"no gradient in {len(idle[0].samples)} samples for {named(idle)}"
     suggests = {"unused-parameters": Strength.MODERATE}
     if is_most:
         suggests = {"unused-parameters": Strength.STRONG, "detached-loss": Strength.WEAK}
-    return Finding(
-        claim=f"The loss does not depend on {part:.1%} of {record.type}: {named(idle)}",
+    return finding(
+        f"{part:.1%} of the parameters of {record.type} never get a gradient: {named(idle)}",
+        suggests,
+        cite_record(process, sample.line, says, step=sample.step, share=part),
         strength=Strength.STRONG if is_most else Strength.MODERATE,
-        evidence=(cite_record(process, sample.line, says, step=sample.step, share=part),),
-        suggests=suggests,
         is_symptom=is_most,
-        onset=float(sample.step),
     )
 
 
@@ -92,24 +87,17 @@ def _process(aux: float | None, count: int = 6) -> Process:
 
 
 def _in_turns() -> Process:
-    process = _process(None)
-    told = (
-        replace(s, grad_norms=(0.1, 0.1 if i == 4 else None, 0.1, 0.1))
-        for i, s in enumerate(process.samples)
-    )
-    return replace(process, samples=tuple(told))
+    grads = [(0.1, 0.1 if i == 4 else None, 0.1, 0.1) for i in range(6)]
+    return resampled(_process(None), grad_norms=lambda i: grads[i])
 
 
 def _adversarial() -> Process:
     """Two networks; the steps of each optimizer give gradients to its own."""
-    first, second = weights("gen.weight", "gen2.weight"), weights("d.weight", "d2.weight")
-    second = [replace(p, optimizer=1) for p in second]
-    process = watched(*first, *second)
-    told = tuple(
-        replace(s, optimizer=i % 2, grad_norms=(0.1, 0.1, None, None)[:: 1 if i % 2 == 0 else -1])
-        for i, s in enumerate(process.samples)
-    )
-    return replace(process, samples=told)
+    first = weights("gen.weight", "gen2.weight")
+    second = weights("d.weight", "d2.weight", optimizer=1)
+    grads = [(0.1, 0.1, None, None), (None, None, 0.1, 0.1)] * 3
+    fields = {"optimizer": lambda i: i % 2, "grad_norms": lambda i: grads[i]}
+    return resampled(watched(*first, *second), **fields)
 
 
 FIRES = {

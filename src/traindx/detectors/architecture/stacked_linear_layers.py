@@ -1,9 +1,6 @@
 """Linear layers that follow each other without anything nonlinear between them."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Instance, Result, constant, options_of
@@ -26,8 +23,7 @@ from traindx.analysis.program.training.linearity import LayerRow, Linearity, mod
 from traindx.analysis.program.training.program import Program, Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "missing-nonlinearity"
 ENOUGH = 3  # layers: two make a factorised map, and that is often meant
@@ -46,7 +42,7 @@ CHAIN = 2  # pairs in a row: three linear layers that are one
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Linear layers follow each other without a nonlinearity between them.
 
     ## What it detects

@@ -1,20 +1,15 @@
 """A module assigned layers before it was initialised."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.call_messages import LATE_SUPER_INIT
 from traindx.analysis.errors.class_blame import missing_super_init
-from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.culprits import Culprit
+from traindx.analysis.errors.messages import KnownError, findings
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("missing-super-init",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A module assigns layers before `super().__init__()` has run.
 
     ## What it detects
@@ -30,9 +25,11 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     A module unpickled from another version of torch may lack a registry too.
     """
-    known = known_error(run, LATE_SUPER_INIT)
-    if known is not None:
-        yield finding(known, culprit=missing_super_init(run, known.failure, known["owner"]))
+    yield from findings(run, LATE_SUPER_INIT, blame=_class)
+
+
+def _class(known: KnownError) -> Culprit | None:
+    return missing_super_init(known.run, known.failure, known["owner"])
 
 
 _MODEL = """

@@ -1,7 +1,5 @@
 """Layers that nn.Module does not see: in plain lists and dicts, or made anew in forward."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
@@ -32,8 +30,7 @@ from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "unregistered-submodules"
 # calls that hand the weights of a module on, or put it into evaluation mode for good
@@ -43,7 +40,7 @@ LOADED = frozenset({".load_state_dict", ".copy_"})
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Layers are kept where nn.Module does not see them.
 
     ## What it detects

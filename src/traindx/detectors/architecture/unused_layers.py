@@ -1,7 +1,5 @@
 """Layers that a module builds and that nothing it returns depends on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
@@ -19,8 +17,7 @@ from traindx.analysis.program.training.layers import (
 from traindx.analysis.program.training.program import Program, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "unused-parameters"
 WAYS = frozenset(
@@ -31,7 +28,7 @@ PARALLEL = frozenset({"DistributedDataParallel", "FullyShardedDataParallel", "fu
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A module builds a layer that nothing it computes depends on.
 
     ## What it detects
@@ -182,6 +179,10 @@ class Net(nn.Module):
 """
 
 SILENT = {
+    "near miss: added to a list that is paired with names": _net(
+        "parts, names = [self.fc1(x)], ['a']\n        parts.extend([self.fc2(x)])\n"
+        "        names.extend(more)\n        return dict((k, v) for k, v in zip(names, parts))"
+    ),
     "near miss: a stage that gives a list": make_run(sources={"model.py": _LISTS}),
     "near miss: in a function that a library calls": _net(
         "graph.update_all(self.message)\n        return self.fc1(x)\n\n"

@@ -1,21 +1,18 @@
 """The embedding table has another size than the configured vocabulary."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite_setting
-from traindx.model.run import Architecture, Run, Tensor, as_number
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Strength, cite_setting, finding
+from traindx.model.run import Architecture, Tensor, as_number
+from traindx.registry import Findings, Run, detector
 
 VOCABULARIES = ("vocab_size", "n_vocab", "vocabulary_size", "num_tokens", "tokenizer_vocab_size")
 TABLE = re.compile(r"(?:^|\.)(?:wte|tok_embeddings|embed_tokens|word_embeddings?|token_embedding)")
 
 
 @detector(needs=("architecture", "config"), suggests=("vocabulary-mismatch",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The token embedding has fewer rows than the configured vocabulary.
 
     ## What it detects
@@ -43,14 +40,12 @@ def check(run: Run) -> Iterator[Finding]:
         if rows >= wanted:
             return
         says = f"{tensor.name} has {rows:,} rows"
-        yield Finding(
-            claim=f"The token table has {rows:,} rows for a vocabulary of {wanted:,.0f}",
-            strength=Strength.STRONG,
-            evidence=(
-                Evidence(says, run.architecture.artifact, tensor.name, values={"rows": rows}),
-                cite_setting(setting),
-            ),
-            suggests={"vocabulary-mismatch": Strength.STRONG},
+        yield finding(
+            f"The token embedding has {rows:} rows for a vocabulary of {wanted:,.0f}",
+            {"vocabulary-mismatch": Strength.STRONG},
+            Evidence(says, run.architecture.artifact, tensor.name, values={"rows": rows}),
+            cite_setting(setting),
+            is_symptom=False,
         )
         return
 

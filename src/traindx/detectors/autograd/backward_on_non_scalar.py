@@ -1,20 +1,14 @@
 """Backward was called on a tensor of several values."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.graph_messages import BACKWARD_OF_MANY_VALUES
-from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.written_calls import unreduced_loss
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("api-misuse",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Backward is called on a loss that is not one number.
 
     ## What it detects
@@ -30,9 +24,9 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     It is not: the message says it all. If the sum is meant, the learning rate has to shrink.
     """
-    known = known_error(run, BACKWARD_OF_MANY_VALUES)
-    if known is not None:
-        yield finding(known, culprit=unreduced_loss(run, known.failure))
+    yield from findings(
+        run, BACKWARD_OF_MANY_VALUES, blame=lambda known: unreduced_loss(run, known.failure)
+    )
 
 
 _ERROR = "RuntimeError: grad can be implicitly created only for scalar outputs"

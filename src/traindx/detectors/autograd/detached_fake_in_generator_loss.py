@@ -1,8 +1,5 @@
 """A generator whose adversarial loss does not reach it."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from traindx.analysis.program.execution.values import Answer, Result, Value
@@ -18,12 +15,11 @@ from traindx.analysis.program.training.ownership import owns
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("detached-loss",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The discriminator judges a detached sample for the loss of the generator.
 
     ## What it detects

@@ -1,9 +1,5 @@
 """A part of the graph is computed once, and every step's backward runs through it."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Result, Value, constant
 from traindx.analysis.program.training.acts import Deed
 from traindx.analysis.program.training.claims import cite, finding
@@ -12,8 +8,7 @@ from traindx.analysis.program.training.operations import operation_name
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "graph-freed"
 # operations that keep what they need for backward, which the first backward frees
@@ -22,7 +17,7 @@ KEEP = frozenset({"()", "mul", "matmul", "exp", "pow", "div", "sigmoid", "tanh",
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Backward runs in every step through values that were computed before the loop.
 
     ## What it detects

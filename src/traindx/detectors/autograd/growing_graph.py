@@ -1,18 +1,12 @@
 """The graph of the loss grows from step to step."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import replace
-
 import numpy as np
 
 from traindx.analysis.recordings.traces import told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Process, Sample
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 4  # samples
 TWICE = 2.0  # the last over the first
@@ -21,7 +15,7 @@ STEP_SHARE = 0.2  # of a step's own graph is added per step; a longer sequence n
 
 
 @detector(needs=("recording",), suggests=("graph-retained-across-steps",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Every step's graph contains those of the steps before.
 
     ## What it detects
@@ -42,7 +36,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     for id in sorted({s.optimizer for s in process.samples}):
         samples = [s for s in process.samples if s.optimizer == id and s.graph_nodes > 0]
         samples = _uncapped(samples)
@@ -50,26 +44,21 @@ def _look(process: Process) -> Iterator[Finding]:
             continue
         first, last = samples[0], samples[-1]
         says = (
-            f"{first.graph_nodes} operations at step {first.step}, "
-            f"{last.graph_nodes} at step {last.step}"
+            f"{first.graph_nodes} operations at step {first.step}, {last.graph_nodes} at step "
+            f"{last.step}"
         )
-        yield Finding(
-            claim=f"The graph of the loss grows with every step: {says}",
-            strength=Strength.STRONG,
-            evidence=(
-                cite_record(process, first.line, says, step=first.step, nodes=first.graph_nodes),
-                cite_record(
-                    process,
-                    last.line,
-                    f"{last.graph_nodes} operations below the loss",
-                    step=last.step,
-                    nodes=last.graph_nodes,
-                ),
+        yield finding(
+            f"The autograd graph grows with every step: {says}",
+            "graph-retained-across-steps",
+            cite_record(process, first.line, says, step=first.step, nodes=first.graph_nodes),
+            cite_record(
+                process,
+                last.line,
+                f"{last.graph_nodes} operations in the graph",
+                step=last.step,
+                nodes=last.graph_nodes,
             ),
-            shows="graph-retained-across-steps",
-            is_symptom=True,
-            onset=float(first.step),
-            location=at(last.place),
+            place=last.place,
         )
 
 
@@ -93,20 +82,19 @@ def _is_chain(samples: list[Sample]) -> bool:
     return bool(per_step > STEP_SHARE * nodes[0] / (steps[0] + 1))
 
 
-def _process(*nodes: int) -> Process:
-    process = watched(*weights("0.weight"), count=len(nodes))
-    told = (replace(s, graph_nodes=n) for s, n in zip(process.samples, nodes, strict=True))
-    return replace(process, samples=tuple(told))
+def _run(*nodes: int) -> Run:
+    made = watched(*weights("0.weight"), count=len(nodes), graph_nodes=lambda i: nodes[i])
+    return recorded(made)
 
 
 FIRES = {
-    "a hidden state that is not detached": recorded(_process(20, 220, 420, 620, 820, 1020)),
-    "up to the end of counting": recorded(_process(500, 5500, 10500, 15500, 20000, 20000)),
+    "a hidden state that is not detached": _run(20, 220, 420, 620, 820, 1020),
+    "up to the end of counting": _run(500, 5500, 10500, 15500, 20000, 20000),
 }
 
 SILENT = {
-    "the same in every step": recorded(_process(*[120] * 8)),
-    "near miss: sequences of varying length": recorded(_process(100, 140, 90, 180, 130, 240)),
-    "near miss: a curriculum of lengths": recorded(_process(100, 120, 140, 160, 180, 200, 220)),
-    "near miss: two kinds of batches": recorded(_process(100, 300, 100, 300, 100, 300)),
+    "the same in every step": _run(*[120] * 8),
+    "near miss: sequences of varying length": _run(100, 140, 90, 180, 130, 240),
+    "near miss: a curriculum of lengths": _run(100, 120, 140, 160, 180, 200, 220),
+    "near miss: two kinds of batches": _run(100, 300, 100, 300, 100, 300),
 }

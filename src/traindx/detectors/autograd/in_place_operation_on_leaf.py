@@ -1,22 +1,16 @@
-"""A parameter was changed in place while autograd watched."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""A parameter was modified in place while autograd records."""
 
 from traindx.analysis.errors.culprits import Culprit, site_of
 from traindx.analysis.errors.graph_messages import LEAF_CHANGED_IN_PLACE
-from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.messages import KnownError, findings
 from traindx.analysis.program.overwrites import overwrites_in
 from traindx.analysis.program.patches import diff, replacing
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Failure, Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("in-place-modification",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A parameter is changed in place outside of `no_grad`.
 
     ## What it detects
@@ -34,23 +28,21 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     The message is always right; which of the two is meant, only the author knows.
     """
-    known = known_error(run, LEAF_CHANGED_IN_PLACE)
-    if known is not None:
-        yield finding(known, culprit=_culprit(run, known.failure))
+    yield from findings(run, LEAF_CHANGED_IN_PLACE, blame=_culprit)
 
 
-def _culprit(run: Run, failure: Failure) -> Culprit | None:
-    site = site_of(run, failure)
-    scope = (site.function or site.module.tree) if site is not None else None
-    changes = overwrites_in(site.module, scope) if site is not None and scope is not None else []
-    for change in changes:
-        if site is not None and change.statement is site.node:
+def _culprit(known: KnownError) -> Culprit | None:
+    site = site_of(known.run, known.failure)
+    if site is None:
+        return None
+    for change in overwrites_in(site.module, site.function or site.module.tree):
+        if change.statement is site.node:
             line = site.module.lines[site.node.lineno - 1]
             indent = line[: len(line) - len(line.lstrip())]
             text = f"with torch.no_grad():\n{indent}    {change.text}"
             is_plain = "\n" not in change.text and "import torch" in site.module.text
             patch = diff(site.module, replacing(site.node, text)) if is_plain else None
-            says = f"`{change.text}` changes {change.target} in place"
+            says = f"`{change.text}` modifies {change.target} in place"
             return Culprit(site.module, site.node, says, patch)
     return None
 

@@ -1,21 +1,16 @@
 """A custom autograd function whose backward does not fit its forward."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Items, Known, Result, Value
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.custom_functions import CustomFunction, custom_functions
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("incorrect-custom-backward",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A custom autograd function returns too few gradients, or reads what was not saved.
 
     ## What it detects

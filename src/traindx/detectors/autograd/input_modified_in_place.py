@@ -1,8 +1,4 @@
-"""A layer's input is overwritten in place before backward needs it."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""A tensor is overwritten in place before backward needs it."""
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import Answer, Part, Result, Value
@@ -11,10 +7,10 @@ from traindx.analysis.program.training.gradients import runs_reached
 from traindx.analysis.program.training.graphs import feeds_backward
 from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.saved_tensors import Overwritten, overwritten
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "in-place-modification"
 VIEWS = frozenset({"getitem", "view", "select", "narrow", "squeeze", "unsqueeze", "t", "transpose",
@@ -22,19 +18,22 @@ VIEWS = frozenset({"getitem", "view", "select", "narrow", "squeeze", "unsqueeze"
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
-    """A tensor is written to after a layer took a slice of it, and backward follows.
+def check(run: Run) -> Findings:
+    """A tensor that an operation saved for its gradient is changed in place, and backward follows.
 
     ## What it detects
     `x[:, t + 1] = layer(x[:, t])`: what is stored in a tensor is the output of a layer with weights
-    that ran on a view of the same tensor, with gradients on, and a loss is computed from it.
+    that ran on a view of the same tensor, with gradients on, and a loss is computed from it. And
+    `x /= x.std()`, `h = relu(h); h += x`, `p = softmax(s); p[mask] = 0`: a change of what an
+    operation was given or returned, from which its gradient is computed.
 
     ## Why it matters
-    The layer has kept its input for the gradient of its weights. A write to any part of that tensor
-    makes backward raise "modified by an inplace operation".
+    The operation has kept that tensor for its gradient. A write to any part of it makes backward
+    raise "modified by an inplace operation".
 
     ## What to do
-    Collect the parts in a list and `torch.stack` them, or give the layer a `clone()` of the slice.
+    Write the change out of place (`x = x / x.std()`), collect parts in a list and `torch.stack`
+    them, or give the layer a `clone()`.
 
     ## When it is wrong
     Writes under `no_grad`, slices that are cloned first, and tensors that no loss is computed from
@@ -52,6 +51,10 @@ def check(run: Run) -> Iterator[Finding]:
             if run_ is not None and feeds_backward(story, owner):
                 seen.add(event.node)
                 yield _finding(event, run_)
+        for found in overwritten(story):
+            if found.change.node not in seen:
+                seen.add(found.change.node)
+                yield _overwritten(found)
 
 
 def _takes_view(layer: Result, owner: Value) -> bool:
@@ -79,6 +82,17 @@ def _finding(event: ProgramEvent, layer: Result) -> Finding:
         event,
         cite(event, "written in place here"),
         cite(place, "the layer keeps its input, a view of that tensor, for backward"),
+        is_symptom=True,
+    )
+
+
+def _overwritten(found: Overwritten) -> Finding:
+    return finding(
+        "A tensor that backward needs is changed in place: backward will raise",
+        CAUSE,
+        found.change,
+        cite(found.change, "changed in place here"),
+        cite(found.saver, "its gradient is computed from that tensor as it was here"),
         is_symptom=True,
     )
 
@@ -136,11 +150,17 @@ def _row(step: str) -> Run:
 
 
 FIRES = {
+    "divided by its own deviation": _row("x = self.cell(x); x /= x.std(); states[t] = x"),
+    "the output of an activation": _row("x = torch.relu(self.cell(x)); x += 1; states[t] = x"),
     "a path, step by step": _rollout("path[:, k + 1] = path[:, k] + 0.1 * field(path[:, k])"),
     "rows of states": _row("states[t] = torch.tanh(self.cell(states[t - 1]))"),
 }
 
 SILENT = {
+    "near miss: its mean is subtracted": _row("x = self.cell(x); x -= x.mean(); states[t] = x"),
+    "near miss: a residual added to a linear layer": _row(
+        "h = self.cell(torch.relu(x)); h += x; states[t] = h"
+    ),
     "near miss: a copy is given": _rollout(
         "path[:, k + 1] = path[:, k] + 0.1 * field(path[:, k].clone())"
     ),

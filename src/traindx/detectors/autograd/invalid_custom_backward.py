@@ -1,20 +1,14 @@
-"""A custom autograd function returned what no gradient can be."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""A custom autograd function returned invalid gradients."""
 
 from traindx.analysis.errors.class_blame import returned_by
 from traindx.analysis.errors.graph_messages import CUSTOM_GRADIENT
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("incorrect-custom-backward",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The backward of a custom function returns too few, too many or misshapen gradients.
 
     ## What it detects

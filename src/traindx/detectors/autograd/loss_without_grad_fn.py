@@ -1,20 +1,17 @@
-"""Backward was called on a loss that no graph leads to."""
+"""Backward was called on a loss without a graph."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 from traindx.analysis.errors.graph_blame import why_no_graph
 from traindx.analysis.errors.graph_messages import CHECKPOINTED_WITHOUT_INPUT, LOSS_WITHOUT_GRAPH
 from traindx.analysis.errors.messages import events_saying, finding, known_error
 from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Finding, Strength, cite_event
-from traindx.model.run import Event, Run
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite_event
+from traindx.model.run import Event
+from traindx.registry import Findings, Run, detector
 
 HOW = (
-    "; gradient checkpointing got inputs without gradients, as of frozen embeddings: call "
+    "; the inputs of gradient checkpointing do not require grad (frozen embeddings): call "
     "`model.enable_input_require_grads()`, or checkpoint with `use_reentrant=False`"
 )
 CHECKPOINTED = {"frozen-parameters": Strength.STRONG, "no-grad-training": Strength.WEAK}
@@ -22,14 +19,10 @@ CHECKPOINTED = {"frozen-parameters": Strength.STRONG, "no-grad-training": Streng
 
 @detector(
     needs=("failure",),
-    suggests=(
-        "detached-loss",
-        "no-grad-training",
-        "frozen-parameters",
-        "non-differentiable-operation",
-    ),
-)
-def check(run: Run) -> Iterator[Finding]:
+    suggests=("detached-loss", "no-grad-training", "frozen-parameters",
+              "non-differentiable-operation"),
+)  # fmt: skip
+def check(run: Run) -> Findings:
     """Backward is called on a value that depends on no parameter.
 
     ## What it detects
@@ -46,7 +39,7 @@ def check(run: Run) -> Iterator[Finding]:
     Take out what cuts the graph between the model's output and the loss.
 
     ## When it is wrong
-    Without the source the four reasons cannot be told apart, and are listed side by side.
+    Without the source the four reasons look the same, and are listed side by side.
     """
     known = known_error(run, LOSS_WITHOUT_GRAPH)
     if known is None:
@@ -54,9 +47,8 @@ def check(run: Run) -> Iterator[Finding]:
     cause, culprit = why_no_graph(run, known.failure)
     warnings = events_saying(run, CHECKPOINTED_WITHOUT_INPUT)
     if culprit is None and warnings:
-        yield finding(
-            known, known.claim() + HOW, suggests=CHECKPOINTED, notes=[cite_event(warnings[0])]
-        )
+        notes = [cite_event(warnings[0])]
+        yield finding(known, known.claim() + HOW, suggests=CHECKPOINTED, notes=notes)
     else:
         yield finding(known, cause=cause, culprit=culprit)
 

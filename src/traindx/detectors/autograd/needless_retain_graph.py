@@ -1,9 +1,5 @@
 """A plain training loop keeps its graph after the only backward."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import constant
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import cite, finding
@@ -11,13 +7,12 @@ from traindx.analysis.program.training.losses import losses
 from traindx.analysis.program.training.phases import Loop, training_loops
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.model.findings import Strength
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("graph-retained-across-steps",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A loop with a single backward asks to retain the graph.
 
     ## What it detects

@@ -1,7 +1,5 @@
 """A model passes its own features through a step function."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from traindx.analysis.program.execution.events import EventForm as Form
@@ -28,14 +26,13 @@ from traindx.analysis.program.training.ownership import owns
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 STEPS = frozenset({"sign", "sgn", "round", "floor", "ceil", "heaviside", "trunc"})
 
 
 @detector(needs=("source",), suggests=("non-differentiable-operation",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """What a layer gives is rounded or reduced to its sign, and goes into a further layer.
 
     ## What it detects

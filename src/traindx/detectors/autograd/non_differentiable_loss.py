@@ -1,8 +1,6 @@
 """A loss is computed on values that have no gradient."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from traindx.analysis.program.execution.values import Answer, Part, Result, Value
 from traindx.analysis.program.training.acts import Do
@@ -19,15 +17,13 @@ from traindx.analysis.program.training.operations import LOSSES, operation_name,
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.severance import lost_history
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 
 
 @detector(needs=("source",), suggests=("non-differentiable-operation",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The training loss goes through an operation without a gradient.
 
     ## What it detects

@@ -1,8 +1,5 @@
 """The loss rises from the first step on in a program that writes its own gradient."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -12,9 +9,9 @@ from traindx.analysis.program.training.claims import location_of
 from traindx.analysis.program.training.custom_functions import custom_functions
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Floats, Run
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite, finding
+from traindx.model.run import Floats
+from traindx.registry import Findings, Run, detector
 
 POINTS = 20
 STAGES = 5
@@ -24,7 +21,7 @@ IN_ALL = 1.5  # times the first level; the terms of a sum that grow as planned a
 
 
 @detector(needs=("loss", "source"), suggests=("incorrect-custom-backward",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The loss only ever rises, and the source defines a backward of its own.
 
     ## What it detects
@@ -54,19 +51,14 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         returned = function.backward.result
         place = returned if returned is not None and returned.site else function.backward
-        stages = f"{finite.origin.name} climbs from {finite.values[0]:.3g} on and never falls"
-        yield Finding(
-            claim=f"The loss climbs from the first step on, by the backward of {function.name}",
-            strength=Strength.STRONG,
-            evidence=(
-                cite(finite, stages, 0, -1),
-                cite_code(place, f"{function.name} defines the gradient of its own operation"),
-            ),
-            suggests={"incorrect-custom-backward": Strength.STRONG},
+        stages = f"{finite.origin.name} starts at {finite.values[0]:.3g} and only rises"
+        yield finding(
+            f"The loss only rises, and the custom backward of {function.name} may be wrong",
+            {"incorrect-custom-backward": Strength.STRONG},
+            cite(finite, stages, 0, -1),
+            cite_code(place, f"{function.name} defines its own backward"),
             against={"lr-too-high": Strength.STRONG},
-            is_symptom=True,
-            onset=float(finite.steps[0]),
-            location=location_of(place),
+            place=location_of(place),
         )
 
 

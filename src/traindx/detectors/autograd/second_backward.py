@@ -1,9 +1,5 @@
 """Backward ran a second time through one graph."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.culprits import Culprit
 from traindx.analysis.errors.graph_messages import SECOND_BACKWARD
 from traindx.analysis.errors.messages import finding, known_error
@@ -12,13 +8,11 @@ from traindx.analysis.program.carried import carried_state, made_before, repeate
 from traindx.analysis.program.loops import training_loops
 from traindx.analysis.program.written_acts import WrittenDo
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("graph-freed", "graph-retained-across-steps"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Backward runs a second time through a graph that the first time freed.
 
     ## What it detects
@@ -35,7 +29,7 @@ def check(run: Run) -> Iterator[Finding]:
     `backward` once.
 
     ## When it is wrong
-    Without the source the two cannot be told apart by the message alone. If the first step passes
+    Without the source the message is the same for both. If the first step passes
     and the second fails, something is carried over.
     """
     known = known_error(run, SECOND_BACKWARD)

@@ -1,21 +1,15 @@
-"""A tensor that backward needed was changed in place."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""A tensor that backward needs was modified in place."""
 
 from traindx.analysis.errors.graph_blame import overwriting
 from traindx.analysis.errors.graph_messages import OVERWRITTEN_TENSOR
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("in-place-modification",))
-def check(run: Run) -> Iterator[Finding]:
-    """Backward fails because a tensor it had kept was changed in place.
+def check(run: Run) -> Findings:
+    """Backward fails because a tensor that it needs was modified in place.
 
     ## What it detects
     "one of the variables needed for gradient computation has been modified by an inplace

@@ -1,24 +1,18 @@
-"""A gradient was asked for that the graph does not lead to."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""A gradient was requested for a tensor that the output does not depend on."""
 
 from traindx.analysis.errors.graph_messages import INPUT_OUTSIDE_THE_GRAPH
 from traindx.analysis.errors.messages import findings
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("unused-parameters", "detached-loss"))
-def check(run: Run) -> Iterator[Finding]:
-    """`autograd.grad` is asked for the gradient of something the output does not depend on.
+def check(run: Run) -> Findings:
+    """`autograd.grad` is called for a tensor that the output does not depend on.
 
     ## What it detects
     "One of the differentiated Tensors appears to not have been used in the graph" and, in newer
-    versions, the index of the tensor in the list that was given.
+    versions, the index of the tensor in the list.
 
     ## Why it matters
     Either a part of the model has no influence on the loss, which is a fault of the model, or the

@@ -1,9 +1,5 @@
 """The loss of a training step is computed where no gradients are recorded."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.contexts import is_switch
 from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.acts import Do
@@ -12,13 +8,11 @@ from traindx.analysis.program.training.gradients import Cut
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.analysis.program.training.severance import lost_history
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("no-grad-training",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The loss of a training step is computed under `no_grad`.
 
     ## What it detects

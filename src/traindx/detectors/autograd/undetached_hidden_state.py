@@ -1,9 +1,5 @@
 """A hidden state carries its graph from batch to batch."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Part, Result, Value
 from traindx.analysis.program.training.acts import Deed
 from traindx.analysis.program.training.claims import cite, finding, insert_after, written_argument
@@ -11,12 +7,11 @@ from traindx.analysis.program.training.graphs import Carried, Graphs
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("graph-retained-across-steps",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A recurrent state is passed on to the next batch with its graph.
 
     ## What it detects
@@ -65,7 +60,7 @@ def _name(story: Story, backward: Deed, value: Value) -> str:
             text = written_argument(event, value)
             if text:
                 return text
-    return min(value.names, key=len, default="the state")
+    return value.called("the state")
 
 
 def _patch(backward: Deed, name: str, carried: list[Carried]) -> str | None:

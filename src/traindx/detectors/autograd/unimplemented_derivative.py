@@ -1,19 +1,13 @@
 """A derivative was needed that an operation does not have."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.graph_messages import MISSING_DERIVATIVE
 from traindx.analysis.errors.messages import findings
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("non-differentiable-operation", "api-misuse"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Backward reaches an operation without a derivative, or without a second one.
 
     ## What it detects

@@ -1,9 +1,5 @@
 """A custom function's backward contradicts the slope of its own forward."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.analysis.program.execution.values import Items, Value
@@ -17,9 +13,8 @@ from traindx.analysis.program.training.elementwise import (
 from traindx.analysis.program.training.gradient_checks import wrong_gradient
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Floats, Run
-from traindx.registry import detector
+from traindx.model.run import Floats
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "incorrect-custom-backward"
 POINTS = np.array([-2.3, -1.7, -0.9, -0.4, -0.15, 0.2, 0.45, 0.8, 1.6, 2.1])
@@ -32,7 +27,7 @@ OFF = 0.03  # of the largest slope; numerical differences are far more exact
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The gradient of a function of one's own is not the slope of its forward.
 
     ## What it detects

@@ -1,20 +1,14 @@
 """The best weights are kept by reference and train on."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.training.checkpoints import Kept, kept_by_reference
 from traindx.analysis.program.training.claims import cite, finding, imports, replace, source_text
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("best-weights-overwritten",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The state of the best epoch is kept without a copy, and restored at the end.
 
     ## What it detects

@@ -1,22 +1,16 @@
 """A checkpoint could not be read to its end."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.checkpoint_messages import UNREADABLE_ARCHIVE
-from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.messages import KnownError, findings
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Failure, Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 from traindx.tracebacks import own_frames
 
 LOADS = ("load", "restore", "resume", "from_pretrained", "serialization")
 
 
 @detector(needs=("failure",), suggests=("corrupt-checkpoint", "disk-full"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A checkpoint file ends early or does not unpack.
 
     ## What it detects
@@ -34,17 +28,17 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     "invalid magic number" also comes from opening another kind of file with `torch.load`.
     """
-    known = known_error(run, UNREADABLE_ARCHIVE)
-    if known is not None and (known.kind != "pickle" or _is_load(known.failure)):
-        yield finding(known)
+    yield from findings(run, UNREADABLE_ARCHIVE, when=_is_load)
 
 
-def _is_load(failure: Failure) -> bool:
-    """Tell whether a load of the user's was at work, and no worker's pipe."""
-    if any("multiprocessing" in f.file for f in failure.frames):
+def _is_load(known: KnownError) -> bool:
+    """Tell whether the user's code loads a file, rather than a worker reading its pipe."""
+    frames = known.failure.frames
+    if known.kind != "pickle":
+        return True
+    if any("multiprocessing" in f.file for f in frames) or not own_frames(known.failure):
         return False
-    lines = [f"{f.code} {f.function} {f.file}" for f in failure.frames]
-    return any(w in line for line in lines for w in LOADS) and bool(own_frames(failure))
+    return any(w in f"{f.code} {f.function} {f.file}" for f in frames for w in LOADS)
 
 
 FIRES = {

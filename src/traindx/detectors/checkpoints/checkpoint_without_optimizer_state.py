@@ -1,15 +1,13 @@
 """A training checkpoint lacks the optimizer's state."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite_event, cite_setting
-from traindx.model.run import Architecture, Event, Run, Setting, Tensor
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Finding, Strength, cite_event, cite_setting, finding
+from traindx.model.run import Architecture, Event, Setting, Tensor, file_name
+from traindx.registry import Findings, Run, detector
 
 HAS_OPTIMIZER = "checkpoint.has_optimizer"
 # files that are kept for use, not for going on
@@ -17,7 +15,7 @@ _FOR_USE = re.compile(r"best|final|release|infer|deploy|export|ema|pretrain|slim
 
 
 @detector(needs=("checkpoint",), suggests=("incomplete-checkpoint",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A training checkpoint lacks the optimizer's state.
 
     ## What it detects
@@ -38,45 +36,36 @@ def check(run: Run) -> Iterator[Finding]:
     held = {s.artifact: s.value for s in run.config.settings if s.key == HAS_OPTIMIZER}
     if not run.checkpoints or True in held.values():
         return
-    counters = [s for s in _counters(run) if s.artifact in held and not _is_for_use(s)]
-    resumed = _resumed(run)
-    if not counters and not resumed:
-        return
-    yield _finding(run.checkpoints[-1], counters, resumed)
+    counters = [
+        s
+        for s in run.config.settings
+        if s.key in ("checkpoint.epoch", "checkpoint.step") and s.artifact in held
+        and not _FOR_USE.search(file_name(s.artifact))
+    ]  # fmt: skip
+    resumed = tuple(cite_event(e) for e in run.events if e.kind == "resume")[:1]
+    if counters or resumed:
+        yield _finding(run.checkpoints[-1], counters, resumed)
 
 
 def _finding(
     latest: Architecture, counters: list[Setting], resumed: tuple[Evidence, ...]
 ) -> Finding:
     strength = Strength.MODERATE if counters else Strength.WEAK
-    name = _name(latest.artifact)
+    name = file_name(latest.artifact)
     lacking = Evidence(
-        f"{name} holds {len(latest.tensors)} tensors of a model and no optimizer", latest.artifact
+        f"{name} has {len(latest.tensors)} model tensors and no optimizer state", latest.artifact
     )
     counted = tuple(cite_setting(s) for s in counters[:2])
-    purpose = "though the run was resumed" if resumed else "though it counts the training"
-    return Finding(
-        claim=f"The checkpoint {name} holds no optimizer state, {purpose}",
+    purpose = "but the run was resumed" if resumed else "but has an epoch or step counter"
+    return finding(
+        f"The checkpoint {name} has no optimizer state, {purpose}",
+        {"incomplete-checkpoint": strength},
+        lacking,
+        *counted,
+        *resumed,
         strength=strength,
-        evidence=(lacking, *counted, *resumed),
-        suggests={"incomplete-checkpoint": strength},
+        is_symptom=False,
     )
-
-
-def _name(artifact: str) -> str:
-    return artifact.replace("\\", "/").rsplit("/", 1)[-1]
-
-
-def _is_for_use(setting: Setting) -> bool:
-    return _FOR_USE.search(_name(setting.artifact)) is not None
-
-
-def _counters(run: Run) -> list[Setting]:
-    return [s for s in run.config.settings if s.key in ("checkpoint.epoch", "checkpoint.step")]
-
-
-def _resumed(run: Run) -> tuple[Evidence, ...]:
-    return tuple(cite_event(e) for e in run.events if e.kind == "resume")[:1]
 
 
 _MODEL = Architecture((Tensor("fc.weight", (10, 4), "float32"),), "ckpt_3.pt", epoch=3)

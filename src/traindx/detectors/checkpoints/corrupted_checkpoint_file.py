@@ -1,19 +1,15 @@
 """A checkpoint file is truncated or damaged."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength, cite_event
-from traindx.model.run import Architecture, Event, Run, Tensor
-from traindx.registry import detector
+from traindx.model.findings import cite_event, finding
+from traindx.model.run import Architecture, Event, Tensor, file_name
+from traindx.registry import Findings, Run, detector
 
 SHOWN = 5  # files; a full disk damages every later one in the same way
 
 
 @detector(needs=("checkpoint",), suggests=("corrupt-checkpoint",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A checkpoint file is truncated or damaged.
 
     ## What it detects
@@ -35,14 +31,8 @@ def check(run: Run) -> Iterator[Finding]:
         if event.kind == "corrupt-checkpoint":
             damaged.setdefault(event.artifact, []).append(event)
     for artifact, events in list(damaged.items())[:SHOWN]:
-        name = artifact.replace("\\", "/").rsplit("/", 1)[-1]
-        yield Finding(
-            claim=f"The checkpoint {name} is damaged",
-            strength=Strength.STRONG,
-            evidence=tuple(cite_event(e) for e in events),
-            shows="corrupt-checkpoint",
-            is_symptom=True,
-        )
+        claim = f"The checkpoint file {file_name(artifact)} is corrupted"
+        yield finding(claim, "corrupt-checkpoint", *(cite_event(e) for e in events))
 
 
 _WHOLE = Architecture((Tensor("fc.weight", (10, 4), "float32"),), "model.pt")

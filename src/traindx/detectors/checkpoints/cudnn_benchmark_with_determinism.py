@@ -1,23 +1,18 @@
 """A deterministic run lets cuDNN choose its algorithms by timing."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import External, constant
 from traindx.analysis.program.training.claims import cite, replace_value
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CUDNN = "torch.backends.cudnn"
 
 
 @detector(needs=("source",), suggests=("nondeterministic-operation",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """`cudnn.benchmark` is on where determinism is asked for.
 
     ## What it detects

@@ -1,20 +1,15 @@
 """A run that resumes in the middle of an epoch begins with the first batch again."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.resumed_order import LostOrder, lost_orders
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("data-order-lost-on-resume",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A checkpoint is taken in mid-epoch, and on resuming the data begin at their first batch.
 
     ## What it detects

@@ -1,15 +1,14 @@
-"""Weights grew out of all proportion between two checkpoints."""
-
-from __future__ import annotations
+"""Weights exploded between two checkpoints."""
 
 import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+from traindx.analysis.checkpoints import shared_matrices
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Strength
-from traindx.model.run import Architecture, Run, Tensor
-from traindx.registry import detector
+from traindx.model.findings import Evidence, finding, suggested
+from traindx.model.run import Architecture, Tensor, file_name
+from traindx.registry import Findings, Run, detector
 
 GROWTH = 100.0  # times the norm; training from scratch grows weights a few times over
 SMALLEST = 1e-3  # root mean square before; zero-initialised branches grow by any factor
@@ -17,8 +16,8 @@ SHOWN = 4
 
 
 @detector(needs=("checkpoints",), suggests=("lr-too-high", "missing-gradient-clipping"))
-def check(run: Run) -> Iterator[Finding]:
-    """Weights grew out of all proportion between two checkpoints.
+def check(run: Run) -> Findings:
+    """Weights exploded between two checkpoints.
 
     ## What it detects
     Weight matrices whose norm is a hundred times that of the checkpoint before.
@@ -43,33 +42,22 @@ def check(run: Run) -> Iterator[Finding]:
             says = f"the norm of {tensor.name} went from {old:.4g} to {new:.4g}"
             values = {"before": old, "after": new}
             evidence.append(Evidence(says, after.artifact, tensor.name, values=values))
-        name = before.artifact.replace("\\", "/").rsplit("/", 1)[-1]
-        yield Finding(
-            claim=f"{len(grown)} weight matrices grew more than {GROWTH:.0f} times since {name}",
-            strength=Strength.STRONG,
-            evidence=tuple(evidence),
-            suggests={
-                "lr-too-high": Strength.MODERATE,
-                "missing-gradient-clipping": Strength.WEAK,
-            },
-            is_symptom=True,
+        name = file_name(before.artifact)
+        yield finding(
+            f"{len(grown)} weight matrices grew more than {GROWTH:.0f}-fold since {name}",
+            suggested(moderate="lr-too-high", weak="missing-gradient-clipping"),
+            *evidence,
             onset=after.step,
         )
         return
 
 
 def _grown(before: Architecture, after: Architecture) -> Iterator[tuple[Tensor, float, float]]:
-    known = {t.name: t for t in before.tensors}
-    for tensor in after.tensors:
-        old = known.get(tensor.name)
-        if old is None or len(tensor.shape) < 2 or old.shape != tensor.shape:
-            continue
-        if not tensor.dtype.startswith(("float", "bfloat")):
-            continue
-        norms = [t.statistics.get("norm", math.nan) for t in (old, tensor)]
+    for old, new in shared_matrices(before, after):
+        norms = [t.statistics.get("norm", math.nan) for t in (old, new)]
         is_ordinary = norms[0] > SMALLEST * math.sqrt(max(1, old.size))
         if is_ordinary and math.isfinite(norms[1]) and norms[1] > GROWTH * norms[0]:
-            yield tensor, norms[0], norms[1]
+            yield new, norms[0], norms[1]
 
 
 def _example(*norms: float, shape: tuple[int, ...] = (64, 64)) -> Run:

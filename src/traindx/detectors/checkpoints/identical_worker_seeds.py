@@ -1,9 +1,5 @@
 """Every worker of a loader draws the same random numbers."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Result, Value, constant
 from traindx.analysis.program.training.claims import cite, finding
@@ -12,12 +8,11 @@ from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.settings import constants_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("worker-seed-duplication",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A dataset draws from a generator that every worker has a copy of.
 
     ## What it detects
@@ -71,7 +66,7 @@ def _copied(feed: Feed) -> Value | None:
 
 def _finding(feed: Feed, generator: Value) -> Finding:
     count = constant(feed.settings.get("num_workers"))
-    name = min(generator.names, key=len, default="a generator")
+    name = generator.called("a generator")
     workers = f"{count} workers" if isinstance(count, int) else "workers"
     return finding(
         f"All {workers} draw the same random numbers from `{name}`",

@@ -1,9 +1,5 @@
 """A checkpoint to go on from leaves out the optimizer, or the schedule."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Answer, Result, Value, constant, depends_on
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.checkpoints import Saved, loads, saves, states_taken
@@ -13,14 +9,13 @@ from traindx.analysis.program.training.program import Story, program_of
 from traindx.analysis.program.training.schedules import Schedule, schedules_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 TO_GO_ON = frozenset({Kind.SCHEDULER, Kind.SCALER})
 
 
 @detector(needs=("source",), suggests=("incomplete-checkpoint",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A checkpoint is made to go on from, and leaves out the optimizer or the schedule.
 
     ## What it detects

@@ -1,42 +1,25 @@
 """A state dict's keys were not the model's."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
-
 from traindx.analysis.errors.checkpoint_messages import (
-    MISSING_KEYS,
-    UNEXPECTED_KEYS,
     UNMATCHED_KEYS,
-    quoted,
+    unmatched_keys,
+    why_unmatched,
 )
 from traindx.analysis.errors.culprits import Culprit
-from traindx.analysis.errors.messages import KnownError, Table, finding, known_error, read
+from traindx.analysis.errors.messages import KnownError, finding, known_error
 from traindx.analysis.errors.written_calls import failing_calls
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
-
-CONTAINERS = frozenset(
-    {"state_dict", "model", "model_state_dict", "optimizer", "epoch", "optimizer_state_dict", "net",
-     "state", "args", "config", "global_step"}
-)  # fmt: skip
-ORIGINS = {
-    "module.": "saved from DataParallel or DistributedDataParallel",
-    "_orig_mod.": "saved from a model that torch.compile wraps",
-    "model.": "saved from a Lightning or wrapper module",
-}
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("state-dict-key-mismatch",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """`load_state_dict` finds other keys than the model has.
 
     ## What it detects
     "Missing key(s) in state_dict" and "Unexpected key(s)", with their numbers, and what explains
     them: a prefix (`module.`, `_orig_mod.`, `model.` or any other) that all of them share, or a
-    whole training state given in place of the weights.
+    whole training state loaded in place of the weights.
 
     ## Why it matters
     `strict=False` silences it and leaves layers at random values.
@@ -48,20 +31,12 @@ def check(run: Run) -> Iterator[Finding]:
     Where only some keys differ, the architecture has changed and no renaming helps.
     """
     known = known_error(run, UNMATCHED_KEYS)
-    if known is None:
-        return
-    missing, unexpected = (_keys(known, table) for table in (MISSING_KEYS, UNEXPECTED_KEYS))
-    if not missing and not unexpected:
-        return
-    reason, prefix = _reason(missing, unexpected)
-    counts = {"missing": str(len(missing)), "unexpected": str(len(unexpected))}
-    culprit = _culprit(known, prefix) if prefix else None
-    yield finding(known, known.claim(reason=reason, **counts), culprit=culprit)
-
-
-def _keys(known: KnownError, table: Table) -> list[str]:
-    found = read(known.failure.message, table)
-    return quoted(found[1]["keys"]) if found is not None else []
+    missing, unexpected = unmatched_keys(known) if known is not None else ([], [])
+    if known is not None and (missing or unexpected):
+        reason, prefix = why_unmatched(missing, unexpected)
+        counts = {"missing": str(len(missing)), "unexpected": str(len(unexpected))}
+        culprit = _culprit(known, prefix) if prefix else None
+        yield finding(known, known.claim(reason=reason, **counts), culprit=culprit)
 
 
 def _culprit(known: KnownError, prefix: str) -> Culprit | None:
@@ -69,42 +44,9 @@ def _culprit(known: KnownError, prefix: str) -> Culprit | None:
         if call.arguments:
             state = call.arguments[0]
             text = f'{{k.removeprefix("{prefix}"): v for k, v in {state}.items()}}'
-            says = f"the keys are loaded with {prefix}"
+            says = f"the keys are loaded with the prefix {prefix}"
             return call.blamed(says, call.with_first_argument(text), as_a_whole=True)
     return None
-
-
-def _reason(missing: Sequence[str], unexpected: Sequence[str]) -> tuple[str, str]:
-    """What turns one set of keys into the other, in words, and the prefix in the file if any."""
-    if CONTAINERS & set(unexpected):
-        named = ", ".join(sorted(CONTAINERS & set(unexpected)))
-        return f": the file is a whole training state ({named}), the weights are one part of it", ""
-    prefix = _prefix(unexpected, missing)
-    if prefix:
-        origin = ORIGINS.get(prefix, "")
-        return (
-            f": the file's keys begin with {prefix} {f'({origin})' if origin else ''}".rstrip(),
-            prefix,
-        )
-    prefix = _prefix(missing, unexpected)
-    if prefix:
-        return f": the model's keys begin with {prefix}, which the file's lack", ""
-    if not unexpected:
-        return f", such as {missing[0]}: the model has layers that the file does not know", ""
-    if not missing:
-        return f", such as {unexpected[0]}: the file has layers that the model does not know", ""
-    return f": {missing[0]} is wanted, {unexpected[0]} is there", ""
-
-
-def _prefix(longer: Sequence[str], shorter: Sequence[str]) -> str:
-    """The prefix with which all of the longer keys stand for the shorter ones."""
-    if not longer or not shorter:
-        return ""
-    first = next((k for k in longer if k.endswith("." + shorter[0])), "")
-    prefix = first[: len(first) - len(shorter[0])] if first else ""
-    known = set(longer)
-    shares = sum(prefix + k in known for k in shorter) / len(shorter) if prefix else 0.0
-    return prefix if shares > 0.9 else ""
 
 
 _ERROR = (

@@ -1,9 +1,5 @@
 """A checkpoint holds the optimizer's state and resuming leaves it there."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Answer, Value, options_of
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.checkpoints import LoadedCheckpoint, loads, made_after, saves
@@ -12,15 +8,13 @@ from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.ownership import holding_of
 from traindx.analysis.program.training.program import Program, Story, program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "resume-without-optimizer-state"
 
 
 @detector(needs=("source",), suggests=("resume-without-optimizer-state",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Resuming restores the model and the epoch and not the optimizer, though it was saved.
 
     ## What it detects
@@ -63,9 +57,7 @@ def _saved(program: Program) -> tuple[object, Value, Deed] | None:
     return None
 
 
-def _left_out(
-    loaded: LoadedCheckpoint, key: object, optimizer: Value, saved: Deed
-) -> Iterator[Finding]:
+def _left_out(loaded: LoadedCheckpoint, key: object, optimizer: Value, saved: Deed) -> Findings:
     story = loaded.story
     kinds = [story.kind_of(d.subject).kind for d in loaded.restored]
     if Kind.MODEL not in kinds or {Kind.OPTIMIZER, Kind.UNKNOWN} & set(kinds):
@@ -88,7 +80,7 @@ def _left_out(
     )
 
 
-def _replaced(story: Story) -> Iterator[Finding]:
+def _replaced(story: Story) -> Findings:
     """Optimizers that are restored and never step: another one, made later, does."""
     for deed in story.does(Do.LOAD_STATE):
         old = deed.subject

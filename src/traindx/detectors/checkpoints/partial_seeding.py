@@ -1,9 +1,5 @@
 """Some sources of randomness are seeded and others are not."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.training.claims import cite, finding, source_text
 from traindx.analysis.program.training.program import Program, Story, program_of
 from traindx.analysis.program.training.seeds import (
@@ -15,12 +11,11 @@ from traindx.analysis.program.training.seeds import (
 )
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("unseeded-randomness",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A script seeds some generators, and draws from another one that it does not seed.
 
     ## What it detects
@@ -52,7 +47,7 @@ def check(run: Run) -> Iterator[Finding]:
                 yield found
 
 
-def _torch_forgotten(program: Program) -> Iterator[Finding]:
+def _torch_forgotten(program: Program) -> Findings:
     """Python and NumPy are seeded together, and torch, which draws the weights, is not."""
     stories = program.stories
     if any(seeded(e) in ("torch", "all") for s in stories for e in s.events):
@@ -72,7 +67,7 @@ def _torch_forgotten(program: Program) -> Iterator[Finding]:
         return
 
 
-def _never_called(program: Program) -> Iterator[Finding]:
+def _never_called(program: Program) -> Findings:
     """A script imports or defines what seeds everything, and nothing calls it."""
     idle = list(idle_seeders(program))
     unused = {site.node for _, site in idle}
@@ -88,7 +83,7 @@ def _never_called(program: Program) -> Iterator[Finding]:
     )
 
 
-def _only_torch(story: Story) -> Iterator[Finding]:
+def _only_torch(story: Story) -> Findings:
     seeds = {seeded(e) for e in story.events}
     if "torch" not in seeds or "all" in seeds:
         return

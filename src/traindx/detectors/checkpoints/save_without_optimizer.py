@@ -1,9 +1,5 @@
 """A script that can resume saves the weights only."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Known, Result
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.checkpoints import Saved, saves, states_taken
@@ -13,12 +9,11 @@ from traindx.analysis.program.training.phases import training_loops
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("incomplete-checkpoint",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A training script that resumes from a checkpoint saves nothing but the model's weights.
 
     ## What it detects

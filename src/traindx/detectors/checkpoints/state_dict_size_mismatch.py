@@ -1,23 +1,22 @@
 """A state dict's tensors had other shapes than the model's."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
-
-from traindx.analysis.errors.checkpoint_messages import MISMATCHED_TENSOR, UNMATCHED_SHAPES
+from traindx.analysis.errors.checkpoint_messages import (
+    MISMATCHED_TENSOR,
+    UNMATCHED_SHAPES,
+    shape_words,
+)
 from traindx.analysis.errors.culprits import explain
-from traindx.analysis.errors.messages import KnownError, finding, known_error, occurrences
+from traindx.analysis.errors.messages import finding, known_error, occurrences
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.model.findings import Strength
+from traindx.registry import Findings, Run, detector
 
 
 @detector(
     needs=("failure",),
     suggests=("state-dict-shape-mismatch", "state-dict-key-mismatch", "vocabulary-mismatch"),
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A checkpoint holds tensors of other shapes than the model, or another optimizer's state.
 
     ## What it detects
@@ -40,25 +39,12 @@ def check(run: Run) -> Iterator[Finding]:
     if known.kind == "optimizer":
         yield finding(known)
         return
-    saved, current = known.shape("saved"), known.shape("current")
-    shapes = {"saved": str(list(saved)), "current": str(list(current))}
     count = occurrences(known.failure.message, MISMATCHED_TENSOR)
-    more = f", and {count - 1} more" if count > 1 else ""
-    claim = known.claim(difference=_difference(known, saved, current), **shapes) + more
-    is_vocabulary = bool(known["word"]) and saved[1:] == current[1:]
+    more = f", and {count - 1} more tensors differ" if count > 1 else ""
+    claim = known.claim(**shape_words(known)) + more
+    is_vocabulary = known["word"] and known.shape("saved")[1:] == known.shape("current")[1:]
     guesses = {"vocabulary-mismatch": Strength.MODERATE} if is_vocabulary else {}
     yield explain(run, known.failure, claim, shows=known.message.shows, suggests=guesses)
-
-
-def _difference(known: KnownError, saved: Sequence[int], current: Sequence[int]) -> str:
-    if len(saved) != len(current):
-        return ""
-    if known["position"]:
-        return "another number of positions"
-    if saved[1:] == current[1:] and saved:
-        rows = "rows (words)" if known["word"] else "outputs (classes)"
-        return f"{saved[0]} against {current[0]} {rows}"
-    return "another width"
 
 
 FIRES = {

@@ -1,27 +1,20 @@
 """torch.load refused a file, or could not place what it read."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.checkpoint_messages import REFUSED_LOAD
 from traindx.analysis.errors.culprits import Culprit
-from traindx.analysis.errors.messages import KnownError, finding, known_error
+from traindx.analysis.errors.messages import KnownError, findings
 from traindx.analysis.errors.written_calls import failing_calls
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("unsafe-checkpoint", "corrupt-checkpoint", "api-misuse"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """`torch.load` refuses a file's contents, or cannot place them on a device.
 
     ## What it detects
-    "Weights only load failed" with the global that was not allowed, files that are no checkpoint at
-    all, and "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is
-    False".
+    "Weights only load failed" with the global that was not allowed, files that are not checkpoints,
+    and "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False".
 
     ## Why it matters
     From torch 2.6 on only tensors and plain containers are loaded by default, because a pickle can
@@ -35,18 +28,15 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     A name in `__main__` is a class of the script that saved the file, dangerous or not.
     """
-    known = known_error(run, REFUSED_LOAD)
-    if known is not None:
-        culprit = _unmapped(known) if known.kind == "device" else None
-        yield finding(known, culprit=culprit)
+    yield from findings(run, REFUSED_LOAD, blame=_unmapped)
 
 
 def _unmapped(known: KnownError) -> Culprit | None:
-    """The load that wants the device of the file."""
-    for call in failing_calls(known.run, known.failure, "load"):
+    """The call that loads to the device of the file."""
+    for call in failing_calls(known.run, known.failure, "load") if known.kind == "device" else ():
         if call.name == "torch.load" and call.arguments and not call.has("map_location", 1):
             patch = call.with_another_argument('map_location="cpu"')
-            says = f"`{call.text}` wants the device that the file was saved from"
+            says = f"`{call.text}` loads to the device that the file was saved from"
             return call.blamed(says, patch, as_a_whole=True)
     return None
 

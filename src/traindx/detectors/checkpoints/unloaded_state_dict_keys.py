@@ -1,16 +1,12 @@
-"""Weights were loaded by name, and hardly a name fitted."""
+"""A checkpoint was loaded with strict=False, and hardly any key matched."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 from traindx.analysis.recordings.traces import told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Loaded, Process
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "state-dict-key-mismatch"
 RENAMED = 0.5  # of the missing names
@@ -18,17 +14,17 @@ FEW = 0.1  # of all names: as many as a new head has
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Loading weights into a module changed little or nothing, since the names differ.
 
     ## What it detects
-    A `load_state_dict` that did not fail, as with `strict=False`, where no name fitted; or where
-    most names that the module lacks are among those that it was given, with a prefix more or less.
+    A `load_state_dict` that did not fail, as with `strict=False`, where no key matched; or where
+    most missing keys are among the unexpected ones, with a prefix more or less.
     Of several loads into modules of one kind the last counts.
 
     ## Why it matters
-    Training starts from random weights and nobody is told. It looks like fine-tuning that learns
-    slowly and ends below what was promised.
+    Training starts from random weights without a warning. It looks like fine-tuning that learns
+    slowly and ends below expectation.
 
     ## What to do
     Strip or add the prefix (`module.`, `_orig_mod.`, `model.`), then load with `strict=True`, or
@@ -41,7 +37,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     for record in {load.module: load for load in process.loads}.values():
         whole = record.matched + record.missing
         is_nothing = not record.matched and record.missing > 0 < record.unexpected
@@ -49,17 +45,13 @@ def _look(process: Process) -> Iterator[Finding]:
         if not is_nothing and not is_renamed:
             continue
         lacks, brings = ", ".join(record.lacks), ", ".join(record.brings)
-        says = f"{record.matched} names fit; it lacks {lacks}, and is given {brings}"
-        yield Finding(
-            claim=f"Of {whole} weights of {record.module}, {record.missing} were not loaded: they "
-            "have other names in the checkpoint",
-            strength=Strength.STRONG,
-            evidence=(cite_record(process, record.line, says, missing=record.missing),),
-            shows=CAUSE,
-            is_symptom=True,
-            onset=float(record.step),
-            location=at(record.place),
+        says = f"{record.matched} keys match; missing: {lacks}; unexpected: {brings}"
+        claim = (
+            f"{record.missing} of {whole} weights of {record.module} were not loaded, because "
+            "their keys differ in the checkpoint"
         )
+        cited = cite_record(process, record.line, says, missing=record.missing)
+        yield finding(claim, CAUSE, cited, onset=record.step, place=record.place)
 
 
 def _process(*loads: Loaded) -> Process:

@@ -1,28 +1,25 @@
 """A state is loaded into a model that has none of its keys."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.state_keys import ForeignState, foreign_states
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 SHOWN = 4  # keys of each side
 
 
 @detector(needs=("source",), suggests=("state-dict-key-mismatch",))
-def check(run: Run) -> Iterator[Finding]:
-    """No key of a loaded state dict is a key of the model: nothing is loaded.
+def check(run: Run) -> Findings:
+    """The keys of a loaded state dict are not those of the model.
 
     ## What it detects
     `load_state_dict` of a state that the program itself takes from another model, directly or by
     way of a file, where no key begins with an attribute of the model it is loaded into, after all
-    that is done to the keys: another name for the encoder, or the `module.` of an averaged model.
+    that is done to the keys: another name for the encoder, the `module.` of an averaged model, or a
+    whole checkpoint in place of the state in it. A strict load of a state that has a layer which
+    the model has not.
 
     ## Why it matters
     With `strict=False` nothing is loaded and nothing is said: fine-tuning starts from random
@@ -48,7 +45,7 @@ def _finding(found: ForeignState) -> Finding:
                     for keys in (found.held, found.wanted))  # fmt: skip
     ending = "nothing is loaded, and strict=False hides it" if found.is_silent else "loading fails"
     return finding(
-        f"No key of the loaded state is one of the model's: {ending}",
+        f"The loaded state has keys that the model has not: {ending}",
         "state-dict-key-mismatch",
         found.event,
         cite(found.event, f"the state has {held}; the model has {wanted}"),
@@ -79,6 +76,7 @@ state = torch.load("pretrained.pt")["weights"]
 {rename}
 {load}
 """
+_STRICT = "net.load_state_dict(state)"
 _LOAD = "net.load_state_dict(state, strict=False)"
 
 
@@ -93,6 +91,10 @@ _AVERAGED = "torch.optim.swa_utils.AveragedModel(Pretrained())"
 _STRIP = "state = {k.removeprefix('module.'): v for k, v in state.items() if 'decoder' not in k}"
 
 FIRES = {
+    "a strict load of a state with a part more": _program("encoder", load=_STRICT),
+    "the whole checkpoint in place of its weights": _program(
+        "encoder", "state = torch.load('pretrained.pt')"
+    ),
     "another name": _program(),
     "a prefix that the keys do not have is removed": _program(rename=_STRIP),
     "an averaged model": _program("encoder", source=_AVERAGED),
@@ -110,6 +112,14 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: the part is taken out first": _program(
+        "encoder", "del state['decoder.weight'], state['decoder.bias']", load=_STRICT
+    ),
+    "near miss: the part is taken out by its name": _program(
+        "encoder",
+        "for k in list(state):\n    if 'decoder' in k:\n        state.pop(k)",
+        load=_STRICT,
+    ),
     "the same name": _program("encoder"),
     "near miss: an averaged model whose prefix is removed": _program(
         "encoder", _STRIP, source=_AVERAGED

@@ -1,17 +1,13 @@
 """A checkpoint would run code when it is loaded."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength, cite_event
-from traindx.model.run import Event, Run
-from traindx.registry import detector
+from traindx.model.findings import cite_event, finding
+from traindx.model.run import Event, file_name
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("checkpoint",), suggests=("unsafe-checkpoint",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A checkpoint would run code when it is loaded.
 
     ## What it detects
@@ -30,14 +26,8 @@ def check(run: Run) -> Iterator[Finding]:
     """
     for event in run.events:
         if event.kind == "unsafe-checkpoint":
-            name = event.artifact.replace("\\", "/").rsplit("/", 1)[-1]
-            yield Finding(
-                claim=f"Loading {name} would run code",
-                strength=Strength.STRONG,
-                evidence=(cite_event(event),),
-                shows="unsafe-checkpoint",
-                is_symptom=True,
-            )
+            claim = f"Loading the checkpoint {file_name(event.artifact)} would execute code"
+            yield finding(claim, "unsafe-checkpoint", cite_event(event))
 
 
 FIRES = {

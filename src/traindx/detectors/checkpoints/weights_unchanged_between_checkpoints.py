@@ -1,15 +1,14 @@
 """Some parameters are the same in the first and the last checkpoint."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
+from traindx.analysis.checkpoints import is_comparable, shared_matrices
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Strength
-from traindx.model.run import Architecture, Run, Tensor, as_number
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Finding, Strength, finding
+from traindx.model.run import Architecture, Tensor, as_number, file_name
+from traindx.registry import Findings, Run, detector
 
 SHOWN = 4
 HALF = ("float16", "bfloat16")
@@ -28,7 +27,7 @@ _WRAPPERS = frozenset({"module", "model", "_orig_mod", "net", "network"})
     needs=("checkpoints",),
     suggests=("frozen-parameters", "parameters-not-in-optimizer", "half-precision-weights"),
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Some weights never moved between two checkpoints while others did.
 
     ## What it detects
@@ -48,9 +47,8 @@ def check(run: Run) -> Iterator[Finding]:
     layers are only a remark. A head alone that stays as it was made is rarely meant.
     """
     moved, still = _compare(run.checkpoints[0], run.checkpoints[-1])
-    if not moved or not still or any(_ADAPTER.search(t.name) for t in (*moved, *still)):
-        return
-    yield _finding(run, moved, still)
+    if moved and still and not any(_ADAPTER.search(t.name) for t in (*moved, *still)):
+        yield _finding(run, moved, still)
 
 
 def _finding(run: Run, moved: list[Tensor], still: list[Tensor]) -> Finding:
@@ -63,45 +61,31 @@ def _finding(run: Run, moved: list[Tensor], still: list[Tensor]) -> Finding:
     strength = Strength.WEAK if is_meant and not is_odd else Strength.MODERATE
     shown = still[:SHOWN]
     names = ", ".join(t.name for t in shown)
-    says = f"equal in both: {names}" + (" and others" if len(still) > len(shown) else "")
-    changed = f"changed since {_label(first)}: {', '.join(t.name for t in moved[:SHOWN])}"
-    return Finding(
-        claim=f"{len(still)} of {len(still) + len(moved)} weight matrices never moved between"
-        f" {_label(first)} and {_label(last)}",
+    says = f"unchanged: {names}" + (" and others" if len(still) > len(shown) else "")
+    changed = f"changed: {', '.join(t.name for t in moved[:SHOWN])}"
+    return finding(
+        f"{len(still)} of {len(still) + len(moved)} weight matrices did not change between "
+        f"{file_name(first.artifact)} and {file_name(last.artifact)}",
+        _suggests(run, still, moved, strength),
+        Evidence(says, last.artifact, shown[0].name),
+        Evidence(changed, last.artifact, moved[0].name),
         strength=strength,
-        evidence=(
-            Evidence(says, last.artifact, shown[0].name),
-            Evidence(changed, last.artifact, moved[0].name),
-        ),
-        suggests=_suggests(run, still, moved, strength),
         is_symptom=is_odd,
     )
 
 
 def _compare(first: Architecture, last: Architecture) -> tuple[list[Tensor], list[Tensor]]:
     """The weight matrices that differ between two checkpoints, and those that do not."""
-    before = {t.name: t for t in first.tensors}
     moved: list[Tensor] = []
     still: list[Tensor] = []
-    for tensor in last.tensors:
-        old = before.get(tensor.name)
-        if old is None or not _is_comparable(old, tensor) or _FIXED.search(tensor.name):
+    for old, tensor in shared_matrices(first, last):
+        if _FIXED.search(tensor.name) or not is_comparable(old, tensor):
             continue
-        is_same = old.statistics["checksum"] == tensor.statistics["checksum"]
-        if not is_same:
+        if old.statistics["checksum"] != tensor.statistics["checksum"]:
             moved.append(tensor)
         elif not tensor.statistics.get("sampled") and tensor.statistics.get("norm", 0.0) > 0:
             still.append(tensor)
     return moved, still
-
-
-def _is_comparable(old: Tensor, new: Tensor) -> bool:
-    if len(new.shape) < 2 or old.shape != new.shape or old.dtype != new.dtype:
-        return False  # a bias before a norm may stay where it is
-    if not new.dtype.startswith(("float", "bfloat")) or new.statistics.get("alias"):
-        return False
-    counts = [t.statistics.get("count") for t in (old, new)]
-    return "checksum" in old.statistics and "checksum" in new.statistics and counts[0] == counts[1]
 
 
 def _block(tensor: Tensor) -> str:
@@ -113,19 +97,14 @@ def _suggests(
     run: Run, still: list[Tensor], moved: list[Tensor], strength: Strength
 ) -> Mapping[str, Strength]:
     suggests = {"frozen-parameters": strength, "parameters-not-in-optimizer": strength}
-    held = next(
-        (s for s in run.config.settings if s.key == "checkpoint.optimizer.parameters"), None
-    )
-    number = None if held is None else as_number(held.value)
+    key = "checkpoint.optimizer.parameters"
+    held = next((s.value for s in run.config.settings if s.key == key), None)
+    number = None if held is None else as_number(held)
     if number is not None and number >= len(run.checkpoints[-1].tensors):
         del suggests["parameters-not-in-optimizer"]  # the optimizer has them all
     if all(t.dtype in HALF for t in (*still, *moved)):
         suggests["half-precision-weights"] = Strength.WEAK
     return suggests
-
-
-def _label(checkpoint: Architecture) -> str:
-    return checkpoint.artifact.replace("\\", "/").rsplit("/", 1)[-1]
 
 
 def _tensor(name: str, checksum: float, **more: float) -> Tensor:

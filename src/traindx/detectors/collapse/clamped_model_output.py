@@ -1,9 +1,5 @@
 """The last operation of the model clips every output to the same bound."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.recordings.observations import (
     Term,
     is_sound,
@@ -13,11 +9,10 @@ from traindx.analysis.recordings.observations import (
     spans,
     terms_of,
 )
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
-from traindx.model.recording import LossInput, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Finding, Strength, cite_record, finding
+from traindx.model.recording import LossInput, Process, Summary
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "constant-prediction"
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "bce", "binary_cross_entropy")
@@ -28,7 +23,7 @@ EXAMPLES = 8
 
 
 @detector(needs=("recording",), suggests=(CAUSE, "dead-relu"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Every prediction lies at the bound of the ReLU or clamp that made it, in every sample.
 
     ## What it detects
@@ -48,7 +43,8 @@ def check(run: Run) -> Iterator[Finding]:
     """
     for process in processes_of(run):
         for term in terms_of(process, *LOSSES):
-            if len(term) >= ENOUGH and all(map(_is_clipped, term.inputs)) and _is_one(term):
+            values = {given.prediction.low for given in term.inputs}
+            if len(term) >= ENOUGH and all(map(_is_clipped, term.inputs)) and len(values) == 1:
                 yield _finding(process, term)
                 return
 
@@ -61,44 +57,29 @@ def _is_clipped(given: LossInput) -> bool:
     return is_sound(given) and is_clip and is_flat and target is not None and target.std > 0.0
 
 
-def _is_one(term: Term) -> bool:
-    return len({given.prediction.low for given in term.inputs}) == 1
-
-
 def _finding(process: Process, term: Term) -> Finding:
     first, given = term.samples[0], term.inputs[0]
     made = operation(given.producer)
     says = (
-        f"all {len(term)} samples, {spans(term.samples)}: the {made} ahead of {given.loss} gives "
-        f"{given.prediction.low:.4g} for every example"
+        f"the {made} before {given.loss} gives {given.prediction.low:.4g} for every example in all "
+        f"{len(term)} samples, {spans(term.samples)}"
     )
-    return Finding(
-        claim=f"The {made} at the output clips every prediction to {given.prediction.low:.4g}",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, first.line, says, step=float(first.step)),),
-        suggests={CAUSE: Strength.STRONG, "dead-relu": Strength.WEAK},
-        against=dict.fromkeys(EXPLAINED, Strength.STRONG),
+    return finding(
+        f"The {made} at the output clips every prediction to {given.prediction.low:.4g}",
+        {CAUSE: Strength.STRONG, "dead-relu": Strength.WEAK},
+        cite_record(process, first.line, says, step=float(first.step)),
         shows=CAUSE,
-        is_symptom=True,
-        onset=float(first.step),
-        location=at(first.place),
+        against=dict.fromkeys(EXPLAINED, Strength.STRONG),
+        place=first.place,
     )
 
 
 def _run(*values: float, producer: str = "relu", width: float = 0.0, target: float = 1.0) -> Run:
-    samples = tuple(
-        Sample(
-            i + 1, i * 10,
-            losses=(
-                LossInput(
-                    "mse_loss", producer, Summary(shape=(32, 2), low=v, high=v + width),
-                    Summary(shape=(32, 2), std=target),
-                ),
-            ),
-        )
-        for i, v in enumerate(values)
-    )  # fmt: skip
-    return recorded(Process(samples=samples))
+    def given(i: int) -> tuple[LossInput]:
+        prediction = Summary(shape=(32, 2), low=values[i], high=values[i] + width)
+        return (LossInput("mse_loss", producer, prediction, Summary(shape=(32, 2), std=target)),)
+
+    return recorded(sampled(len(values), losses=given))
 
 
 FIRES = {

@@ -1,8 +1,8 @@
 """Late in training every batch gets one and the same answer."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
 
 from traindx.analysis.recordings.observations import (
     Term,
@@ -13,11 +13,10 @@ from traindx.analysis.recordings.observations import (
     spans,
     terms_of,
 )
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
-from traindx.model.recording import Counts, LossInput, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Finding, Strength, cite_record, finding
+from traindx.model.recording import Counts, LossInput, Process, Summary
+from traindx.registry import Findings, Run, detector
 
 LOSSES = ("cross_entropy", "nll_loss", "bce", "bce_with_logits")
 ONE = 0.99  # of the predictions of a batch
@@ -31,14 +30,9 @@ MANY_CLASSES = 1000  # vocabularies: the most frequent word is the first thing t
 
 @detector(
     needs=("recording",),
-    suggests=(
-        "class-collapse",
-        "class-imbalance",
-        "unnormalised-inputs",
-        "lr-too-high",
-    ),
+    suggests=("class-collapse", "class-imbalance", "unnormalised-inputs", "lr-too-high"),
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Nearly all predictions of the late batches are one class, while the labels are spread.
 
     ## What it detects
@@ -75,7 +69,7 @@ def _finding(process: Process, late: Term) -> Finding | None:
         return None
     if min(_examples(i) for i in late.inputs) < EXAMPLES:
         return None
-    labels = _together(late)
+    labels = sum((Counter(i.labels) for i in late.inputs), Counter[str]())
     label, share = largest_share(labels)
     if share >= SKEWED or len(labels) < 2:
         return None
@@ -91,14 +85,13 @@ def _finding(process: Process, late: Term) -> Finding | None:
     suggests |= dict.fromkeys(("unnormalised-inputs", "lr-too-high"), Strength.WEAK)
     if strength is Strength.MODERATE:
         suggests["class-imbalance"] = Strength.MODERATE
-    return Finding(
-        claim=f"Every input of the late batches is classified as {answer}",
+    return finding(
+        f"Late in training every input is classified as {answer}",
+        suggests,
+        cite_record(process, last.line, says, step=float(last.step), share=share),
         strength=strength,
-        evidence=(cite_record(process, last.line, says, step=float(last.step), share=share),),
-        suggests=suggests,
-        is_symptom=True,
-        onset=float(late.samples[0].step),
-        location=at(last.place),
+        onset=late.samples[0].step,
+        place=last.place,
     )
 
 
@@ -110,14 +103,6 @@ def _examples(given: LossInput) -> int:
     return min(counted, count(shape) // per) if shape else counted
 
 
-def _together(late: Term) -> Mapping[str, int]:
-    total: dict[str, int] = {}
-    for given in late.inputs:
-        for label, number in given.labels.items():
-            total[label] = total.get(label, 0) + number
-    return total
-
-
 def _run(
     predictions: Mapping[str, int], labels: Mapping[str, int], *, steps: int = 400, classes: int = 4
 ) -> Run:
@@ -126,8 +111,8 @@ def _run(
         "cross_entropy", "addmm", Summary(shape=(rows, classes)), classes=classes,
         labels=labels, predictions=predictions,
     )  # fmt: skip
-    samples = tuple(Sample(i + 1, steps * i // 8, losses=(given,)) for i in range(9))
-    return recorded(Process(samples=samples, counts=Counts(20, steps=steps)))
+    process = sampled(9, step=lambda i: steps * i // 8, losses=(given,))
+    return recorded(replace(process, counts=Counts(20, steps=steps)))
 
 
 _EVEN = {"0": 16, "1": 17, "2": 15, "3": 16}

@@ -1,8 +1,6 @@
 """In a contrastive loss every example is as near to all others as to its partner."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+from dataclasses import replace
 from math import exp, isfinite, log, prod, sqrt
 
 from traindx.analysis.recordings.observations import (
@@ -15,11 +13,10 @@ from traindx.analysis.recordings.observations import (
     spans,
     terms_of,
 )
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Activation, Counts, LossInput, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "representation-collapse"
 ALIKE = 0.1  # between the largest and the smallest log-probability or logit of a batch
@@ -34,7 +31,7 @@ UNIT = 1.5  # times the spread of vectors of length one; longer ones are not nor
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The similarities of a batch are all the same, and the contrastive loss stays at chance.
 
     ## What it detects
@@ -113,20 +110,16 @@ def _finding(process: Process, late: Term, *, are_apart: bool) -> Finding:
     ratio = exp(max(i.prediction.high - i.prediction.low for i in late.inputs))
     says = (
         f"in all {len(late)} samples, {spans(late.samples)}, the likeliest of all pairs is at most "
-        f"{ratio:.3g} times as likely as the least; the loss is {last.loss:.4g}, and chance among "
-        f"{given.classes} is {log(given.classes):.4g}"
+        f"{ratio:.3g} times as likely as the least; the loss is {last.loss:.4g}; random guessing "
+        f"among {given.classes} has {log(given.classes):.4g}"
     )
-    claim = "Every example is as similar to all others of its batch as to its partner"
-    if are_apart:
-        claim += ", though their vectors differ: the temperature is far too high"
-    return Finding(
-        claim=claim,
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, last.line, says, step=float(last.step)),),
-        suggests={CAUSE: Strength.STRONG},
-        is_symptom=True,
-        onset=float(late.samples[0].step),
-        location=at(last.place),
+    what = "The temperature is far too high" if are_apart else "The embeddings collapse"
+    return finding(
+        f"{what}: every example is as similar to all others of its batch as to its positive pair",
+        {CAUSE: Strength.STRONG},
+        cite_record(process, last.line, says, step=float(last.step)),
+        onset=late.samples[0].step,
+        place=last.place,
     )
 
 
@@ -144,13 +137,11 @@ def _run(
         labels={str(i): 8 if is_labelled else 1 for i in range(8 if is_labelled else 64)},
     )
     vectors = Activation("projector", "input of mm", (64, 16), mean=0.01, std=spread)
-    grads = (low_grad, low_grad, 1e-4)
-    samples = tuple(
-        Sample(i + 1, steps * i // 8, 0, loss, ("",) * 3, grads, losses=(given,),
-               activations=(vectors,))
-        for i in range(9)
+    process = sampled(
+        9, step=lambda i: steps * i // 8, loss=loss, names=("",) * 3, activations=(vectors,),
+        grad_norms=(low_grad, low_grad, 1e-4), losses=(given,),
     )  # fmt: skip
-    return recorded(Process(samples=samples, counts=Counts(20, steps=steps)))
+    return recorded(replace(process, counts=Counts(20, steps=steps)))
 
 
 FIRES = {

@@ -1,16 +1,14 @@
 """The accuracy is the same number at every evaluation while the loss moves."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
 from traindx.analysis.curves import curve
 from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Finding, Strength, cite, finding, suggested
+from traindx.model.run import Series
+from traindx.registry import Findings, Run, detector
 
 EVALUATIONS = 5  # from the first to the last, all but one of the first two alike
 GOOD = 0.9  # an accuracy that high may be the best there is
@@ -28,7 +26,7 @@ GAINED = 0.05  # of the training loss, on the scale of the logarithm
         "lr-too-low",
     ),
 )  # fmt: skip
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The accuracy never changes in any digit while the loss moves.
 
     ## What it detects
@@ -68,12 +66,8 @@ def _is_constant(accuracy: Series) -> bool:
     scale = 100.0 if value > 1.5 else 1.0
     digits = len(f"{value / scale:.10f}".split(".")[1].rstrip("0"))
     is_told = max(digits, accuracy.origin.decimals + (2 if scale > 1.0 else 0)) >= DIGITS
-    return (
-        value > 0
-        and value < GOOD * scale
-        and is_told
-        and bool(np.all(accuracy.values[1:] == value))
-    )
+    is_same = bool(np.all(accuracy.values[1:] == value))
+    return 0 < value < GOOD * scale and is_told and is_same
 
 
 def _is_moving(run: Run, loss: Series, phase: str) -> bool:
@@ -94,36 +88,26 @@ def _finding(accuracy: Series, loss: Series) -> Finding:
     is_fitted = end < FITTED * start
     says = f"{accuracy.origin.name} is {value:.4g} in {len(accuracy) - 1} evaluations in a row"
     moved = f"{loss.origin.name} went from {start:.4g} to {end:.4g}"
-    return Finding(
-        claim=f"The accuracy never changes from {value:.4g}: one answer is given to all inputs",
-        strength=Strength.STRONG,
-        evidence=(
-            cite(accuracy, says, 1, -1, accuracy=value),
-            cite(loss, moved, 0, -1, start=start, end=end),
-        ),
-        suggests=_suggests(is_fitted=is_fitted),
-        is_symptom=True,
-        onset=float(accuracy.steps[0]),
+    return finding(
+        f"The accuracy stays at {value:.4g}, so all inputs probably get the same class",
+        _suggests(is_fitted=is_fitted),
+        cite(accuracy, says, 1, -1, accuracy=value),
+        cite(loss, moved, 0, -1, start=start, end=end),
+        onset=accuracy.steps[0],
     )
 
 
 def _suggests(*, is_fitted: bool) -> Mapping[str, Strength]:
     if is_fitted:  # the loss rewards that one answer
-        return {
-            "class-collapse": Strength.STRONG,
-            "class-imbalance": Strength.MODERATE,
-            "degenerate-batch": Strength.MODERATE,
-            "wrong-loss-for-task": Strength.WEAK,
-        }
-    return {
-        "class-collapse": Strength.MODERATE,
-        "vanishing-gradients": Strength.MODERATE,
-        "dead-relu": Strength.WEAK,
-        "saturated-activations": Strength.WEAK,
-        "wrong-loss-for-task": Strength.WEAK,
-        "lr-too-high": Strength.WEAK,
-        "lr-too-low": Strength.WEAK,
-    }
+        return suggested(
+            strong="class-collapse",
+            moderate="class-imbalance degenerate-batch",
+            weak="wrong-loss-for-task",
+        )
+    return suggested(
+        moderate="class-collapse vanishing-gradients",
+        weak="dead-relu saturated-activations wrong-loss-for-task lr-too-high lr-too-low",
+    )
 
 
 def _run(accuracy: list[float], end: float) -> Run:

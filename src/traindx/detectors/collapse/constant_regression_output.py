@@ -1,8 +1,6 @@
 """Late in training a regression gives one value for every example."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+from dataclasses import replace
 from math import isfinite
 
 from traindx.analysis.recordings.observations import (
@@ -13,11 +11,10 @@ from traindx.analysis.recordings.observations import (
     spans,
     terms_of,
 )
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
-from traindx.model.recording import Counts, LossInput, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Finding, Strength, cite_record, finding
+from traindx.model.recording import Counts, LossInput, Process, Summary
+from traindx.registry import Findings, Run, detector
 
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 CONSTANT = 0.01  # of the spread of the targets; a model that explains 1 % of it has ten times that
@@ -27,7 +24,7 @@ EXAMPLES = 8
 
 
 @detector(needs=("recording",), suggests=("constant-prediction",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Predictions of the late batches do not vary, while their targets do.
 
     ## What it detects
@@ -71,18 +68,16 @@ def _finding(process: Process, late: Term) -> Finding:
     last, given = late.samples[-1], late.inputs[-1]
     target = given.target.std if given.target is not None else float("nan")
     says = (
-        f"in all {len(late)} samples, {spans(late.samples)}, predictions vary by less than "
-        f"{CONSTANT:.0%} of their targets; in the last, by {given.prediction.std:.3g} about "
-        f"{given.prediction.mean:.4g}, the targets by {target:.3g}"
+        f"predictions vary by less than {CONSTANT:.0%} of the targets in all {len(late)} samples, "
+        f"{spans(late.samples)}; the last have a standard deviation of {given.prediction.std:.3g}, "
+        f"their targets {target:.3g}"
     )
-    return Finding(
-        claim=f"The model predicts {given.prediction.mean:.4g} for every example",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, last.line, says, step=float(last.step)),),
-        suggests={"constant-prediction": Strength.STRONG},
-        is_symptom=True,
-        onset=float(late.samples[0].step),
-        location=at(last.place),
+    return finding(
+        f"The model predicts {given.prediction.mean:.4g} for every example",
+        {"constant-prediction": Strength.STRONG},
+        cite_record(process, last.line, says, step=float(last.step)),
+        onset=late.samples[0].step,
+        place=last.place,
     )
 
 
@@ -94,8 +89,8 @@ def _run(
         "mse_loss", "addmm", Summary(shape=shape, mean=5.0, std=predicted),
         Summary(shape=shape, mean=5.0, std=wanted, distinct=distinct),
     )  # fmt: skip
-    samples = tuple(Sample(i + 1, steps * i // 8, losses=(given,)) for i in range(9))
-    return recorded(Process(samples=samples, counts=Counts(20, steps=steps)))
+    process = sampled(9, step=lambda i: steps * i // 8, losses=(given,))
+    return recorded(replace(process, counts=Counts(20, steps=steps)))
 
 
 FIRES = {"the mean for all": _run(1e-5, 2.0)}

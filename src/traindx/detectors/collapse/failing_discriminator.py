@@ -1,15 +1,11 @@
 """The discriminator of a GAN is worse than one that guesses, and stays so."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.examples import flat, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Floats, Run, Series
-from traindx.registry import detector
+from traindx.model.findings import cite, finding, suggested
+from traindx.model.run import Floats, Series
+from traindx.registry import Findings, Run, detector
 
 GUESS = 2.0 * float(np.log(2.0))  # the loss of answering one half to every sample, both terms added
 BEATEN = 3.0  # times that
@@ -27,7 +23,7 @@ GENERATORS = ("g", "gen", "generator", "netg")
         "detached-loss",
     ),
 )  # fmt: skip
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The discriminator's loss is far above that of a guess, and the generator's is zero.
 
     ## What it detects
@@ -56,29 +52,15 @@ def check(run: Run) -> Iterator[Finding]:
     fooled = float(maker.values[int(len(maker) * (1.0 - LASTS)) :].max())
     if lowest < BEATEN * GUESS or fooled > FOOLS:
         return
-    yield Finding(
-        claim="The discriminator is worse than a guess and does not learn",
-        strength=Strength.STRONG,
-        evidence=(
-            cite(
-                judge,
-                f"{judge.origin.name} is above {lowest:.3g} since {judge.when(start)}; a guess"
-                f" costs {GUESS:.3g}",
-                start,
-                -1,
-                lowest=lowest,
-            ),
-            cite(maker, f"{maker.origin.name} is at most {fooled:.2g}", start, -1, highest=fooled),
+    says = f"{judge.origin.name} is at least {lowest:.3g} since {judge.when(start)}"
+    yield finding(
+        "The discriminator is worse than random guessing and does not learn",
+        suggested(
+            moderate="lr-zero missing-optimizer-step parameters-not-in-optimizer",
+            weak="frozen-parameters detached-loss",
         ),
-        suggests={
-            "lr-zero": Strength.MODERATE,
-            "missing-optimizer-step": Strength.MODERATE,
-            "parameters-not-in-optimizer": Strength.MODERATE,
-            "frozen-parameters": Strength.WEAK,
-            "detached-loss": Strength.WEAK,
-        },
-        is_symptom=True,
-        onset=float(judge.steps[start]),
+        cite(judge, f"{says}; random guessing has {GUESS:.3g}", start, -1, lowest=lowest),
+        cite(maker, f"{maker.origin.name} is at most {fooled:.2g}", start, -1, highest=fooled),
     )
 
 

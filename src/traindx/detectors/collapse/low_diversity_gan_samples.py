@@ -1,8 +1,6 @@
 """The discriminator sees next to no difference between the generator's samples."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
 
@@ -16,10 +14,9 @@ from traindx.analysis.recordings.observations import (
 )
 from traindx.analysis.recordings.traces import latest_optimizers
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Counts, LossInput, Optimizer, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "generator-mode-collapse"
 VERDICTS = ("bce_with_logits", "bce", "mse_loss")
@@ -47,14 +44,14 @@ class _Pair:
 
 
 @detector(needs=("recording",), suggests=(CAUSE, "lr-too-high"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The verdicts on generated examples hardly differ, while those on real ones do.
 
     ## What it detects
     Two optimizers that play against each other: one is given verdicts on real and on made examples
     (binary cross-entropy or squared error against a constant), the other verdicts on made ones
     alone. In every late sample the verdicts on made examples differ by less than a twentieth of
-    those on real ones. Milder cases are told without deciding.
+    those on real ones. Milder cases are a remark.
 
     ## Why it matters
     A discriminator whose verdicts are all the same is shown the same example again and again, or
@@ -186,9 +183,9 @@ def _finding(
 ) -> Finding:
     last = pairs[-1]
     says = (
-        f"verdicts on made examples differ by {last.made:.2g}, those on real ones by "
-        f"{last.real:.2g}; in all {len(pairs)} samples, {spans([p.sample for p in pairs])}, by "
-        f"{max(p.ratio for p in pairs):.1%} of these or less"
+        f"the discriminator's outputs vary by {last.made:.2g} on generated and {last.real:.2g} on "
+        f"real examples; the ratio is at most {max(p.ratio for p in pairs):.1%} in all "
+        f"{len(pairs)} samples, {spans([p.sample for p in pairs])}"
     )
     evidence = [cite_record(process, last.sample.line, says, step=float(last.sample.step))]
     suggests = {CAUSE: strength}
@@ -197,14 +194,13 @@ def _finding(
         says = f"the discriminator's learning rate is {faster:.3g} times the generator's"
         evidence.append(cite_record(process, line, says, times=faster))
         suggests["lr-too-high"] = Strength.MODERATE
-    return Finding(
-        claim="The discriminator sees next to no difference between the generator's samples",
+    return finding(
+        "The discriminator's outputs hardly differ between generated samples",
+        suggests,
+        *evidence,
         strength=strength,
-        evidence=tuple(evidence),
-        suggests=suggests,
-        is_symptom=True,
-        onset=float(pairs[0].sample.step),
-        location=at(last.sample.place),
+        onset=pairs[0].sample.step,
+        place=last.sample.place,
     )
 
 

@@ -1,16 +1,14 @@
 """A generator that covers fewer modes of its data than it has covered before, or one."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
 from traindx.examples import flat, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Finding, Strength, cite, finding, suggested
+from traindx.model.run import Series
+from traindx.registry import Findings, Run, detector
 
 COUNTED = re.compile(
     r"(?i)^(?:num|n|nr|number|covered|captured|found|#)?[ _]?(?:of[ _])?modes?"
@@ -28,7 +26,7 @@ ENOUGH = 8  # evaluations
     needs=("other/*", "loss/train/*"),
     suggests=("generator-mode-collapse", "frozen-parameters", "missing-optimizer-step", "lr-zero"),
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A generator covers one mode of its data, or half of those it has covered.
 
     ## What it detects
@@ -76,25 +74,19 @@ def _is_game(run: Run) -> bool:
 def _finding(modes: Series, top: float, level: float) -> Finding:
     start = int(len(modes) * (1.0 - LASTS))
     says = f"{modes.origin.name} is {level:g} since {modes.when(start)}; its best is {top:g}"
-    return Finding(
-        claim=f"The generator covers {level:g} mode{'' if level == 1.0 else 's'} of its data",
-        strength=Strength.STRONG,
-        evidence=(cite(modes, says, start, -1, top=top, level=level),),
-        suggests=_suggests(fell=top > level),
-        is_symptom=True,
-        onset=float(modes.steps[start]),
+    return finding(
+        f"The generator covers {level:g} mode{'' if level == 1.0 else 's'} of its data",
+        _suggests(fell=top > level),
+        cite(modes, says, start, -1, top=top, level=level),
     )
 
 
 def _suggests(*, fell: bool) -> Mapping[str, Strength]:
     if fell:
         return {"generator-mode-collapse": Strength.STRONG}
-    return {
-        "generator-mode-collapse": Strength.STRONG,
-        "frozen-parameters": Strength.WEAK,
-        "missing-optimizer-step": Strength.WEAK,
-        "lr-zero": Strength.WEAK,
-    }
+    return suggested(
+        strong="generator-mode-collapse", weak="frozen-parameters missing-optimizer-step lr-zero"
+    )
 
 
 def _run(modes: list[float], name: str = "other/modes", judge: float = 1.2) -> Run:

@@ -1,15 +1,13 @@
 """The discriminator of a GAN wins outright."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
 from traindx.examples import flat, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Floats, Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite, finding, suggested
+from traindx.model.run import Floats, Series
+from traindx.registry import Findings, Run, detector
 
 WON = 0.02  # of ln 2, where a discriminator that is fooled half of the time stands
 LASTS = 0.3  # of the run, to the end
@@ -28,7 +26,7 @@ GENERATORS = ("g", "gen", "generator", "netg", "g_loss")
         "gradients-cleared-before-step", "lr-zero", "saturated-activations",
     ),
 )  # fmt: skip
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The discriminator's loss is zero and the generator's loss runs away.
 
     ## What it detects
@@ -58,18 +56,11 @@ def check(run: Run) -> Iterator[Finding]:
     if float(np.median(last)) > WON * np.log(2) or end < AWAY * start or end < 2.0:
         return
     first = _since(judge)
-    yield Finding(
-        claim="The discriminator wins outright: its loss is zero, the generator's runs away",
-        strength=Strength.STRONG,
-        evidence=(
-            cite(judge, f"{judge.origin.name} is {float(np.median(last)):.2g}", first, -1),
-            cite(maker, f"{maker.origin.name} rose from {start:.3g} to {end:.3g}", 0, -1, end=end),
-        ),
-        suggests=_suggests(
-            are_many=min(len(judge), len(maker)) >= MANY or _was_in_balance(judge, first)
-        ),
-        is_symptom=True,
-        onset=float(judge.steps[first]),
+    yield finding(
+        "The discriminator is too strong: its loss is near zero, the generator's keeps rising",
+        _suggests(are_many=min(len(judge), len(maker)) >= MANY or _was_in_balance(judge, first)),
+        cite(judge, f"{judge.origin.name} is {float(np.median(last)):.2g}", first, -1),
+        cite(maker, f"{maker.origin.name} rose from {start:.3g} to {end:.3g}", 0, -1, end=end),
     )
 
 
@@ -82,22 +73,16 @@ def _was_in_balance(judge: Series, first: int) -> bool:
 def _suggests(*, are_many: bool) -> Mapping[str, Strength]:
     if are_many:
         return {"generator-mode-collapse": Strength.STRONG}
-    return {
-        "generator-mode-collapse": Strength.MODERATE,
-        "missing-optimizer-step": Strength.MODERATE,
-        "gradients-cleared-before-step": Strength.MODERATE,
-        "saturated-activations": Strength.MODERATE,
-        "parameters-not-in-optimizer": Strength.WEAK,
-        "lr-zero": Strength.WEAK,
-    }
+    return suggested(
+        moderate="generator-mode-collapse missing-optimizer-step "
+        "gradients-cleared-before-step saturated-activations",
+        weak="parameters-not-in-optimizer lr-zero",
+    )
 
 
 def _part(run: Run, names: tuple[str, ...]) -> Series | None:
-    for name in names:
-        series = run.get(f"loss/train/{name}")
-        if series is not None:
-            return series.finite()
-    return None
+    found = (run.get(f"loss/train/{name}") for name in names)
+    return next((s.finite() for s in found if s is not None), None)
 
 
 def _since(judge: Series) -> int:

@@ -1,19 +1,16 @@
 """The loss is lower than its mistakes allow: one class is made to count for all others."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite, log
 from statistics import median
 
 from traindx.analysis.recordings.observations import largest_share, rows, spans
 from traindx.analysis.recordings.traces import told_once
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "class-collapse"
 LOSSES = ("cross_entropy", "nll_loss")
@@ -28,7 +25,7 @@ COMMON = 0.5  # of the median class: a class that is rarer is weighted for a rea
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Batch after batch one class is predicted for others, at a price that is too low.
 
     ## What it detects
@@ -53,7 +50,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     told = [s for s in process.samples if len(s.losses) == 1 and isfinite(s.loss)]
     told = [s for s in told if _is_counted(s)]
     is_scaled = process.counts is not None and process.counts.scaled
@@ -63,7 +60,8 @@ def _look(process: Process) -> Iterator[Finding]:
     classes = Counter(_favourite(s.losses[0]) for s in cheap)
     for favourite, count in classes.most_common(1):
         if count >= ENOUGH and _is_common(favourite, told):
-            yield _finding(process, favourite, [s for s in cheap if _favours(s, favourite)])
+            own = [s for s in cheap if _favourite(s.losses[0]) == favourite]
+            yield _finding(process, favourite, own)
 
 
 def _is_counted(sample: Sample) -> bool:
@@ -98,10 +96,6 @@ def _favourite(given: LossInput) -> str:
     return largest_share(given.predictions)[0]
 
 
-def _favours(sample: Sample, favourite: str) -> bool:
-    return _favourite(sample.losses[0]) == favourite
-
-
 def _is_common(favourite: str, told: Sequence[Sample]) -> bool:
     counts: Counter[str] = Counter()
     for sample in told:
@@ -113,19 +107,17 @@ def _finding(process: Process, favourite: str, cheap: Sequence[Sample]) -> Findi
     worst = min(cheap, key=lambda s: s.loss / _mistakes(s.losses[0]))
     wrong = _mistakes(worst.losses[0])
     says = (
-        f"at step {worst.step} {wrong:.0%} of the answers or more are wrong, which costs "
-        f"{wrong * log(2):.3g} at least, and the loss is {worst.loss:.3g}; so in {len(cheap)} "
-        f"samples, {spans(cheap)}"
+        f"at step {worst.step} at least {wrong:.0%} of the predictions are wrong, which costs at "
+        f"least {wrong * log(2):.3g} unweighted, but the loss is {worst.loss:.3g}; the same in "
+        f"{len(cheap)} samples, {spans(cheap)}"
     )
-    return Finding(
-        claim=f"Answers of class {favourite} that are wrong cost next to nothing: that class "
-        "outweighs all others in the loss",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, worst.line, says, step=float(worst.step), loss=worst.loss),),
-        suggests={CAUSE: Strength.STRONG},
-        is_symptom=True,
-        onset=float(cheap[0].step),
-        location=at(worst.place),
+    return finding(
+        f"Class {favourite} has too much weight in the loss: predicting it wrongly costs almost "
+        "nothing",
+        {CAUSE: Strength.STRONG},
+        cite_record(process, worst.line, says, step=float(worst.step), loss=worst.loss),
+        onset=cheap[0].step,
+        place=worst.place,
     )
 
 
@@ -133,20 +125,13 @@ _EVEN = {"0": 8, "1": 8, "2": 8, "3": 8}
 
 
 def _run(
-    loss: float,
-    predicted: Mapping[str, int],
-    *,
-    first: float = 1.4,
-    labels: Mapping[str, int] = _EVEN,
-    size: int = 32,
-) -> Run:
+    loss: float, predicted: Mapping[str, int], *, first: float = 1.4,
+    labels: Mapping[str, int] = _EVEN, size: int = 32,
+) -> Run:  # fmt: skip
     given = LossInput("cross_entropy", "addmm", classes=4, labels=labels, predictions=predicted)
     batch = (Summary("0", (size, 8), "float32"),)
-    samples = (
-        Sample(i + 1, i, loss=first if i == 0 else loss, losses=(given,), batch=batch)
-        for i in range(9)
-    )
-    return recorded(Process(samples=tuple(samples)))
+    losses = {"loss": lambda i: loss if i else first, "losses": (given,)}
+    return recorded(sampled(9, batch=batch, **losses))
 
 
 _ONE = {"0": 32}

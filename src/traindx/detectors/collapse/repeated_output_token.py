@@ -1,15 +1,12 @@
 """Sampled outputs that are one token or a short cycle, repeated."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 from traindx.analysis.curves import cycle_of
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Strength
-from traindx.model.run import Run, TextSample
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Strength, finding
+from traindx.model.run import TextSample
+from traindx.registry import Findings, Run, detector
 
 LATE = 3  # the last third counts: every language model begins with repetition
 FEWEST = 2  # samples; one alone may be chance or a prompt that asks for it
@@ -19,7 +16,7 @@ SHOWN = 40  # characters of a sample in a claim
 
 
 @detector(needs=("samples",), suggests=("repetition-collapse", "embedding-dominated-model"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Sampled outputs repeat one token or a short cycle.
 
     ## What it detects
@@ -49,16 +46,15 @@ def check(run: Run) -> Iterator[Finding]:
     last = looped[-1]
     same = f"{last[1]!r} over and over" if len(units) == 1 else "one token or a short cycle"
     steps = [s.step for s, _ in looped if s.step is not None]
-    yield Finding(
-        claim=f"{len(looped)} of the last {len(late)} sampled outputs repeat {same}",
-        strength=Strength.STRONG if is_certain else Strength.MODERATE,
-        evidence=tuple(_cite(sample) for sample, _ in looped[-3:]),
-        suggests={
+    yield finding(
+        f"{len(looped)} of the last {len(late)} sampled outputs repeat {same}",
+        {
             "repetition-collapse": Strength.STRONG if is_certain else Strength.MODERATE,
             "embedding-dominated-model": Strength.MODERATE if is_certain else Strength.WEAK,
         },
-        is_symptom=True,
-        onset=min(steps) if steps else None,
+        *(_cite(sample) for sample, _ in looped[-3:]),
+        strength=Strength.STRONG if is_certain else Strength.MODERATE,
+        onset=min(steps, default=None),
     )
 
 
@@ -66,7 +62,7 @@ def _cite(sample: TextSample) -> Evidence:
     text = " ".join(sample.text.split())
     shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
     span = None if sample.step is None else (sample.step, sample.step)
-    return Evidence(f"the model put out {shown!r}", sample.artifact, sample.locator, span)
+    return Evidence(f"the model generated {shown!r}", sample.artifact, sample.locator, span)
 
 
 def _example(*texts: str) -> Run:

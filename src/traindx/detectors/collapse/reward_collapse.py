@@ -1,17 +1,13 @@
 """A policy loses what it had learnt to earn."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.analysis.curves import divergence, noise, slope_z
 from traindx.analysis.recordings.policies import policy_reward
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite
-from traindx.model.run import Floats, Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Strength, cite, finding
+from traindx.model.run import Floats, Series
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 20  # points
 LOST = 0.8  # of what was gained
@@ -28,7 +24,7 @@ LEAST_AWAY = 1.0  # nats; below, the policy is still the one it was
     needs=("reward/*",),
     suggests=("lr-too-high", "policy-entropy-collapse", "catastrophic-forgetting"),
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The reward rises, and then falls back to where it began for good.
 
     ## What it detects
@@ -56,17 +52,16 @@ def check(run: Run) -> Iterator[Finding]:
     end = float(np.median(reward.values[-3:]))
     says = f"{reward.origin.name} was {reward.values[best]:.4g} at {reward.when(best)} and ends at"
     away = _runs_away(run)
-    yield Finding(
-        claim=f"The reward is lost since {reward.when(onset)}: it is back where it began",
-        strength=Strength.STRONG,
-        evidence=(cite(reward, f"{says} {end:.4g}", best, -1, end=end), *away),
-        suggests={
+    yield finding(
+        f"The reward has collapsed since {reward.when(onset)}, back to where it began",
+        {
             "lr-too-high": Strength.STRONG if away else Strength.MODERATE,
             "policy-entropy-collapse": Strength.WEAK if away else Strength.MODERATE,
             "catastrophic-forgetting": Strength.WEAK,
         },
-        is_symptom=True,
-        onset=float(reward.steps[onset]),
+        cite(reward, f"{says} {end:.4g}", best, -1, end=end),
+        *away,
+        onset=reward.steps[onset],
     )
 
 

@@ -1,16 +1,21 @@
 """One class is predicted for everything."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite, cite_setting
-from traindx.model.run import Confusion, Run, Series, Setting
-from traindx.registry import detector
+from traindx.model.findings import (
+    Evidence,
+    Finding,
+    Strength,
+    cite,
+    cite_setting,
+    finding,
+    suggested,
+)
+from traindx.model.run import Confusion, Series, Setting
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 20  # examples in a confusion matrix; of fewer, one class may be a matter of chance
 SKEWED = 0.8  # share of the largest class from which imbalance explains it
@@ -25,7 +30,7 @@ TRIVIAL = 0.98  # a larger share equals the accuracy of good models too
     needs=("confusions|recall/*/class*|accuracy/*|f1/*|recall/*",),
     suggests=("class-collapse", "class-imbalance", "metric-bug"),
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """One class is predicted for every input.
 
     ## What it detects
@@ -57,7 +62,7 @@ def _finding(claim: str, evidence: tuple[Evidence, ...], share: float, is_shown:
     suggests = {"class-collapse": collapse}
     if share >= SKEWED:
         suggests = {"class-imbalance": collapse, "class-collapse": Strength.MODERATE}
-    return Finding(claim, collapse, evidence, suggests, is_symptom=True)
+    return finding(claim, suggests, *evidence, strength=collapse)
 
 
 def _from_matrix(run: Run) -> Finding | None:
@@ -73,7 +78,7 @@ def _from_matrix(run: Run) -> Finding | None:
         return None
     label = last.labels[int(predicted[0])]
     share = float(matrix.sum(axis=1).max() / total)
-    says = f"all {total:g} examples of {len(classes)} classes were taken for class {label}"
+    says = f"all {total:g} examples of {len(classes)} classes are classified as {label}"
     where = Evidence(says, last.artifact, last.locator, values={"largest_share": share})
     return _finding(f"Every input is classified as {label}", (where,), share, True)
 
@@ -125,19 +130,11 @@ def _from_zeros(run: Run) -> Finding | None:
         if is_class or len(told) < ZEROS or bool(np.any(told.values)):
             continue
         says = f"{told.origin.name} is 0 in all {len(told)} evaluations"
-        learnt = (
-            f"{loss.origin.name} falls from {values[0]:.4g} to {values[-1]:.4g}" if loss else ""
-        )
-        return Finding(
-            claim=f"Nothing is ever found: {told.name} stays 0 while the training loss falls",
-            strength=Strength.STRONG,
-            evidence=(cite(told, f"{says}; {learnt}", 0, -1),),
-            suggests={
-                "class-collapse": Strength.STRONG,
-                "class-imbalance": Strength.MODERATE,
-                "metric-bug": Strength.MODERATE,
-            },
-            is_symptom=True,
+        learnt = f"the training loss falls from {values[0]:.4g} to {values[-1]:.4g}"
+        return finding(
+            f"The metric {told.name} stays 0 while the training loss falls",
+            suggested(strong="class-collapse", moderate="class-imbalance metric-bug"),
+            cite(told, f"{says}; {learnt}", 0, -1),
         )
     return None
 

@@ -1,16 +1,13 @@
 """A few experts of a mixture take all the tokens."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 import numpy as np
 
 from traindx.examples import flat, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite, finding
+from traindx.model.run import Series
+from traindx.registry import Findings, Run, detector
 
 LOAD = re.compile(r"expert.*(load|frac|usage|util|share|tokens|count|prob)|"
                   r"(load|frac|usage|util|share|tokens|count).*expert", re.IGNORECASE)  # fmt: skip
@@ -21,7 +18,7 @@ ENOUGH = 5  # points
 
 
 @detector(needs=("other/*[Ee]xpert*",), suggests=("expert-collapse",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Half of the experts of a mixture get next to no tokens.
 
     ## What it detects
@@ -50,17 +47,15 @@ def check(run: Run) -> Iterator[Finding]:
         return
     busiest = experts[int(np.argmax(loads))]
     quiet: Series = experts[int(np.argmin(loads))]
-    yield Finding(
-        claim=f"Of {len(loads)} experts {int(idle.sum())} get next to no tokens",
-        strength=Strength.STRONG,
-        evidence=(
-            cite(busiest, f"{busiest.origin.name} takes {loads.max() / loads.sum():.0%}", -1),
-            cite(quiet, f"{quiet.origin.name} takes {loads.min() / loads.sum():.1%}", -1),
+    yield finding(
+        f"{int(idle.sum())} of {len(loads)} experts get almost no tokens",
+        {"expert-collapse": Strength.STRONG},
+        cite(
+            busiest, f"{busiest.origin.name} gets {loads.max() / loads.sum():.0%} of the tokens", -1
         ),
-        suggests={"expert-collapse": Strength.STRONG},
+        cite(quiet, f"{quiet.origin.name} gets {loads.min() / loads.sum():.1%} of the tokens", -1),
         shows="expert-collapse",
-        is_symptom=True,
-        onset=float(quiet.steps[0]),
+        onset=quiet.steps[0],
     )
 
 

@@ -1,16 +1,12 @@
 """A variational autoencoder whose KL term goes to zero."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.analysis.program.program_words import mentions
 from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Run, Series
-from traindx.registry import detector
+from traindx.model.findings import cite, finding
+from traindx.model.run import Series
+from traindx.registry import Findings, Run, detector
 
 NOTHING = 0.02  # nats in all: the latent code carries less than a thirtieth of a bit
 SUMMED = 5.0  # a loss above this is a sum over an example; below, the KL may be a mean as well …
@@ -21,7 +17,7 @@ VAE_WORDS = ("recon", "reconstruction", "rec", "elbo", "vae", "latent", "beta")
 
 
 @detector(needs=("kl/*|loss/*/kl*",), suggests=("posterior-collapse",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The KL term of a variational autoencoder goes to zero and stays there.
 
     ## What it detects
@@ -49,21 +45,10 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         first = _first_below(finite, nothing)
         end = float(finite.values[-1])
-        yield Finding(
-            claim=f"The KL term is gone since {finite.when(first)}: the latent code is ignored",
-            strength=Strength.STRONG,
-            evidence=(
-                cite(
-                    finite,
-                    f"{finite.origin.name} stays below {nothing:.2g} since {finite.when(first)}",
-                    first,
-                    -1,
-                    end=end,
-                ),
-            ),
-            shows="posterior-collapse",
-            is_symptom=True,
-            onset=float(finite.steps[first]),
+        yield finding(
+            f"The KL term is near zero since {finite.when(first)}, so the latent code is ignored",
+            "posterior-collapse",
+            cite(finite, f"{finite.origin.name} stays below {nothing:.2g}", first, -1, end=end),
         )
         return
 

@@ -1,16 +1,13 @@
 """Embeddings or predictions lose their variety."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 import numpy as np
 
 from traindx.examples import flat, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Floats, Run
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite, finding
+from traindx.model.run import Floats
+from traindx.registry import Findings, Run, detector
 
 EMBEDDINGS = re.compile(r"(emb|feature|repr|latent|z|proj).*(std|var|rank)|rankme|effective_rank",
                         re.IGNORECASE)  # fmt: skip
@@ -22,7 +19,7 @@ ENOUGH = 10  # points
 
 
 @detector(needs=("other/*",), suggests=("representation-collapse", "constant-prediction"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The logged spread of embeddings or predictions goes to zero.
 
     ## What it detects
@@ -52,15 +49,10 @@ def check(run: Run) -> Iterator[Finding]:
         cause = "constant-prediction" if is_prediction else "representation-collapse"
         what = "predictions" if is_prediction else "embeddings"
         top, end = float(finite.values.max()), finite.last
-        yield Finding(
-            claim=f"The variety of the {what} is gone since {finite.when(since)}",
-            strength=Strength.STRONG,
-            evidence=(
-                cite(finite, f"{label} fell from {top:.3g} to {end:.2g}", since, -1, top=top),
-            ),
-            suggests={cause: Strength.STRONG},
-            is_symptom=True,
-            onset=float(finite.steps[since]),
+        yield finding(
+            f"The {what} are nearly constant since {finite.when(since)}",
+            {cause: Strength.STRONG},
+            cite(finite, f"{label} fell from {top:.3g} to {end:.2g}", since, -1, top=top),
         )
         return
 

@@ -1,16 +1,12 @@
 """The entropy of a policy goes to zero early."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.analysis.recordings.policies import policy_entropy, policy_reward
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Floats, Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite, finding
+from traindx.model.run import Floats, Series
+from traindx.registry import Findings, Run, detector
 
 GONE = 0.05  # of the entropy at the start
 EARLY = 0.5  # of the run: a policy that settles in the end has done its work
@@ -23,7 +19,7 @@ LASTS = 0.3  # of the run, to the end, with that little entropy
 @detector(
     needs=("entropy/*|loss/train/*entropy", "reward/*"), suggests=("policy-entropy-collapse",)
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The entropy of a policy goes to zero early, and the reward stands still from then on.
 
     ## What it detects
@@ -49,17 +45,12 @@ def check(run: Run) -> Iterator[Finding]:
     if start <= 0 or gone is None or not _is_lost(reward.values, gone / len(entropy), len(entropy)):
         return
     says = f"{entropy.origin.name} fell from {start:.3g} to below {GONE * start:.2g}"
-    yield Finding(
-        claim=f"The policy's entropy is gone since {entropy.when(gone)}, the reward stands still",
-        strength=Strength.STRONG,
-        evidence=(
-            cite(entropy, f"{says} at {entropy.when(gone)}", gone, -1, start=start),
-            cite(reward, f"{reward.origin.name} ends at {reward.last:.4g}", -1, end=reward.last),
-        ),
-        suggests={"policy-entropy-collapse": Strength.STRONG},
+    yield finding(
+        f"The policy entropy is near zero since {entropy.when(gone)} and the reward does not rise",
+        {"policy-entropy-collapse": Strength.STRONG},
+        cite(entropy, f"{says} at {entropy.when(gone)}", gone, -1, start=start),
+        cite(reward, f"{reward.origin.name} ends at {reward.last:.4g}", -1, end=reward.last),
         shows="policy-entropy-collapse",
-        is_symptom=True,
-        onset=float(entropy.steps[gone]),
     )
 
 

@@ -1,22 +1,14 @@
 """A variance over a single value, as the halting of adaptive computation takes it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 
 from traindx.analysis.program.training.claims import source_text
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
-from traindx.model.findings import (
-    Evidence,
-    Finding,
-    Strength,
-    cite_event,
-    cite_setting,
-)
-from traindx.model.run import Event, Run
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Strength, cite_event, cite_setting, finding
+from traindx.model.run import Event
+from traindx.registry import Findings, Run, detector
 
 _WARNING = re.compile(r"(?:var|std)\w*\(\): degrees of freedom is <= 0")
 _HALTING = re.compile(r"halt|ponder|(?<![a-z])act(?![a-z])|adaptive[_ ]?comput", re.IGNORECASE)
@@ -24,10 +16,9 @@ _SWITCHED_OFF = (False, None, 0, "", "false", "none")
 
 
 @detector(
-    needs=("events",),
-    suggests=("halting-collapse", "degenerate-batch", "batchnorm-small-batch"),
+    needs=("events",), suggests=("halting-collapse", "degenerate-batch", "batchnorm-small-batch")
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A variance is taken over a single value.
 
     ## What it detects
@@ -57,13 +48,12 @@ def check(run: Run) -> Iterator[Finding]:
         if not run.sources:  # the code could tell
             suggests["halting-collapse"] = Strength.WEAK
     about = "of the halting steps " if signs else ""
-    yield Finding(
-        claim=f"The variance {about}is taken over a single value and is NaN",
+    yield finding(
+        f"The variance {about}is taken over a single value and is NaN",
+        suggests,
+        where,
+        *signs[:2],
         strength=Strength.STRONG if signs else Strength.MODERATE,
-        evidence=(where, *signs[:2]),
-        suggests=suggests,
-        is_symptom=True,
-        onset=told[0].step,
     )
 
 

@@ -1,15 +1,11 @@
 """All answers to a prompt earn the same, so that none is better than another."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Run, Series
-from traindx.registry import detector
+from traindx.model.findings import cite, finding, suggested
+from traindx.model.run import Series
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 10  # points
 NEARLY_ALWAYS = 0.9  # of the points
@@ -19,7 +15,7 @@ SPREAD = "other/reward_std"
 @detector(
     needs=("other/reward_std", "reward/*"), suggests=("degenerate-batch", "policy-entropy-collapse")
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The rewards within a group have no spread, so that there is nothing to prefer.
 
     ## What it detects
@@ -45,19 +41,11 @@ def check(run: Run) -> Iterator[Finding]:
     if share < NEARLY_ALWAYS or _has_learnt(reward.finite()):
         return
     level = reward.finite().last
-    yield Finding(
-        claim="All answers to a prompt earn the same: there is nothing to prefer",
-        strength=Strength.STRONG,
-        evidence=(
-            cite(spread, f"{spread.origin.name} is 0 at {share:.0%} of the points", 0, -1),
-            cite(reward, f"{reward.origin.name} is {level:.4g} at the end", -1, end=level),
-        ),
-        suggests={
-            "degenerate-batch": Strength.MODERATE,
-            "policy-entropy-collapse": Strength.MODERATE,
-        },
-        is_symptom=True,
-        onset=float(spread.steps[0]),
+    yield finding(
+        "All answers to a prompt get the same reward, so their advantages are zero",
+        suggested(moderate="degenerate-batch policy-entropy-collapse"),
+        cite(spread, f"{spread.origin.name} is 0 at {share:.0%} of the points", 0, -1),
+        cite(reward, f"{reward.origin.name} is {level:.4g} at the end", -1, end=level),
     )
 
 
@@ -71,7 +59,7 @@ def _has_learnt(reward: Series) -> bool:
 FIRES = {
     "nothing is ever earned": make_run(
         {"reward/train": np.zeros(20), "other/reward_std": np.zeros(20)}
-    ),
+    )
 }
 
 SILENT = {

@@ -1,22 +1,17 @@
-"""A batch has no target that counts."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""All targets of a batch are ignored by the loss."""
 
 from traindx.analysis.recordings.breakdowns import Breakdown, BreakdownKind, breakdown_of
 from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, NonFinite, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "padding-in-loss"
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Every target of a batch is ignored, so that the loss is a mean of nothing.
 
     ## What it detects
@@ -42,16 +37,10 @@ def check(run: Run) -> Iterator[Finding]:
         for sample in process.samples:
             is_lost = any(r.step == sample.step for r in process.nonfinite)
             if is_lost and any(i.ignored == 1.0 for i in sample.losses):
-                says = f"all targets of step {sample.step} are ignored, and its loss is NaN"
-                yield Finding(
-                    claim=f"No target of the batch of step {sample.step} counts",
-                    strength=Strength.STRONG,
-                    evidence=(cite_record(process, sample.line, says, step=float(sample.step)),),
-                    shows=CAUSE,
-                    is_symptom=True,
-                    onset=float(sample.step),
-                    location=at(sample.place),
-                )
+                says = f"all targets of step {sample.step} are ignored, and the loss is NaN"
+                claim = f"All targets of the batch at step {sample.step} are ignored by the loss"
+                cited = cite_record(process, sample.line, says, step=sample.step)
+                yield finding(claim, CAUSE, cited, place=sample.place)
                 return
 
 
@@ -60,16 +49,14 @@ def _broken(found: Breakdown) -> Finding:
     record = found.record
     targets = [i for i in record.inputs if "int" in i.dtype and i.low == i.high]
     is_shown = found.is_shown and bool(targets)
-    which = f": all are {targets[0].low:.0f}" if targets else ""
-    return Finding(
-        claim=f"No target of the batch of step {record.step} counts{which}",
-        strength=Strength.STRONG,
-        evidence=found.evidence,
-        suggests={} if is_shown else {CAUSE: Strength.STRONG},
+    which = f" (all are {targets[0].low:.0f})" if targets else ""
+    return finding(
+        f"All targets of the batch at step {record.step} are ignored by the loss{which}",
+        {} if is_shown else {CAUSE: Strength.STRONG},
+        *found.evidence,
         shows=CAUSE if is_shown else None,
-        is_symptom=True,
-        onset=float(record.step),
-        location=at(record.place),
+        onset=record.step,
+        place=record.place,
     )
 
 

@@ -1,16 +1,14 @@
 """Each batch holds one class or two of many: the data are read in the order of their classes."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 
 from traindx.analysis.recordings.observations import largest_share, processes_of, spans
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.examples import recorded, sampled
+from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Epoch, Loader, LossInput, Place, Process, Sample
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "unshuffled-training-data"
 ENOUGH = 4  # samples
@@ -24,7 +22,7 @@ LOSSES = ("cross_entropy", "nll_loss")
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The loader that is trained on does not shuffle, and its batches hold one class each.
 
     ## What it detects
@@ -47,28 +45,26 @@ def check(run: Run) -> Iterator[Finding]:
         loader = _trained_in_order(process)
         judged = [(s, labels) for s in process.samples if (labels := _labels(s))]
         total = sum((Counter(labels) for _, labels in judged), Counter[str]())
-        narrow = [s for s, labels in judged if _is_narrow(labels, len(total))]
+        is_varied = len(total) >= MANY
+        narrow = [s for s, x in judged
+                  if largest_share(x)[1] >= PURE or (is_varied and len(x) <= FEW)]  # fmt: skip
         if loader is None or len(judged) < ENOUGH or len(narrow) < MOST * len(judged):
             continue
         if largest_share(total)[1] > COMMON:
             continue
         seen = [s for s, _ in judged]
-        told = (
-            f"{len(narrow)} of {len(judged)} sampled batches hold one class or two of "
-            f"{len(total)}, {spans(seen)}"
+        counted = (
+            f"{len(narrow)} of {len(judged)} sampled batches contain one or two of {len(total)} "
+            f"classes, {spans(seen)}"
         )
-        order = f"{loader.dataset or 'the dataset'} is read by a {loader.sampler} in one order"
-        yield Finding(
-            claim="The training data come class by class: a batch holds hardly more than one",
-            strength=Strength.STRONG,
-            evidence=(
-                cite_record(process, narrow[0].line, told, step=float(narrow[0].step)),
-                cite_record(process, loader.line, order),
-            ),
-            shows=CAUSE,
-            is_symptom=True,
-            onset=float(seen[0].step),
-            location=at(loader.place),
+        order = f"{loader.dataset or 'the dataset'} is read in order by a {loader.sampler}"
+        yield finding(
+            "The training data are sorted by class: most batches contain a single class",
+            CAUSE,
+            cite_record(process, narrow[0].line, counted, step=narrow[0].step),
+            cite_record(process, loader.line, order),
+            onset=seen[0].step,
+            place=loader.place,
         )
         return
 
@@ -91,21 +87,15 @@ def _labels(sample: Sample) -> Mapping[str, int]:
     return losses[0].labels if sum(losses[0].labels.values()) >= EXAMPLES else {}
 
 
-def _is_narrow(labels: Mapping[str, int], classes: int) -> bool:
-    return largest_share(labels)[1] >= PURE or len(labels) <= FEW < MANY <= classes
-
-
 def _run(*labels: dict[str, int], sampler: str = "SequentialSampler", batches: int = 40) -> Run:
     place = Place("train.py", 9, "", "loader = DataLoader(data, batch_size=32)")
     loader = Loader(
         2, 0, "ImageFolder", 1280, batches, 32, sampler, sampler != "SequentialSampler", place=place
     )
-    samples = tuple(
-        Sample(i + 3, i * 10, losses=(LossInput("cross_entropy", classes=4, labels=x),))
-        for i, x in enumerate(labels)
-    )
+    losses = [(LossInput("cross_entropy", classes=4, labels=x),) for x in labels]
+    process = sampled(len(labels), losses=lambda i: losses[i])
     epochs = (Epoch(30, 0, batches, 40, trained=40),)
-    return recorded(Process(loaders=(loader,), epochs=epochs, samples=samples))
+    return recorded(replace(process, loaders=(loader,), epochs=epochs))
 
 
 _SORTED = ({"0": 32}, {"0": 32}, {"1": 32}, {"2": 20, "1": 12}, {"2": 32}, {"3": 32})

@@ -1,8 +1,4 @@
-"""What a dataset returned could not be put together to a batch."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""The items of a dataset could not be collated into a batch."""
 
 from traindx.analysis.errors.loader_messages import (
     TEXTS_IN_BATCH,
@@ -12,14 +8,13 @@ from traindx.analysis.errors.loader_messages import (
 from traindx.analysis.errors.messages import finding, known_error, read
 from traindx.analysis.errors.root_failure import last_burst
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Failure, Run
-from traindx.registry import detector
+from traindx.model.run import Failure
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("api-misuse", "shape-mismatch"))
-def check(run: Run) -> Iterator[Finding]:
-    """Items of a dataset cannot be put together to one batch.
+def check(run: Run) -> Findings:
+    """Items of a dataset cannot be collated into one batch.
 
     ## What it detects
     "batch must contain tensors, numpy arrays, numbers, dicts or lists; found <class 'NoneType'>",
@@ -43,7 +38,7 @@ def check(run: Run) -> Iterator[Finding]:
         known = known_error(run, UNPADDED_FIELD, failure)
         if known is not None:
             is_text = any(read(f.message, TEXTS_IN_BATCH) for f in last_burst(run))
-            why = "the values are texts" if is_text else "its lists differ in length"
+            why = "the values are strings" if is_text else "its lists differ in length (no padding)"
             yield finding(known, known.claim(why=why))
             return
     known = known_error(run, UNBATCHABLE_ITEMS)

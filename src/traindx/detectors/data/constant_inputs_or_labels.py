@@ -1,16 +1,12 @@
-"""The batches hold one value, or one label, over and over."""
+"""The batches contain only one input value, or only one label."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from math import hypot, sqrt
 
 from traindx.analysis.recordings.observations import is_integer, processes_of, rows, spans
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Finding, cite_record, finding
 from traindx.model.recording import Activation, LossInput, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "degenerate-batch"
 ENOUGH = 3  # samples
@@ -22,7 +18,7 @@ MANY = 5  # samples
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Inputs are constant, or all labels are one class, in the sampled batches.
 
     ## What it detects
@@ -53,20 +49,22 @@ def check(run: Run) -> Iterator[Finding]:
         constant = [s for s in samples if _has_constant_inputs(s)]
         if len(constant) >= max(ENOUGH, MOST * len(samples)):
             given = next(b for b in constant[0].batch if _is_input(b))
-            says = f"every value of the inputs is {given.low:.4g}"
+            says = f"every input value is {given.low:.4g}"
             if given.std != 0.0:
-                says = "all examples of a batch are the same"
+                says = "all examples of a batch are identical"
             yield _finding(process, constant, f"The inputs are constant: {says}", says)
             return
         repeated = [s for s in samples if _gives_one_example(s)]
         if len(repeated) >= MANY and len(repeated) >= MOST * len(samples):
-            says = "the gradients of the first layer are those of one example, over and over"
-            yield _finding(process, repeated, f"The model is given one example: {says}", says)
+            says = "the first layer's gradients are those of a batch of identical examples"
+            yield _finding(
+                process, repeated, f"All examples of a batch are identical: {says}", says
+            )
             return
         label = _only_label(samples)
         if label is not None:
-            says = f"every label of the batches is {label}"
-            yield _finding(process, samples, f"The labels are all one class: {says}", says)
+            says = f"every label is {label}"
+            yield _finding(process, samples, f"All labels are of one class: {says}", says)
             return
 
 
@@ -78,11 +76,8 @@ def _is_input(summary: Summary) -> bool:
 def _has_constant_inputs(sample: Sample) -> bool:
     floats = [b for b in sample.batch if _is_input(b)]
     has_ids = any(is_integer(b) and len(b.shape) > 1 for b in sample.batch)
-    return bool(floats) and not has_ids and all(_is_constant(b) for b in floats)
-
-
-def _is_constant(summary: Summary) -> bool:
-    return not summary.nonfinite and 0.0 in (summary.std, summary.spread)
+    is_constant = all(not b.nonfinite and 0.0 in (b.std, b.spread) for b in floats)
+    return bool(floats) and not has_ids and is_constant
 
 
 def _gives_one_example(sample: Sample) -> bool:
@@ -121,15 +116,8 @@ def _only_label(samples: list[Sample]) -> str | None:
 def _finding(process: Process, samples: list[Sample], claim: str, says: str) -> Finding:
     first = samples[0]
     text = f"{says} in {len(samples)} samples, {spans(samples)}"
-    return Finding(
-        claim=claim,
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, first.line, text, step=float(first.step)),),
-        shows=CAUSE,
-        is_symptom=True,
-        onset=float(first.step),
-        location=at(first.place),
-    )
+    cited = cite_record(process, first.line, text, step=first.step)
+    return finding(claim, CAUSE, cited, place=first.place)
 
 
 def _x(std: float, shape: tuple[int, ...] = (32, 8)) -> Summary:
@@ -142,21 +130,15 @@ def _y(low: float, high: float, dtype: str = "int64") -> Summary:
 
 def _run(*batch: Summary, labels: tuple[str, ...] = ("0", "1"), count: int = 5) -> Run:
     given = LossInput("cross_entropy", classes=4, labels=dict.fromkeys(labels, 16))
-    samples = (Sample(i + 1, i * 10, losses=(given,), batch=batch) for i in range(count))
-    return recorded(Process(samples=tuple(samples)))
+    return recorded(sampled(count, losses=(given,), batch=batch))
 
 
 def _graded(ratio: float, *, count: int = 8, is_input: bool = True) -> Run:
     """A first layer of eight inputs of size one, whose gradients have that ratio."""
     shape = (32, 8) if is_input else (32, 16)
     layer = Activation("fc1", "input of addmm", shape, mean=0.6, std=0.8)
-    names = ("fc1.weight", "fc1.bias")
-    samples = (
-        Sample(i + 1, i * 10, names=names, grad_norms=(0.3 * ratio, 0.3), activations=(layer,),
-               batch=(_x(1.0),))
-        for i in range(count)
-    )  # fmt: skip
-    return recorded(Process(samples=tuple(samples)))
+    given = {"names": ("fc1.weight", "fc1.bias"), "grad_norms": (0.3 * ratio, 0.3)}
+    return recorded(sampled(count, activations=(layer,), batch=(_x(1.0),), **given))
 
 
 FIRES = {

@@ -1,15 +1,10 @@
 """All labels that reach the loss are of one class."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.recordings.observations import Term, is_integer, processes_of, spans, terms_of
-from traindx.examples import recorded
-from traindx.model.findings import Evidence, Finding, Strength, at, cite_record
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Finding, cite_record, finding
 from traindx.model.recording import LossInput, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "degenerate-batch"
 ENOUGH = 5  # samples
@@ -19,7 +14,7 @@ WIDTH = 4  # outputs per class that the data name; contrast with a queue has tho
 
 
 @detector(needs=("recording",), suggests=(CAUSE, "class-collapse"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Every label that enters the loss is the same class, while the batches hold labels that vary.
 
     ## What it detects
@@ -31,8 +26,8 @@ def check(run: Run) -> Iterator[Finding]:
     and means nothing.
 
     ## What to do
-    Print what the loss is given: a label that was overwritten, a wrong column, a mask or a
-    comparison in the place of the label.
+    Print the targets that are passed to the loss: a label that was overwritten, a wrong column, a
+    mask or a comparison in the place of the label.
 
     ## When it is wrong
     Contrastive losses put the right answer first and have the target 0 on purpose; their loss does
@@ -49,10 +44,9 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _only_label(term: Term) -> str | None:
-    classes = {c for i in term.inputs for c in i.labels}
-    examples = sum(n for i in term.inputs for n in i.labels.values())
-    is_seen = len(term) >= ENOUGH and examples >= EXAMPLES and term.inputs[0].classes > 1
-    return next(iter(classes)) if is_seen and len(classes) == 1 else None
+    labels = term.labels()
+    is_seen = len(term) >= ENOUGH and labels.total() >= EXAMPLES and term.inputs[0].classes > 1
+    return next(iter(labels)) if is_seen and len(labels) == 1 else None
 
 
 def _varied(term: Term) -> tuple[Sample, Summary] | None:
@@ -75,33 +69,26 @@ def _is_solved(term: Term) -> bool:
 def _finding(process: Process, term: Term, label: str, varied: tuple[Sample, Summary]) -> Finding:
     sample, part = varied
     last = term.samples[-1]
-    says = f"every label that the loss was given is {label}, {spans(term.samples)}"
-    there = f"the labels of a batch go from {part.low:g} to {part.high:g}"
+    says = f"every label passed to the loss is {label}, {spans(term.samples)}"
+    there = f"the labels in a batch range from {part.low:g} to {part.high:g}"
     fell = f"the loss fell from {term.samples[0].loss:.3g} to {last.loss:.3g}"
-    evidence: tuple[Evidence, ...] = (
-        cite_record(process, term.samples[0].line, says, step=float(term.samples[0].step)),
+    evidence = (
+        cite_record(process, term.samples[0].line, says, step=term.samples[0].step),
         cite_record(process, sample.line, there, low=part.low, high=part.high),
         cite_record(process, last.line, fell, loss=last.loss),
     )
-    return Finding(
-        claim=f"The loss is given class {label} for every example, though the data have others",
-        strength=Strength.STRONG,
-        evidence=evidence,
-        shows=CAUSE,
-        is_symptom=True,
-        onset=float(term.samples[0].step),
-        location=at(sample.place),
+    claim = (
+        f"The loss gets class {label} as the label of every example, although the data "
+        "contain other classes"
     )
+    return finding(claim, CAUSE, *evidence, onset=term.samples[0].step, place=sample.place)
 
 
 def _run(labels: dict[str, int], *, classes: int = 10, end: float = 0.0, high: float = 9.0) -> Run:
     batch = (Summary("0", (32, 8), "float32"), Summary("1", (32,), "int64", "", 0, high, 4, 2.5))
     loss = LossInput("cross_entropy", classes=classes, labels=labels)
-    samples = (
-        Sample(i + 3, i * 10, loss=2.3 if i < 2 else end, losses=(loss,), batch=batch)
-        for i in range(6)
-    )
-    return recorded(Process(samples=tuple(samples)))
+    falling = [2.3, 2.3, *[end] * 4]
+    return recorded(sampled(6, loss=lambda i: falling[i], losses=(loss,), batch=batch))
 
 
 FIRES = {"zeros in the place of labels": _run({"0": 32})}

@@ -1,19 +1,13 @@
 """A data loader worker died."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.loader_messages import DEAD_WORKER
-from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.messages import findings
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("worker-crash", "host-memory-growth"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A data loader worker died or never answered.
 
     ## What it detects
@@ -31,9 +25,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     A worker that ends because the main process was stopped is a consequence.
     """
-    known = known_error(run, DEAD_WORKER)
-    if known is not None and "Bus error" not in known.failure.message:
-        yield finding(known)
+    yield from findings(run, DEAD_WORKER)
 
 
 FIRES = {

@@ -1,21 +1,17 @@
 """A loader was made over no examples."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.culprits import culprit_frame
 from traindx.analysis.errors.failing_lines import divides_by_a_count, divisors, is_held_out
 from traindx.analysis.errors.loader_messages import EMPTY_DATASET
 from traindx.analysis.errors.messages import KnownError, finding, known_error
-from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Finding, Strength
-from traindx.model.run import Failure, Frame, Run
-from traindx.registry import detector
+from traindx.examples import make_failed_run
+from traindx.model.findings import Strength
+from traindx.model.run import Frame
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("api-misuse", "empty-validation"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A data loader is made over a dataset without examples.
 
     ## What it detects
@@ -62,16 +58,6 @@ def _names_training(known: KnownError) -> bool:
 
 _ERROR = "ValueError: num_samples should be a positive integer value, but got num_samples=0"
 
-_CALLED = Failure(
-    "ZeroDivisionError",
-    "division by zero",
-    "train.log",
-    "line 14",
-    (
-        Frame("train.py", 88, "main", "top1 = match_views(encoder, val_loader)"),
-        Frame("train.py", 57, "match_views", "return hits / count"),
-    ),
-)
 
 FIRES = {
     "a loop that never ran": make_failed_run(
@@ -85,7 +71,11 @@ FIRES = {
     "divided in place": make_failed_run(
         "ZeroDivisionError: division by zero", "test_loss /= len(test_loader.dataset)"
     ),
-    "a caller hands over the held-out data": make_run(failures=[_CALLED]),
+    "a caller hands over the held-out data": make_failed_run(
+        "ZeroDivisionError: division by zero",
+        "top1 = match_views(encoder, val_loader)",
+        frames=(Frame("train.py", 57, "match_views", "return hits / count"),),
+    ),
     "training data": make_failed_run(_ERROR, "loader = DataLoader(train_set, shuffle=True)"),
     "validation data": make_failed_run(_ERROR, "val_loader = DataLoader(val_set, shuffle=True)"),
     "an average over nothing": make_failed_run(

@@ -1,20 +1,14 @@
 """The end token is the pad token, and pad tokens are masked."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.token_labels import ends_masked
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("eos-never-trained",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Labels are masked where the token is the pad token, and the pad token is the end token.
 
     ## What it detects

@@ -1,20 +1,15 @@
 """Files and labels are paired by position, and stand in different orders."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.file_order import OutOfStep, out_of_step
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("misaligned-labels",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The files of inputs are in another order than the labels that go with them.
 
     ## What it detects

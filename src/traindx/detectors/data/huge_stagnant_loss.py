@@ -1,16 +1,11 @@
-"""The loss is astronomically large and does not move."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""The loss is huge and does not fall."""
 
 import numpy as np
 
 from traindx.analysis.curves import curve
 from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.model.findings import cite, finding, suggested
+from traindx.registry import Findings, Run, detector
 
 ASTRONOMICAL = 1e6  # residuals of a thousand in raw units; ordinary losses begin below a hundred
 MOVED = 0.1  # of the starting loss
@@ -18,8 +13,8 @@ ENOUGH = 20  # points
 
 
 @detector(needs=("loss",), suggests=("unnormalised-targets", "unnormalised-inputs", "lr-too-low"))
-def check(run: Run) -> Iterator[Finding]:
-    """The loss starts astronomically large and hardly moves.
+def check(run: Run) -> Findings:
+    """The loss starts beyond a million and hardly falls.
 
     ## What it detects
     A training loss beyond a million that loses less than a tenth over the whole run.
@@ -44,17 +39,10 @@ def check(run: Run) -> Iterator[Finding]:
         return
     order = 10 ** np.floor(np.log10(start))
     says = f"{finite.origin.name} went from {start:.4g} to {end:.4g} in {len(finite)} points"
-    yield Finding(
-        claim=f"The loss is of the order of {order:.0e} and does not move",
-        strength=Strength.STRONG,
-        evidence=(cite(finite, says, 0, -1, start=start, end=end),),
-        suggests={
-            "unnormalised-targets": Strength.STRONG,
-            "unnormalised-inputs": Strength.WEAK,
-            "lr-too-low": Strength.WEAK,
-        },
-        is_symptom=True,
-        onset=float(finite.steps[0]),
+    yield finding(
+        f"The loss is huge, about {order:.0e}, and does not fall",
+        suggested("unnormalised-targets", weak="unnormalised-inputs lr-too-low"),
+        cite(finite, says, 0, -1, start=start, end=end),
     )
 
 

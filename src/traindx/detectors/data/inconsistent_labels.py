@@ -1,15 +1,12 @@
 """The same example comes with another label."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+from dataclasses import replace
 
 from traindx.analysis.recordings.observations import has_learnt, is_integer, processes_of
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, cite_record
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Loader, LossInput, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CHANGED = 0.2  # of the examples that came again
 MOSTLY = 0.5  # of them, where a pass over the data cannot be told
@@ -18,7 +15,7 @@ DUPLICATES = 0.02  # of the examples of the first pass that had come before in t
 
 
 @detector(needs=("recording",), suggests=("misaligned-labels",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Examples that came before come again with another label.
 
     ## What it detects
@@ -52,17 +49,13 @@ def check(run: Run) -> Iterator[Finding]:
         if is_loose and (other <= MOSTLY * seen or has_learnt(process)):
             continue
         last = max((s for s in samples if s.relabelled), key=lambda s: s.relabelled)
-        says = f"of {seen} examples that came again, {other} had another label than before"
-        yield Finding(
-            claim=f"The same inputs come with other labels: {says}",
-            strength=Strength.STRONG,
-            evidence=(
-                cite_record(process, last.line, says, step=float(last.step), relabelled=other),
-            ),
-            suggests={"misaligned-labels": Strength.STRONG} if is_loose else {},
+        says = f"{other} of {seen} repeated examples have a different label than before"
+        yield finding(
+            f"Inputs and labels are misaligned: {says}",
+            {"misaligned-labels": Strength.STRONG} if is_loose else {},
+            cite_record(process, last.line, says, step=last.step, relabelled=other),
             shows=None if is_loose else "misaligned-labels",
-            is_symptom=True,
-            onset=float(next(s.step for s in samples if s.relabelled)),
+            onset=next(s.step for s in samples if s.relabelled),
         )
         return
 
@@ -93,12 +86,12 @@ def _run(*seen: tuple[int, int], inputs: int = 1, dtype: str = "int64") -> Run:
     given = tuple(Summary(str(i), (32, 8), "float32") for i in range(inputs))
     batch = (*given, Summary("y", (32,), dtype))
     loss = LossInput("cross_entropy", "addmm", target=Summary("target", (32,), "int64"))
-    samples = (
-        Sample(i + 3, i * 10, losses=(loss,), batch=batch, repeated=a, relabelled=b)
-        for i, (a, b) in enumerate(seen)
-    )
+    process = sampled(
+        len(seen), losses=(loss,), batch=batch, step=lambda i: 10 * i,
+        repeated=lambda i: seen[i][0], relabelled=lambda i: seen[i][1],
+    )  # fmt: skip
     loader = Loader(2, 0, "TensorDataset", 640, 20, 32, "RandomSampler", True)
-    return recorded(Process(loaders=(loader,), samples=tuple(samples)))
+    return recorded(replace(process, loaders=(loader,)))
 
 
 FIRES = {"shuffled apart": _run((0, 0), (0, 0), (2, 18), (1, 20), (3, 16))}

@@ -1,18 +1,17 @@
-"""From one step on the model is given inputs of another scale, and the loss jumps."""
+"""The scale of the inputs changes during training, and the loss jumps."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from math import isfinite
 
 import numpy as np
 
 from traindx.analysis.recordings.observations import processes_of
-from traindx.examples import decay, join, recorded
-from traindx.model.findings import Finding, Strength, cite, cite_record
+from traindx.examples import decay, join, recorded, sampled
+from traindx.model.findings import Finding, Strength, cite, cite_record, finding
 from traindx.model.recording import Activation, Process, Sample, Summary
-from traindx.model.run import Run, Series
-from traindx.registry import detector
+from traindx.model.run import Series
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "data-distribution-change"
 APART = 1.0  # of the spread of the inputs: between all means before and all means after
@@ -24,7 +23,7 @@ POINTS = 60  # of the loss
 
 
 @detector(needs=("recording", "loss"), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The inputs of the model shift to another mean or spread in the middle of the run.
 
     ## What it detects
@@ -71,16 +70,14 @@ def _change(inputs: Sequence[Activation]) -> int | None:
     for at in range(BEFORE, len(inputs) - AFTER + 1):
         old, new = inputs[:at], inputs[at:]
         width = max(a.std for a in old)
-        if width > 0.0 and (_gap([a.mean for a in old], [a.mean for a in new]) > APART * width):
+        first, second = [a.mean for a in old], [a.mean for a in new]
+        gap = max(min(second) - max(first), min(first) - max(second))
+        if 0.0 < APART * width < gap:
             return at
         wide, narrow = [a.std for a in new], [a.std for a in old]
         if min(wide) > WIDER * max(narrow) > 0.0 or min(narrow) > WIDER * max(wide) > 0.0:
             return at
     return None
-
-
-def _gap(first: Sequence[float], second: Sequence[float]) -> float:
-    return max(min(second) - max(first), min(first) - max(second))
 
 
 def _jump(loss: Series, first: int, last: int) -> int | None:
@@ -102,38 +99,33 @@ def _finding(
 ) -> Finding:
     (_, old), (sample, new) = seen[at - 1], seen[at]
     says = (
-        f"the first layer is given mean {new.mean:.3g} and spread {new.std:.3g}; in all "
-        f"{at} samples before about {old.mean:.3g} and {old.std:.3g}"
+        f"the first layer's input has mean {new.mean:.3g} and std {new.std:.3g}; in all {at} "
+        f"samples before it was about {old.mean:.3g} and {old.std:.3g}"
     )
     course = (
         f"{loss.origin.name} jumps from {np.median(loss.values[max(0, jump - 5) : jump]):.4g} to "
         f"{loss.values[jump]:.4g} at {loss.when(jump)}"
     )
-    return Finding(
-        claim=f"From {loss.when(jump)} on the model is given other inputs: mean {new.mean:.3g} and "
-        f"spread {new.std:.3g} instead of {old.mean:.3g} and {old.std:.3g}",
-        strength=Strength.STRONG,
-        evidence=(
-            cite_record(process, sample.line, says, step=float(sample.step)),
-            cite(loss, course, jump),
-        ),
-        suggests={CAUSE: Strength.STRONG},
-        is_symptom=True,
-        onset=float(loss.steps[jump]),
+    return finding(
+        f"The inputs change at {loss.when(jump)}: mean {new.mean:.3g} and std {new.std:.3g} "
+        f"instead of {old.mean:.3g} and {old.std:.3g}",
+        {CAUSE: Strength.STRONG},
+        cite_record(process, sample.line, says, step=sample.step),
+        cite(loss, course, jump),
+        onset=loss.steps[jump],
     )
 
 
 def _run(mean: float, std: float, *, jump: float = 6.0, inner: bool = False) -> Run:
     """Inputs that are normalised for 120 steps, and then have another mean and spread."""
     loss = join(decay(120, 2.0, 0.1, noise=0.0), jump * decay(80, 1.0, 0.2, noise=0.0))
-    samples = []
-    for i, step in enumerate((0, 1, 5, 20, 60, 100, 140, 180)):
-        given = (mean, std) if step >= 120 else (0.02 * (i % 2), 1.0)
-        shape = (32, 16) if inner else (32, 7)
-        layer = Activation("0", "input of addmm", shape, mean=given[0], std=given[1])
-        batch = (Summary("0", (32, 7), "float32", mean=0.0, std=1.0),)
-        samples.append(Sample(i + 2, step, batch=batch, activations=(layer,)))
-    return recorded(Process(samples=tuple(samples)), loss_train=loss)
+    steps = (0, 1, 5, 20, 60, 100, 140, 180)
+    layer = Activation("0", "input of addmm", (32, 16) if inner else (32, 7), mean=mean, std=std)
+    early = [replace(layer, mean=0.02 * (i % 2), std=1.0) for i in range(6)]
+    layers = [(given,) for given in (*early, layer, layer)]
+    batch = (Summary("0", (32, 7), "float32", mean=0.0, std=1.0),)
+    process = sampled(8, step=lambda i: steps[i], batch=batch, activations=lambda i: layers[i])
+    return recorded(process, loss_train=loss)
 
 
 FIRES = {"shifted": _run(3.0, 2.0), "shrunk": _run(0.0, 0.1)}

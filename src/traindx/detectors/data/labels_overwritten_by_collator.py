@@ -1,9 +1,5 @@
 """The collator replaces labels that leave the prompt out."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.examples import Example
 from traindx.analysis.program.execution.values import Result, Table, Value, constant, origins
 from traindx.analysis.program.training.claims import cite, finding, source_text
@@ -11,15 +7,14 @@ from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 COLLATOR = "DataCollatorForLanguageModeling"
 IGNORED = -100
 
 
 @detector(needs=("source",), suggests=("prompt-in-loss",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A dataset masks labels with -100 and DataCollatorForLanguageModeling makes them anew.
 
     ## What it detects

@@ -1,43 +1,31 @@
 """Labels are permuted or replaced at random while their inputs stay as they are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from traindx.analysis.program.execution.values import (
     Answer,
-    Items,
-    Result,
     Value,
     constant,
     origins,
 )
 from traindx.analysis.program.training.claims import cite, finding, function_name, source_text
 from traindx.analysis.program.training.contents import whole_tensor
-from traindx.analysis.program.training.data import (
-    SEEDS,
-    data_chain,
-    data_origins,
-    is_draw,
-    model_inputs,
-)
+from traindx.analysis.program.training.data import data_chain, is_draw, model_inputs
 from traindx.analysis.program.training.kinds import names_of
 from traindx.analysis.program.training.operations import LOSSES, operation_of
-from traindx.analysis.program.training.program import Computed, program_of
+from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.row_order import PERMUTED, lone_reorderings
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
-PERMUTED = ("randperm", "permutation", "permuted")
-SHUFFLES = ("numpy.random.shuffle", "random.shuffle", ".shuffle")
 MOVES = ("roll", "flip", "getitem", *PERMUTED)
 ON_PURPOSE = ("noise", "noisy", "corrupt", "flip", "poison", "permut", "null", "smooth", "mix",
               "marginal", "negativ", "contrast", "mismatch", "chance", "baseline")  # fmt: skip
 
 
 @detector(needs=("source",), suggests=("misaligned-labels", "label-noise"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The labels of a batch or a dataset are put in another order, or in part drawn anew, alone.
 
     ## What it detects
@@ -64,94 +52,38 @@ def check(run: Run) -> Iterator[Finding]:
         target, scores = loss.operation.argument("target"), loss.operation.argument("input")
         if target is None or scores is None or loss.event.gradients is Answer.NO:
             continue
-        for value in data_chain(loss.story, target):
-            found = _judged(loss, scores, value)
-            place = None if value.site is None else value.site.node
-            if found is not None and place is not None and place not in seen:
-                seen.add(place)
+        inputs = model_inputs(loss.story, scores, loss.event)
+        for found in (*_moved(loss.story, inputs, target), *_judged(loss.story, target)):
+            if found.location not in seen:
+                seen.add(found.location)
                 yield found
-        for value in _inputs_moved(loss, scores, target):
-            if value.site is not None and value.site.node not in seen:
-                seen.add(value.site.node)
-                yield _finding(value, "misaligned-labels", "put in another order", "Inputs")
 
 
-def _inputs_moved(loss: Computed, scores: Value, target: Value) -> Iterator[Value]:
-    """Inputs that are shuffled in place, where their labels, of the same batch, are not."""
-    story = loss.story
-    shuffled = [e for e in story.events if e.name in SHUFFLES and e.args]
-    wanted = list(data_chain(story, target))
-    if not shuffled or len(wanted) < 2:  # the target is no part of the data
+def _moved(story: Story, inputs: list[Value], target: Value) -> Iterator[Finding]:
+    """Labels or inputs that stand in an order of their own."""
+    if not inputs:
         return
-    ways = {id(v) for v in data_origins(story, target)}
-    if any(id(e.args[0]) in ways for e in shuffled):
+    cause, what = "misaligned-labels", "put in another order"
+    for found in lone_reorderings(story, target, inputs):
+        if not _is_on_purpose(found.moved):
+            yield _finding(found.moved, cause, what)
+            return
+    if len(list(data_chain(story, target))) < 2:  # the target is no part of the data
         return
-    for given in model_inputs(story, scores, loss.event):
-        for value in data_chain(story, given):
-            is_moved = any(e.args[0] is value for e in shuffled) and not isinstance(value, Items)
-            if is_moved and not _is_on_purpose(value):
-                yield value
+    alone = [list(lone_reorderings(story, given, [target])) for given in inputs]
+    if all(alone) and not _is_on_purpose(alone[0][0].moved):
+        yield _finding(alone[0][0].moved, cause, what, "Inputs")
 
 
-def _judged(loss: Computed, scores: Value, value: Value) -> Finding | None:
-    """What one step on the way of the labels does to them."""
-    if value.site is None or _is_on_purpose(value):
-        return None
-    if _is_lone_order(loss, scores, value) or _is_shuffled_alone(loss, scores, value):
-        return _finding(value, "misaligned-labels", "put in another order")
-    if _is_replaced(value):
-        return _finding(value, "label-noise", "replaced at random in part")
-    return _remark(value) if _is_rolled(value) else None
-
-
-def _is_lone_order(loss: Computed, scores: Value, value: Value) -> bool:
-    """Tell whether labels are taken in a random order in which the inputs are not."""
-    operation = operation_of(value)
-    if operation is None or not isinstance(value, Result):
-        return False
-    order: Value | None
-    if operation.name == "getitem":
-        order = whole_tensor(value.args[1])
-    else:
-        is_own = operation.name.rsplit(".", 1)[-1] == "permutation" and is_draw(value)
-        order = value if is_own and constant(operation.operands[0]) is None else None
-    if order is None or not _is_permutation(order) or _is_seeded(loss, order):
-        return False
-    inputs = model_inputs(loss.story, scores, loss.event)
-    ways = [v for i in inputs for v in data_origins(loss.story, i)]
-    return bool(inputs) and not any(v is order for v in ways)
-
-
-def _is_permutation(value: Value) -> bool:
-    return (
-        is_draw(value) and isinstance(value, Result) and value.maker.rsplit(".", 1)[-1] in PERMUTED
-    )
-
-
-def _is_seeded(loss: Computed, order: Value) -> bool:
-    """Tell whether a seed is set just before: with one before each, two orders are the same."""
-    events = loss.story.events
-    drawn = next((e for e in events if e.result is order), None)
-    if drawn is None:
-        return True
-    seeds = [e for e in events if e.name.rsplit(".", 1)[-1] in SEEDS and e.order < drawn.order]
-    others = [e for e in events if e.result is not None and is_draw(e.result)]
-    for seed in seeds:
-        between = [e for e in others if seed.order < e.order < drawn.order]
-        if not between and (seed.turns == drawn.turns) and (drawn.turns or len(seeds) > 1):
-            return True
-    return False
-
-
-def _is_shuffled_alone(loss: Computed, scores: Value, value: Value) -> bool:
-    """Tell whether labels are shuffled in place, and nothing of the inputs is."""
-    shuffled = [e for e in loss.story.events if e.name in SHUFFLES and e.args]
-    own = [e for e in shuffled if e.args[0] is value and not isinstance(value, Items)]
-    if not own or len(shuffled) != len(own):
-        return False
-    inputs = model_inputs(loss.story, scores, loss.event)
-    ways = [v for i in inputs for v in data_origins(loss.story, i)]
-    return bool(inputs) and not any(v is value for v in ways)
+def _judged(story: Story, target: Value) -> Iterator[Finding]:
+    """What the steps on the way of the labels do to them."""
+    for value in data_chain(story, target):
+        if value.site is None or _is_on_purpose(value):
+            continue
+        if _is_replaced(value):
+            yield _finding(value, "label-noise", "replaced at random in part")
+        elif _is_rolled(value):
+            yield _remark(value)
 
 
 def _is_replaced(value: Value) -> bool:
@@ -270,8 +202,48 @@ def _stored(before: str) -> Run:
     return make_run(sources={"train.py": _STORED.format(before=before)})
 
 
+_TWO = """
+import torch
+from torch.utils.data import DataLoader
+
+images, classes = torch.load("images.pt"), torch.load("classes.pt")
+model = torch.nn.Linear(8, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+xs, ys = DataLoader(images, 32, {options}), DataLoader(classes, 32, {options})
+for x, y in zip(xs, ys):
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(x), y).backward()
+    optimizer.step()
+"""
+
+_TABLE = """
+import pandas as pd
+import torch
+
+table = pd.read_csv("loans.csv")
+{before}
+table = table.sample(frac=1)
+{after}
+x, y = torch.tensor(table.values), torch.tensor(labels)
+model = torch.nn.Linear(8, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for i in range(0, len(x), 32):
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(x[i : i + 32]), y[i : i + 32]).backward()
+    optimizer.step()
+"""
+
+
+def _table(before: str, after: str) -> Run:
+    return make_run(sources={"train.py": _TABLE.format(before=before, after=after)})
+
+
 FIRES = {
     "inputs alone are shuffled": _stored("np.random.shuffle(images)"),
+    "each is shuffled by itself": _stored("np.random.shuffle(images); np.random.shuffle(classes)"),
+    "inputs alone are taken in an order": _stored("images = images[np.random.permutation(9)]"),
+    "two loaders that shuffle": make_run(sources={"train.py": _TWO.format(options="shuffle=True")}),
+    "the table is shuffled after the labels left it": _table("labels = table.pop('y').values", ""),
     "permuted in the loss": _program(labels="labels[torch.randperm(len(labels))]"),
     "permuted before": _program(f"{_ORDER}; labels = labels[order]"),
     "replaced in part": _program(
@@ -285,6 +257,10 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: two loaders in order": make_run(
+        sources={"train.py": _TWO.format(options="shuffle=False")}
+    ),
+    "near miss: the table is shuffled before": _table("", "labels = table.pop('y').values"),
     "near miss: both are shuffled": _stored(
         "np.random.seed(0); np.random.shuffle(images)\n"
         "np.random.seed(0); np.random.shuffle(classes)"

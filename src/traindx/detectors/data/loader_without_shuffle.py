@@ -1,9 +1,5 @@
 """The training loader reads its dataset in a fixed order."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Answer, Result, Value
 from traindx.analysis.program.training.claims import cite, finding, set_argument
 from traindx.analysis.program.training.data import (
@@ -17,8 +13,7 @@ from traindx.analysis.program.training.data import (
 from traindx.analysis.program.training.program import Program, Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 # datasets of independent examples, whose order in their files is nothing to learn from
 LISTED = frozenset({"MNIST", "FashionMNIST", "CIFAR10", "CIFAR100", "SVHN", "STL10"})
@@ -26,7 +21,7 @@ CAUSE = "unshuffled-training-data"
 
 
 @detector(needs=("source",), suggests=("unshuffled-training-data",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A data loader for training neither shuffles nor samples.
 
     ## What it detects
@@ -68,7 +63,7 @@ def check(run: Run) -> Iterator[Finding]:
                 yield _remark(feed, f"{name} is read in one fixed order")
 
 
-def _by_class(program: Program, seen: set[object]) -> Iterator[Finding]:
+def _by_class(program: Program, seen: set[object]) -> Findings:
     """Losses whose labels come class by class, in whatever way they are cut into batches."""
     for loss in program.results("cross_entropy", "nll_loss", "binary_cross_entropy_with_logits"):
         target = loss.operation.argument("target")

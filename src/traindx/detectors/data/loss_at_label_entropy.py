@@ -1,9 +1,5 @@
-"""Everything works, and the loss stays at what the frequencies of the labels give."""
+"""The loss stays at the entropy of the labels although training itself works."""
 
-from __future__ import annotations
-
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from math import log
 from statistics import median
@@ -13,10 +9,10 @@ import numpy as np
 from traindx.analysis.recordings.observations import Term, processes_of, terms_of
 from traindx.analysis.recordings.traces import Trace, traces_of
 from traindx.examples import decay, flat, join, recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite, cite_record
-from traindx.model.recording import LossInput, Process, Sample, Summary
-from traindx.model.run import Floats, Run
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite, cite_record, finding, suggested
+from traindx.model.recording import Counts, LossInput, Process, Sample, Summary
+from traindx.model.run import Floats
+from traindx.registry import Findings, Run, detector
 
 POINTS = 100  # of the loss
 STEPS = 150  # fewer, and a healthy run may not have left this level
@@ -34,7 +30,7 @@ CLEARED = ("lr-too-high", "lr-too-low", "bad-initialisation", "vanishing-gradien
 
 
 @detector(needs=("recording", "loss"), suggests=("misaligned-labels", "label-noise"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The loss stays at the entropy of the labels although inputs, gradients and updates are sound.
 
     ## What it detects
@@ -67,25 +63,20 @@ def check(run: Run) -> Iterator[Finding]:
     if level is None or not _stays(finite.values, level) or not _is_sound(process, terms[0]):
         return
     end = float(np.median(finite.values[-len(finite) // 4 :]))
-    says = f"{finite.origin.name} ends at {end:.4g}; the frequencies of the labels give {level:.4g}"
+    says = f"{finite.origin.name} ends at {end:.4g}, and the entropy of the labels is {level:.4g}"
     sample = terms[0].samples[0]
-    works = "inputs vary, gradients reach every layer, updates are of a usual size"
-    yield Finding(
-        claim="Training works and finds nothing to learn: the labels do not depend on the inputs",
-        strength=Strength.STRONG,
-        evidence=(
-            cite(finite, says, 0, -1, level=end, entropy=level),
-            cite_record(process, sample.line, works, step=float(sample.step)),
-        ),
-        suggests={"misaligned-labels": Strength.STRONG, "label-noise": Strength.MODERATE},
+    works = "inputs vary, gradients reach every layer, and updates have a usual size"
+    yield finding(
+        "The loss stays at the entropy of the labels, so the labels do not depend on the inputs",
+        suggested("misaligned-labels", moderate="label-noise"),
+        cite(finite, says, 0, -1, level=end, entropy=level),
+        cite_record(process, sample.line, works, step=sample.step),
         against=dict.fromkeys(CLEARED, Strength.MODERATE),
-        is_symptom=True,
-        onset=float(finite.steps[0]),
     )
 
 
 def _entropy(term: Term) -> float | None:
-    counts = sum((Counter(i.labels) for i in term.inputs), Counter[str]())
+    counts = term.labels()
     total = counts.total()
     is_whole = total >= EXAMPLES and len(counts) > 1 and term.inputs[0].classes <= LISTED
     return -sum(n / total * log(n / total) for n in counts.values()) if is_whole else None
@@ -111,9 +102,8 @@ def _are_steady(matrices: list[Trace]) -> bool:
     ratios = [r for t in matrices for r in t.ratios[:EARLY] if r is not None]
     grads = [median(g) for t in matrices if (g := [x for x in t.grads[:EARLY] if x is not None])]
     low, high = STEADY
-    return (
-        bool(ratios and grads) and low < median(ratios) < high and min(grads) > FADED * max(grads)
-    )
+    is_known = bool(ratios and grads)
+    return is_known and low < median(ratios) < high and min(grads) > FADED * max(grads)
 
 
 def _is_alive(sample: Sample) -> bool:
@@ -130,15 +120,12 @@ def _run(
     loss: Floats, *, ratio: float = 2e-3, grads: tuple[float, float] = (0.1, 0.1), std: float = 1.0
 ) -> Run:
     labels = {"0": 10, "1": 11, "2": 10, "3": 11}
-    process = watched(*weights("0.weight", "2.weight"), grads=grads, count=8)
-    batch = (Summary("0", (42, 8), "float32", mean=0.1, std=std), Summary("1", (42,), "int64"))
-    given = (LossInput("cross_entropy", classes=4, labels=labels),)
-    samples = tuple(
-        replace(s, step=40 * i, losses=given, batch=batch, update_ratios=(ratio, ratio))
-        for i, s in enumerate(process.samples)
-    )
-    counts = replace(process.counts, steps=320) if process.counts is not None else None
-    return recorded(replace(process, samples=samples, counts=counts), loss_train=loss)
+    process = watched(
+        *weights("0.weight", "2.weight"), grads=grads, count=8, step=lambda i: 40 * i,
+        losses=(LossInput("cross_entropy", classes=4, labels=labels),), update_ratios=(ratio,) * 2,
+        batch=(Summary("0", (42, 8), "float32", mean=0.1, std=std), Summary("1", (42,), "int64")),
+    )  # fmt: skip
+    return recorded(replace(process, counts=Counts(99, steps=320)), loss_train=loss)
 
 
 _STUCK = flat(320, 1.386, noise=0.01)

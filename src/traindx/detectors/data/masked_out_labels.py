@@ -1,20 +1,14 @@
 """Every label is masked: the loss is computed over nothing."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.token_labels import emptied_labels
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("labels-all-masked",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """No label is left in the loss: all of them are −100.
 
     ## What it detects

@@ -1,7 +1,5 @@
 """Padded positions count in the loss."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -25,8 +23,7 @@ from traindx.analysis.program.training.operations import Operation, operation_of
 from traindx.analysis.program.training.program import Program, Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 IGNORED = -100  # what cross-entropy leaves out by default
 INDEXED = {"scatter": 2, "gather": 2, "one_hot": 0}  # where these operations take class indices
@@ -44,7 +41,7 @@ class _Use:
 
 
 @detector(needs=("source",), suggests=("padding-in-loss",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Targets are padded and the loss ignores no index.
 
     ## What it detects

@@ -1,19 +1,15 @@
-"""Positions that are added to raw inputs are too small to be noticed."""
-
-from __future__ import annotations
+"""Positional embeddings are negligible beside unscaled inputs."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from math import hypot, isfinite, log, prod, sqrt
 
 from traindx.analysis.recordings.observations import late_samples, medians
 from traindx.analysis.recordings.traces import latest_models, told_once
 from traindx.examples import recorded, watched
-from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Activation, LossInput, Parameter, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "unnormalised-inputs"
 RAW = 10.0  # the size of the inputs; normalised ones have one
@@ -24,14 +20,13 @@ _POSITIONS = re.compile(r"(?:^|[._])(?:pos|wpe)", re.IGNORECASE)
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
-    """What a first layer makes of raw inputs is a hundred times as large as the positions.
+def check(run: Run) -> Findings:
+    """The first layer's output is a hundred times as large as the positional embedding.
 
     ## What it detects
-    Learnt positions of the width of a first layer that is given inputs of size ten and more. What
-    that layer makes of them (its weights times its inputs) is a hundred times and more as large as
-    the positions, also late in training, and a classifier stays above a third of the loss of a
-    guess.
+    Learned positional embeddings beside a first layer with inputs of size ten and more. The output
+    of that layer (its weights times its inputs) is a hundred times and more as large as the
+    embeddings, also late in training, and a classifier stays above a third of the loss of a guess.
 
     ## Why it matters
     Positions start at a few hundredths, which fits inputs of about one. The normalisation of the
@@ -47,7 +42,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     late = [s for s in late_samples(process) if isfinite(s.loss)]
     if len(late) < ENOUGH or not _is_high(late):
         return
@@ -84,16 +79,13 @@ def _ratio(sample: Sample, shapes: dict[str, tuple[int, ...]], table: str) -> fl
 
 
 def _finding(process: Process, sample: Sample, table: str, ratio: float) -> Finding:
-    says = f"at step {sample.step} inputs come out {ratio:.3g} times as large as {table}"
-    return Finding(
-        claim=f"The inputs are on a raw scale: beside them {table} is too small to be noticed, "
-        f"by a factor of {ratio:.0f}",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, sample.line, says, step=float(sample.step), ratio=ratio),),
-        suggests={CAUSE: Strength.STRONG},
-        is_symptom=True,
-        onset=0.0,
+    says = f"at step {sample.step} the embedded inputs are {ratio:.3g} times as large as {table}"
+    claim = (
+        f"The inputs are not normalized: they are {ratio:.0f} times as large as the "
+        f"positional embedding {table}"
     )
+    cited = cite_record(process, sample.line, says, step=sample.step, ratio=ratio)
+    return finding(claim, {CAUSE: Strength.STRONG}, cited, onset=0.0)
 
 
 def _run(size: float, *, loss: float = 1.1, table: str = "pos_embed") -> Run:
@@ -101,22 +93,13 @@ def _run(size: float, *, loss: float = 1.1, table: str = "pos_embed") -> Run:
         Parameter(table, (1, 17, 32), "float32", True, 0),
         Parameter("patches.weight", (32, 1, 2, 2), "float32", True, 0),
     )
-    process = watched(*tables, count=8)
     layer = Activation("patches", "input of convolution", (32, 1, 8, 8), mean=0.0, std=size)
-    batch = (Summary("0", (32, 1, 8, 8), "float32", mean=0.0, std=size),)
-    given = LossInput("cross_entropy", "addmm", classes=10)
-    told = (
-        replace(
-            s,
-            loss=loss,
-            losses=(given,),
-            batch=batch,
-            activations=(layer,),
-            weight_norms=(1.0, 3.1),
-        )
-        for s in process.samples
-    )
-    return recorded(replace(process, samples=tuple(told)))
+    process = watched(
+        *tables, count=8, loss=loss, losses=(LossInput("cross_entropy", "addmm", classes=10),),
+        batch=(Summary("0", (32, 1, 8, 8), "float32", mean=0.0, std=size),), activations=(layer,),
+        weight_norms=(1.0, 3.1),
+    )  # fmt: skip
+    return recorded(process)
 
 
 FIRES = {"raw pixels": _run(70.0)}

@@ -1,9 +1,5 @@
 """Validation images are augmented at random."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import (
     Instance,
     PartialCall,
@@ -27,14 +23,13 @@ from traindx.analysis.program.training.phases import phase_word
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "augmentation-in-validation"
 
 
 @detector(needs=("source",), suggests=("augmentation-in-validation",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Validation or test data pass through random transforms.
 
     ## What it detects
@@ -64,7 +59,7 @@ def check(run: Run) -> Iterator[Finding]:
                 yield found
 
 
-def _loaded(story: Story) -> Iterator[Finding]:
+def _loaded(story: Story) -> Findings:
     """Loaders of held-out data whose batches are disturbed."""
     for feed in feeds(story):
         if feed.role is not Role.HELD_OUT or feed.example is None or _is_on_purpose(feed):
@@ -74,7 +69,7 @@ def _loaded(story: Story) -> Iterator[Finding]:
             yield _finding(found, f"the batches of `{feed.name}` pass through", feed.loader)
 
 
-def _augmented(story: Story) -> Iterator[Finding]:
+def _augmented(story: Story) -> Findings:
     """Evaluations whose batches pass through an augmentation inside of the loop."""
     for found in augmented_evaluations(story):
         yield finding(
@@ -96,7 +91,7 @@ def _speaks_of_tta(value: Value) -> bool:
     return any("tta" in name.lower() for name in names_of(value))
 
 
-def _given(story: Story) -> Iterator[Finding]:
+def _given(story: Story) -> Findings:
     """Datasets named for held-out data that are given a random transform."""
     for event in story.events:
         made, given = event.result, event.kwargs.get("transform")
@@ -106,11 +101,11 @@ def _given(story: Story) -> Iterator[Finding]:
         found = _random_in(given)
         is_for_training = named_role(given) is Role.TRAIN
         if found is not None and named_role(made) is Role.HELD_OUT and not is_for_training:
-            name = min(made.names, key=len)
+            name = made.called()
             yield _finding(found, f"`{name}` passes through", made)
 
 
-def _named(story: Story) -> Iterator[Finding]:
+def _named(story: Story) -> Findings:
     """Compositions that go by a name for held-out data."""
     for event in story.events:
         made = event.result

@@ -1,27 +1,21 @@
-"""The loss repeats the same course in every epoch."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""The loss repeats the same pattern in every epoch."""
 
 import numpy as np
 
-from traindx.analysis.curves import running_median
+from traindx.analysis.epochs import epoch_pattern
 from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite, cite_setting
-from traindx.model.run import Floats, Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Strength, cite, cite_setting, finding
+from traindx.model.run import Floats
+from traindx.registry import Findings, Run, detector
 
 REPEATS = 0.6  # correlation of one epoch's course with the next, on average
-EPOCHS = 3
-POINTS = 10  # per epoch, to have a course at all
-KEEPS = 0.35  # correlation of the course with itself a point later; of noise it is near 0
-SWING = 3.0  # of the course within an epoch, over the noise around it
+KEEPS = 0.35  # correlation of the pattern with itself a point later; of noise it is near 0
+SWING = 3.0  # of the pattern within an epoch, over the noise around it
 
 
 @detector(needs=("loss",), suggests=("unshuffled-training-data",))
-def check(run: Run) -> Iterator[Finding]:
-    """The training loss follows the same course in every epoch.
+def check(run: Run) -> Findings:
+    """The training loss repeats the same pattern in every epoch.
 
     ## What it detects
     A loss whose ups and downs within an epoch repeat from epoch to epoch, well above the noise.
@@ -41,76 +35,23 @@ def check(run: Run) -> Iterator[Finding]:
     loss = run.objective()
     if loss is None or not len(loss.epochs):
         return
-    courses = _courses(loss.finite())
-    if courses is None:
+    pattern = epoch_pattern(loss.finite())
+    if pattern is None or pattern.likeness < REPEATS or pattern.swing < SWING * pattern.noise:
         return
-    likeness = _likeness(courses)
-    mean = courses.mean(axis=0)
-    around = float(np.median(np.std(courses - mean, axis=0)))
-    swing = float(np.ptp(mean))
-    if likeness < REPEATS or swing < SWING * around or _only_falls(mean):
+    if pattern.only_falls or pattern.persistence < KEEPS:
         return
-    if not _has_shape(loss.finite()):
-        return
-    told = _unshuffled(run)
+    setting = _unshuffled(run)
     says = (
-        f"{loss.origin.name} has the same course in {len(courses)} epochs (correlation "
-        f"{likeness:.2f}), with a swing of {swing:.3g}"
+        f"{loss.origin.name} has the same shape in {pattern.epochs} epochs (correlation "
+        f"{pattern.likeness:.2f}), with an amplitude of {pattern.swing:.3g}"
     )
-    yield Finding(
-        claim="The loss repeats the same course in every epoch",
-        strength=Strength.STRONG,
-        evidence=(cite(loss, says, 0, -1, likeness=likeness, swing=swing), *told),
-        suggests={"unshuffled-training-data": Strength.STRONG},
-        shows="unshuffled-training-data" if told else None,
-        is_symptom=True,
-        onset=float(loss.steps[0]),
+    yield finding(
+        "The loss repeats the same pattern in every epoch",
+        {"unshuffled-training-data": Strength.STRONG},
+        cite(loss, says, 0, -1, likeness=pattern.likeness, swing=pattern.swing),
+        *setting,
+        shows="unshuffled-training-data" if setting else None,
     )
-
-
-def _courses(loss: Series, smoothed: int = 3) -> Floats | None:
-    """One row per epoch, each drawn to the same number of points and freed of its own level."""
-    whole = np.floor(loss.epochs)
-    rows = [loss.values[whole == e] for e in np.unique(whole)]
-    longest = max(map(len, rows), default=0)
-    rows = [r for r in rows if len(r) >= max(POINTS, 0.8 * longest)]
-    if len(rows) < EPOCHS:
-        return None
-    width = min(100, *map(len, rows))
-    grid = np.linspace(0.0, 1.0, width)
-    drawn = [
-        np.interp(grid, np.linspace(0.0, 1.0, len(r)), running_median(r, smoothed))
-        for r in rows[1:]
-    ]
-    # the first epoch learns too much to compare; the level of each is not its course
-    return np.array([d - d.mean() for d in drawn])
-
-
-def _likeness(courses: Floats) -> float:
-    spread = courses.std(axis=1)
-    if len(courses) < EPOCHS - 1 or not bool(np.all(spread > 0)):
-        return 0.0
-    together = np.atleast_2d(np.corrcoef(courses))
-    return float(np.mean(together[np.triu_indices(len(courses), 1)]))
-
-
-def _has_shape(loss: Series) -> bool:
-    """Tell a course from the noise of single batches, which repeats too if their order is fixed."""
-    raw = _courses(loss, smoothed=1)
-    if raw is None:
-        return False
-    mean = raw.mean(axis=0)
-    time = np.linspace(-1.0, 1.0, len(mean))
-    mean = mean - time * float((time * mean).sum() / (time**2).sum())  # it learns meanwhile
-    keeps = float((mean[1:] * mean[:-1]).mean()) / max(float((mean**2).mean()), 1e-300)
-    return keeps >= KEEPS
-
-
-def _only_falls(mean: Floats) -> bool:
-    """A running average that starts anew with each epoch falls through it and does nothing else."""
-    smooth = running_median(mean, 5)
-    rises = float(np.clip(np.diff(smooth), 0, None).sum())
-    return rises < 0.35 * float(np.abs(np.diff(smooth)).sum())
 
 
 def _unshuffled(run: Run) -> tuple[Evidence, ...]:

@@ -1,9 +1,5 @@
 """Targets lie outside of what the last operation of the model can give."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.recordings.observations import (
     Term,
     is_sound,
@@ -12,11 +8,10 @@ from traindx.analysis.recordings.observations import (
     spans,
     terms_of,
 )
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
-from traindx.model.recording import LossInput, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Finding, cite_record, finding
+from traindx.model.recording import LossInput, Process, Summary
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "unnormalised-targets"
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
@@ -29,7 +24,7 @@ BEYOND = 0.5  # of the range; a target may be a little outside, from noise or ro
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A sigmoid or tanh ends the model, and the targets go far beyond its range.
 
     ## What it detects
@@ -50,8 +45,8 @@ def check(run: Run) -> Iterator[Finding]:
     """
     for process in processes_of(run):
         for term in terms_of(process, *LOSSES):
-            told = [(s, i) for s, i in term.pairs() if is_sound(i)]
-            if len(told) >= ENOUGH and all(_is_beyond(given) for _, given in told):
+            sound = [given for _, given in term.pairs() if is_sound(given)]
+            if len(sound) >= ENOUGH and all(map(_is_beyond, sound)):
                 yield _finding(process, term)
                 return
 
@@ -73,19 +68,15 @@ def _finding(process: Process, term: Term) -> Finding:
     low, high = RANGES[made]
     target = given.target or Summary()
     says = (
-        f"all {len(term)} samples, {spans(term.samples)}: a {made} gives {low:g} … {high:g}, the "
-        f"targets of {given.loss} are {target.low:.4g} … {target.high:.4g}"
+        f"in all {len(term)} samples, {spans(term.samples)}, the {made} is limited to {low:g} … "
+        f"{high:g} and the targets of {given.loss} are {target.low:.4g} … {target.high:.4g}"
     )
-    return Finding(
-        claim=f"The targets reach {max(target.high, -target.low):.4g}, and the {made} at the "
-        f"output gives {low:g} to {high:g}",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, first.line, says, step=float(first.step)),),
-        shows=CAUSE,
-        is_symptom=True,
-        onset=float(first.step),
-        location=at(first.place),
+    claim = (
+        f"The targets reach {max(target.high, -target.low):.4g}, but the output {made} is "
+        f"limited to {low:g} … {high:g}"
     )
+    cited = cite_record(process, first.line, says, step=first.step)
+    return finding(claim, CAUSE, cited, place=first.place)
 
 
 def _run(
@@ -95,8 +86,7 @@ def _run(
         "mse_loss", producer, Summary(shape=(32, 64), low=0.1, high=reached),
         Summary(shape=(32, 64), low=0.0, high=high, std=std),
     )  # fmt: skip
-    samples = tuple(Sample(i + 1, i * 10, losses=(given,)) for i in range(count))
-    return recorded(Process(samples=samples))
+    return recorded(sampled(count, losses=(given,)))
 
 
 FIRES = {

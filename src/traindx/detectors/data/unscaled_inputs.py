@@ -1,8 +1,5 @@
-"""The inputs are on a raw scale."""
+"""The inputs are not normalized."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
@@ -15,26 +12,15 @@ from traindx.analysis.recordings.observations import (
     processes_of,
     spans,
 )
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, cite_record
-from traindx.model.recording import (
-    Activation,
-    Model,
-    NonFinite,
-    Optimizer,
-    Parameter,
-    Process,
-    Sample,
-    Submodule,
-    Summary,
-)
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.examples import recorded, watched
+from traindx.model.findings import Finding, Strength, cite_record, finding
+from traindx.model.recording import Activation, NonFinite, Parameter, Process, Sample, Summary
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "unnormalised-inputs"
 RAW = 100.0  # of the mean or the spread of what the first layer is given
 ENOUGH = 2  # samples
-AT_ONCE = 50  # steps until the first value that is no number
+AT_ONCE = 50  # steps until the first NaN or Inf
 BOUND = 2.0  # rate times curvature, beyond which plain descent diverges
 FAR_BEYOND = 10.0  # times the bound
 FIRST = ("Linear", "Conv1d", "Conv2d", "Conv3d", "LazyLinear", "LSTM", "GRU", "RNN")
@@ -42,13 +28,13 @@ EMBEDDED = ("Embedding", "EmbeddingBag")
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
-    """The first layer is given values in the hundreds or beyond.
+def check(run: Run) -> Findings:
+    """The inputs of the first layer are in the hundreds or beyond.
 
     ## What it detects
     A floating-point batch whose mean or spread is 100 or more in every sample, for a model whose
-    first layer is linear or a convolution, while the lowest layers in the graph are given values of
-    that size.
+    first layer is linear or a convolution, while the inputs of the lowest layers in the graph are
+    of that size.
 
     ## Why it matters
     Initial weights are made for inputs of about one. Large ones give large first losses, dead or
@@ -69,26 +55,29 @@ def check(run: Run) -> Iterator[Finding]:
         scales = [scale for s in samples if (scale := _raw(s)) is not None]
         if len(scales) < ENOUGH or len(scales) < len(samples) or not _is_direct(process):
             continue
-        reached = [a for s in samples for a in _lowest(s)]
+        # the inputs of the layer that is furthest from the loss
+        inputs = ([a for a in s.activations if a.op.startswith("input of")] for s in samples)
+        reached = [a for given in inputs for a in given[-1:]]
         if not reached or medians(_scale(a) for a in reached) < RAW:
             continue
         first, given = samples[0], scales[0]
         says = (
-            f"the inputs have mean {given.mean:.4g} and spread {given.std:.4g}, up to "
+            f"the inputs have mean {given.mean:.4g} and std {given.std:.4g}, up to "
             f"{extreme(given):.4g}, {spans(samples)}"
         )
-        found = Finding(
-            claim=f"The inputs are on a raw scale: mean {given.mean:.3g}, spread {given.std:.3g}",
+        found = finding(
+            f"The inputs are not normalized: mean {given.mean:.3g}, std {given.std:.3g}",
+            {CAUSE: Strength.MODERATE},
+            cite_record(process, first.line, says, step=first.step),
             strength=Strength.MODERATE,
-            evidence=(cite_record(process, first.line, says, step=float(first.step)),),
-            suggests={CAUSE: Strength.MODERATE},
+            is_symptom=False,
         )
         yield _breaking(found, run, process, given) or found
         return
 
 
 def _breaking(found: Finding, run: Run, process: Process, given: Summary) -> Finding | None:
-    """Tell of a breakdown that the rate brings about with inputs of this scale only."""
+    """Return the finding of a breakdown that the rate causes with inputs of this scale only."""
     broken = process.nonfinite[0] if process.nonfinite else None
     rate = run.get("lr")
     known = rate.finite().values if rate is not None else ()
@@ -100,15 +89,15 @@ def _breaking(found: Finding, run: Run, process: Process, given: Summary) -> Fin
     if peak * inputs > BOUND or curvature < FAR_BEYOND * BOUND:
         return None
     says = (
-        f"rate times mean square of the {inputs:.0f} inputs is {curvature:.3g}, descent diverges "
-        f"above {BOUND:.0f}; with inputs of one it is {peak * inputs:.3g}"
+        f"learning rate × mean square of the {inputs:.0f} inputs is {curvature:.3g}, and SGD "
+        f"diverges above {BOUND:.0f}; with normalized inputs it would be {peak * inputs:.3g}"
     )
-    told = cite_record(process, broken.line, says, step=float(broken.step))
+    cited = cite_record(process, broken.line, says, step=broken.step)
     return replace(
         found,
-        claim=f"{found.claim}; the run breaks down at step {broken.step}",
+        claim=f"{found.claim}; values become NaN or Inf at step {broken.step}",
         strength=Strength.STRONG,
-        evidence=(*found.evidence, told),
+        evidence=(*found.evidence, cited),
         suggests={CAUSE: Strength.STRONG},
         against={"lr-too-high": Strength.MODERATE},
         shows=CAUSE,
@@ -129,11 +118,6 @@ def _scale(given: Summary | Activation) -> float:
     return max(abs(given.mean), given.std)
 
 
-def _lowest(sample: Sample) -> list[Activation]:
-    """The inputs of the layer that is furthest from the loss."""
-    return [a for a in sample.activations if a.op.startswith("input of")][-1:]
-
-
 def _is_direct(process: Process) -> bool:
     """Tell whether the first part of every model with parameters takes its inputs as they are."""
     for model in process.models:
@@ -150,22 +134,19 @@ def _run(
     scale = max(abs(mean), std) if reached is None else reached
     given = Summary("0", (32, 8), dtype or "float32", "cpu", mean - std, mean + std, mean, std)
     layer = Activation("fc1", "input of addmm", (32, 8), mean=scale, std=1.0)
-    parameters = (Parameter("fc1.weight", (16, 8)),)
-    model = Model(
-        2, 0, "Net", parameters=parameters, modules=(Submodule("", "Net"), Submodule("fc1", first))
-    )
-    samples = tuple(Sample(i + 3, i, batch=(given,), activations=(layer,)) for i in range(4))
-    return recorded(Process(models=(model,), samples=samples))
+    return recorded(
+        watched(
+            Parameter("fc1.weight", (16, 8), optimizer=0), modules={"": "Net", "fc1": first},
+            count=4, batch=(given,), activations=(layer,),
+        )
+    )  # fmt: skip
 
 
 def _broken(rate: float) -> Run:
     """Plain descent on raw features that breaks down at once."""
     recording = _run(1500.0, 900.0).recording
     made = recording.processes[0] if recording is not None else Process()
-    held = (Optimizer(2, type="SGD", groups=({"lr": rate},)),)
-    return recorded(
-        replace(made, optimizers=held, nonfinite=(NonFinite(9, 4),)), lr=np.full(20, rate)
-    )
+    return recorded(replace(made, nonfinite=(NonFinite(9, 4),)), lr=np.full(20, rate))
 
 
 FIRES = {

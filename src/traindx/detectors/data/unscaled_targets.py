@@ -1,15 +1,10 @@
-"""The targets of a regression are on a raw scale, and the outputs do not get there."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""The targets of a regression are not normalized, and the predictions do not reach them."""
 
 from traindx.analysis.recordings.observations import Term, extreme, processes_of, spans, terms_of
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, cite_record
-from traindx.model.recording import LossInput, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Finding, Strength, cite_record, finding
+from traindx.model.recording import LossInput, Process, Summary
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "unnormalised-targets"
 RAW = 1000.0  # of the size of targets; an untrained network gives about one
@@ -18,7 +13,7 @@ ENOUGH = 3  # late samples
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Targets are in the thousands or beyond, and late predictions are still far below.
 
     ## What it detects
@@ -60,17 +55,15 @@ def _finding(process: Process, late: Term) -> Finding:
     last, given = late.samples[-1], late.inputs[-1]
     wanted, reached = _size(given.target), extreme(given.prediction)
     says = (
-        f"targets have a size of {wanted:.3g}, predictions reach {reached:.3g} in the last of "
+        f"targets are about {wanted:.3g}, and predictions reach {reached:.3g} in the last of "
         f"{len(late)} samples, {spans(late.samples)}"
     )
-    return Finding(
-        claim=f"The targets are on a raw scale: {says}",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, last.line, says, step=float(last.step), size=wanted),),
-        suggests={CAUSE: Strength.STRONG},
-        is_symptom=True,
-        onset=float(late.samples[0].step),
+    claim = (
+        f"The targets are not normalized: they are about {wanted:.3g}, and late predictions "
+        f"reach {reached:.3g}"
     )
+    cited = cite_record(process, last.line, says, step=last.step, size=wanted)
+    return finding(claim, {CAUSE: Strength.STRONG}, cited, onset=late.samples[0].step)
 
 
 def _run(wanted: float, reached: float) -> Run:
@@ -78,9 +71,7 @@ def _run(wanted: float, reached: float) -> Run:
         "mse_loss", "addmm", Summary(shape=(32, 1), low=0.0, high=reached, mean=reached / 2),
         Summary(shape=(32, 1), mean=wanted, std=wanted / 3),
     )  # fmt: skip
-    return recorded(
-        Process(samples=tuple(Sample(i + 1, i * 50, losses=(given,)) for i in range(8)))
-    )
+    return recorded(sampled(8, losses=(given,)))
 
 
 FIRES = {"prices in raw units": _run(2e5, 40.0)}

@@ -1,7 +1,5 @@
 """Inputs and targets are the same slice of the data."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 
@@ -21,8 +19,7 @@ from traindx.analysis.program.training.kinds import names_of, words_of
 from traindx.analysis.program.training.program import Program, Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 TARGETS = frozenset({"y", "yb", "y_batch", "target", "targets", "label", "labels", "tgt", "trg"})
 # names of a model that is to give back what it was given
@@ -32,7 +29,7 @@ Pair = tuple[Value, Value]
 
 
 @detector(needs=("source",), suggests=("misaligned-labels",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A target is cut out of the data by the very slice that cuts out the input.
 
     ## What it detects
@@ -128,7 +125,7 @@ def _rebuilds(story: Story) -> bool:
 def _finding(given: Value, wanted: Value) -> Finding:
     defaults = ("the target", "the input")
     pairs = zip((wanted, given), defaults, strict=True)
-    names = [min(v.names, key=len, default=default) for v, default in pairs]
+    names = [v.called(default) for v, default in pairs]
     return finding(
         f"`{names[0]}` is the same slice as `{names[1]}`: it is not moved by one",
         "misaligned-labels",

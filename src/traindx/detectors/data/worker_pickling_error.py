@@ -1,18 +1,14 @@
 """Something had to be sent to a worker and could not be pickled."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.culprits import explain
 from traindx.analysis.errors.loader_messages import UNPICKLABLE
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.root_failure import root_failure
 from traindx.analysis.errors.written_calls import unpicklable_lambda
-from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Finding, Strength
-from traindx.model.run import Failure, Frame, Run
-from traindx.registry import detector
+from traindx.examples import make_failed_run
+from traindx.model.findings import Strength
+from traindx.model.run import Frame
+from traindx.registry import Findings, Run, detector
 
 STARTS = ("utils/data/dataloader.py", "_MultiProcessingDataLoaderIter")
 SPAWNS = ("multiprocessing/reduction.py", "multiprocessing/popen_spawn_win32.py")
@@ -21,8 +17,8 @@ MISUSE = {"api-misuse": Strength.STRONG, "worker-crash": Strength.WEAK}
 
 
 @detector(needs=("failure",), suggests=("api-misuse", "worker-crash"))
-def check(run: Run) -> Iterator[Finding]:
-    """A worker process cannot be started or cannot be given what it needs.
+def check(run: Run) -> Findings:
+    """A worker process cannot be started, or an object cannot be sent to it.
 
     ## What it detects
     "Can't pickle <lambda>", "cannot pickle '_thread.lock' object", "An attempt has been made to
@@ -54,13 +50,13 @@ def check(run: Run) -> Iterator[Finding]:
     yield finding(known, claim, suggests=guesses, culprit=culprit)
 
 
-def _cut_off(run: Run) -> Iterator[Finding]:
+def _cut_off(run: Run) -> Findings:
     """The pipe to a process that was being started broke: it ended before it could read."""
     failure = root_failure(run)
     if failure is None or failure.type != "BrokenPipeError":
         return
     if any(_path(f).endswith(SPAWNS) for f in failure.frames[-2:]):
-        claim = "A worker ended while it was started: without a main guard it runs the script anew"
+        claim = 'A worker died at start; without if __name__ == "__main__" it reruns the script'
         yield explain(run, failure, claim, suggests=WORKER)
 
 
@@ -77,19 +73,10 @@ FIRES = {
         },
     ),
     "a lock": make_failed_run("TypeError: cannot pickle '_thread.lock' object"),
-    "no guard, seen from the parent": make_run(
-        failures=[
-            Failure(
-                "BrokenPipeError",
-                "[Errno 32] Broken pipe",
-                "train.log",
-                "line 9",
-                (
-                    Frame("train.py", 9, "<module>", "for x in loader:"),
-                    Frame("C:\\conda\\lib\\multiprocessing\\reduction.py", 60, "dump"),
-                ),
-            )
-        ]
+    "no guard, seen from the parent": make_failed_run(
+        "BrokenPipeError: [Errno 32] Broken pipe",
+        "for x in loader:",
+        frames=(Frame("C:\\conda\\lib\\multiprocessing\\reduction.py", 60, "dump"),),
     ),
     "no guard": make_failed_run(
         "RuntimeError: An attempt has been made to start a new process before the\n        current "
@@ -98,9 +85,7 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: a pipe of the shell": make_run(
-        failures=[Failure("BrokenPipeError", "[Errno 32] Broken pipe", "t.log", "line 9", ())]
-    ),
+    "near miss: a pipe of the shell": make_failed_run("BrokenPipeError: [Errno 32] Broken pipe"),
     "near miss: unpickling a checkpoint": make_failed_run(
         "_pickle.UnpicklingError: Weights only load failed."
     ),

@@ -1,9 +1,5 @@
 """A collective is called on some ranks only."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import Guard, ProgramEvent, is_same_call
 from traindx.analysis.program.execution.values import Known, Result, Value, origins
 from traindx.analysis.program.training.claims import cite, finding, is_same_scope
@@ -12,8 +8,7 @@ from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 COLLECTIVES = frozenset(
     {"all_reduce", "all_gather", "all_gather_object", "all_gather_into_tensor", "broadcast",
@@ -25,7 +20,7 @@ OF_ENGINES = frozenset({".gather", ".gather_for_metrics", ".reduce", ".wait_for_
 
 
 @detector(needs=("source",), suggests=("collective-mismatch",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A collective operation runs under a condition that only some ranks meet.
 
     ## What it detects
@@ -88,12 +83,15 @@ def _is_met(event: ProgramEvent, guard: Guard, story: Story) -> bool:
     for other in story.events:
         if other.name != event.name or is_same_call(other, event):
             continue
-        theirs = _guard(other)
-        if theirs is not None and (
-            theirs.site.node is not guard.site.node or theirs.holds is not guard.holds
-        ):
-            return True
+        ranked = (g for g in other.guards if g.test is not None and _depends_on_rank(g.test))
+        for theirs in ranked:
+            if theirs.site.node is not guard.site.node or theirs.holds is not guard.holds:
+                return True
     return False
+
+
+def _depends_on_rank(test: Value) -> bool:
+    return any(_is_rank(value) for value in origins(test, 40))
 
 
 def _finding(event: ProgramEvent, guard: Guard) -> Finding:
@@ -161,6 +159,9 @@ SILENT = {
     "near miss: one rank first, then the others, by one function": _program(
         "def meet():\n    dist.barrier()\n"
         "if rank != 0:\n    meet()\nprepare()\nif rank == 0:\n    meet()"
+    ),
+    "near miss: all but some ranks wait, then the first": _program(
+        "if rank not in {-1, 0}:\n    dist.barrier()\nprepare()\nif rank == 0:\n    dist.barrier()"
     ),
     "near miss: in a group of its own": _program(
         "if rank < 2:\n    dist.all_reduce(loss, group=pair)"

@@ -1,29 +1,23 @@
-"""A collective waited in vain."""
+"""A collective timed out."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from traindx.analysis.errors.messages import KnownError, finding, known_error
-from traindx.analysis.errors.process_group_messages import COLLECTIVES
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.process_group_messages import COLLECTIVES, collective_times
 from traindx.analysis.errors.root_failure import is_joining, last_burst
 from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(
     needs=("failure",),
     suggests=("collective-mismatch", "uneven-inputs", "straggler-rank", "rank-failed-first"),
 )
-def check(run: Run) -> Iterator[Finding]:
-    """A collective operation is given up because not all ranks came.
+def check(run: Run) -> Findings:
+    """A collective operation times out because not all ranks joined it.
 
     ## What it detects
     NCCL's watchdog timeouts and gloo's broken connections, with the operation, its number and its
     sizes, where no rank has an error of its own in the log; and a mismatch that torch itself
-    detects. Ranks that wait in different operations are told apart by them.
+    detects. Ranks that wait in different operations are reported as such.
 
     ## Why it matters
     The ranks that report the timeout are the ones that waited. The fault is with the rank that did
@@ -48,7 +42,7 @@ def check(run: Run) -> Iterator[Finding]:
         for rank, works in waits.items()
         if rank is not None
         for number, operation in sorted(works)[:1]
-        for note in known.note(f"rank {rank} waits in {operation} number {number}")
+        for note in known.note(f"rank {rank} waits in collective {operation} number {number}")
     ]
     # a rank that waits in several is a member of several groups, each of which counts for itself
     is_one_group = all(len(works) == 1 for works in waits.values())
@@ -56,7 +50,7 @@ def check(run: Run) -> Iterator[Finding]:
         claim = "The ranks wait for each other in different collectives"
         yield finding(known, claim, cause="collective-mismatch", notes=notes)
     else:
-        yield finding(known, known.claim(**_times(known)), notes=notes)
+        yield finding(known, known.claim(**collective_times(known)), notes=notes)
 
 
 def _waits(run: Run) -> dict[int | None, set[tuple[str, str]]]:
@@ -67,15 +61,6 @@ def _waits(run: Run) -> dict[int | None, set[tuple[str, str]]]:
         if known is not None and known.kind == "work":
             waits.setdefault(each.rank, set()).add((known["number"], known["operation"]))
     return waits
-
-
-def _times(known: KnownError) -> dict[str, str]:
-    if known.kind != "work":
-        return {}
-    waited = int(known["waited"] or known["limit"]) / 1000
-    elements = f"{known.number('size'):,}" if known["size"] else ""
-    allowed = str(known.number("limit") // 1000)
-    return {"seconds": f"{waited:.0f}", "allowed": allowed, "elements": elements}
 
 
 def _watchdog(number: int, kind: str) -> str:

@@ -1,9 +1,5 @@
 """Every rank trains on the same batches."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.examples import is_loader
 from traindx.analysis.program.execution.values import Answer, Instance, Result, Value, origins
@@ -19,15 +15,14 @@ from traindx.analysis.program.training.data import (
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 WRAPPERS = ("DistributedDataParallel", "FullyShardedDataParallel", "fully_shard")
 SAMPLER = "torch.utils.data.DistributedSampler"
 
 
 @detector(needs=("source",), suggests=("missing-distributed-sampler",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A distributed training script loads its data without a distributed sampler.
 
     ## What it detects

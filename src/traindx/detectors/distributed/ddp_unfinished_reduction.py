@@ -1,22 +1,16 @@
 """DistributedDataParallel waited for gradients that never came, or came twice."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from traindx.analysis.errors.messages import KnownError, finding, known_error, read
+from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.process_group_messages import (
-    NAMED_PARAMETERS,
     PARAMETERS_WITHOUT_GRADIENT,
+    parameters_without_gradient,
 )
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("ddp-unused-parameters", "api-misuse"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """DDP misses the gradient of some parameters, or gets one twice.
 
     ## What it detects
@@ -36,22 +30,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     If only one rank names parameters, the ranks take different branches.
     """
-    known = known_error(run, PARAMETERS_WITHOUT_GRADIENT)
-    if known is not None:
-        yield finding(known, known.claim(which=_which(known)))
-
-
-def _which(known: KnownError) -> str:
-    found = read(known.failure.message, NAMED_PARAMETERS)
-    if found is None:
-        return "every parameter; set TORCH_DISTRIBUTED_DEBUG=DETAIL to see which"
-    words = found[1]
-    if "names" in words:
-        listed = words["names"].replace(",", " ").rstrip(" .").split()
-        more = f" and {len(listed) - 5} more" if len(listed) > 5 else ""
-        return f"{', '.join(listed[:5])}{more} on rank {words['rank']}"
-    listed = words["indices"].split()
-    return f"{len(listed)} parameters on rank {words['rank']}: number {', '.join(listed[:8])}"
+    yield from findings(run, PARAMETERS_WITHOUT_GRADIENT, words=parameters_without_gradient)
 
 
 _ERROR = (

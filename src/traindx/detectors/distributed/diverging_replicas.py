@@ -1,7 +1,5 @@
 """The replicas of a model are no longer the same."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isnan
@@ -11,12 +9,16 @@ from traindx.analysis.program.training.rank_exchange import (
     brings_weights_together,
     gives_parts_of_data,
 )
-from traindx.analysis.recordings.ranks import is_data_parallel, is_sharded, ranks_of
+from traindx.analysis.recordings.ranks import (
+    is_data_parallel,
+    is_sharded,
+    ranks_of,
+    shared_prints,
+)
 from traindx.examples import make_run, recorded
-from traindx.model.findings import Evidence, Finding, Strength, cite_record
+from traindx.model.findings import Evidence, Strength, cite_record, finding
 from traindx.model.recording import Fingerprint, Model, Optimizer, Parameter, Process
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 2  # steps with a difference, after the first one
 # between machines the same update may round differently; a real difference grows far beyond
@@ -25,7 +27,7 @@ AVERAGED = ("localsgd", "hierarchical", "averag", "diloco", "federat")  # apart 
 
 
 @detector(needs=("recording",), suggests=("rank-desync",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The parameters differ between ranks that should hold the same model.
 
     ## What it detects
@@ -52,34 +54,26 @@ def check(run: Run) -> Iterator[Finding]:
         return
     if len({_layout(p) for p in ranks}) != 1:
         return  # parts of one model, or different models
-    shared = _shared(ranks)
-    apart = [step for step, prints in shared if _differ(ranks, prints)]
-    lasting = [step for step, _ in shared if apart and step >= apart[0]]
+    shared = {s: prints for s, prints in shared_prints(ranks, "parameters").items() if s > 0}
+    apart = [step for step, prints in shared.items() if _differ(ranks, prints)]
+    lasting = [step for step in shared if apart and step >= apart[0]]
     if len(apart) < ENOUGH or apart != lasting:
         return
-    is_replica = all(is_data_parallel(p) for p in ranks)
-    first, last = dict(shared)[apart[0]], dict(shared)[apart[-1]]
-    evidence = (*_cite(ranks, first), *_cite(ranks, last))
-    if is_replica:
+
+    evidence = (*_cite(ranks, shared[apart[0]]), *_cite(ranks, shared[apart[-1]]))
+    if all(is_data_parallel(p) for p in ranks):
         claim = f"The parameters of the ranks differ from step {apart[0]} on"
-        yield Finding(
-            claim=claim,
-            strength=Strength.STRONG,
-            evidence=evidence,
-            shows="rank-desync",
-            is_symptom=True,
-            onset=float(apart[0]),
-        )
+        yield finding(claim, "rank-desync", *evidence, onset=apart[0])
         return
     divided = _divided_data(run)
     strength = Strength.WEAK if divided is None else Strength.STRONG
-    yield Finding(
-        claim=f"Each of the {len(ranks)} ranks trains weights of its own: nothing keeps them equal",
+    yield finding(
+        f"Each of the {len(ranks)} ranks trains its own weights, without DDP to sync them",
+        {"rank-desync": strength},
+        *evidence if divided is None else (*evidence, divided),
         strength=strength,
-        evidence=evidence if divided is None else (*evidence, divided),
-        suggests={"rank-desync": strength},
         is_symptom=divided is not None,
-        onset=float(apart[0]),
+        onset=apart[0],
     )
 
 
@@ -92,7 +86,7 @@ def _divided_data(run: Run) -> Evidence | None:
     if not run.sources or any(map(brings_weights_together, program.stories)):
         return None
     sampler = gives_parts_of_data(program)
-    return None if sampler is None else sampler.cite("each rank is given a part of the data")
+    return None if sampler is None else sampler.cite("each rank gets a part of the data")
 
 
 def _is_averaged(process: Process) -> bool:
@@ -103,13 +97,6 @@ def _is_averaged(process: Process) -> bool:
 def _layout(process: Process) -> tuple[tuple[tuple[int, ...], ...], ...]:
     latest = {m.id: m for m in process.models}
     return tuple(tuple(p.shape for p in m.parameters) for _, m in sorted(latest.items()))
-
-
-def _shared(ranks: Sequence[Process]) -> list[tuple[int, list[Fingerprint]]]:
-    """Return the steps after the first at which every rank left a fingerprint."""
-    told = [{f.step: f for f in p.fingerprints if f.parameters is not None} for p in ranks]
-    steps = set.intersection(*(set(t) for t in told))
-    return [(step, [t[step] for t in told]) for step in sorted(steps) if step > 0]
 
 
 def _differ(ranks: Sequence[Process], prints: Sequence[Fingerprint]) -> bool:
@@ -124,23 +111,18 @@ def _differ(ranks: Sequence[Process], prints: Sequence[Fingerprint]) -> bool:
 def _cite(ranks: Sequence[Process], prints: Sequence[Fingerprint]) -> Iterator[Evidence]:
     for process, found in zip(ranks[:3], prints[:3], strict=True):
         value = found.parameters or 0.0
-        says = f"rank {process.rank}, step {found.step}: parameters sum up to {value!r}"
+        says = f"on rank {process.rank} the parameters sum up to {value!r} at step {found.step}"
         yield cite_record(process, found.line, says, step=found.step)
 
 
 def _rank(prints: dict[int, float], wrapper: str = "DistributedDataParallel") -> Process:
     model = Model(1, parameters=(Parameter("weight", (4, 4)),), wrapper=wrapper)
-    told = tuple(Fingerprint(10 + s, s, parameters=v) for s, v in prints.items())
-    return Process(models=(model,), fingerprints=told)
+    left = tuple(Fingerprint(10 + s, s, parameters=v) for s, v in prints.items())
+    return Process(models=(model,), fingerprints=left)
 
 
 def _averaging(prints: dict[int, float]) -> Process:
-    ddp = _rank(prints)
-    return Process(
-        models=ddp.models,
-        fingerprints=ddp.fingerprints,
-        optimizers=(Optimizer(2, type="PostLocalSGDOptimizer"),),
-    )
+    return replace(_rank(prints), optimizers=(Optimizer(2, type="PostLocalSGDOptimizer"),))
 
 
 def _with_source(run: Run, text: str) -> Run:
@@ -149,6 +131,11 @@ def _with_source(run: Run, text: str) -> Run:
 
 _SAME = {1: 1.5, 10: 1.25, 100: 1.75}
 _OTHER = {1: 1.5, 10: 1.2500000001, 100: 1.5}
+_BY_HAND = """
+sampler = DistributedSampler(data)
+for p in model.parameters():
+    dist.all_reduce(p.data)
+"""
 
 FIRES = {
     "apart from step 10 on": recorded(_rank(_SAME), _rank(_OTHER)),
@@ -156,17 +143,10 @@ FIRES = {
     "no wrapper, and parts of the data": _with_source(
         recorded(_rank(_SAME, ""), _rank(_OTHER, "")), "sampler = DistributedSampler(data)"
     ),
+    "parts of the data, and weights that meet by hand: a remark": _with_source(
+        recorded(_rank(_SAME, ""), _rank(_OTHER, "")), _BY_HAND
+    ),
 }
-
-_BY_HAND = """
-sampler = DistributedSampler(data)
-for p in model.parameters():
-    dist.all_reduce(p.data)
-"""
-
-FIRES["parts of the data, and weights that meet by hand: a remark"] = _with_source(
-    recorded(_rank(_SAME, ""), _rank(_OTHER, "")), _BY_HAND
-)
 
 SILENT = {
     "equal": recorded(_rank(_SAME), _rank(_SAME)),
@@ -176,10 +156,7 @@ SILENT = {
     "near miss: equal again": recorded(_rank(_SAME), _rank({1: 1.5, 10: 1.2, 100: 1.75})),
     "near miss: averaged now and then": recorded(_averaging(_SAME), _averaging(_OTHER)),
     "near miss: sharded": recorded(
-        *(
-            Process(models=(Model(1, is_sharded=True),), fingerprints=_rank(p).fingerprints)
-            for p in (_SAME, _OTHER)
-        )
+        *(replace(_rank(p), models=(Model(1, is_sharded=True),)) for p in (_SAME, _OTHER))
     ),
     "one rank": recorded(_rank(_SAME)),
 }

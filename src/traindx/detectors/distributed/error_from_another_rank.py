@@ -1,9 +1,5 @@
 """The error that was reported follows from another rank's."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.culprits import cite_failure, explain
 from traindx.analysis.errors.root_failure import (
     echoes,
@@ -13,16 +9,16 @@ from traindx.analysis.errors.root_failure import (
     standing,
 )
 from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Finding, Strength
-from traindx.model.run import Failure, Run
-from traindx.registry import detector
+from traindx.model.findings import Strength
+from traindx.model.run import Failure
+from traindx.registry import Findings, Run, detector
 
 SHOWN = 3  # echoes that are cited; the others say the same
 
 
 @detector(needs=("failure",), suggests=("rank-failed-first",))
-def check(run: Run) -> Iterator[Finding]:
-    """One rank failed, and the others only noticed.
+def check(run: Run) -> Findings:
+    """One rank failed, and the errors of the others are consequences.
 
     ## What it detects
     A log with timeouts, closed connections or the launcher's summary on some ranks, and an error of
@@ -33,7 +29,7 @@ def check(run: Run) -> Iterator[Finding]:
     changes nothing.
 
     ## What to do
-    Mend the error of the rank that failed first; the others need nothing.
+    Fix the error of the rank that failed first; the others need nothing.
 
     ## When it is wrong
     If the clocks or the buffering of the ranks differ, the order of the lines may mislead; an error
@@ -50,7 +46,7 @@ def check(run: Run) -> Iterator[Finding]:
     ranks = sorted({e.rank for e in others if e.rank is not None})
     whom = f"rank {', '.join(map(str, ranks))}" if ranks else "the others"
     where = f"Rank {root.rank}" if root.rank is not None else "One process"
-    claim = f"{where} failed first with {first_line(root, 120)}; {whom} only noticed"
+    claim = f"{where} failed first with {first_line(root, 120)}; {whom} failed as a consequence"
     notes = [cite_failure(run, e) for e in others[:SHOWN]]
     # not shown: where that error is explained, its cause is the root and this only follows from it
     guess = {"rank-failed-first": Strength.STRONG}

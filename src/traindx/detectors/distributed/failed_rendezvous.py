@@ -1,25 +1,20 @@
 """The ranks did not find each other."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from traindx.analysis.errors.messages import KnownError, finding, known_error, read
+from traindx.analysis.errors.messages import KnownError, findings, read
 from traindx.analysis.errors.process_group_messages import (
     OF_RANKS,
     OTHER_SOCKETS,
-    PORT_NUMBER,
     RENDEZVOUS,
+    port,
 )
 from traindx.analysis.errors.root_failure import is_joining
-from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Failure, Frame, Run
-from traindx.registry import detector
+from traindx.examples import make_failed_run
+from traindx.model.run import Frame
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("rendezvous-failure",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The processes of a distributed run do not find each other.
 
     ## What it detects
@@ -39,11 +34,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     If one rank failed before it could join, the timeout of the others is a consequence.
     """
-    known = known_error(run, RENDEZVOUS)
-    if known is None or not _is_of_ranks(known):
-        return
-    number = read(known.failure.message, PORT_NUMBER)
-    yield finding(known, known.claim(**({} if number is None else number[1])))
+    yield from findings(run, RENDEZVOUS, words=port, when=_is_of_ranks)
 
 
 def _is_of_ranks(known: KnownError) -> bool:
@@ -87,16 +78,9 @@ SILENT = {
         "torch.distributed.DistStoreError: wait timeout after 20000ms, keys: /1//cpu/0",
         "group = dist.new_group([0, 1])",
     ),
-    "near miss: a tracker that finds no network": make_run(
-        failures=[
-            Failure(
-                "socket.gaierror",
-                "[Errno -2] Name or service not known",
-                "train.log",
-                "line 90",
-                (Frame("/usr/lib/python3/site-packages/urllib3/connection.py", 174, "_new_conn"),),
-            )
-        ]
+    "near miss: a tracker that finds no network": make_failed_run(
+        "socket.gaierror: [Errno -2] Name or service not known",
+        frames=(Frame("/usr/lib/python3/site-packages/urllib3/connection.py", 174, "_new_conn"),),
     ),
     "another error": make_failed_run("KeyError: 'label'"),
 }

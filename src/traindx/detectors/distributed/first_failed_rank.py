@@ -1,9 +1,6 @@
 """A rank was gone before the others came to a halt."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from math import isnan
 
 from traindx.analysis.recordings.ranks import (
@@ -18,17 +15,16 @@ from traindx.analysis.recordings.ranks import (
     standstills,
 )
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import Strength, cite_record, finding, suggested
 from traindx.model.recording import Caught, Counts, Ending, Place, Process, Stall
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 # the other end is gone; a mere timeout says nothing of the kind
 HUNG_UP = re.compile(r"[Cc]onnection (?:closed|reset) by peer|remote process exited|got 0 bytes")
 
 
 @detector(needs=("recording",), suggests=("rank-failed-first", "killed-by-host"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """One rank failed or fell silent, and the others waited for it.
 
     ## What it detects
@@ -40,7 +36,7 @@ def check(run: Run) -> Iterator[Finding]:
     minutes later.
 
     ## What to do
-    Mend the error of the rank that failed. For one that fell silent look at the kernel's log
+    Fix the error of the rank that failed. For one that fell silent look at the kernel's log
     (`dmesg -T`) and the scheduler's record.
 
     ## When it is wrong
@@ -56,37 +52,28 @@ def check(run: Run) -> Iterator[Finding]:
         yield from _silent(ranks, still, lost)
 
 
-def _failed_first(
-    failed: list[tuple[Process, Caught]], still: list[Standstill]
-) -> Iterator[Finding]:
+def _failed_first(failed: list[tuple[Process, Caught]], still: list[Standstill]) -> Findings:
     process, caught = min(failed, key=lambda f: (isnan(f[1].time_s), f[1].time_s))
     others = sorted({s.process.rank for s in still} - {p.rank for p, _ in failed})
     if not others:
         return
     place = next(iter(own_places(caught.places)[-1:]), None)
-    says = f"rank {process.rank}: {caught_words(caught)}{place_words(place)}{code_words(place)}"
+    error = f"{caught_words(caught)}{place_words(place)}{code_words(place)}"
+    says = f"rank {process.rank} raised {error}"
     names = ", ".join(map(str, others))
-    yield Finding(
-        claim=f"Rank {process.rank} failed first with {caught_words(caught)}; rank {names} only "
-        "waited for it",
-        strength=Strength.STRONG,
-        evidence=(
-            cite_record(process, caught.line, says, step=caught.step),
-            *(s.evidence() for s in still[:1]),
-        ),
-        # not shown: where the error is explained, its cause is the root and this follows from it
-        suggests={"rank-failed-first": Strength.STRONG},
-        # all run the same code: what fails on one rank alone lies in what that one was given
-        against={"collective-mismatch": Strength.STRONG, "api-misuse": Strength.WEAK},
-        is_symptom=True,
-        onset=float(caught.step),
-        location=at(place),
+    yield finding(
+        f"Rank {process.rank} failed first with {caught_words(caught)}; rank {names} waited for it",
+        {"rank-failed-first": Strength.STRONG},
+        cite_record(process, caught.line, says, step=caught.step),
+        *(s.evidence() for s in still[:1]),
+        against=suggested("collective-mismatch", weak="api-misuse"),
+        place=place,
     )
 
 
 def _silent(
     ranks: tuple[Process, ...], still: list[Standstill], lost: list[tuple[Process, Caught]]
-) -> Iterator[Finding]:
+) -> Findings:
     """A rank that others wait for, or lost the connection to, and that left no word."""
     broken = [(p, c) for p, c in lost if HUNG_UP.search(c.message)]
     if not broken and not (still and not lost and all(s.waits_for_ranks for s in still)):
@@ -97,22 +84,19 @@ def _silent(
         return
     names = ", ".join(str(p.rank) for p in gone)
     line = gone[0].counts.line if gone[0].counts is not None else 1
-    says = f"the recording of rank {gone[0].rank} breaks off without an end and without an error"
-    noticed = [cite_record(p, c.line, f"rank {p.rank}: {caught_words(c)}") for p, c in broken[:1]]
+    says = f"the recording of rank {gone[0].rank} stops without an end or an error"
+    noticed = [cite_record(p, c.line, f"rank {p.rank} raised {caught_words(c)}")
+               for p, c in broken[:1]]  # fmt: skip
     one = f"Rank {names}" if len(gone) == 1 else f"One of the ranks {names}"
-    then = "the others lost it" if broken else "the others wait for it"
-    why = "it was killed or crashed" + ("" if broken else ", or is stuck below Python")
-    yield Finding(
-        claim=f"{one} fell silent, and {then}: {why}",
-        strength=Strength.STRONG,
-        evidence=(
-            cite_record(gone[0], line, says),
-            *noticed,
-            *(s.evidence() for s in still[:1]),
-        ),
-        suggests={"rank-failed-first": Strength.STRONG, "killed-by-host": Strength.WEAK},
-        against={"collective-mismatch": Strength.STRONG, "uneven-inputs": Strength.STRONG},
-        is_symptom=True,
+    then = "the others lost the connection" if broken else "the others wait for it"
+    why = "it was killed or crashed" + ("" if broken else ", or is stuck in native code")
+    yield finding(
+        f"{one} stopped without an error, and {then}; {why}",
+        suggested("rank-failed-first", weak="killed-by-host"),
+        cite_record(gone[0], line, says),
+        *noticed,
+        *(s.evidence() for s in still[:1]),
+        against=suggested("collective-mismatch uneven-inputs"),
     )
 
 

@@ -1,9 +1,5 @@
 """A distributed sampler repeats the same order in every epoch."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.examples import is_loader
 from traindx.analysis.program.execution.values import (
     Answer,
@@ -26,14 +22,13 @@ from traindx.analysis.program.training.phases import Loop, Unit, training_loops
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 SAMPLER = "torch.utils.data.DistributedSampler"
 
 
 @detector(needs=("source",), suggests=("sampler-epoch-not-set",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A DistributedSampler is used over epochs and its set_epoch is never called.
 
     ## What it detects
@@ -108,7 +103,7 @@ def _is_lost(receiver: Value | None) -> bool:
 
 
 def _finding(made: Result, loop: Loop) -> Finding:
-    name, counter = min(made.names, key=len, default=""), counter_of(loop.run.site)
+    name, counter = made.called(), counter_of(loop.run.site)
     can_patch = name and counter and is_same_scope(made, loop.run.site)
     return finding(
         "set_epoch of the DistributedSampler is never called: every epoch has the same order",

@@ -1,15 +1,9 @@
 """NCCL could not make or use its communicator."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.process_group_messages import COMMUNICATOR
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(
@@ -17,8 +11,8 @@ from traindx.registry import detector
     suggests=("rendezvous-failure", "shared-memory-exhausted", "version-mismatch", "device-shared",
               "activation-memory"),
 )  # fmt: skip
-def check(run: Run) -> Iterator[Finding]:
-    """The library for collectives fails before or in the first of them.
+def check(run: Run) -> Findings:
+    """NCCL fails before or in the first collective.
 
     ## What it detects
     "NCCL error … unhandled system error" and "unhandled cuda error". What the library adds under

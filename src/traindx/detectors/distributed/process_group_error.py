@@ -1,19 +1,13 @@
 """A process was not set up for its rank: no group, or the wrong GPU."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.process_group_messages import MISPLACED_PROCESS
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("api-misuse", "version-mismatch"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A process uses a process group or a GPU that it does not have.
 
     ## What it detects

@@ -1,12 +1,11 @@
 """A rank is missing from a collective that others wait in."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from traindx.analysis.recordings.ranks import (
     Standstill,
+    call_kind,
     caught_words,
     echoes_in,
     operation_words,
@@ -17,30 +16,19 @@ from traindx.analysis.recordings.ranks import (
     training_loader,
 )
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import Finding, Strength, cite_record, finding, suggested
 from traindx.model.recording import Caught, Counts, Ending, Place, Process, Stall
-from traindx.model.run import Run
-from traindx.registry import detector
-
-# all ranks give the same size; what is gathered, scattered or exchanged may differ by design
-SAME_SIZE = ("all_reduce", "allreduce", "broadcast", "reduce", "barrier")
-
-EVERYONE = "0"  # the group that torch makes first; numbers begin with 1
+from traindx.registry import Findings, Run, detector
 
 Call = Mapping[str, object]
 
 
 @detector(
     needs=("recording",),
-    suggests=(
-        "collective-mismatch",
-        "uneven-inputs",
-        "worker-crash",
-        "data-loading-bound",
-        "checkpoint-overhead",
-    ),
-)
-def check(run: Run) -> Iterator[Finding]:
+    suggests=("collective-mismatch", "uneven-inputs", "worker-crash", "data-loading-bound",
+              "checkpoint-overhead"),
+)  # fmt: skip
+def check(run: Run) -> Findings:
     """The ranks stand still, and one is not where the others wait for it.
 
     ## What it detects
@@ -55,7 +43,7 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## What to do
     Let every rank make the same calls in the same order: no collective within `if rank == 0`, no
-    early `continue`, one decision that is told to all.
+    early `continue`, one decision that is broadcast to all.
 
     ## When it is wrong
     A rank that merely takes long looks the same until it comes; a pause that ended is not
@@ -65,15 +53,15 @@ def check(run: Run) -> Iterator[Finding]:
     still = [s for s in standstills(run) if s.process.world_size > 1]
     groups = {str(c.get("group", "")) for s in still for c in s.calls}
     for group in sorted(groups):
-        members = [s for s in still if _last(s, group) >= 0]
-        finding = _disagreement(members, group) or _absence(members, group)
-        if finding is not None:
-            yield finding
+        members = [s for s in still if s.last_call(group) >= 0]
+        found = _disagreement(members, group) or _absence(members, group)
+        if found is not None:
+            yield found
             return
     yield from _early_end(run)
 
 
-def _early_end(run: Run) -> Iterator[Finding]:
+def _early_end(run: Run) -> Findings:
     """A rank that came to its end is missing from all that the others still do."""
     ranks = ranks_of(run)
     waiting = [s for s in standstills(run) if s.process.world_size > 1 and s.waits_for_ranks]
@@ -83,107 +71,77 @@ def _early_end(run: Run) -> Iterator[Finding]:
         return
     gone = ended[0]
     assert gone.counts is not None
-    says = f"rank {gone.rank} came to its end after {gone.counts.steps} steps, without an error"
+    says = f"rank {gone.rank} ended after {gone.counts.steps} steps, without an error"
     evidence = [cite_record(gone, gone.counts.line, says, step=gone.counts.steps)]
     evidence += [s.evidence() for s in waiting]
-    evidence += [cite_record(p, c.line, f"rank {p.rank}: {caught_words(c)}") for p, c in lost]
+    evidence += [cite_record(p, c.line, f"rank {p.rank} raised {caught_words(c)}") for p, c in lost]
     whom = waiting[0].process if waiting else lost[0][0]
     lengths = {x.batches for p in (gone, whom) if (x := training_loader(p)) is not None}
     is_even = len(lengths) == 1 and None not in lengths
-    guesses = {"collective-mismatch": Strength.MODERATE, "uneven-inputs": Strength.MODERATE}
+    guesses = suggested(moderate="collective-mismatch uneven-inputs")
     place = waiting[0].place if waiting else next(iter(own_places(lost[0][1].places)[-1:]), None)
-    yield Finding(
-        claim=f"Rank {gone.rank} left after {gone.counts.steps} steps, and rank {whom.rank} waited "
-        f"for it in vain{place_words(place)}",
-        strength=Strength.STRONG,
-        evidence=tuple(evidence[:4]),
-        suggests={} if is_even else guesses,
-        against={"uneven-inputs": Strength.STRONG} if is_even else {},
+    yield finding(
+        f"Rank {gone.rank} ended after {gone.counts.steps} steps, and rank {whom.rank} still "
+        f"waits for it{place_words(place)}",
+        {} if is_even else guesses,
+        *evidence[:4],
         shows="collective-mismatch" if is_even else None,
-        is_symptom=True,
-        onset=float(gone.counts.steps),
-        location=at(place),
+        against={"uneven-inputs": Strength.STRONG} if is_even else {},
+        onset=gone.counts.steps,
+        place=place,
     )
-
-
-def _calls(still: Standstill, group: str) -> dict[int, Call]:
-    own = [c for c in still.calls if str(c.get("group", "")) == group]
-    return {c["seq"]: c for c in own if isinstance(c.get("seq"), int)}  # type: ignore[misc]
-
-
-def _last(still: Standstill, group: str) -> int:
-    """Return the number of a rank's last call; −1 if it may not belong to the group at all."""
-    return max(_calls(still, group), default=0 if group == EVERYONE else -1)
 
 
 def _disagreement(members: Sequence[Standstill], group: str) -> Finding | None:
     """Find the first number under which two ranks called different things."""
-    told = [_calls(s, group) for s in members]
-    common = set.intersection(*(set(t) for t in told)) if len(told) > 1 else set()
+    made = [s.calls_in(group) for s in members]
+    common = set.intersection(*map(set, made)) if len(made) > 1 else set()
     for number in sorted(common):
-        kinds = {_kind(t[number]) for t in told}
-        if len(kinds) == 1:
+        kinds = [call_kind(calls[number]) for calls in made]
+        if len(set(kinds)) == 1:
             continue
         one = members[0]
-        other = next(
-            s
-            for s, t in zip(members, told, strict=True)
-            if _kind(t[number]) != _kind(told[0][number])
-        )
-        calls = [(s, operation_words(_calls(s, group)[number])) for s in (one, other)]
+        other = next(s for s, k in zip(members, kinds, strict=True) if k != kinds[0])
+        calls = [(s, operation_words(s.calls_in(group)[number])) for s in (one, other)]
         what = " and ".join(f"rank {s.process.rank} called {words}" for s, words in calls)
         return _shown(f"The ranks called different collectives: {what}", (one, other), other)
     return None
-
-
-def _kind(call: Call) -> tuple[str, str]:
-    name = str(call.get("op", "")).rsplit(":", 1)[-1]
-    is_sized = name.lstrip("_").startswith(SAME_SIZE) and "scatter" not in name
-    return name, str(call.get("input_sizes")) if is_sized else ""
 
 
 def _absence(members: Sequence[Standstill], group: str) -> Finding | None:
     """Find a rank that has called fewer collectives than the others."""
     if len(members) < 2:
         return None
-    last = {s.process.rank: _last(s, group) for s in members}
+    last = {s.process.rank: s.last_call(group) for s in members}
     behind = min(members, key=lambda s: last[s.process.rank])
     number = last[behind.process.rank] + 1
     ahead = next((s for s in members if last[s.process.rank] >= number), None)
-    call = _calls(ahead, group).get(number) if ahead is not None else None
+    call = ahead.calls_in(group).get(number) if ahead is not None else None
     if ahead is None or ahead.pending is None or behind.waits_for_ranks:
         return None
     words = operation_words(call or ahead.pending)
     waiting = ", ".join(str(r) for r, n in last.items() if n >= number)
     claim = (
-        f"Rank {behind.process.rank} never came to {words}, in which rank {waiting} waits: it "
+        f"Rank {behind.process.rank} never called {words}, which rank {waiting} waits for; it "
         f"{behind.words()}"
     )
+    found = _shown(claim, (behind, ahead), behind)
     if behind.waits_for_data:
-        guesses = {
-            "worker-crash": Strength.MODERATE,
-            "data-loading-bound": Strength.MODERATE,
-            "collective-mismatch": Strength.WEAK,
-        }
-        return replace(_shown(claim, (behind, ahead), behind), shows=None, suggests=guesses)
+        guesses = suggested("", "worker-crash data-loading-bound", "collective-mismatch")
+        return replace(found, shows=None, suggests=guesses)
     if behind.is_saving:
-        guesses = {
-            "checkpoint-overhead": Strength.MODERATE,
-            "collective-mismatch": Strength.MODERATE,
-        }
-        return replace(_shown(claim, (behind, ahead), behind), shows=None, suggests=guesses)
-    return _shown(claim, (behind, ahead), behind)
+        guesses = suggested(moderate="checkpoint-overhead collective-mismatch")
+        return replace(found, shows=None, suggests=guesses)
+    return found
 
 
 def _shown(claim: str, cited: Sequence[Standstill], at_fault: Standstill) -> Finding:
-    return Finding(
-        claim=claim,
-        strength=Strength.STRONG,
-        evidence=tuple(s.evidence() for s in cited),
-        shows="collective-mismatch",
-        is_symptom=True,
-        onset=float(at_fault.stall.step),
-        location=at(at_fault.place),
+    return finding(
+        claim,
+        "collective-mismatch",
+        *(s.evidence() for s in cited),
+        onset=at_fault.stall.step,
+        place=at_fault.place,
     )
 
 

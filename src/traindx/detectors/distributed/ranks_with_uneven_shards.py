@@ -1,20 +1,14 @@
 """Each rank trains over its own shards to the end, and these differ in length."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.rank_shares import uneven_shares
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("uneven-inputs",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Ranks of a distributed run do different numbers of steps: the last ones wait forever.
 
     ## What it detects

@@ -1,22 +1,24 @@
 """Every rank trains on the very same batches."""
 
-from __future__ import annotations
+from collections.abc import Sequence
 
-from collections.abc import Iterator, Sequence
-
-from traindx.analysis.recordings.ranks import is_data_parallel, ranks_of, training_loader
+from traindx.analysis.recordings.ranks import (
+    is_data_parallel,
+    ranks_of,
+    shared_prints,
+    training_loader,
+)
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Fingerprint, Loader, Model, Place, Process
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 3  # steps that every rank tells of
 NEARLY_ALL = 0.9
 
 
 @detector(needs=("recording",), suggests=("missing-distributed-sampler",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """All ranks got the same batches at the same steps.
 
     ## What it detects
@@ -37,43 +39,36 @@ def check(run: Run) -> Iterator[Finding]:
     again and again, as in a test or a benchmark, is left alone.
     """
     ranks = ranks_of(run)
-    shared = _shared(ranks) if ranks else []
+    shared = list(shared_prints(ranks, "batch").values())
     equal = [prints for prints in shared if len({f.batch for f in prints}) == 1]
     if len(shared) < ENOUGH or len(equal) < NEARLY_ALL * len(shared):
         return
     if len({prints[0].batch for prints in equal}) == 1:
         return  # always the same one
     evidence = tuple(
-        cite_record(p, f.line, f"rank {p.rank}, step {f.step}: batch {f.batch!r}", step=f.step)
+        cite_record(p, f.line, f"rank {p.rank} has batch {f.batch!r} at step {f.step}", step=f.step)
         for prints in (equal[0], equal[-1])
         for p, f in zip(ranks[:2], prints[:2], strict=True)
     )
-    same = f"{len(equal)} of {len(shared)} steps compared"
+    same = f"at {len(equal)} of {len(shared)} compared steps"
     if not all(is_data_parallel(p) for p in ranks):
-        yield Finding(
-            claim=f"All {len(ranks)} ranks train on the same batches ({same})",
+        yield finding(
+            f"All {len(ranks)} ranks train on the same batches ({same})",
+            {"missing-distributed-sampler": Strength.WEAK},
+            *evidence,
             strength=Strength.WEAK,
-            evidence=evidence,
-            suggests={"missing-distributed-sampler": Strength.WEAK},
+            is_symptom=False,
         )
         return
     loader = training_loader(ranks[0])
-    sampler = f", drawn by {loader.sampler}" if loader is not None and loader.sampler else ""
-    yield Finding(
-        claim=f"All {len(ranks)} ranks train on the same batches ({same}{sampler})",
-        strength=Strength.STRONG,
-        evidence=evidence,
-        shows="missing-distributed-sampler",
-        is_symptom=True,
-        onset=float(equal[0][0].step),
-        location=at(loader.place) if loader is not None else None,
+    sampler = f", sampled by {loader.sampler}" if loader is not None and loader.sampler else ""
+    yield finding(
+        f"All {len(ranks)} ranks train on the same batches ({same}{sampler})",
+        "missing-distributed-sampler",
+        *evidence,
+        onset=equal[0][0].step,
+        place=loader.place if loader is not None else None,
     )
-
-
-def _shared(ranks: Sequence[Process]) -> list[list[Fingerprint]]:
-    told = [{f.step: f for f in p.fingerprints if f.batch is not None} for p in ranks]
-    steps = set.intersection(*(set(t) for t in told))
-    return [[t[step] for t in told] for step in sorted(steps)]
 
 
 def _rank(prints: Sequence[float], wrapper: str = "DistributedDataParallel") -> Process:

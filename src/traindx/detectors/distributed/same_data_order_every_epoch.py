@@ -1,21 +1,18 @@
 """The data come in the same order in every epoch."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from traindx.analysis.recordings.ranks import ranks_of
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Epoch, Fingerprint, Loader, Place, Process
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 2  # pairs of batches at the same position of different epochs
 
 
 @detector(needs=("recording",), suggests=("sampler-epoch-not-set",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A shuffling distributed sampler gives the same batches in every epoch.
 
     ## What it detects
@@ -40,19 +37,17 @@ def check(run: Run) -> Iterator[Finding]:
         if len({a.batch for a, _ in pairs}) < len(pairs):
             continue
         first, second = pairs[0]
-        yield Finding(
-            claim=f"The distributed sampler repeats its order: step {second.step} of rank "
-            f"{process.rank} got the batch of step {first.step} again, one epoch later or more",
-            strength=Strength.STRONG,
-            evidence=tuple(
-                cite_record(process, f.line, f"step {f.step}: batch {f.batch!r}", step=f.step)
+        yield finding(
+            f"The distributed sampler repeats its order in every epoch: on rank "
+            f"{process.rank} step {second.step} has the batch of step {first.step}",
+            "sampler-epoch-not-set",
+            *(
+                cite_record(process, f.line, f"step {f.step} has batch {f.batch!r}", step=f.step)
                 for pair in pairs[:2]
                 for f in pair
             ),
-            shows="sampler-epoch-not-set",
-            is_symptom=True,
-            onset=float(second.step),
-            location=at(loader.place),
+            onset=second.step,
+            place=loader.place,
         )
         return
 

@@ -1,19 +1,16 @@
 """One rank is slower than the others in what each does alone."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from traindx.analysis.recordings.ranks import is_data_parallel, is_sharded, ranks_of
+from traindx.analysis.recordings.ranks import is_data_parallel, is_sharded, rank_series, ranks_of
 from traindx.examples import flat, make_run, recorded
-from traindx.model.findings import Finding, Strength, cite
+from traindx.model.findings import cite, finding
 from traindx.model.recording import Model, Process
-from traindx.model.run import Floats, Run, Series
-from traindx.registry import detector
+from traindx.model.run import Floats
+from traindx.registry import Findings, Run, detector
 
 SLOWER = 1.5
 ENOUGH = 20  # steps
@@ -22,7 +19,7 @@ LEAST_S = 0.002  # … and be more than the noise of a clock and a scheduler
 
 
 @detector(needs=("recording", "time/*"), suggests=("straggler-rank",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """One rank takes longer than the others for its data and its forward pass.
 
     ## What it detects
@@ -52,34 +49,28 @@ def check(run: Run) -> Iterator[Finding]:
     slow = max(level, key=lambda rank: level[rank])
     others = float(np.median([v for rank, v in level.items() if rank != slow]))
     lost = level[slow] - others
-    step = _series(run, slow, "step")
+    step = rank_series(run, slow, "time/step")
     whole = float(np.median(step.values)) if step is not None else 0.0
     if lost < max(LEAST_S, WORTH * whole) or not _is_lasting(times, slow):
         return
-    data = _series(run, slow, "data") or _series(run, slow, "forward")
+    data = rank_series(run, slow, "time/data") or rank_series(run, slow, "time/forward")
     assert data is not None
     part = _where_lost(run, slow, list(times), lost)
-    says = f"rank {slow}: {level[slow]:.3g} s per step {part}, the others {others:.3g} s (medians)"
-    yield Finding(
-        claim=f"Rank {slow} needs {level[slow] / others:.1f} times as long as the other ranks "
-        f"{part}: all wait for it",
-        strength=Strength.STRONG,
-        evidence=(cite(data, says, 0, -1, slow=level[slow], others=others),),
-        shows="straggler-rank",
-        is_symptom=True,
-        onset=float(data.steps[0]),
+    says = (
+        f"rank {slow} spends {level[slow]:.3g} s per step {part}, the others {others:.3g} s "
+        "(medians)"
     )
-
-
-def _series(run: Run, rank: int, part: str) -> Series | None:
-    found = run.get(f"ranks/{rank}/time/{part}")
-    found = run.get(f"time/{part}") if found is None and rank == 0 else found
-    return found.finite() if found is not None and len(found.finite()) else None
+    claim = (
+        f"Rank {slow} is a straggler: it spends {level[slow] / others:.1f} times as long as "
+        f"the other ranks {part}"
+    )
+    yield finding(claim, "straggler-rank", cite(data, says, 0, -1, slow=level[slow], others=others))
 
 
 def _alone(run: Run, rank: int) -> Floats | None:
     """Return the time of each step that a rank spends by itself, the first ones left out."""
-    parts = [s for name in ("data", "forward") if (s := _series(run, rank, name)) is not None]
+    each = (rank_series(run, rank, name) for name in ("time/data", "time/forward"))
+    parts = [s for s in each if s is not None]
     if not parts or len({len(s) for s in parts}) != 1 or len(parts[0]) < ENOUGH:
         return None
     total = np.sum([s.values for s in parts], axis=0)
@@ -97,14 +88,15 @@ def _is_lasting(times: dict[int, Floats], slow: int) -> bool:
 
 def _where_lost(run: Run, slow: int, ranks: list[int], lost: float) -> str:
     for part, words in (("data", "waiting for data"), ("forward", "in the forward pass")):
-        own = _series(run, slow, part)
-        rest = [s for r in ranks if r != slow and (s := _series(run, r, part)) is not None]
+        own = rank_series(run, slow, f"time/{part}")
+        each = (rank_series(run, r, f"time/{part}") for r in ranks if r != slow)
+        rest = [s for s in each if s is not None]
         if own is None or not rest:
             continue
         more = float(np.median(own.values) - np.median([np.median(s.values) for s in rest]))
         if more > 0.8 * lost:
             return words
-    return "for data and forward pass"
+    return "on data and the forward pass"
 
 
 def _ranks(*pairs: tuple[ArrayLike, ArrayLike], wrapper: str = "DistributedDataParallel") -> Run:

@@ -1,8 +1,6 @@
 """The ranks get different numbers of batches."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from traindx.analysis.recordings.ranks import (
     Standstill,
@@ -14,14 +12,13 @@ from traindx.analysis.recordings.ranks import (
     training_loader,
 )
 from traindx.examples import recorded
-from traindx.model.findings import Evidence, Finding, Strength, at, cite_record
+from traindx.model.findings import Evidence, Strength, cite_record, finding
 from traindx.model.recording import Caught, Ending, Epoch, Loader, Model, Place, Process, Stall
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("recording",), suggests=("uneven-inputs",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The ranks do not have the same number of batches in an epoch.
 
     ## What it detects
@@ -53,15 +50,16 @@ def check(run: Run) -> Iterator[Finding]:
         return
     claim, evidence = found
     loader = training_loader(ranks[0])
-    yield Finding(
-        claim=claim + (", and the ranks wait for each other" if has_trouble else ""),
+    yield finding(
+        claim + (", and the ranks wait for each other" if has_trouble else ""),
+        {} if has_trouble else {"uneven-inputs": Strength.WEAK},
+        *evidence,
+        *(s.evidence() for s in still[:1]),
         strength=Strength.STRONG if has_trouble else Strength.WEAK,
-        evidence=(*evidence, *(s.evidence() for s in still[:1])),
-        suggests={} if has_trouble else {"uneven-inputs": Strength.WEAK},
         shows="uneven-inputs" if has_trouble else None,
         is_symptom=has_trouble,
         onset=float(still[0].stall.step) if still else None,
-        location=at(loader.place) if loader is not None else None,
+        place=loader.place if loader is not None else None,
     )
 
 
@@ -78,7 +76,7 @@ def _uneven_passes(ranks: Sequence[Process]) -> Found | None:
             few, many = _extremes([e.batches for e in epochs])
             claim = _claim(ranks, [e.batches for e in epochs], few, many)
             says = [
-                f"rank {p.rank}: a pass of {e.batches} batches"
+                f"rank {p.rank} has an epoch of {e.batches} batches"
                 for p, e in zip(ranks, epochs, strict=True)
             ]
             lines = [e.line for e in epochs]
@@ -92,7 +90,9 @@ def _uneven_loaders(ranks: Sequence[Process]) -> Found | None:
     if len(counts) < len(ranks) or len(set(counts)) == 1 or len({x.dataset for x in loaders}) > 1:
         return None
     few, many = _extremes(counts)
-    says = [f"rank {p.rank}: a loader of {n} batches" for p, n in zip(ranks, counts, strict=True)]
+    says = [
+        f"rank {p.rank} has a loader of {n} batches" for p, n in zip(ranks, counts, strict=True)
+    ]
     claim = _claim(ranks, counts, few, many)
     return claim, _cite(ranks, [x.line for x in loaders], says, (few, many))
 
@@ -112,7 +112,7 @@ def _overtaken(ranks: Sequence[Process], still: Sequence[Standstill]) -> Found |
             steps = sum(e.trained for e in done[: own + 1])
             if standstill.stall.step < steps:
                 continue  # it waits for an earlier step, so for another reason
-            says = f"rank {process.rank} had finished the pass after {steps} steps"
+            says = f"rank {process.rank} finished its epoch after {steps} steps"
             claim = f"Rank {process.rank} ran out of batches before rank {rank}"
             return claim, (cite_record(process, done[own].line, says, step=steps),)
     return None

@@ -1,7 +1,5 @@
 """A recorded command was ended by a signal."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,10 +8,18 @@ from traindx.analysis.errors.memory_sizes import memory_words
 from traindx.analysis.errors.root_failure import root_failure
 from traindx.analysis.recordings.ranks import own_places, place_words
 from traindx.examples import make_failed_run, recorded
-from traindx.model.findings import Evidence, Finding, Strength, at, cite_event, cite_record
+from traindx.model.findings import (
+    Evidence,
+    Finding,
+    Strength,
+    cite_event,
+    cite_record,
+    finding,
+    suggested,
+)
 from traindx.model.recording import Ending, Place, Process, Recording, Sample
-from traindx.model.run import Event, Run
-from traindx.registry import detector
+from traindx.model.run import Event
+from traindx.registry import Findings, Run, detector
 
 KILL = 9
 CRASHES = {4: "illegal instruction", 6: "aborted", 7: "bus error", 8: "floating point exception",
@@ -27,12 +33,12 @@ STACK_LINE = re.compile(r'^ *File "([^"\n]{1,500})", line (\d{1,7}) in (\S{1,200
     needs=("recording",),
     suggests=("killed-by-host", "host-memory-growth", "version-mismatch", "worker-crash"),
 )
-def check(run: Run) -> Iterator[Finding]:
-    """The command was killed, crashed below Python, or was told to stop.
+def check(run: Run) -> Findings:
+    """The command was killed, crashed below Python, or was stopped.
 
     ## What it detects
     The signal that ended a recorded command, as its parent saw it: SIGKILL; a crash, with the line
-    of the user's code that it happened in; SIGTERM and its kin.
+    of the user's code that it happened in; SIGTERM and similar signals.
 
     ## Why it matters
     There is no traceback: nothing in the program raised an error. SIGKILL without another word is
@@ -45,7 +51,7 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Someone may have killed the run by hand. Of a command that was asked to stop it is only said
-    that it was, and an interrupt (Ctrl-C) is never told.
+    that it was, and an interrupt (Ctrl-C) is never reported.
     """
     recording = run.recording
     number = _signal_of(recording) if recording is not None else None
@@ -56,21 +62,20 @@ def check(run: Run) -> Iterator[Finding]:
     cited = cite_event(event) if event is not None else Evidence(says, "run.json", "signal")
     if number == KILL:
         is_memory = MEMORY.search(cited.says) is not None
-        yield Finding(
-            claim="The command was killed with SIGKILL and left no error",
-            strength=Strength.STRONG,
-            evidence=(cited, *_last_memory(recording)),
-            suggests={
+        yield finding(
+            "The command was killed with SIGKILL and left no error",
+            {
                 "host-memory-growth": Strength.STRONG if is_memory else Strength.WEAK,
                 "killed-by-host": Strength.WEAK if is_memory else Strength.STRONG,
             },
-            is_symptom=True,
+            cited,
+            *_last_memory(recording),
         )
     elif number in CRASHES:
         yield _crash(recording, CRASHES[number], cited)
     elif number in STOPS:
-        claim = f"The command was told to stop from outside ({STOPS[number]})"
-        yield Finding(claim=claim, strength=Strength.WEAK, evidence=(cited,))
+        claim = f"The command was stopped from outside ({STOPS[number]})"
+        yield finding(claim, {}, cited, strength=Strength.WEAK, is_symptom=False)
 
 
 def _signal_of(recording: Recording) -> int | None:
@@ -79,14 +84,14 @@ def _signal_of(recording: Recording) -> int | None:
     if ending is None or ending.is_running:
         return None
     code = ending.exit_code or 0
-    told = code - 128 if 128 < code < 160 else -code
-    return ending.signal or (told if told > 0 else None)
+    reported = code - 128 if 128 < code < 160 else -code
+    return ending.signal or (reported if reported > 0 else None)
 
 
 def _last_memory(recording: Recording) -> Iterator[Evidence]:
     for process in recording.processes:
         for sample in [s for s in process.samples if s.rss_bytes > 0][-1:]:
-            says = f"the process held {memory_words(sample.rss_bytes)} at step {sample.step}"
+            says = f"the process used {memory_words(sample.rss_bytes)} at step {sample.step}"
             yield cite_record(process, sample.line, says, step=sample.step)
 
 
@@ -97,13 +102,9 @@ def _crash(recording: Recording, kind: str, cited: Evidence) -> Finding:
     places = [Place(m[1], int(m[2]), m[3]) for m in STACK_LINE.finditer(current)]
     place = next(iter(own_places(places) or places), None)
     where = f"{place_words(place)}, in {place.function}" if place is not None else ""
-    return Finding(
-        claim=f"The command crashed below Python ({kind}){where}",
-        strength=Strength.STRONG,
-        evidence=(cited,),
-        suggests={"version-mismatch": Strength.MODERATE, "worker-crash": Strength.WEAK},
-        is_symptom=True,
-        location=at(place),
+    claim = f"The command crashed below Python ({kind}){where}"
+    return finding(
+        claim, suggested(moderate="version-mismatch", weak="worker-crash"), cited, place=place
     )
 
 

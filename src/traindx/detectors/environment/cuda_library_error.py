@@ -1,34 +1,22 @@
-"""cuBLAS, cuDNN or another device library gave up."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""cuBLAS, cuDNN or another CUDA library failed."""
 
 from traindx.analysis.errors.culprits import embedding_culprit
 from traindx.analysis.errors.environment_messages import DEVICE_LIBRARY
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.model.findings import Strength
+from traindx.registry import Findings, Run, detector
 
 WITH_TABLE = {"index-out-of-range": Strength.STRONG, "activation-memory": Strength.WEAK}
 
 
 @detector(
     needs=("failure",),
-    suggests=(
-        "index-out-of-range",
-        "label-out-of-range",
-        "activation-memory",
-        "version-mismatch",
-        "api-misuse",
-        "shape-mismatch",
-        "device-shared",
-    ),
-)
-def check(run: Run) -> Iterator[Finding]:
-    """A device library reports a status that says little.
+    suggests=("index-out-of-range", "label-out-of-range", "activation-memory", "version-mismatch",
+              "api-misuse", "shape-mismatch", "device-shared"),
+)  # fmt: skip
+def check(run: Run) -> Findings:
+    """A CUDA library fails with a status code such as CUBLAS_STATUS_EXECUTION_FAILED.
 
     ## What it detects
     CUBLAS_STATUS_…, CUDNN_STATUS_… and their kin, with the call, and what usually hides behind
@@ -47,15 +35,14 @@ def check(run: Run) -> Iterator[Finding]:
     Two CUDA libraries of different versions on the path give the same status from the start.
     """
     known = known_error(run, DEVICE_LIBRARY)
-    if known is None or known.kind == "memory":
+    if known is None:
         return
-    table = None
-    if known.kind == "hidden":
-        table = embedding_culprit(run, "an id outside of this table of {rows} rows ends so")
+    says = "an id beyond the {rows} rows of this embedding causes this error"
+    table = embedding_culprit(run, says) if known.kind == "hidden" else None
     if table is None:
         yield finding(known)
     else:
-        claim = known.claim(table="an index out of its table")
+        claim = known.claim(table="an index out of range of its embedding")
         yield finding(known, claim, suggests=WITH_TABLE, culprit=table)
 
 

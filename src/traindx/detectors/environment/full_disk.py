@@ -1,19 +1,14 @@
 """A write failed for lack of space."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.environment_messages import FULL_DISK
 from traindx.analysis.errors.messages import finding, known_error, logged
 from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Event, Run
-from traindx.registry import detector
+from traindx.model.run import Event
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure|events",), suggests=("disk-full",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The disk or the quota is full.
 
     ## What it detects

@@ -1,23 +1,17 @@
 """The process was ended from outside, or crashed below Python."""
 
-from __future__ import annotations
+from collections.abc import Sequence
 
-from collections.abc import Iterator, Sequence
-
-from traindx.analysis.errors.culprits import cite_failure, explain
-from traindx.analysis.errors.environment_messages import HOST_OUT_OF_MEMORY, OUT_OF_TIME, SIGNALS
-from traindx.analysis.errors.messages import events_saying, logged, read
+from traindx.analysis.errors.culprits import cite_failure
+from traindx.analysis.errors.environment_messages import ENDINGS, HOST_OUT_OF_MEMORY, OUT_OF_TIME
+from traindx.analysis.errors.messages import events_saying, finding, known_error, logged, read
 from traindx.analysis.errors.root_failure import last_burst, root_failure, standing
 from traindx.examples import make_failed_run, make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Event, Failure, Run
-from traindx.registry import detector
+from traindx.model.run import Event, Failure
+from traindx.registry import Findings, Run, detector
 
-CRASHES = {"SegmentationFault": "segmentation fault", "FatalPythonError": "fatal error",
-           "IllegalInstruction": "illegal instruction",
-           "FloatingPointException": "floating point exception"}  # fmt: skip
-HARD = {"9", "SIGKILL"}
-SOFT = {"15", "SIGTERM", "SIGUSR1", "SIGXCPU", "10"}
+CRASHES = "Killed SegmentationFault FatalPythonError IllegalInstruction FloatingPointException"
 
 
 @detector(
@@ -25,7 +19,7 @@ SOFT = {"15", "SIGTERM", "SIGUSR1", "SIGXCPU", "10"}
     suggests=("killed-by-host", "host-memory-growth", "version-mismatch", "worker-crash",
               "shared-memory-exhausted", "disk-full", "index-out-of-range"),
 )  # fmt: skip
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The process was killed from outside, or crashed below Python.
 
     ## What it detects
@@ -51,45 +45,23 @@ def check(run: Run) -> Iterator[Finding]:
         yield from _noted(run, [e for e in run.events if e.kind == "killed"])
     elif not said and failure is not None and standing(failure) == 1:
         # it only says that a process is gone; whose memory was full, the host says itself
-        told = [e for e in events_saying(run, HOST_OUT_OF_MEMORY) if e.kind == "killed"]
-        yield from _noted(run, told)
+        killed = [e for e in events_saying(run, HOST_OUT_OF_MEMORY) if e.kind == "killed"]
+        yield from _noted(run, killed)
 
 
-def _explained(run: Run, failure: Failure) -> Iterator[Finding]:
-    if any(
-        standing(f) == 0 and f.type != "Killed" and f.type not in CRASHES for f in last_burst(run)
-    ):
+def _explained(run: Run, failure: Failure) -> Findings:
+    others = (f for f in last_burst(run) if standing(f) == 0 and f.type not in CRASHES.split())
+    known = known_error(run, ENDINGS, failure) if not any(others) else None
+    if known is None:
         return
-    if failure.type in CRASHES:
-        first = failure.message.split("\n", 1)[0][:100]
-        claim = f"The process crashed below Python: {CRASHES[failure.type]} ({first})"
-        guesses = {"version-mismatch": Strength.MODERATE, "worker-crash": Strength.WEAK}
-        yield explain(run, failure, claim, suggests=guesses)
-        return
-    found = read(failure.message, SIGNALS)
-    signal = found[1]["signal"] if found is not None else ""
-    if failure.type == "Killed" or signal in HARD:
-        rank = f" (rank {failure.rank})" if failure.rank is not None else ""
-        claim = f"The process{rank} was killed with SIGKILL and left no error"
-        yield explain(run, failure, claim, suggests=_hard(run, failure))
-    elif signal in SOFT and run.recording is not None:
-        claim = f"The process was told to stop from outside (signal {signal})"
+    if known.kind == "killed":
+        claim = known.claim(rank="" if failure.rank is None else str(failure.rank))
+        yield finding(known, claim, suggests=_hard(run, failure))
+    elif known.kind == "stopped" and run.recording is not None:
         cited = (cite_failure(run, failure),)  # by whom, its own launcher or user, is not known
-        yield Finding(claim=claim, strength=Strength.WEAK, evidence=cited)
-    elif signal in SOFT:
-        claim = f"The process was told to stop from outside (signal {signal})"
-        yield explain(run, failure, claim, suggests={"killed-by-host": Strength.STRONG})
-    elif signal == "7":
-        claim = "The process crashed with a bus error (signal 7): a file in memory has no room"
-        guesses = {"shared-memory-exhausted": Strength.STRONG, "disk-full": Strength.WEAK}
-        yield explain(run, failure, claim, suggests=guesses)
-    elif signal == "6":
-        claim = "The process aborted below Python (signal 6): its own last words are missing here"
-        guesses = dict.fromkeys(("version-mismatch", "index-out-of-range"), Strength.WEAK)
-        yield explain(run, failure, claim, suggests=guesses)
-    elif signal == "11":
-        claim = "The process crashed below Python: segmentation fault (signal 11)"
-        yield explain(run, failure, claim, suggests={"version-mismatch": Strength.MODERATE})
+        yield Finding(claim=known.claim(), strength=Strength.WEAK, evidence=cited)
+    else:
+        yield finding(known)
 
 
 def _hard(run: Run, failure: Failure) -> dict[str, Strength]:
@@ -109,7 +81,7 @@ def _went_on(run: Run, event: Event) -> bool:
     )
 
 
-def _noted(run: Run, events: Sequence[Event]) -> Iterator[Finding]:
+def _noted(run: Run, events: Sequence[Event]) -> Findings:
     """A log without any error, whose last event is a kill; of a recording, its end tells more."""
     killed = [e for e in events if e.locator != "signal"]
     for event in killed[-1:]:
@@ -117,7 +89,7 @@ def _noted(run: Run, events: Sequence[Event]) -> Iterator[Finding]:
             continue
         is_memory = read(event.text, HOST_OUT_OF_MEMORY) and not read(event.text, OUT_OF_TIME)
         cause = "host-memory-growth" if is_memory else "killed-by-host"
-        claim = "The log says that the process was ended from outside"
+        claim = "The log says that the process was killed from outside"
         yield logged(event, claim, suggests={cause: Strength.STRONG})
 
 

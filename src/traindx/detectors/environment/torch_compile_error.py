@@ -1,22 +1,16 @@
 """torch.compile could not compile."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.environment_messages import COMPILER
-from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.root_failure import last_part
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(
     needs=("failure",), suggests=("graph-breaks", "recompilation", "version-mismatch", "api-misuse")
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """torch.compile fails on the code, on its backend or on its tools.
 
     ## What it detects
@@ -33,9 +27,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     An error of the model itself, raised while it is traced, is wrapped in TorchRuntimeError.
     """
-    known = known_error(run, COMPILER)
-    if known is not None:
-        yield finding(known, known.claim(type=last_part(known.failure.type)))
+    yield from findings(run, COMPILER, words=lambda known: {"type": last_part(known.failure.type)})
 
 
 FIRES = {

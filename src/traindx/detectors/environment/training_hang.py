@@ -1,32 +1,23 @@
-"""The run stood still and never went on."""
+"""The run hangs: it makes no progress any more."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from traindx.analysis.recordings.ranks import Standstill, operation_words, standstills
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at
+from traindx.model.findings import Strength, finding, suggested
 from traindx.model.recording import Ending, Place, Process, Stall
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 INTERRUPT = 2  # the signal of Ctrl-C
 
 
 @detector(
     needs=("recording",),
-    suggests=(
-        "collective-mismatch",
-        "rank-failed-first",
-        "uneven-inputs",
-        "worker-crash",
-        "data-loading-bound",
-        "checkpoint-overhead",
-    ),
-)
-def check(run: Run) -> Iterator[Finding]:
-    """The run made no progress any more: where it stood when it was ended.
+    suggests=("collective-mismatch", "rank-failed-first", "uneven-inputs", "worker-crash",
+              "data-loading-bound", "checkpoint-overhead"),
+)  # fmt: skip
+def check(run: Run) -> Findings:
+    """The run hung, and where it stood when it was ended.
 
     ## What it detects
     A process that took no batch, no forward pass and no step for many times its usual step, until
@@ -43,7 +34,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     A long pause that was cut off before it ended looks the same: saving, a large evaluation in
     plain Python, waiting for input. While the command still runs, only known kinds of waiting are
-    told, once they were seen twice; a debugger's prompt never.
+    reported, once they were seen twice; a debugger's prompt never.
     """
     still = [s for s in standstills(run) if not s.is_asking]
     if not still:
@@ -57,14 +48,14 @@ def check(run: Run) -> Iterator[Finding]:
     is_mere_stop = not kind and ending is not None and ending.signal == INTERRUPT
     waited = f"{main.stall.waited_s:.0f} s"
     who = f"Rank {main.process.rank}" if main.process.world_size > 1 else "The run"
-    yield Finding(
-        claim=f"{who} stood still for {waited} and never went on: it {main.words()}{kind}",
+    yield finding(
+        f"{who} hung for {waited} without progress; it {main.words()}{kind}",
+        guesses,
+        *(s.evidence(_says(s)) for s in (main, *(x for x in still if x != main))[:4]),
         strength=Strength.WEAK if is_mere_stop else Strength.STRONG,
-        evidence=tuple(s.evidence(_says(s)) for s in (main, *(x for x in still if x != main))[:4]),
-        suggests=guesses,
         is_symptom=not is_mere_stop,
-        onset=float(main.stall.step),
-        location=at(main.place),
+        onset=main.stall.step,
+        place=main.place,
     )
 
 
@@ -75,16 +66,11 @@ def _kind(main: Standstill, still: Sequence[Standstill]) -> tuple[str, dict[str,
         name = f" ({operation_words(call)})" if call is not None else ""
         if _are_all_in_one(still, main.process.world_size):
             return f", as all ranks do{name}", {}
-        return f", waiting for other ranks{name}", {
-            "collective-mismatch": Strength.MODERATE,
-            "rank-failed-first": Strength.MODERATE,
-            "uneven-inputs": Strength.WEAK,
-        }
+        guesses = suggested("", "collective-mismatch rank-failed-first", "uneven-inputs")
+        return f", waiting for other ranks{name}", guesses
     if main.waits_for_data:
-        return ", waiting for the data loader", {
-            "worker-crash": Strength.MODERATE,
-            "data-loading-bound": Strength.MODERATE,
-        }
+        guesses = suggested(moderate="worker-crash data-loading-bound")
+        return ", waiting for the data loader", guesses
     if main.is_in_dataset:
         return ", making a batch", {}
     if main.is_saving:

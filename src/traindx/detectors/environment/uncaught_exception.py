@@ -1,21 +1,17 @@
 """The run ended with an exception."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.root_failure import last_burst, root_failure, standing
 from traindx.examples import make_run
 from traindx.model.findings import Evidence, Finding, Strength
-from traindx.model.run import Failure, Frame, Run
-from traindx.registry import detector
+from traindx.model.run import Failure, Frame
+from traindx.registry import Findings, Run, detector
 from traindx.tracebacks import own_frames
 
 INTENDED = frozenset({"KeyboardInterrupt", "SystemExit"})
 
 
 @detector(needs=("failure",), suggests=())
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The run ended with an exception.
 
     ## What it detects
@@ -33,15 +29,16 @@ def check(run: Run) -> Iterator[Finding]:
     nothing is said.
     """
     burst = last_burst(run)
-    told = [f for f in burst if not standing(f)] or burst  # a launcher only says that one failed
-    if told and told[-1].message.startswith("Caught ") and (root := root_failure(run)) is not None:
-        told = [root]  # a loader only says that its worker failed
-    for failure in told[-1:]:
+    raised = [f for f in burst if not standing(f)] or burst  # a launcher only says that one failed
+    is_passed_on = bool(raised) and raised[-1].message.startswith("Caught ")
+    if is_passed_on and (root := root_failure(run)) is not None:
+        raised = [root]  # a loader only says that its worker failed
+    for failure in raised[-1:]:
         if failure.type in INTENDED:
             continue
         first_line = failure.message.split("\n", 1)[0][:200]
         text = f"{failure.type}: {first_line}" if first_line else failure.type
-        text = text or "an exception that the log does not name: the traceback is cut off"
+        text = text or "an exception without a name (the traceback is cut off)"
         yield Finding(
             claim=f"The run ended with {text}",
             strength=Strength.STRONG,

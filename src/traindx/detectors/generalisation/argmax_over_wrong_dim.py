@@ -1,9 +1,5 @@
 """The class is picked along the wrong dimension."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Part, Value, constant
 from traindx.analysis.program.training.acts import Do
@@ -13,9 +9,7 @@ from traindx.analysis.program.training.operations import Operation, operation_of
 from traindx.analysis.program.training.phases import source_of
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 PICKS = ("argmax", "max", "topk")
 TURNS = frozenset({"t", "transpose", "permute", "adjoint"})
@@ -23,7 +17,7 @@ SAME_ROWS = frozenset({"softmax", "log_softmax", "sigmoid", "detach", "cpu", "fl
 
 
 @detector(needs=("source",), suggests=("metric-bug",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """An argmax runs over the batch, or over a single output.
 
     ## What it detects

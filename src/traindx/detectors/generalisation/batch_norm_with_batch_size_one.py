@@ -1,9 +1,5 @@
 """Batch norm is trained with batches of one."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.claims import cite, source_text
@@ -13,12 +9,11 @@ from traindx.analysis.program.training.phases import source_of, training_passes
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("batchnorm-small-batch",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A model with batch norm is trained from a loader with a batch size of one.
 
     ## What it detects
@@ -57,7 +52,7 @@ def _loader_of_one(story: Story, event: ProgramEvent) -> Value | None:
 
 
 def _finding(event: ProgramEvent, loader: Value, norm: str) -> Finding:
-    name = min(event.receiver.names, key=len, default="") if event.receiver is not None else ""
+    name = event.receiver.called() if event.receiver is not None else ""
     called = f"`{name}`" if name else f"`{source_text(event)}`"
     site = loader.site
     return Finding(

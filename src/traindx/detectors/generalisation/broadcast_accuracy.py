@@ -1,9 +1,5 @@
 """Predictions and labels of different shapes are compared: every one with every other."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.truth import is_none
 from traindx.analysis.program.execution.values import Items, Value, constant
@@ -12,9 +8,7 @@ from traindx.analysis.program.training.operations import LOSSES, Operation, oper
 from traindx.analysis.program.training.pairing import paired_metrics
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 # what leaves the shape of a tensor as it is
 ELEMENTWISE = frozenset(
@@ -25,7 +19,7 @@ WITH_OTHER = frozenset({"gt", "ge", "lt", "le", "sub"})
 
 
 @detector(needs=("source",), suggests=("metric-bug",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Accuracy compares a column of predictions with a row of labels.
 
     ## What it detects

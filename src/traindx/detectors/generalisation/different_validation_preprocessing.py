@@ -1,7 +1,5 @@
 """Validation changes the model's input in a way that training does not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -15,8 +13,7 @@ from traindx.analysis.program.training.preprocessing import Preprocessing, prepr
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ON_PURPOSE = ("robust", "noise", "noisy", "corrupt", "attack", "advers", "tta", "perturb", "stress")
 
@@ -33,7 +30,7 @@ class _Pass:
 
 
 @detector(needs=("source",), suggests=("preprocessing-mismatch", "augmentation-in-validation"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A model's input is scaled, shifted or made noisy in validation and not so in training.
 
     ## What it detects

@@ -1,9 +1,5 @@
 """Dropout in a model that no `eval()` switches off."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Answer, Instance
 from traindx.analysis.program.training.claims import cite, finding, source_text, with_argument
@@ -13,12 +9,11 @@ from traindx.analysis.program.training.phases import phase_word
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("validation-in-train-mode",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A model drops units in evaluation too, for its dropout does not follow the mode.
 
     ## What it detects

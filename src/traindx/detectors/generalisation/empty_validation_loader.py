@@ -1,22 +1,19 @@
-"""The loader of the held-out data gives no batch."""
+"""The validation loader yields no batch."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import decay, make_run, recorded, watched, weights
-from traindx.model.findings import Finding, Strength, at, cite_event, cite_record
+from traindx.model.findings import Finding, Strength, cite_event, cite_record, finding
 from traindx.model.recording import Epoch, Loader, Process
-from traindx.model.run import Event, Run
-from traindx.registry import detector
+from traindx.model.run import Event
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "empty-validation"
 
 
 @detector(needs=("recording|events",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A loader that is not trained on has no batches, while training goes on beside it.
 
     ## What it detects
@@ -39,16 +36,10 @@ def check(run: Run) -> Iterator[Finding]:
     if found is not None:
         yield found
         return
-    told = [e for e in run.events if e.kind == "empty-loader"]
-    if told and run.has("loss"):
-        yield Finding(
-            claim="A loader beside the training data has no batches",
-            strength=Strength.STRONG,
-            evidence=(cite_event(told[0]),),
-            suggests={CAUSE: Strength.STRONG},
-            shows=CAUSE,
-            is_symptom=True,
-        )
+    warnings = [e for e in run.events if e.kind == "empty-loader"]
+    if warnings and run.has("loss"):
+        claim = "A DataLoader besides the training loader is empty"
+        yield finding(claim, {CAUSE: Strength.STRONG}, cite_event(warnings[0]), shows=CAUSE)
 
 
 def _empty(process: Process) -> Finding | None:
@@ -60,15 +51,9 @@ def _empty(process: Process) -> Finding | None:
         if loader.id in filled or (loader.size != 0 and loader.batches != 0):
             continue
         size = "an unknown number of" if loader.size is None else loader.size
-        says = f"{loader.dataset or 'a dataset'} with {size} examples, in no batches"
-        return Finding(
-            claim=f"A loader that is not trained on gives no batch: {says}",
-            strength=Strength.STRONG,
-            evidence=(cite_record(process, loader.line, says, batches=0.0),),
-            shows=CAUSE,
-            is_symptom=True,
-            location=at(loader.place),
-        )
+        says = f"{loader.dataset or 'the dataset'} has {size} examples, and the loader 0 batches"
+        cited = cite_record(process, loader.line, says, batches=0.0)
+        return finding(f"The validation loader is empty: {says}", CAUSE, cited, place=loader.place)
     return None
 
 

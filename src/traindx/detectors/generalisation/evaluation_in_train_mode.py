@@ -1,18 +1,14 @@
 """Held-out data runs through the model in training mode."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 
 from traindx.analysis.recordings.evaluations import is_over_held_out_data
 from traindx.analysis.recordings.traces import layers_named, told_once
-from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.examples import recorded, watched, weights, with_evaluation
+from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Epoch, Evaluation, Loader, Place, Process
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 2  # forward passes in a row
 TIMES = 2  # steps at which an evaluation without a loader was seen
@@ -23,7 +19,7 @@ SAMPLES = re.compile(r"mc_|dropout|uncertain|ensemble|sample|action|train|stat|(
 
 
 @detector(needs=("recording",), suggests=("validation-in-train-mode",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """An evaluation over a loader of its own runs with dropout on or batch statistics.
 
     ## What it detects
@@ -32,7 +28,7 @@ def check(run: Run) -> Iterator[Finding]:
     a function that is named after an evaluation, whenever it ran.
 
     ## Why it matters
-    Dropout makes the metric noisy and too low. Batch norm normalises by the validation batch and
+    Dropout makes the metric noisy and too low. Batch norm normalizes by the validation batch and
     moves its running statistics with validation data.
 
     ## What to do
@@ -46,7 +42,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     for record in process.evaluations:
         if not _is_live(record):
             continue
@@ -54,18 +50,10 @@ def _look(process: Process) -> Iterator[Finding]:
         if not is_pass and not _is_named(process, record):
             continue
         layers = layers_named(process, record.live)
-        says = f"{record.forwards} forward passes without gradients, the model in training mode"
-        yield Finding(
-            claim=f"An evaluation runs with {layers} in training mode",
-            strength=Strength.STRONG,
-            evidence=(
-                cite_record(process, record.line, says, step=record.step, forwards=record.forwards),
-            ),
-            shows="validation-in-train-mode",
-            is_symptom=True,
-            onset=float(record.step),
-            location=at(record.place),
-        )
+        says = f"{record.forwards} forward passes under no_grad while the model is in training mode"
+        claim = f"Evaluation runs in training mode, which changes {layers}"
+        cited = cite_record(process, record.line, says, step=record.step, forwards=record.forwards)
+        yield finding(claim, "validation-in-train-mode", cited, place=record.place)
         return
 
 
@@ -87,23 +75,13 @@ def _is_named(process: Process, record: Evaluation) -> bool:
 
 
 def _process(**given: object) -> Process:
-    told = {
-        "step": 50,
-        "forwards": 10,
-        "is_training": True,
-        "live": ("drop",),
-        "loader": 1,
-        **given,
-    }
+    made = with_evaluation(
+        watched(*weights("0.weight")), **{"is_training": True, "live": ("drop",), **given}
+    )
     return replace(
-        watched(*weights("0.weight")),
-        loaders=(Loader(3, 0, "Digits", 6000), Loader(4, 1, "Digits", 1000), Loader(5, 2, "D", 9)),
-        epochs=(
-            Epoch(40, 0, 60, trained=60),
-            Epoch(41, 1, 10, step=50),
-            Epoch(42, 2, 9, trained=9),
-        ),
-        evaluations=(Evaluation(50, **told),),  # type: ignore[arg-type]
+        made,
+        loaders=(*made.loaders, Loader(5, 2, "D", 9)),
+        epochs=(*made.epochs, Epoch(42, 2, 9, trained=9)),
     )
 
 
@@ -115,8 +93,8 @@ def _update_of_statistics() -> Process:
 
 def _without_loader(function: str, *steps: int) -> Process:
     process = _process(loader=None, forwards=1, place=Place("train.py", 46, function))
-    told = process.evaluations[0]
-    return replace(process, evaluations=tuple(replace(told, step=s) for s in steps))
+    record = process.evaluations[0]
+    return replace(process, evaluations=tuple(replace(record, step=s) for s in steps))
 
 
 FIRES = {

@@ -1,19 +1,15 @@
-"""A model is given inputs of another scale in evaluation than in training."""
-
-from __future__ import annotations
+"""The inputs have another scale in evaluation than in training."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable
 from math import isfinite
 
 from traindx.analysis.recordings.evaluations import is_over_held_out_data
 from traindx.analysis.recordings.traces import told_once
-from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, at, cite_record
-from traindx.model.recording import Epoch, Evaluation, Loader, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.examples import recorded, watched, weights, with_evaluation
+from traindx.model.findings import Strength, cite_record, finding
+from traindx.model.recording import Evaluation, Process, Sample, Summary
+from traindx.registry import Findings, Run, detector
 
 FEWEST_SAMPLES = 5
 STEADY = 1.6  # at most, between the widest and the narrowest batch of training
@@ -26,8 +22,8 @@ Key = tuple[int | None, str, tuple[int, ...]]
 
 
 @detector(needs=("recording",), suggests=("preprocessing-mismatch",))
-def check(run: Run) -> Iterator[Finding]:
-    """The numbers that a model is given in evaluation are of another scale than in training.
+def check(run: Run) -> Findings:
+    """The model's inputs have another scale in evaluation than in training.
 
     ## What it detects
     The values of the same input of the same module: in every batch of training that was looked at
@@ -48,7 +44,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     trained = _trained(process.samples)
     for key, seen in _evaluated(process).items():
         usual = trained.get(key, [])
@@ -97,7 +93,7 @@ def _is_steady(usual: list[Summary]) -> bool:
 
 def _compare(
     process: Process, usual: list[Summary], seen: list[tuple[Evaluation, Summary]]
-) -> Iterator[Finding]:
+) -> Findings:
     middle = sorted(usual, key=lambda s: s.std)[len(usual) // 2]
     factor = min(_factor(usual, given) for _, given in seen)
     distance = min(abs(given.mean - middle.mean) / middle.std for _, given in seen)
@@ -105,24 +101,17 @@ def _compare(
         return
     record, given = seen[0]
     is_plain = max(factor, distance) >= PLAIN_FACTOR
-    says = f"evaluation at step {record.step}: from {given.low:.4g} to {given.high:.4g}"
+    says = f"evaluation inputs at step {record.step} range from {given.low:.4g} to {given.high:.4g}"
     low, high = min(s.low for s in usual), max(s.high for s in usual)
-    beside = f"{len(usual)} batches of training: from {low:.4g} to {high:.4g}"
-    yield Finding(
-        claim=(
-            f"In evaluation the model is given values of mean {given.mean:.3g} and standard "
-            f"deviation {given.std:.3g}, in training of {middle.mean:.3g} and {middle.std:.3g}"
-        ),
-        strength=Strength.STRONG,
-        evidence=(
-            cite_record(process, record.line, says, step=record.step),
-            cite_record(process, process.samples[-1].line, beside),
-        ),
-        suggests={"preprocessing-mismatch": Strength.STRONG},
+    beside = f"inputs of {len(usual)} training batches range from {low:.4g} to {high:.4g}"
+    yield finding(
+        f"Evaluation inputs have mean {given.mean:.3g} and standard deviation {given.std:.3g}, "
+        f"training inputs {middle.mean:.3g} and {middle.std:.3g}",
+        {"preprocessing-mismatch": Strength.STRONG},
+        cite_record(process, record.line, says, step=record.step),
+        cite_record(process, process.samples[-1].line, beside),
         shows="preprocessing-mismatch" if is_plain else None,
-        is_symptom=True,
-        onset=float(record.step),
-        location=at(record.place),
+        place=record.place,
     )
 
 
@@ -138,19 +127,9 @@ def _given(mean: float, std: float, dtype: str = "float32", width: int = 8) -> S
 
 
 def _process(evaluated: Summary, *trained: Summary, **given: object) -> Process:
-    process = watched(*weights("0.weight"), count=6)
     usual = trained or (_given(0.0, 1.0),)
-    told = {"step": 50, "forwards": 10, "loader": 1, "entered": 0, **given}
-    return replace(
-        process,
-        samples=tuple(
-            replace(s, entered=0, inputs=(usual[i % len(usual)],))
-            for i, s in enumerate(process.samples)
-        ),
-        loaders=(Loader(3, 0, "Digits", 6000), Loader(4, 1, "Digits", 1000)),
-        epochs=(Epoch(40, 0, 60, trained=60), Epoch(41, 1, 10, step=50)),
-        evaluations=(Evaluation(50, inputs=(evaluated,), **told),),  # type: ignore[arg-type]
-    )
+    process = watched(*weights("0.weight"), entered=0, inputs=lambda i: (usual[i % len(usual)],))
+    return with_evaluation(process, inputs=(evaluated,), **{"entered": 0, **given})
 
 
 FIRES = {

@@ -1,7 +1,5 @@
 """The evaluation is handed the training data, and the held-out data lie idle."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from traindx.analysis.program.execution.events import ProgramEvent
@@ -22,15 +20,14 @@ from traindx.analysis.program.training.phases import LEARNS, Loop, phase_word
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 EVALUATES = (".validate", ".test", ".evaluate")  # of a framework's trainer
 COMPARES = LOSSES | {"eq", "ne", "item", "sub"}
 
 
 @detector(needs=("source",), suggests=("evaluating-on-training-data",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """An evaluation is given the training loader, and the held-out loader is never used.
 
     ## What it detects
@@ -126,7 +123,7 @@ def _finding(story: Story, at: ProgramEvent, trained: Value, idle: tuple[str, Va
     )
 
 
-def _idle_parts(story: Story, seen: set[object]) -> Iterator[Finding]:
+def _idle_parts(story: Story, seen: set[object]) -> Findings:
     """Splits whose second part is never used, where the first one is scored."""
     for part in idle_parts(story):
         if part.score.node in seen:
@@ -143,7 +140,7 @@ def _idle_parts(story: Story, seen: set[object]) -> Iterator[Finding]:
         )
 
 
-def _same_datasets(story: Story, seen: set[object]) -> Iterator[Finding]:
+def _same_datasets(story: Story, seen: set[object]) -> Findings:
     """Trainers of a framework that evaluate on what they train on."""
     for event in story.events:
         train, held = event.kwargs.get("train_dataset"), event.kwargs.get("eval_dataset")

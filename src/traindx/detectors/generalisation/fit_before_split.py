@@ -1,9 +1,5 @@
 """A scaler is fitted on data that are held out afterwards."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Part, Result, Value, depends_on, options_of
 from traindx.analysis.program.training.claims import cite, finding
@@ -12,9 +8,7 @@ from traindx.analysis.program.training.preprocessing import statistics_of_all
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.analysis.program.training.splits import divisions, roles_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 # what learns numbers from its data; encoders of labels learn nothing from a split
 FITTED = frozenset(
@@ -23,11 +17,12 @@ FITTED = frozenset(
      "IterativeImputer", "TfidfVectorizer", "TargetEncoder", "KBinsDiscretizer"}
 )  # fmt: skip
 SPLITS = ("train_test_split", "random_split")
+Found = tuple[str, ProgramEvent | Value, str]
 DRAWS = frozenset({"matplotlib", "seaborn", "plotly", "plt", "sns", "px", "ax", "axes", "fig"})
 
 
 @detector(needs=("source",), suggests=("data-leakage",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A scaler, selector or decomposition is fitted before the data are split, or on test data.
 
     ## What it detects
@@ -59,7 +54,7 @@ def check(run: Run) -> Iterator[Finding]:
                               cite(other, says), is_symptom=True)  # fmt: skip
 
 
-def _by_hand(story: Story, seen: set[object]) -> Iterator[Finding]:
+def _by_hand(story: Story, seen: set[object]) -> Findings:
     """Data that are scaled by a statistic of all of them, and divided only then."""
     for division in divisions(story):
         learnt = statistics_of_all(division.whole)
@@ -84,14 +79,19 @@ def _is_fit(event: ProgramEvent) -> bool:
     return is_known and event.name in (".fit", ".fit_transform") and bool(event.args)
 
 
-def _before_split(story: Story, fit: ProgramEvent) -> tuple[str, ProgramEvent, str] | None:
+def _before_split(story: Story, fit: ProgramEvent) -> Found | None:
     """The split of what was fitted as a whole."""
+    claim = f"`{_name(fit.receiver)}` is fitted on `{_name(fit.args[0])}` before the split"
     for split in story.events:
         if split.order < fit.order or split.name.rsplit(".", 1)[-1] not in SPLITS:
             continue
         if _reaches(story, fit, split):
-            claim = f"`{_name(fit.receiver)}` is fitted on `{_name(fit.args[0])}` before the split"
             return claim, split, "the data are split only here"
+    learnt = fit.result if fit.name == ".fit_transform" else None
+    for division in divisions(story) if learnt is not None else ():
+        roles = roles_of(story, division.tail) | roles_of(story, division.head)
+        if learnt is not None and Role.HELD_OUT in roles and depends_on(division.whole, learnt):
+            return claim, division.place, "the data are split only here"
     return None
 
 
@@ -150,11 +150,12 @@ def _name(value: Value | None) -> str:
     if value is None:
         return "the data"
     own = value.maker.rsplit(".", 1)[-1] if isinstance(value, Result) else "the data"
-    return min(value.names, key=len, default=own)
+    return value.called(own)
 
 
 _PROGRAM = """
 import torch
+from torch.utils.data import TensorDataset, random_split
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import LabelEncoder, StandardScaler
 from sklearn.decomposition import PCA
@@ -187,12 +188,26 @@ FIRES = {
     "joined with what was learnt from all data": _program(
         "more = scaler.fit_transform(X)\nX = np.hstack([X, more])", made="PCA(8)"
     ),
+    "decomposed, then cut": _program(
+        after="Z = scaler.fit_transform(Z)\ntrain_z, test_z = Z[:800], Z[800:]", made="PCA(8)"
+    ),
+    "scaled by hand, in a dataset": _program(
+        after="Z = (Z - Z.mean(0)) / Z.std(0)\n"
+        "train_set, val_set = random_split(TensorDataset(Z, y), [0.8, 0.2])"
+    ),
     "fitted again on the test data": _program(
         after="X_train = scaler.fit_transform(X_train)\nX_test = scaler.fit_transform(X_test)"
     ),
 }
 
 SILENT = {
+    "near miss: cut, then fitted on the first part": _program(
+        after="train_z, test_z = Z[:800], Z[800:]\n"
+        "train_z, test_z = scaler.fit_transform(train_z), scaler.transform(test_z)"
+    ),
+    "near miss: by a fixed number, in a dataset": _program(
+        after="train_set, val_set = random_split(TensorDataset(Z / 255.0, y), [0.8, 0.2])"
+    ),
     "near miss: each example by its own": _program("X = X - X.mean(axis=1, keepdims=True)"),
     "near miss: by a fixed number": _program("X = X / 255.0"),
     "near miss: by hand, from the training part": _program(

@@ -1,17 +1,13 @@
 """An earlier task's metric falls as a new one is learnt."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.analysis.curves import running_median
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength, cite
+from traindx.model.findings import Finding, Strength, cite, finding
 from traindx.model.metric_names import HIGHER_IS_BETTER, kind_of
-from traindx.model.run import Floats, Run, Series
-from traindx.registry import detector
+from traindx.model.run import Floats, Series
+from traindx.registry import Findings, Run, detector
 
 LOST = 0.3  # of its best value
 GAINED = 0.3  # of its best value that another task gains meanwhile
@@ -19,7 +15,7 @@ ENOUGH = 6  # evaluations
 
 
 @detector(needs=("accuracy/*/*|f1/*/*|map/*/*",), suggests=("catastrophic-forgetting",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """One task's metric falls far from its best while another task's rises.
 
     ## What it detects
@@ -70,16 +66,12 @@ def _forgotten(tasks: list[Series]) -> tuple[Series, int, Series] | None:
 
 def _finding(old: Series, top: int, new: Series) -> Finding:
     best, end = float(old.values[top]), old.last
-    return Finding(
-        claim=f"The task of {old.origin.name} is forgotten since {old.when(top)} for another",
-        strength=Strength.STRONG,
-        evidence=(
-            cite(old, f"{old.origin.name} fell from {best:.3g} to {end:.3g}", top, -1, best=best),
-            cite(new, f"{new.origin.name} rose to {new.last:.3g}", -1, end=new.last),
-        ),
-        suggests={"catastrophic-forgetting": Strength.STRONG},
-        is_symptom=True,
-        onset=float(old.steps[top]),
+    return finding(
+        f"The task of {old.origin.name} is forgotten from {old.when(top)} on, while "
+        f"{new.origin.name} improves",
+        {"catastrophic-forgetting": Strength.STRONG},
+        cite(old, f"{old.origin.name} fell from {best:.3g} to {end:.3g}", top, -1, best=best),
+        cite(new, f"{new.origin.name} rose to {new.last:.3g}", -1, end=new.last),
     )
 
 

@@ -1,17 +1,22 @@
-"""The accuracy is far lower than the training loss allows for the training data."""
+"""The held-out accuracy is far below the accuracy that the training loss implies."""
 
-from __future__ import annotations
-
-from collections import Counter
-from collections.abc import Iterator
+from dataclasses import replace
 from math import isnan, log
 
 from traindx.analysis.recordings.observations import Term, medians, processes_of, rows, terms_of
-from traindx.examples import recorded
-from traindx.model.findings import Evidence, Finding, Strength, cite, cite_record
+from traindx.examples import recorded, sampled
+from traindx.model.findings import (
+    Evidence,
+    Finding,
+    Strength,
+    cite,
+    cite_record,
+    finding,
+    suggested,
+)
 from traindx.model.recording import Evaluation, LossInput, Process, Sample, Summary
-from traindx.model.run import Run, Series
-from traindx.registry import detector
+from traindx.model.run import Series
+from traindx.registry import Findings, Run, detector
 
 GAP = 0.25  # between what the loss says of training examples and the accuracy
 TOLD_GAP = 0.2  # where the labels of training tell why
@@ -24,15 +29,10 @@ SKEWED = 10.0  # the most frequent class over the median one, or that over the r
 
 @detector(
     needs=("recording", "accuracy/*"),
-    suggests=(
-        "overfitting",
-        "distribution-shift",
-        "class-imbalance",
-        "preprocessing-mismatch",
-        "metric-bug",
-    ),
-)
-def check(run: Run) -> Iterator[Finding]:
+    suggests=("overfitting", "distribution-shift", "class-imbalance", "preprocessing-mismatch",
+              "metric-bug"),
+)  # fmt: skip
+def check(run: Run) -> Findings:
     """The model is right on what it is trained on, and far less so on what it is evaluated on.
 
     ## What it detects
@@ -50,8 +50,8 @@ def check(run: Run) -> Iterator[Finding]:
     is overfitting: more data, augmentation, a smaller model.
 
     ## When it is wrong
-    An accuracy that is reported by a metric with a fault, or for a harder measure than the first
-    answer, is lower too. Weights of classes make mistakes on some of them cheap.
+    A faulty metric, or a stricter one than top-1 accuracy, is lower too. Class weights make
+    mistakes on some classes cheap.
     """
     accuracy = _held_out_accuracy(run)
     process = next(iter(processes_of(run)), None)
@@ -72,46 +72,38 @@ def check(run: Run) -> Iterator[Finding]:
     suggests, more = _labels_say(process, terms[0])
     if least - reached < (TOLD_GAP if more else GAP):
         return
-    says = f"a training loss of {loss:.3g} means that {least:.0%} or more are right in training"
-    told = f"{accuracy.origin.name} ends at {reached:.1%}"
-    yield Finding(
-        claim=f"The accuracy of {reached:.0%} is far below that on training data, {least:.0%}",
-        strength=Strength.STRONG,
-        evidence=(
-            cite_record(process, late.samples[-1].line, says, loss=loss),
-            cite(accuracy, told, -1, accuracy=reached),
-            *more,
-        ),
-        suggests=suggests,
-        is_symptom=True,
-        onset=float(accuracy.steps[0]),
+    says = f"a training loss of {loss:.3g} implies a training accuracy of {least:.0%} or more"
+    ends = f"{accuracy.origin.name} ends at {reached:.1%}"
+    yield finding(
+        f"The accuracy is {reached:.0%}, far below the {least:.0%} on training data",
+        suggests,
+        cite_record(process, late.samples[-1].line, says, loss=loss),
+        cite(accuracy, ends, -1, accuracy=reached),
+        *more,
+        onset=accuracy.steps[0],
     )
 
 
 def _contradiction(run: Run, process: Process, late: Term, loss: float) -> Finding | None:
     """An accuracy of the training batches themselves, which their own loss rules out."""
-    told, printed = run.get("accuracy/train"), run.get("loss/train")
-    if told is None or len(told.finite()) < ENOUGH or not all(map(_is_one_each, late.samples)):
+    own, printed = run.get("accuracy/train"), run.get("loss/train")
+    if own is None or len(own.finite()) < ENOUGH or not all(map(_is_one_each, late.samples)):
         return None
     # of a loss that is divided for accumulation the printed value may be the whole
     losses = [] if printed is None else printed.finite().values[-ENOUGH:].tolist()
     most = max(loss, *losses, 0.0)
-    accuracy = told.finite()
+    accuracy = own.finite()
     least, reached = 1.0 - most / log(2), _share(accuracy)
     if least - reached < GAP:
         return None
     value = float(accuracy.values[-1])
-    return Finding(
-        claim=f"A training accuracy of {value:.4g} contradicts the loss of the same batches, "
-        f"{most:.3g}: at least {least:.0%} of them are right",
-        strength=Strength.STRONG,
-        evidence=(
-            cite_record(process, late.samples[-1].line, f"the loss is {loss:.3g}", loss=loss),
-            cite(accuracy, f"{accuracy.origin.name} ends at {value:.4g}", -1, accuracy=value),
-        ),
-        suggests={"metric-bug": Strength.STRONG, "class-imbalance": Strength.WEAK},
-        is_symptom=True,
-        onset=float(accuracy.steps[0]),
+    return finding(
+        f"The training accuracy of {value:.4g} contradicts the training loss of {most:.3g}, "
+        f"which implies at least {least:.0%}",
+        suggested("metric-bug", weak="class-imbalance"),
+        cite_record(process, late.samples[-1].line, f"the loss is {loss:.3g}", loss=loss),
+        cite(accuracy, f"{accuracy.origin.name} ends at {value:.4g}", -1, accuracy=value),
+        onset=accuracy.steps[0],
     )
 
 
@@ -120,11 +112,8 @@ def _is_one_each(sample: Sample) -> bool:
     given = sample.losses[0]
     examples = {rows(s.shape) for s in sample.batch}
     is_counted = isnan(given.ignored) or given.ignored == 0
-    return (
-        is_counted
-        and len(given.prediction.shape) == 2
-        and rows(given.prediction.shape) in (examples)
-    )
+    is_table = len(given.prediction.shape) == 2 and rows(given.prediction.shape) in examples
+    return is_counted and is_table
 
 
 def _are_labels(term: Term) -> bool:
@@ -158,47 +147,35 @@ def _share(accuracy: Series) -> float:
 
 def _labels_say(process: Process, term: Term) -> tuple[dict[str, Strength], tuple[Evidence, ...]]:
     """What the labels of training make of the gap."""
-    open_question = {
-        "overfitting": Strength.MODERATE,
-        "distribution-shift": Strength.MODERATE,
-        "preprocessing-mismatch": Strength.WEAK,
-        "class-imbalance": Strength.WEAK,
-    }
-    counts = sum((Counter(i.labels) for i in term.inputs), Counter[str]())
+    open_question = suggested(
+        moderate="overfitting distribution-shift", weak="preprocessing-mismatch class-imbalance"
+    )
+    counts = term.labels()
     classes = max(i.classes for i in term.inputs)
     if counts.total() < EXAMPLES:
         return open_question, ()
     ordered = sorted(counts.values(), reverse=True)
     ordered += [0] * (classes - len(ordered))
     middle = ordered[len(ordered) // 2]
-    names = ", ".join(f"{n} of class {c}" for c, n in counts.most_common(LISTED))
-    seen = cite_record(process, term.samples[0].line, f"labels of sampled batches: {names}")
-    if len(counts) > 1 and ordered[0] > SKEWED * middle:
-        return {**open_question, "class-imbalance": Strength.STRONG}, (seen,)
-    if ordered[-1] == 0 and middle > 0:
+    names = ", ".join(f"{n} × class {c}" for c, n in counts.most_common(LISTED))
+    seen = cite_record(process, term.samples[0].line, f"labels in the sampled batches: {names}")
+    is_led = len(counts) > 1 and ordered[0] > SKEWED * middle
+    if not is_led and ordered[-1] == 0 and middle > 0:
         return {**open_question, "distribution-shift": Strength.STRONG}, (seen,)
-    if middle > SKEWED * ordered[-1]:
+    if is_led or middle > SKEWED * ordered[-1]:
         return {**open_question, "class-imbalance": Strength.STRONG}, (seen,)
     return open_question, ()
 
 
 def _run(
-    labels: dict[str, int],
-    *,
-    loss: float = 0.05,
-    end: float = 0.4,
-    classes: int = 4,
-    own: float = 0.99,
-    per_example: int = 1,
-) -> Run:
+    labels: dict[str, int], *, loss: float = 0.05, end: float = 0.4, classes: int = 4,
+    own: float = 0.99, per_example: int = 1,
+) -> Run:  # fmt: skip
     scores = Summary("prediction", (32 * per_example, classes))
     given = LossInput("cross_entropy", prediction=scores, classes=classes, labels=labels)
-    batch = (Summary("0", (32, 8)),)
-    samples = tuple(
-        Sample(i + 3, i * 10, loss=1.4 if i < 2 else loss, losses=(given,), batch=batch)
-        for i in range(8)
-    )
-    process = Process(samples=samples, evaluations=(Evaluation(50, 40, forwards=3),))
+    level = [1.4, 1.4, *[loss] * 6]
+    process = sampled(8, loss=lambda i: level[i], losses=(given,), batch=(Summary("0", (32, 8)),))
+    process = replace(process, evaluations=(Evaluation(50, 40, forwards=3),))
     return recorded(process, accuracy_val=[0.2, end, end, end], accuracy_train=[own] * 4)
 
 

@@ -1,29 +1,24 @@
 """The training loader reads held-out data among its own."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.data import Feed, Role, feeds, joined_parts, split_from
 from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.splits import Overlap, overlaps
+from traindx.analysis.program.training.splits import Overlap, overlaps, redrawn_parts
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("data-leakage",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The training loader reads data that a held-out loader reads, too.
 
     ## What it detects
     A loader for training and one for validation or testing, where the training loader reads the
     held-out dataset itself, a join of it with others (`ConcatDataset`, `train_set + test_set`,
     concatenated tensors), or the whole that the held-out dataset was split from; and two slices of
-    one whole, for training and for testing, whose bounds overlap.
+    one whole, for training and for testing, whose bounds overlap or that two random draws decide.
 
     ## Why it matters
     The model has seen what it is tested on. The metric is that of the training data, and says
@@ -38,7 +33,7 @@ def check(run: Run) -> Iterator[Finding]:
     makes several training loaders, or one more held-out loader of other data, is left alone.
     """
     for story in program_of(run).stories:
-        for overlap in overlaps(story):
+        for overlap in (*overlaps(story), *redrawn_parts(story)):
             yield _overlapping(overlap)
             return
         found = feeds(story)
@@ -52,12 +47,16 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _overlapping(found: Overlap) -> Finding:
+    shared = found.shared
+    ends = ("one part ends here", "and the other begins before that")
+    drawn = ("one part is drawn here", "and the other by another random order")
+    first, second = drawn if shared is None else ends
     return finding(
-        f"Training and held-out data are cut so that {found.shared} examples are in both",
+        f"Training and held-out data are cut so that {shared or 'many'} examples are in both",
         "data-leakage",
         found.tail,
-        cite(found.head, "one part ends here"),
-        cite(found.tail, "and the other begins before that"),
+        cite(found.head, first),
+        cite(found.tail, second),
         is_symptom=True,
     )
 
@@ -78,7 +77,7 @@ def _shared(train: Feed, held: Feed) -> Value | None:
 
 
 def _finding(train: Feed, held: Feed, shared: Value) -> Finding:
-    name = min(shared.names, key=len, default="the held-out data")
+    name = shared.called("the held-out data")
     return finding(
         f"`{train.name}` reads `{name}`, on which `{held.name}` tests",
         "data-leakage",
@@ -115,14 +114,38 @@ def _cut(end: str, start: str) -> Run:
     return make_run(sources={"train.py": _CUT.format(end=end, start=start)})
 
 
+_REDRAWN = """
+import torch
+
+n = 1000
+torch.manual_seed(0)
+order = torch.randperm(n)
+train_index = order[:800]
+{again}
+val_index = order[800:]
+"""
+
+
+def _redrawn(again: str) -> Run:
+    return make_run(sources={"train.py": _REDRAWN.format(again=again)})
+
+
 FIRES = {
     "slices that overlap": _cut("800", "700"),
+    "by two random orders": _redrawn("order = torch.randperm(n)"),
+    "by two random splits": _program(
+        "train_part", "train_part, _ = random_split(dataset, [0.8, 0.2])"
+    ),
     "joined": _program("ConcatDataset([train_set, test_set])"),
     "added": _program("train_set + test_set"),
     "under a name": _program("everything", "everything = ConcatDataset([train_set, test_set])"),
 }
 
 SILENT = {
+    "near miss: by one random order": _redrawn(""),
+    "near miss: by two orders of one seed": _redrawn(
+        "torch.manual_seed(0); order = torch.randperm(n)"
+    ),
     "near miss: a part of the training data is scored beside the test data": _program(
         "train_set",
         "from torch.utils.data import Subset\n"

@@ -1,16 +1,14 @@
 """Class counts that differ by an order of magnitude."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite, cite_setting
-from traindx.model.run import Confusion, Run
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Strength, cite, cite_setting, finding
+from traindx.model.run import Confusion
+from traindx.registry import Findings, Run, detector
 
 SKEWED = 10.0  # largest over smallest class; below, plain training copes
 POOR = 0.2  # recall of the rare class
@@ -19,7 +17,7 @@ FREQUENT = 0.8  # recall of the largest class; if that is poor too, imbalance is
 
 
 @detector(needs=("config|confusions",), suggests=("class-imbalance",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """One class has ten times the examples of another.
 
     ## What it detects
@@ -36,10 +34,10 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Many tasks are imbalanced and trained well; without a recall this is a remark.
     """
-    told = _counts(run)
-    if told is None:
+    found = _counts(run)
+    if found is None:
         return
-    counts, where = told
+    counts, where = found
     present = {label: n for label, n in counts.items() if n > 0}
     if len(present) < 2:
         return
@@ -55,11 +53,12 @@ def check(run: Run) -> Iterator[Finding]:
     is_lost = is_lost and (common is None or common[0] >= FREQUENT)
     strength = Strength.STRONG if is_lost else Strength.WEAK
     claim = f"Class {frequent} has {ratio:.3g} times the examples of class {rare}"
-    yield Finding(
-        claim=f"{claim}, which is hardly ever found" if is_lost else claim,
+    yield finding(
+        f"{claim}, whose recall is near zero" if is_lost else claim,
+        {"class-imbalance": strength},
+        where,
+        *((recall[1],) if recall is not None else ()),
         strength=strength,
-        evidence=(where, *((recall[1],) if recall is not None else ())),
-        suggests={"class-imbalance": strength},
         is_symptom=is_lost,
     )
 
@@ -68,7 +67,7 @@ def _counts(run: Run) -> tuple[Mapping[str, float], Evidence] | None:
     for setting in run.config.matching("class_counts"):
         if isinstance(setting.value, dict) and not setting.key.startswith(("val", "test")):
             shown = ", ".join(f"{k}: {v:g}" for k, v in list(setting.value.items())[:8])
-            return setting.value, cite_setting(setting, f"examples by class: {shown}")
+            return setting.value, cite_setting(setting, f"examples per class: {shown}")
     if not run.confusions:
         return None
     last = run.confusions[-1]
@@ -86,7 +85,7 @@ def _recall(run: Run, label: str) -> tuple[float, Evidence] | None:
         at = last.labels.index(label)
         row = last.matrix[at]
         if sum(row) > 0:
-            says = f"{row[at]:g} of {sum(row):g} examples of class {label} were found"
+            says = f"{row[at]:g} of {sum(row):g} examples of class {label} are predicted correctly"
             return row[at] / sum(row), Evidence(says, last.artifact, last.locator)
     for phase in ("val", "test"):
         series = run.get(f"recall/{phase}/class {label}")

@@ -1,15 +1,11 @@
-"""A high accuracy while the rare class is never found."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""A high accuracy while the rare class is never predicted."""
 
 import numpy as np
 
 from traindx.examples import flat, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Run, Series
-from traindx.registry import detector
+from traindx.model.findings import cite, finding, suggested
+from traindx.model.run import Series
+from traindx.registry import Findings, Run, detector
 
 HIGH = 0.8  # accuracy: below, the class is not rare enough to hide behind
 NEVER = 1e-3  # recall or F1
@@ -20,7 +16,7 @@ REPEATS = 5  # evaluations to the end
     needs=("accuracy/*", "recall/*|f1/*|precision/*"),
     suggests=("class-imbalance", "class-collapse"),
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Accuracy is high while recall or F1 is zero.
 
     ## What it detects
@@ -48,18 +44,12 @@ def check(run: Run) -> Iterator[Finding]:
         zero = _zero_metric(run, phase)
         if share < HIGH or zero is None:
             continue
-        yield Finding(
-            claim=f"Accuracy is {share:.1%} with {zero.origin.name} at zero: one class is lost",
-            strength=Strength.STRONG,
-            evidence=(
-                cite(
-                    zero, f"{zero.origin.name} is 0 in the last {REPEATS} evaluations", -REPEATS, -1
-                ),
-                cite(accuracy, f"{accuracy.origin.name} ends at {end:.4g}", -1, accuracy=end),
-            ),
-            suggests={"class-imbalance": Strength.STRONG, "class-collapse": Strength.WEAK},
-            is_symptom=True,
-            onset=float(zero.steps[0]),
+        yield finding(
+            f"Accuracy is {share:.1%}, but {zero.origin.name} is 0: one class is never right",
+            suggested("class-imbalance", weak="class-collapse"),
+            cite(zero, f"{zero.origin.name} is 0 in the last {REPEATS} evaluations", -REPEATS, -1),
+            cite(accuracy, f"{accuracy.origin.name} ends at {end:.4g}", -1, accuracy=end),
+            onset=zero.steps[0],
         )
         return
 

@@ -1,15 +1,10 @@
-"""A metric that is a share of something is more than the whole."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""A metric such as accuracy is above 100 %."""
 
 import numpy as np
 
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.model.findings import cite, finding
+from traindx.registry import Findings, Run, detector
 
 SHARES = ("accuracy", "precision", "recall", "f1", "auc", "iou", "dice")
 WHOLE = 100.0  # in percent; whether 1.0 is the whole cannot be told from values above it
@@ -20,7 +15,7 @@ ENOUGH = 2  # values above it: one may be misread
 @detector(
     needs=("accuracy/*|precision/*|recall/*|f1/*|auc/*|iou/*|dice/*",), suggests=("metric-bug",)
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """An accuracy, precision, recall, F1, AUC, IoU or Dice score is above 100 %.
 
     ## What it detects
@@ -44,13 +39,11 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         index = int(np.nanargmax(series.values))
         most = float(series.values[index])
-        yield Finding(
-            claim=f"A share above the whole: {series.name} reaches {most:.4g} %",
-            strength=Strength.STRONG,
-            evidence=(cite(series, f"{series.name} is {most:.4g}", index, value=most),),
-            shows="metric-bug",
-            is_symptom=True,
-            onset=float(series.steps[int(np.argmax(series.values > WHOLE * SLACK))]),
+        yield finding(
+            f"The metric {series.name} is above 100 %: it reaches {most:.4g}",
+            "metric-bug",
+            cite(series, f"{series.name} is {most:.4g}", index, value=most),
+            onset=series.steps[int(np.argmax(series.values > WHOLE * SLACK))],
         )
         return
 

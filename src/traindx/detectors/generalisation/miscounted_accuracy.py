@@ -1,9 +1,5 @@
 """A metric is a sum that is divided by the wrong count."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Part, Value, depends_on
 from traindx.analysis.program.training.acts import Do
@@ -25,16 +21,14 @@ from traindx.analysis.program.training.loaders import batch_size, is_loader
 from traindx.analysis.program.training.phases import Loop, Phase, source_of
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 Counters = dict[object, Counter]
 STEPS = (Do.STEP, Do.MANUAL_UPDATE)
 
 
 @detector(needs=("source",), suggests=("metric-bug",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Accuracy is a count of right examples that is divided wrongly, or never starts anew.
 
     ## What it detects

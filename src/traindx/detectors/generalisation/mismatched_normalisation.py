@@ -1,7 +1,5 @@
 """Training and validation data are normalised differently."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from traindx.analysis.program.execution.events import ProgramEvent
@@ -17,8 +15,7 @@ from traindx.analysis.program.training.data import Role, feeds, named_role, subj
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CLOSE = 0.01  # rounded otherwise, not another normalisation
 Numbers = list[list[float]]
@@ -26,7 +23,7 @@ Pair = tuple[Result, Result]
 
 
 @detector(needs=("source",), suggests=("preprocessing-mismatch",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The transforms of training and validation normalise with other numbers, or one not at all.
 
     ## What it detects
@@ -124,7 +121,7 @@ def _compare(train: Result, held: Result) -> Finding | None:
     if other is not None and _are_close(numbers, other):
         return None
     how = "does not normalise" if second is None else f"uses {source_text(second)}"
-    names = [min(v.names, key=len, default="the transform") for v in (train, held)]
+    names = [v.called("the transform") for v in (train, held)]
     return finding(
         f"`{names[0]}` and `{names[1]}` normalise differently: the second {how}",
         "preprocessing-mismatch",

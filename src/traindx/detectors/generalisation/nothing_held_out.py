@@ -1,21 +1,15 @@
 """The held-out data are a list that stays empty."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Answer, Items
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.data import Role, feeds
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("empty-validation",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A loader for validation or testing reads a list that nothing is ever in.
 
     ## What it detects

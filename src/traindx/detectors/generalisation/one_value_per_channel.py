@@ -1,27 +1,21 @@
 """Batch norm got a single value per channel while training."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.call_messages import NORM_OF_ONE_VALUE
 from traindx.analysis.errors.messages import findings
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("batchnorm-small-batch",))
-def check(run: Run) -> Iterator[Finding]:
-    """A normalisation layer in train mode raises because there is one value per channel.
+def check(run: Run) -> Findings:
+    """A normalization layer in train mode raises because there is one value per channel.
 
     ## What it detects
-    "Expected more than 1 value per channel when training", and its kin for instance norm.
+    "Expected more than 1 value per channel when training", and the same of instance norm.
 
     ## Why it matters
-    One value has no spread to normalise by. It is mostly the last batch of a pass, which is what
-    the division of the data set by the batch size leaves, so the run ends after a whole epoch.
+    One value has no variance to normalize by. Usually it is the last batch of an epoch: the
+    remainder of the dataset size divided by the batch size.
 
     ## What to do
     `drop_last=True` for the training loader, another batch size, or a norm that does not look at

@@ -1,9 +1,5 @@
 """Examples are repeated before the data are split, so that copies land in both parts."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.claims import cite, finding, source_text
 from traindx.analysis.program.training.data import Role
@@ -11,12 +7,11 @@ from traindx.analysis.program.training.program import Story, program_of
 from traindx.analysis.program.training.splits import Division, divisions, repetition, roles_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("data-leakage",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Rare examples are drawn again with replacement, and the result is split into parts.
 
     ## What it detects
@@ -49,7 +44,7 @@ def _is_held_out(story: Story, division: Division) -> bool:
 
 
 def _finding(division: Division, found: Value) -> Finding:
-    name = min(division.whole.names, key=len, default="the data")
+    name = division.whole.called("the data")
     return finding(
         f"Examples are repeated before `{name}` is split: copies are in both parts",
         "data-leakage",

@@ -1,15 +1,11 @@
-"""An accuracy that counts answers which are exactly right, where no answer can be."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""An accuracy that compares for equality, in a regression or with labels of another form."""
 
 import numpy as np
 
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite, finding, suggested
+from traindx.model.run import Series
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 6  # points
 NOTHING = 0.03  # of the examples
@@ -19,8 +15,8 @@ SMALL = 0.3  # a cross-entropy this small means that most answers are right
 
 
 @detector(needs=("accuracy/train", "loss/train"), suggests=("metric-bug", "wrong-loss-for-task"))
-def check(run: Run) -> Iterator[Finding]:
-    """The accuracy is next to nothing from the first epoch to the last, while the loss falls.
+def check(run: Run) -> Findings:
+    """The accuracy stays near zero from the first epoch to the last, while the loss falls.
 
     ## What it detects
     A training accuracy below three in a hundred that does not move, beside a training loss that
@@ -28,12 +24,12 @@ def check(run: Run) -> Iterator[Finding]:
     right.
 
     ## Why it matters
-    Training works; only the measure says nothing. A regression is hardly ever right to the last
-    digit, and an accuracy that compares labels of another form counts none.
+    Training works, and only the metric is meaningless. A regression output hardly ever equals its
+    target exactly, and predictions that are compared with labels of another form never do.
 
     ## What to do
     For a regression log an error in the unit of the targets. For classes compare the form of the
-    predictions and of the labels that the accuracy is given.
+    predictions and of the labels that the accuracy compares.
 
     ## When it is wrong
     A squared error on the scores of very many classes is small from the start, and the accuracy
@@ -42,23 +38,20 @@ def check(run: Run) -> Iterator[Finding]:
     accuracy, loss = run.get("accuracy/train"), run.get("loss/train")
     if accuracy is None or loss is None or not _says_nothing(accuracy.finite()):
         return
-    told = loss.finite()
-    if len(told) < ENOUGH or len(told) < len(loss) or float(told.values.min()) < 0:
+    finite = loss.finite()
+    if len(finite) < ENOUGH or len(finite) < len(loss) or float(finite.values.min()) < 0:
         return
-    first, last = float(told.values[0]), float(np.median(told.values[-3:]))
+    first, last = float(finite.values[0]), float(np.median(finite.values[-3:]))
     if last > min(LEARNT * first, SMALL):
         return
     highest = float(accuracy.finite().values.max())
-    yield Finding(
-        claim=f"The accuracy is {highest:.2g} at most while the loss falls: it measures nothing",
+    yield finding(
+        f"The accuracy stays near zero ({highest:.2g} at most) while the loss falls, so the "
+        "metric is wrong for this task",
+        suggested(moderate="metric-bug", weak="wrong-loss-for-task"),
+        cite(accuracy, f"{accuracy.origin.name} is {highest:.2g} at most", 0, -1, max=highest),
+        cite(finite, f"{loss.origin.name} fell from {first:.3g} to {last:.3g}", 0, -1, end=last),
         strength=Strength.MODERATE,
-        evidence=(
-            cite(accuracy, f"{accuracy.origin.name} is {highest:.2g} at most", 0, -1, max=highest),
-            cite(told, f"{told.origin.name} fell from {first:.3g} to {last:.3g}", 0, -1, end=last),
-        ),
-        suggests={"metric-bug": Strength.MODERATE, "wrong-loss-for-task": Strength.WEAK},
-        is_symptom=True,
-        onset=float(accuracy.steps[0]),
     )
 
 

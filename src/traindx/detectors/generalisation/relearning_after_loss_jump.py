@@ -1,16 +1,12 @@
 """The training loss jumps above its start, is learnt again, and validation falls at the jump."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Finding, Strength, cite
+from traindx.model.findings import Finding, cite, finding, suggested
 from traindx.model.metric_names import HIGHER_IS_BETTER, kind_of
-from traindx.model.run import Floats, Run, Series
-from traindx.registry import detector
+from traindx.model.run import Floats, Series
+from traindx.registry import Findings, Run, detector
 
 LEARNT = 0.4  # of its start: where the loss was just before the jump, or lower
 ABOVE = 1.5  # times its start: new data cost more than no training at all
@@ -27,7 +23,7 @@ SAME_RATE = 1.5  # times: a rate that rises more explains the jump
     needs=("loss", "accuracy/*|f1/*|r2/*|map/*|loss/val"),
     suggests=("catastrophic-forgetting", "data-distribution-change"),
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The training loss jumps above where it began, falls again, and the metric drops with it.
 
     ## What it detects
@@ -90,17 +86,18 @@ def _rate_rises(run: Run, loss: Series, at: int) -> bool:
     return float(rate.values[here]) > SAME_RATE * float(rate.values[here - 1])
 
 
+def _after(loss: Series, at: int, metric: Series) -> int:
+    """The first evaluation after the jump; 0 where there is none."""
+    when = _moments(loss)[[at - 1, at]]
+    here = int(np.searchsorted(_moments(metric), when[1], side="left"))
+    return here if len(metric) >= 4 and when[0] <= when[1] and here < len(metric) else 0
+
+
 def _drop(metric: Series, loss: Series, at: int) -> int | None:
     """The evaluation after the jump, where it is worse and none after it is better than before."""
-    if len(metric) < 4:
-        return None
-    when = _moments(loss)[[at - 1, at]]
-    moments = _moments(metric)
-    here = int(np.searchsorted(moments, when[1], side="left"))
-    if when[0] > when[1] or not 0 < here < len(metric):
-        return None
-    before = float(metric.values[here - 1])
-    is_lost = float(metric.values[here]) < (1.0 - LOST) * before
+    here = _after(loss, at, metric)
+    before = float(metric.values[here - 1]) if here else 0.0
+    is_lost = here > 0 and float(metric.values[here]) < (1.0 - LOST) * before
     return here if is_lost and float(metric.values[here:].max()) <= before else None
 
 
@@ -110,12 +107,8 @@ def _swap(held_out: Series, loss: Series, at: int) -> int | None:
     Of a mixture of old and new data the new half was unknown and costs less now; once the new is
     learnt, the old is what costs.
     """
-    if len(held_out) < 4:
-        return None
-    when = _moments(loss)[[at - 1, at]]
-    moments = _moments(held_out)
-    here = int(np.searchsorted(moments, when[1], side="left"))
-    if when[0] > when[1] or not 0 < here < len(held_out) - 1:
+    here = _after(loss, at, held_out)
+    if not 0 < here < len(held_out) - 1:
         return None
     before, after = float(held_out.values[here - 1]), float(held_out.values[here])
     is_swapped = 0 < after < SWAPPED * before
@@ -131,23 +124,16 @@ def _moments(series: Series) -> Floats:
 def _finding(loss: Series, at: int, metric: Series, here: int) -> Finding:
     before, top, start = float(loss.values[at - 1]), float(loss.values[at]), float(loss.values[0])
     worse, was = float(metric.values[here]), float(metric.values[here - 1])
-    then = "rises again" if kind_of(metric.name) == "loss" else "does not come back"
+    then = "rises again" if kind_of(metric.name) == "loss" else "does not recover"
     rose = f"{loss.origin.name} rises from {before:.4g} to {top:.4g}; it began at {start:.4g}"
     fell = f"{metric.origin.name} falls from {was:.4g} to {worse:.4g} and {then}"
-    return Finding(
-        claim=f"The data change at {loss.when(at)}: the loss is learnt anew, the old is lost",
-        strength=Strength.STRONG,
-        evidence=(
-            cite(loss, rose, at - 1, at, before=before, after=top),
-            cite(metric, fell, here - 1, here, before=was, after=worse),
-        ),
-        suggests={
-            "catastrophic-forgetting": Strength.STRONG,
-            "data-distribution-change": Strength.MODERATE,
-        },
-        against={"lr-too-high": Strength.MODERATE, "missing-gradient-clipping": Strength.WEAK},
-        is_symptom=True,
-        onset=float(loss.steps[at]),
+    return finding(
+        f"The training data change at {loss.when(at)}: the loss jumps above its start, and "
+        "what was learnt before is forgotten",
+        suggested("catastrophic-forgetting", moderate="data-distribution-change"),
+        cite(loss, rose, at - 1, at, before=before, after=top),
+        cite(metric, fell, here - 1, here, before=was, after=worse),
+        against=suggested(moderate="lr-too-high", weak="missing-gradient-clipping"),
     )
 
 

@@ -1,17 +1,13 @@
 """Validation worsens while training goes on improving."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.analysis.curves import divergence, running_median
 from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite
+from traindx.model.findings import Evidence, Finding, Strength, cite, finding, suggested
 from traindx.model.metric_names import HIGHER_IS_BETTER, LOWER_IS_BETTER, kind_of
-from traindx.model.run import Run, Series
-from traindx.registry import detector
+from traindx.model.run import Series
+from traindx.registry import Findings, Run, detector
 
 CLEAR = 1.2  # the validation loss a fifth above its best: no longer a matter of calibration alone
 TRAIN_GAIN = 0.05  # of its level at the turn that the training loss must still gain
@@ -22,24 +18,14 @@ APART = 0.2  # of the examples: right in training, and wrong in validation
 HOLDS = 0.02  # of its best value: a metric this near to it has not turned
 METRIC_LOSS = 0.05  # of its best value: a metric this far from it has
 ANEW = 5.0  # times its level before: a training loss that meets other data
-FROM_THE_START = {
-    "overfitting": Strength.MODERATE,
-    "distribution-shift": Strength.MODERATE,
-    "preprocessing-mismatch": Strength.WEAK,
-    "validation-in-train-mode": Strength.WEAK,
-}
-
-
-@detector(
-    needs=("loss/val*", "loss"),
-    suggests=(
-        "overfitting",
-        "distribution-shift",
-        "validation-in-train-mode",
-        "preprocessing-mismatch",
-    ),
+FROM_THE_START = suggested(
+    moderate="overfitting distribution-shift",
+    weak="preprocessing-mismatch validation-in-train-mode",
 )
-def check(run: Run) -> Iterator[Finding]:
+
+
+@detector(needs=("loss/val*", "loss"), suggests=tuple(FROM_THE_START))
+def check(run: Run) -> Findings:
     """The validation loss turns up while the training loss goes on falling.
 
     ## What it detects
@@ -88,32 +74,26 @@ def _judge(run: Run, val: Series) -> Finding | None:
         f"at {finite.when(turn)} to {end:.4g}"
     )
     evidence = (cite(finite, says, turn, -1, best=best, end=end), gain, *metric)
-    claim = f"Validation worsens since {finite.when(turn)} while training goes on improving"
-    onset = float(finite.steps[turn])
-    if (
-        verdict == "better"
-        and end > MUCH_WORSE * best
-        and (apart := _apart(run, turn / len(finite)))
-    ):
+    claim = f"The validation loss rises from {finite.when(turn)} on, while the training loss falls"
+    apart = _apart(run, turn / len(finite)) if end > MUCH_WORSE * best else ()
+    if verdict == "better" and apart:
         verdict, evidence = "worse", (*evidence, *apart)
     if verdict == "better":
-        return Finding(
-            claim=f"{claim}, yet the validation metric holds",
+        return finding(
+            f"{claim}, but the validation metric holds",
+            {"overfitting": Strength.WEAK},
+            *evidence,
             strength=Strength.WEAK,
-            evidence=evidence,
-            suggests={"overfitting": Strength.WEAK},
-            onset=onset,
+            is_symptom=False,
         )
     is_clear = verdict == "worse" or end > CLEAR * best
     from_the_start = turn == 0
-    return Finding(
-        claim=claim,
+    return finding(
+        claim,
+        FROM_THE_START if from_the_start else {"overfitting": Strength.STRONG},
+        *evidence,
         strength=Strength.STRONG if is_clear else Strength.MODERATE,
-        evidence=evidence,
-        suggests=FROM_THE_START if from_the_start else {"overfitting": Strength.STRONG},
         shows="overfitting" if is_clear and not from_the_start else None,
-        is_symptom=True,
-        onset=onset,
     )
 
 
@@ -150,9 +130,8 @@ def _turn(val: Series) -> int | None:
 def _begins_anew(train: Series, val: Series, turn: int) -> bool:
     """Tell whether training jumps up at the minimum: it met other data, and both begin anew."""
     at = _position(train, val, turn)
-    return at > 0 and float(train.values[at]) > ANEW * float(
-        np.max(train.values[max(0, at - 2) : at])
-    )
+    before = train.values[max(0, at - 2) : at]
+    return at > 0 and float(train.values[at]) > ANEW * float(np.max(before))
 
 
 def _train_gain(train: Series, val: Series, turn: int) -> Evidence | None:
@@ -168,7 +147,7 @@ def _train_gain(train: Series, val: Series, turn: int) -> Evidence | None:
     end = float(np.median(train.values[-width:]))
     if not end < (1.0 - TRAIN_GAIN) * there:
         return None
-    says = f"{train.origin.name} went on falling from {there:.4g} to {end:.4g}"
+    says = f"{train.origin.name} kept falling, from {there:.4g} to {end:.4g}"
     return cite(train, says, at, -1, at_turn=there, end=end)
 
 
@@ -206,8 +185,8 @@ def _change(metric: Series) -> tuple[float, Evidence]:
     top = int(np.argmax(scores))
     best, end = float(scores[top]), float(np.median(scores[-3:]))
     says = (
-        f"{metric.origin.name} was at its best, {sign * best:.4g}, at {metric.when(top)} and ends "
-        f"at {sign * end:.4g}"
+        f"{metric.origin.name} was best at {metric.when(top)} ({sign * best:.4g}) and ends at "
+        f"{sign * end:.4g}"
     )
     evidence = cite(metric, says, top, -1, best=sign * best, end=sign * end)
     return (end - best) / max(abs(best), 1e-12), evidence

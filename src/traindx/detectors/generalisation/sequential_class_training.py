@@ -1,16 +1,12 @@
-"""The classes that are trained late are other ones than those trained early."""
-
-from __future__ import annotations
+"""The classes trained late differ from those trained early."""
 
 from collections import Counter
-from collections.abc import Iterator
 
 from traindx.analysis.recordings.observations import Term, last_step, processes_of, terms_of
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
-from traindx.model.recording import LossInput, Process, Sample
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Finding, cite_record, finding, suggested
+from traindx.model.recording import LossInput, Process
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "catastrophic-forgetting"
 ENOUGH = 2  # samples on either side
@@ -21,7 +17,7 @@ SHARE = 0.02  # of the other side: a class rarer than this may be missing by cha
 
 
 @detector(needs=("recording",), suggests=(CAUSE, "data-distribution-change"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """From some step on all labels are of classes that were not trained before, and none is old.
 
     ## What it detects
@@ -57,7 +53,7 @@ def _change(process: Process, term: Term) -> int | None:
         first, second = term.samples[0].step, term.samples[after].step
         if second - first < LEAST * end or end - second < LEAST * end:
             continue
-        if _are_apart(_labels(term, 0, after), _labels(term, after, len(term))):
+        if _are_apart(term.labels(0, after), term.labels(after)):
             return after
     return None
 
@@ -69,27 +65,19 @@ def _are_apart(early: Counter[str], late: Counter[str]) -> bool:
     return all(is_common)
 
 
-def _labels(term: Term, start: int, end: int) -> Counter[str]:
-    return sum((Counter(i.labels) for i in term.inputs[start:end]), Counter[str]())
-
-
 def _finding(process: Process, term: Term, after: int) -> Finding:
-    old, new = _labels(term, 0, after), _labels(term, after, len(term))
+    old, new = term.labels(0, after), term.labels(after)
     last, first = term.samples[after - 1], term.samples[after]
     says = f"up to step {last.step} the labels are {_words(old)}"
-    then = f"from step {first.step} on they are {_words(new)}"
-    return Finding(
-        claim=f"After step {last.step} other classes are trained than before, and no old one",
-        strength=Strength.STRONG,
-        evidence=(
-            cite_record(process, last.line, says, step=float(last.step)),
-            cite_record(process, first.line, then, step=float(first.step)),
-        ),
-        against={"lr-too-high": Strength.STRONG, "missing-gradient-clipping": Strength.STRONG},
-        shows=CAUSE,
-        is_symptom=True,
-        onset=float(first.step),
-        location=at(first.place),
+    then = f"from step {first.step} on the labels are {_words(new)}"
+    return finding(
+        f"After step {last.step} only new classes are trained, and none of the old ones",
+        CAUSE,
+        cite_record(process, last.line, says, step=last.step),
+        cite_record(process, first.line, then, step=first.step),
+        against=suggested("lr-too-high missing-gradient-clipping"),
+        onset=first.step,
+        place=first.place,
     )
 
 
@@ -99,11 +87,8 @@ def _words(labels: Counter[str]) -> str:
 
 
 def _run(*labels: dict[str, int]) -> Run:
-    samples = tuple(
-        Sample(i + 3, i * 10, losses=(LossInput("cross_entropy", classes=6, labels=x),))
-        for i, x in enumerate(labels)
-    )
-    return recorded(Process(samples=samples))
+    losses = [(LossInput("cross_entropy", classes=6, labels=x),) for x in labels]
+    return recorded(sampled(len(labels), losses=lambda i: losses[i]))
 
 
 _EVEN = {"0": 10, "2": 12, "4": 10}

@@ -1,8 +1,5 @@
 """The target is part of the features."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
@@ -23,8 +20,7 @@ from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 PAIRS = ("train_test_split", "TensorDataset")  # features first, targets second
 WIDE = frozenset({"hstack", "column_stack"})
@@ -52,7 +48,7 @@ class _Pair:
 
 
 @detector(needs=("source",), suggests=("data-leakage",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The features that a model is given hold the values that it has to predict.
 
     ## What it detects
@@ -128,7 +124,7 @@ def _whole_table(pair: _Pair) -> tuple[Value, str] | None:
         owner = event.receiver or (event.args[0] if event.args else None)
         if event.name in TAKES_OUT and owner is table:
             return None
-    name = min(table.names, key=len, default="the table")
+    name = table.called("the table")
     return column, f"`{source_text(column)}` is predicted from all of `{name}`"
 
 

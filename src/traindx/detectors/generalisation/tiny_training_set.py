@@ -1,9 +1,5 @@
 """The training data is cut down to a handful of examples, and validation stays behind."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.analysis.program.execution.events import ProgramEvent
@@ -14,9 +10,9 @@ from traindx.analysis.program.training.loaders import different_numbers
 from traindx.analysis.program.training.phases import splits_of
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import decay, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Floats, Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Finding, Strength, cite, finding
+from traindx.model.run import Floats, Series
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "overfitting"
 HANDFUL = 100  # examples
@@ -26,7 +22,7 @@ ENOUGH = 5  # evaluations
 
 
 @detector(needs=("source", "loss", "*/val*"), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A subset of a hundred examples or fewer is trained on, and validation does not keep up.
 
     ## What it detects
@@ -86,18 +82,15 @@ def _is_training(story: Story, event: ProgramEvent) -> bool:
 
 
 def _finding(event: ProgramEvent, count: int, train: Series, val: Series) -> Finding:
-    behind = f"{val.origin.name} ends at {val.last:.4g}, training at {train.last:.4g}"
-    return Finding(
-        claim=f"Training sees {count} different examples, and validation stays behind",
-        strength=Strength.STRONG,
-        evidence=(
-            cite_source(event, f"`{source_text(event)}` leaves {count} different examples"),
-            cite(val, behind, -1, val=val.last, train=train.last),
-        ),
-        suggests={CAUSE: Strength.STRONG},
-        is_symptom=True,
-        onset=float(val.steps[0]),
-        location=event.location,
+    behind = f"{val.origin.name} ends at {val.last:.4g}, {train.origin.name} at {train.last:.4g}"
+    return finding(
+        f"Only {count} different training examples are used, and the validation loss stays "
+        "above the training loss",
+        {CAUSE: Strength.STRONG},
+        cite_source(event, f"`{source_text(event)}` keeps {count} different examples"),
+        cite(val, behind, -1, val=val.last, train=train.last),
+        onset=val.steps[0],
+        place=event.location,
     )
 
 

@@ -1,9 +1,5 @@
 """The model is still in evaluation mode while it trains."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Value, constant
 from traindx.analysis.program.training.acts import Deed, Do
@@ -21,12 +17,11 @@ from traindx.analysis.program.training.phases import handed_models, training_pas
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("training-in-eval-mode",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The model is put into evaluation mode and never back before it trains.
 
     ## What it detects

@@ -1,7 +1,5 @@
 """The loader that is called validation holds the training data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from traindx.analysis.program.execution.values import Value
@@ -21,14 +19,13 @@ from traindx.analysis.program.training.phases import evaluations, loops_of, phas
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 Named = tuple[str, Value]
 
 
 @detector(needs=("source",), suggests=("evaluating-on-training-data",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A loader named for validation or testing reads the training dataset.
 
     ## What it detects

@@ -1,22 +1,19 @@
 """Training steps are taken while the model is in evaluation mode."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from traindx.analysis.recordings.traces import layers_named, told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Evidence, Finding, Strength, at, cite_record
+from traindx.model.findings import Evidence, Finding, Strength, cite_record, finding
 from traindx.model.recording import Evaluation, Process, Sample
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 3  # samples in a row
 
 
 @detector(needs=("recording",), suggests=("training-in-eval-mode",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Steps are taken while dropout is off and batch norm uses its running statistics.
 
     ## What it detects
@@ -25,7 +22,7 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## Why it matters
     Dropout does not regularise and batch norm neither normalises by the batch nor learns its
-    statistics. It often begins with the first validation, after which nobody calls `train()`.
+    statistics. It often begins with the first validation, after which `train()` is not called.
 
     ## What to do
     Call `model.train()` at the top of every epoch.
@@ -38,7 +35,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     for id in sorted({s.optimizer for s in process.samples}):
         samples = [s for s in process.samples if s.optimizer == id and s.is_training is not None]
         run = _longest(samples)
@@ -61,17 +58,15 @@ def _finding(process: Process, samples: Sequence[Sample], run: list[Sample]) -> 
     first = run[0]
     was_training = any(s.is_training and s.step <= first.step for s in samples)
     before = [e for e in process.evaluations if e.step <= first.step and not e.is_training]
-    since = f"since step {first.step}" if was_training else "from the start"
+    since = f"from step {first.step} on" if was_training else "from the start"
     layers = layers_named(process, first.evaluating)
-    return Finding(
-        claim=f"The model trains in evaluation mode {since}: {layers}",
-        strength=Strength.STRONG,
-        evidence=_evidence(process, run, before[-1:]),
-        suggests={"training-in-eval-mode": Strength.STRONG},
+    return finding(
+        f"The model is trained in evaluation mode {since}, which affects {layers}",
+        {"training-in-eval-mode": Strength.STRONG},
+        *_evidence(process, run, before[-1:]),
         shows="training-in-eval-mode" if was_training else None,
-        is_symptom=True,
-        onset=float(first.step),
-        location=at(first.place),
+        onset=first.step,
+        place=first.place,
     )
 
 
@@ -82,19 +77,17 @@ def _evidence(
     says = f"{len(run)} sampled steps in a row with the model in evaluation mode"
     evidence = [cite_record(process, first.line, says, step=first.step, samples=len(run))]
     for record in before:
-        says = f"the evaluation before it, {record.forwards} forward passes"
+        says = f"the evaluation before it, with {record.forwards} forward passes"
         evidence.append(cite_record(process, record.line, says, step=record.step))
     return tuple(evidence)
 
 
 def _process(*training: bool, layers: tuple[str, ...] = ("drop", "bn1")) -> Process:
-    process = watched(*weights("0.weight", "2.weight"), count=len(training))
-    told = (
-        replace(s, is_training=t, evaluating=() if t else layers)
-        for s, t in zip(process.samples, training, strict=True)
-    )
-    evaluation = Evaluation(60, step=15, forwards=10)
-    return replace(process, samples=tuple(told), evaluations=(evaluation,))
+    process = watched(
+        *weights("0.weight", "2.weight"), count=len(training), is_training=lambda i: training[i],
+        evaluating=lambda i: () if training[i] else layers,
+    )  # fmt: skip
+    return replace(process, evaluations=(Evaluation(60, step=15, forwards=10),))
 
 
 FIRES = {

@@ -1,9 +1,6 @@
 """Data are sorted by their labels and then cut in two."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 from traindx.analysis.program.execution.values import Part, Value
 from traindx.analysis.program.training.claims import cite, finding, function_name, source_text
@@ -14,8 +11,7 @@ from traindx.analysis.program.training.program import Program, Story, program_of
 from traindx.analysis.program.training.splits import Division, class_labels, divisions, roles_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 SORTS = ("argsort", "sort", "sorted", "sort_values")
 LABELS = frozenset({"y", "label", "labels", "target", "targets", "class", "classes", "category"})
@@ -28,7 +24,7 @@ ON_PURPOSE = re.compile(
 
 
 @detector(needs=("source",), suggests=("distribution-shift",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Data that were put in the order of their labels are split at an index.
 
     ## What it detects
@@ -100,7 +96,7 @@ def _is_held_out(story: Story, division: Division) -> bool:
 
 
 def _finding(division: Division, order: Value) -> Finding:
-    name = min(division.whole.names, key=len, default="the data")
+    name = division.whole.called("the data")
     cut = source_text(division.tail)
     return finding(
         f"`{name}` is sorted by label and then cut in two: each part has its own classes",

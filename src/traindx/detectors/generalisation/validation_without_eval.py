@@ -1,9 +1,5 @@
 """Validation runs with dropout on and batch statistics."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Answer, SuperValue
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import cite, finding, surround
@@ -12,12 +8,11 @@ from traindx.analysis.program.training.phases import HeldOutPass, evaluations
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("validation-in-train-mode",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A validation loop runs a model with dropout or batch norm that is in training mode.
 
     ## What it detects
@@ -194,7 +189,14 @@ def _own_train(call: str, model: str = "Net()") -> Run:
     return make_run(sources={"train.py": text})
 
 
+def _named(maker: str, validation: str = "pass") -> Run:
+    text = _PROGRAM.format(validation=validation, layer="Dropout(0.5)")
+    text = text.replace("model = Net()", f"import torchvision\nmodel = torchvision.models.{maker}")
+    return make_run(sources={"train.py": text})
+
+
 FIRES = {
+    "batch norm of a model of torchvision": _named("resnet18(num_classes=2).to('cuda')"),
     "a train of its own forgets the mode": _own_train("super().train()"),
     "a train of its own sets training": _own_train("super().train(True)"),
     "dropout stays on": _program(),
@@ -208,6 +210,8 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: a model of torchvision, eval before": _named("resnet18()", "model.eval()"),
+    "near miss: a model of torchvision without modes": _named("vit_b_16()"),
     "near miss: a train of its own hands the mode on": _own_train("super().train(mode)"),
     "near miss: by name, in a part": _own_train("super().train(mode=mode)", "nn.Sequential(Net())"),
     "eval before the loop": _program("model.eval()"),

@@ -1,9 +1,5 @@
 """A validation loss that is computed without the model."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Part, Result, Value, depends_on
 from traindx.analysis.program.training.acts import Deed, Do
@@ -14,8 +10,7 @@ from traindx.analysis.program.training.phases import Loop
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 # words of the names of outputs, and of functions out of sight that may run a model
 OUTPUT = frozenset(
@@ -26,7 +21,7 @@ OUTPUT = frozenset(
 
 
 @detector(needs=("source",), suggests=("metric-bug",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A loop evaluates a model and compares the targets with the inputs instead of the outputs.
 
     ## What it detects

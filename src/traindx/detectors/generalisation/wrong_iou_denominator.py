@@ -1,9 +1,5 @@
 """An intersection is divided by both areas together: neither IoU nor Dice."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import (
     Choice,
     Known,
@@ -17,9 +13,7 @@ from traindx.analysis.program.training.counters import counter_of, counters, quo
 from traindx.analysis.program.training.operations import Operation, operation_of
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 COUNTS = frozenset({"sum", "bincount", "count_nonzero"})
 OVERLAPS = frozenset({"mul", "and", "and_", "logical_and", "bitwise_and", "eq", "minimum"})
@@ -30,7 +24,7 @@ MOST = 400  # values that a number is followed back through
 
 
 @detector(needs=("source",), suggests=("metric-bug",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """An overlap of predictions and labels is divided by the sum of both areas.
 
     ## What it detects

@@ -1,44 +1,34 @@
-"""A held-out score is zero, or no number, at every evaluation while training goes well."""
+"""A held-out score is zero, or NaN, at every evaluation while training goes well."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Floats, Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Finding, Strength, cite, finding, suggested
+from traindx.model.run import Floats, Series
+from traindx.registry import Findings, Run, detector
 
 SCORES = ("accuracy", "em", "f1", "recall", "precision", "map", "bleu", "rouge", "iou", "dice")
 ENOUGH = 3  # evaluations, all of them zero
 LEARNT = 0.9  # of the training examples, at the end
-CANDIDATES = {
-    "metric-bug": Strength.MODERATE,
-    "preprocessing-mismatch": Strength.MODERATE,
-    "overfitting": Strength.WEAK,
-    "fully-masked-attention": Strength.WEAK,
-}
-
-
-UNDEFINED = {  # the share of nothing is 0/0
-    "empty-validation": Strength.MODERATE,
-    "metric-bug": Strength.WEAK,
-}
+CANDIDATES = suggested(
+    moderate="metric-bug preprocessing-mismatch", weak="overfitting fully-masked-attention"
+)
+UNDEFINED = suggested(moderate="empty-validation", weak="metric-bug")  # the share of nothing is 0/0
 
 
 @detector(
     needs=("accuracy/*|em/*|f1/*|recall/*|precision/*|map/*|bleu/*|rouge/*|iou/*|dice/*",),
     suggests=(*CANDIDATES, "empty-validation"),
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A score on held-out data is zero at every evaluation, and training is nearly all right.
 
     ## What it detects
     An accuracy, exact match, F1, recall, BLEU, IoU or Dice score of validation or test that is zero
     every time, three times or more, beside a training accuracy that ends above 90 %; or one that is
-    never a number while the training loss always is.
+    always NaN while the training loss is finite.
 
     ## Why it matters
     A model that fits its training data is right now and then on other data as well, if only by
@@ -68,13 +58,13 @@ def check(run: Run) -> Iterator[Finding]:
         series, best = held[0], trained[0]
         at_end = f"{best.name} ends at {_share(best):.0%}"
         never = f"{series.name} is 0 at all {len(series)} evaluations"
-        yield Finding(
-            claim=f"At every evaluation {series.name} is 0, though {at_end}",
+        yield finding(
+            f"The score {series.name} is 0 at every evaluation, although {at_end}",
+            CANDIDATES,
+            cite(series, never, -1),
+            cite(best, at_end, -1),
             strength=Strength.MODERATE,
-            evidence=(cite(series, never, -1), cite(best, at_end, -1)),
-            suggests=CANDIDATES,
-            is_symptom=True,
-            onset=float(series.steps[0]),
+            onset=series.steps[0],
         )
         return
 
@@ -85,7 +75,7 @@ def _are_all(held: Sequence[Series], is_nothing: Callable[[Floats], bool]) -> bo
 
 
 def _undefined(run: Run) -> Finding | None:
-    """A score that never is a number, of a model whose loss is one."""
+    """A score that is always NaN, of a model whose loss is finite."""
     loss = run.main_loss()
     if loss is None or len(loss) < ENOUGH or not bool(np.isfinite(loss.values).all()):
         return None
@@ -95,14 +85,12 @@ def _undefined(run: Run) -> Finding | None:
             continue
         series = held[0]
         never = f"{series.name} is NaN at all {len(series)} evaluations"
-        return Finding(
-            claim=f"At every evaluation {series.name} is NaN, though the training loss is a number",
-            strength=Strength.MODERATE,
-            evidence=(cite(series, never, -1),),
-            suggests=UNDEFINED,
-            is_symptom=True,
-            onset=float(series.steps[0]),
+        claim = (
+            f"The score {series.name} is NaN at every evaluation, although the training loss "
+            "is finite"
         )
+        cited = cite(series, never, -1)
+        return finding(claim, UNDEFINED, cited, strength=Strength.MODERATE, onset=series.steps[0])
     return None
 
 

@@ -1,7 +1,5 @@
 """A running total or list keeps every step's loss, and with it every step's graph."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from traindx.analysis.program.execution.events import LoopRun, ProgramEvent
@@ -19,12 +17,11 @@ from traindx.analysis.program.training.hoards import is_emptied
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("graph-kept-alive",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A running total, moving average or list keeps the loss tensor of every step.
 
     ## What it detects

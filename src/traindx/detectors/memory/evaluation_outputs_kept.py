@@ -1,7 +1,5 @@
 """The full outputs of a whole evaluation are kept on the device."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from traindx.analysis.program.execution.events import ProgramEvent
@@ -13,9 +11,8 @@ from traindx.analysis.program.training.operations import Operation, operation_of
 from traindx.analysis.program.training.phases import HeldOutPass, evaluations
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.model.findings import Strength
+from traindx.registry import Findings, Run, detector
 
 KEEPS = (".append", ".extend")
 # what leaves a tensor as large as it is, and on its device
@@ -25,7 +22,7 @@ IMAGES = frozenset({"conv2d", "conv3d", "conv_transpose2d", "conv_transpose3d"})
 
 
 @detector(needs=("source",), suggests=("evaluation-outputs-kept",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A validation loop keeps the scores of every token or pixel of the whole data set.
 
     ## What it detects

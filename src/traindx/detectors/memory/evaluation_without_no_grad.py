@@ -1,27 +1,21 @@
-"""Evaluation builds graphs that nobody uses."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import replace
+"""Evaluation runs without no_grad and builds graphs that are never used."""
 
 from traindx.analysis.recordings.traces import told_once
-from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, at, cite_record
-from traindx.model.recording import Epoch, Evaluation, Process
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.examples import recorded, watched, weights, with_evaluation
+from traindx.model.findings import Strength, cite_record, finding
+from traindx.model.recording import Evaluation, Process
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 3  # forward passes in a row
 
 
 @detector(needs=("recording",), suggests=("evaluation-with-grad",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Forward passes over a loader that nothing is trained on record gradients.
 
     ## What it detects
     Three or more forward passes in a row with gradients enabled, in evaluation mode, over a loader
-    of their own, after which nobody called backward.
+    of their own, after which backward was not called.
 
     ## Why it matters
     Every pass keeps its activations: evaluation needs as much memory as training and is slower.
@@ -36,21 +30,19 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     for record in process.evaluations:
         is_idle = record.has_grad and not record.is_training and record.forwards >= ENOUGH
         if not is_idle or not _is_held_out(process, record):
             continue
-        says = f"{record.forwards} forward passes with gradients enabled, and no backward"
-        yield Finding(
-            claim="An evaluation records gradients that nobody uses",
+        says = f"{record.forwards} forward passes with gradients enabled and no backward"
+        yield finding(
+            "Evaluation runs without torch.no_grad() and builds graphs that are never used",
+            {"evaluation-with-grad": Strength.MODERATE},
+            cite_record(process, record.line, says, step=record.step, forwards=record.forwards),
             strength=Strength.MODERATE,
-            evidence=(
-                cite_record(process, record.line, says, step=record.step, forwards=record.forwards),
-            ),
-            suggests={"evaluation-with-grad": Strength.MODERATE},
-            onset=float(record.step),
-            location=at(record.place),
+            is_symptom=False,
+            place=record.place,
         )
         return
 
@@ -61,20 +53,16 @@ def _is_held_out(process: Process, record: Evaluation) -> bool:
     return record.loader in known - trained_on
 
 
-def _process(**given: object) -> Process:
-    told = {"step": 50, "forwards": 10, "has_grad": True, "loader": 1, **given}
-    return replace(
-        watched(*weights("0.weight")),
-        epochs=(Epoch(40, 0, 60, trained=60), Epoch(41, 1, 10, step=50)),
-        evaluations=(Evaluation(50, **told),),  # type: ignore[arg-type]
-    )
+def _run(**given: object) -> Run:
+    made = watched(*weights("0.weight"))
+    return recorded(with_evaluation(made, **{"has_grad": True, **given}))
 
 
-FIRES = {"a validation loop": recorded(_process())}
+FIRES = {"a validation loop": _run()}
 
 SILENT = {
-    "without gradients": recorded(_process(has_grad=False)),
-    "near miss: a single pass": recorded(_process(forwards=1)),
-    "near miss: passes outside of a loader": recorded(_process(loader=None)),
-    "near miss: over the training data": recorded(_process(loader=0)),
+    "without gradients": _run(has_grad=False),
+    "near miss: a single pass": _run(forwards=1),
+    "near miss: passes outside of a loader": _run(loader=None),
+    "near miss: over the training data": _run(loader=0),
 }

@@ -1,8 +1,4 @@
-"""The device ran out of memory."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""The GPU ran out of memory."""
 
 import numpy as np
 
@@ -11,9 +7,9 @@ from traindx.analysis.errors.memory_messages import DEVICE_MEMORY
 from traindx.analysis.errors.memory_sizes import Allocation, memory_words, read_allocation
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite
-from traindx.model.run import Failure, Run
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Strength, cite
+from traindx.model.run import Failure
+from traindx.registry import Findings, Run, detector
 
 SHARED_PART = 0.2  # of the device; less is the context or the desktop
 LOOSE_PART = 0.1  # of the device; less is what any caching allocator keeps
@@ -26,8 +22,8 @@ GROWTH = 1.2  # last against first; allocators settle within that
     suggests=("activation-memory", "memory-fragmentation", "device-shared", "graph-kept-alive",
               "optimizer-state-memory", "evaluation-with-grad"),
 )  # fmt: skip
-def check(run: Run) -> Iterator[Finding]:
-    """The device has no memory left for what is asked.
+def check(run: Run) -> Findings:
+    """The GPU is out of memory.
 
     ## What it detects
     "CUDA out of memory" in all its wordings, and RESOURCE_EXHAUSTED of JAX and TensorFlow, with
@@ -49,21 +45,8 @@ def check(run: Run) -> Iterator[Finding]:
         return
     sizes = read_allocation(known.failure.message)
     weights, reason, notes = _weigh(run, known.failure, sizes)
-    claim = known.claim(sizes=_words(sizes), reason=reason)
+    claim = known.claim(sizes=sizes.words, reason=reason)
     yield finding(known, claim, suggests=weights, notes=notes)
-
-
-def _words(sizes: Allocation) -> str:
-    parts = [
-        f"{memory_words(sizes.tried)} asked" if sizes.tried else "",
-        f"{memory_words(sizes.free)} free of {memory_words(sizes.capacity)}"
-        if sizes.capacity
-        else "",
-        f"{memory_words(sizes.allocated)} in tensors" if sizes.allocated else "",
-        f"{memory_words(sizes.loose)} reserved but unused" if sizes.loose else "",
-    ]
-    said = ", ".join(p for p in parts if p)
-    return f" ({said})" if said else ""
 
 
 Weights = dict[str, Strength]
@@ -72,12 +55,12 @@ Weights = dict[str, Strength]
 def _weigh(run: Run, failure: Failure, sizes: Allocation) -> tuple[Weights, str, list[Evidence]]:
     """The causes that the numbers, the place and the time speak for."""
     if sizes.capacity and sizes.tried > sizes.capacity:
-        return {"activation-memory": Strength.STRONG}, ": one request exceeds the whole device", []
+        return {"activation-memory": Strength.STRONG}, ": one request exceeds the whole GPU", []
     if sizes.others > SHARED_PART * sizes.capacity and sizes.tried <= sizes.free + sizes.others:
         reason = f": other processes hold {memory_words(sizes.others)}"
         return {"device-shared": Strength.STRONG, "activation-memory": Strength.WEAK}, reason, []
     if sizes.loose > max(sizes.tried, LOOSE_PART * sizes.capacity) > 0:
-        reason = ": the request would fit into what is reserved, but in no single piece"
+        reason = ": the reserved memory would suffice, but it is fragmented"
         weights = {"memory-fragmentation": Strength.STRONG, "activation-memory": Strength.WEAK}
         return weights, reason, []
     grown = _growth(run)

@@ -1,22 +1,17 @@
 """The host ran out of memory."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.memory_messages import HOST_MEMORY
 from traindx.analysis.errors.memory_sizes import memory_bytes, memory_words
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.model.findings import Strength
+from traindx.registry import Findings, Run, detector
 
 HUGE = 1 << 44  # 16 TiB: no host has that, a size or shape is wrong
 
 
 @detector(needs=("failure",), suggests=("host-memory-growth", "api-misuse"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The host has no memory left for an allocation.
 
     ## What it detects
@@ -40,8 +35,7 @@ def check(run: Run) -> Iterator[Finding]:
     size = memory_bytes(known["size"]) or 0.0
     asked = memory_words(size) if size else "more memory"
     if size > HUGE:
-        shape = known.claim(asked=asked).removeprefix("The host cannot give ")
-        claim = f"The program asks for {shape}: more than any host has, so a size is wrong"
+        claim = f"The program requests {asked}, more than any host has, so a size or shape is wrong"
         yield finding(known, claim, suggests={"api-misuse": Strength.STRONG})
     else:
         yield finding(known, known.claim(asked=asked))

@@ -1,19 +1,13 @@
 """Workers ran out of shared memory or of file handles to it."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.memory_messages import SHARED_MEMORY
 from traindx.analysis.errors.messages import findings
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("shared-memory-exhausted", "worker-crash"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Data loader workers run out of shared memory.
 
     ## What it detects

@@ -1,9 +1,5 @@
 """A function that scores a model records graphs that nobody needs."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Answer, Result
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import cite, decorate, finding
@@ -18,12 +14,11 @@ from traindx.analysis.program.training.phases import LEARNS, evaluations
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("evaluation-with-grad",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A function runs a model only to read off a number, and gradients are recorded.
 
     ## What it detects

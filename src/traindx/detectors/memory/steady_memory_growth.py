@@ -1,25 +1,23 @@
 """Memory grows from step to step and does not level off."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import isnan
 
 import numpy as np
 
+from traindx.analysis.curves import grows_steadily
 from traindx.analysis.errors.memory_sizes import memory_words
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.training.claims import source_text
 from traindx.analysis.program.training.hoards import hoard_of
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.recordings.ranks import last_step
-from traindx.examples import make_run, recorded
-from traindx.model.findings import Evidence, Finding, Strength, cite_record
+from traindx.examples import make_run, recorded, sampled
+from traindx.model.findings import Evidence, Strength, cite_record, finding
 from traindx.model.recording import Counts, Epoch, Process, Sample
-from traindx.model.run import Floats, Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 8  # samples after the beginning …
 FEW = 4  # … or so many, if all samples from the first step on lie on one line
@@ -27,17 +25,13 @@ STRAIGHT = 0.995  # correlation of memory and step
 BEGINNING = 0.2  # of the steps: pools, caches and the first batches are allocated in them
 GROWTH = 0.2
 LEAST_BYTES = 200 << 20
-STILL_GROWING = 0.5  # of the average pace, in each third; what fills up slows down
 CHAINED = 3.0  # times as many nodes in the graph at the end
 
-KINDS = {"rss_bytes": "Resident memory of the host", "device_bytes": "Memory of the device"}
+KINDS = {"rss_bytes": "Host memory", "device_bytes": "GPU memory"}
 
 
-@detector(
-    needs=("recording",),
-    suggests=("host-memory-growth", "graph-kept-alive"),
-)
-def check(run: Run) -> Iterator[Finding]:
+@detector(needs=("recording",), suggests=("host-memory-growth", "graph-kept-alive"))
+def check(run: Run) -> Findings:
     """Memory grows steadily over the steps.
 
     ## What it detects
@@ -68,15 +62,15 @@ def check(run: Run) -> Iterator[Finding]:
 def _evidence(
     process: Process, samples: Sequence[Sample], field: str, kept: ProgramEvent | None
 ) -> tuple[Evidence, ...]:
-    told = ((s, f"step {s.step}: {memory_words(_value(s, field))}") for s in samples)
-    cited = tuple(cite_record(process, s.line, says, step=s.step) for s, says in told)
+    used = ((s, f"{memory_words(_value(s, field))} at step {s.step}") for s in samples)
+    cited = tuple(cite_record(process, s.line, says, step=s.step) for s, says in used)
     if kept is None:
         return cited
-    says = f"`{source_text(kept)}` at every step, and nothing is ever taken away"
+    says = f"`{source_text(kept)}` runs at every step, and nothing is ever removed"
     return (*cited, kept.cite(says))
 
 
-def _grown(process: Process, hoard: ProgramEvent | None) -> Iterator[Finding]:
+def _grown(process: Process, hoard: ProgramEvent | None) -> Findings:
     is_chained = _is_chained(process)
     trained = [e.step for e in process.epochs if e.trained and e.is_whole]
     begin = max(BEGINNING * last_step(process), trained[0] if trained else 0.0)
@@ -86,7 +80,7 @@ def _grown(process: Process, hoard: ProgramEvent | None) -> Iterator[Finding]:
             continue
         values = np.array([_value(s, field) for s in samples], dtype=np.float64)
         steps = np.array([s.step for s in samples], dtype=np.float64)
-        if not _is_steady(steps, values):
+        if not grows_steadily(steps, values, LEAST_BYTES, GROWTH):
             continue
         first, last = samples[0], samples[-1]
         low, high = float(values[0]), float(values[-1])
@@ -96,16 +90,17 @@ def _grown(process: Process, hoard: ProgramEvent | None) -> Iterator[Finding]:
         is_sure = bool(trained) or field == "device_bytes" or is_chained or kept is not None
         strength = Strength.STRONG if is_sure else Strength.WEAK
         on_device = field == "device_bytes" or is_chained
-        cause = "graph-kept-alive" if on_device else "host-memory-growth"
-        yield Finding(
-            claim=f"{words} grows by {memory_words(pace)} per step, from {memory_words(low)} to "
+        causes = {"graph-kept-alive": strength if on_device else Strength.WEAK}
+        causes |= {} if on_device else {"host-memory-growth": strength}
+        yield finding(
+            f"{words} grows by {memory_words(pace)} per step, from {memory_words(low)} to "
             f"{memory_words(high)}",
+            causes,
+            *_evidence(process, (first, last), field, kept),
             strength=strength,
-            evidence=_evidence(process, (first, last), field, kept),
-            suggests={cause: strength} if on_device else _host_causes(strength),
             is_symptom=is_sure,
-            onset=float(first.step),
-            location=kept.location if kept is not None else None,
+            onset=first.step,
+            place=kept.location if kept is not None else None,
         )
 
 
@@ -118,30 +113,9 @@ def _is_straight(process: Process, field: str, late: int) -> bool:
     return bool(is_varied and np.corrcoef(steps, values)[0, 1] >= STRAIGHT)
 
 
-def _host_causes(strength: Strength) -> dict[str, Strength]:
-    return {"host-memory-growth": strength, "graph-kept-alive": Strength.WEAK}
-
-
 def _value(sample: Sample, field: str) -> float:
     value = float(getattr(sample, field))
     return 0.0 if isnan(value) else value
-
-
-def _is_steady(steps: Floats, values: Floats) -> bool:
-    """Tell whether values rise by enough, and in every third at about the same pace."""
-    width = 3 if len(values) >= ENOUGH else 1
-    low, high = float(np.median(values[:width])), float(np.median(values[-width:]))
-    if high - low < max(LEAST_BYTES, GROWTH * low) or steps[-1] <= steps[0]:
-        return False
-    edges = np.linspace(steps[0], steps[-1], 4)
-    levels = np.interp(edges, steps, np.maximum.accumulate(values))
-    floor = np.interp(edges, steps, np.minimum.accumulate(values[::-1])[::-1])
-    pace = (levels[-1] - levels[0]) / 3
-    # what is given back in between (a freed buffer, a collection) is no leak
-    return bool(
-        (np.diff(levels) >= STILL_GROWING * pace).all()
-        and (np.diff(floor) >= STILL_GROWING * pace).all()
-    )
 
 
 def _is_chained(process: Process) -> bool:
@@ -155,22 +129,18 @@ _GB = float(1 << 30)
 
 
 def _process(
-    rss: Sequence[float],
-    *,
-    passes: int = 4,
-    nodes: Sequence[int] = (),
-    device: bool = False,
+    rss: Sequence[float], *, passes: int = 4, nodes: Sequence[int] = (), device: bool = False,
     at: Sequence[int] = (),
-) -> Process:
-    field = "device_bytes" if device else "rss_bytes"
-    samples = tuple(
-        Sample(10 + i, at[i] if at else 10 * i, graph_nodes=nodes[i] if nodes else 12, **{field: v})  # type: ignore[arg-type]
-        for i, v in enumerate(rss)
-    )
+) -> Process:  # fmt: skip
+    process = sampled(
+        len(rss), step=lambda i: at[i] if at else 10 * i,
+        graph_nodes=lambda i: nodes[i] if nodes else 12,
+        **{"device_bytes" if device else "rss_bytes": lambda i: rss[i]},
+    )  # fmt: skip
     steps = max(at) + 10 if at else 10 * len(rss)
     each = steps // max(1, passes)
     epochs = tuple(Epoch(5, 0, each, (i + 1) * each, trained=each) for i in range(passes))
-    return Process(samples=samples, epochs=epochs, counts=Counts(99, steps=steps))
+    return replace(process, epochs=epochs, counts=Counts(99, steps=steps))
 
 
 _LINE = [_GB * (1 + 0.02 * i) for i in range(30)]

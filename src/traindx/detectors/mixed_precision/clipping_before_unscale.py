@@ -1,9 +1,5 @@
 """Gradients are clipped while they still carry the loss scale."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import (
     cite,
@@ -22,14 +18,13 @@ from traindx.analysis.program.training.scaling import (
 from traindx.analysis.program.training.updates import Update, updates
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 UNSCALES = (".get_scale", ".unscale_gradients")  # asked for by a limit that is scaled as well
 
 
 @detector(needs=("source",), suggests=("clip-without-unscale",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Gradients are clipped before the scaler has unscaled them.
 
     ## What it detects

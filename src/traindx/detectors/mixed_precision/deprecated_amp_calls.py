@@ -1,15 +1,10 @@
 """Mixed precision through names that torch has deprecated."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program import project_of
 from traindx.analysis.program.deprecations import Rename, renamed, uses
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 OLD = {
     f"torch.{device}.amp.{place}{name}": (device, name)
@@ -25,7 +20,7 @@ KEYWORDS = {"autocast": "enabled"}  # the first argument of before, which has to
 
 
 @detector(needs=("source",), suggests=("deprecated-amp-api",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Mixed precision is used through `torch.cuda.amp`, which is deprecated.
 
     ## What it detects

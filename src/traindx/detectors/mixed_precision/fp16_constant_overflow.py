@@ -1,20 +1,14 @@
 """A constant does not fit into half precision."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.precision_messages import CONSTANT_BEYOND_HALF
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("fp16-overflow",))
-def check(run: Run) -> Iterator[Finding]:
-    """A number is written into a float16 tensor that cannot hold it.
+def check(run: Run) -> Findings:
+    """A constant is written into a float16 tensor and does not fit.
 
     ## What it detects
     "value cannot be converted to type at::Half without overflow", as of `masked_fill(mask, -1e9)`

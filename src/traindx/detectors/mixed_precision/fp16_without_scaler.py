@@ -1,9 +1,5 @@
 """Training in float16 without a gradient scaler."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.analysis.program.execution.values import Result
@@ -17,12 +13,11 @@ from traindx.analysis.program.training.scaling import knows_scaling
 from traindx.analysis.program.training.updates import Update, is_one_turn, updates
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("fp16-overflow",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The forward pass runs in float16 on CUDA and nothing scales the loss.
 
     ## What it detects

@@ -1,16 +1,10 @@
 """The gradient scaler was called out of order."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.precision_messages import SCALER
 from traindx.analysis.program import project_of
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(
@@ -19,7 +13,7 @@ from traindx.registry import detector
               "detached-loss", "parameters-not-in-optimizer", "missing-backward",
               "frozen-parameters"),
 )  # fmt: skip
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The gradient scaler is used in an order that it refuses.
 
     ## What it detects
@@ -42,7 +36,7 @@ def check(run: Run) -> Iterator[Finding]:
     if known is None:
         return
     if known.kind == "no gradient" and _has_no_backward(run):
-        claim = "The scaler steps an optimizer, and nothing in the source calls backward"
+        claim = "The GradScaler steps the optimizer, but the source never calls backward()"
         yield finding(known, claim, cause="missing-backward")
     else:
         yield finding(known)

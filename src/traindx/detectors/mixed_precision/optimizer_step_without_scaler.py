@@ -1,9 +1,5 @@
 """The loss is scaled, and the optimizer steps on scaled gradients."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import depends_on, options_of
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import (
@@ -11,26 +7,27 @@ from traindx.analysis.program.training.claims import (
     finding,
     is_same_function,
     receiver_of,
+    replace,
     replace_statement,
     source_text,
 )
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.scaling import is_scaled, scaler_of
+from traindx.analysis.program.training.scaling import is_scaled, scaler_of, scales_nothing
 from traindx.analysis.program.training.updates import Update, updates, writes_gradients
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("scaler-bypassed",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The loss is scaled and the optimizer is stepped without the scaler.
 
     ## What it detects
     A backward pass from a loss that a gradient scaler scaled, and then a plain `optimizer.step()`:
-    without `unscale_`, or with it and on no condition that keeps infinite gradients out.
+    without `unscale_`, or with it and on no condition that keeps infinite gradients out. And a step
+    through a scaler whose `scale` is called nowhere.
 
     ## Why it matters
     The gradients are up to 65536 times too large. SGD diverges at once; Adam hides it until an
@@ -47,7 +44,12 @@ def check(run: Run) -> Iterator[Finding]:
     seen: set[object] = set()
     for story in program_of(run).stories:
         for update in updates(story):
-            if _is_bypassed(update) and update.step.event.node not in seen:
+            if update.step.event.node in seen:
+                continue
+            if scales_nothing(story, update.step.through):
+                seen.add(update.step.event.node)
+                yield _unscaled(update.backward, update.step)
+            if _is_bypassed(update):
                 seen.add(update.step.event.node)
                 has_update = bool(story.does(Do.SCALER_UPDATE))
                 yield _finding(update.backward, update.step, has_update=has_update)
@@ -67,6 +69,21 @@ def _is_bypassed(update: Update) -> bool:
     if any(depends_on(optimizer, o) for o in options_of(scaler)):
         return False
     return not writes_gradients(story, update.between.events)
+
+
+def _unscaled(backward: Deed, step: Deed) -> Finding:
+    name = "scaler" if (scaler := receiver_of(step)) is None else source_text(scaler)
+    loss = receiver_of(backward)
+    text = "loss" if loss is None else source_text(loss)
+    return finding(
+        f"`{name}` steps the optimizer and never scaled the loss",
+        "scaler-bypassed",
+        backward,
+        cite(backward, "backward on the loss as it is"),
+        cite(step, f"and {name}.step divides the gradients by a scale that nobody applied"),
+        is_symptom=True,
+        patch=None if loss is None else replace(loss, f"{name}.scale({text})"),
+    )
 
 
 def _finding(backward: Deed, step: Deed, *, has_update: bool) -> Finding:
@@ -126,12 +143,19 @@ for x, y in loader:
 FIRES = {
     "in a wrapper": make_run(sources={"train.py": _WRAPPER}),
     "plain step": _loop(_SCALED, "optimizer.step()"),
+    "never asked to scale": _loop("loss.backward()", "scaler.step(optimizer); scaler.update()"),
     "made on a condition": _loop(_SCALED, "optimizer.step()", "GradScaler() if amp else None"),
 }
 
 SILENT = {
     "scaler steps": _loop(_SCALED, "scaler.step(optimizer); scaler.update()"),
     "no scaling": _loop("loss.backward()", "optimizer.step()"),
+    "near miss: scaled by a function out of sight": _loop(
+        "run_backward(scaler, loss); loss.backward()", "scaler.step(optimizer); scaler.update()"
+    ),
+    "near miss: scaled on the other way": _loop(
+        "(scaler.scale(loss) if amp else loss).backward()", "scaler.step(optimizer)"
+    ),
     "near miss: a weight that ramps the loss up": _loop(
         "ramp.scale(loss).backward()", "optimizer.step()"
     ),

@@ -1,9 +1,5 @@
 """The weights that an optimizer updates are half precision."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Result, Value
 from traindx.analysis.program.training.acts import Deed
 from traindx.analysis.program.training.claims import cite, finding, remove_alone, source_text
@@ -14,8 +10,7 @@ from traindx.analysis.program.training.settings import constants_of
 from traindx.analysis.program.training.updates import Update, updates
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 # Adam moves a weight by about the learning rate; bfloat16 has eight bits, so that a step of 1e-4 is
 # rounded away in every weight above 0.03, which is most of them in layers of usual width
@@ -23,7 +18,7 @@ LOST_RATE = 1e-4
 
 
 @detector(needs=("source",), suggests=("half-precision-weights",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A model is converted to half precision and trained by a plain optimizer.
 
     ## What it detects

@@ -1,9 +1,5 @@
 """The gradient scaler steps and is never updated."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import (
     cite,
@@ -18,12 +14,11 @@ from traindx.analysis.program.training.scaling import is_gradient_scaler, scaler
 from traindx.analysis.program.training.updates import is_handed_on
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("missing-scaler-update",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A training loop steps through a gradient scaler and never updates it.
 
     ## What it detects

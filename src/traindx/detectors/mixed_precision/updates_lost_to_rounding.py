@@ -1,19 +1,16 @@
-"""Weights of half precision stand still although their gradients do not vanish."""
-
-from __future__ import annotations
+"""Updates of half-precision weights are lost to rounding."""
 
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from traindx.analysis.recordings.traces import Trace, named, told_once, traces_of
 from traindx.examples import recorded, watched
-from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Parameter, Process
-from traindx.model.run import Run, Series
-from traindx.registry import detector
+from traindx.model.run import Series
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "half-precision-weights"
 HALVES = ("float16", "bfloat16")
@@ -24,7 +21,7 @@ FULL = 0.5  # of the highest learning rate
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Steps leave weights of half precision exactly as they were, though gradients reach them.
 
     ## What it detects
@@ -43,27 +40,24 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Steps of a warm-up and of the end of a schedule, at half of the highest rate and less, do not
     count. Where all weights of an optimizer stand still, the rate may be zero or the step may be
-    missing, which other detectors tell.
+    missing, which other detectors report.
     """
     yield from told_once(run, lambda process: _look(process, run.get("lr")))
 
 
-def _look(process: Process, rate: Series | None) -> Iterator[Finding]:
-    for told in _by_optimizer(_at_full_rate(process, rate)):
-        still = [t for t in told if _is_still(t)]
-        moving = [t for t in told if t not in still and any(t.moves)]
-        if not moving or len(still) < MANY * len(told):
+def _look(process: Process, rate: Series | None) -> Findings:
+    for owned in _by_optimizer(_at_full_rate(process, rate)):
+        still = [t for t in owned if _is_still(t)]
+        moving = [t for t in owned if t not in still and any(t.moves)]
+        if not moving or len(still) < MANY * len(owned):
             continue
-        says = f"{len(still)} of {len(told)} matrices in half precision stand still: {named(still)}"
-        yield Finding(
-            claim=f"Updates are rounded away: {named(still)} in {still[0].parameter.dtype} stay "
-            "exactly as they are, though they have gradients",
-            strength=Strength.STRONG,
-            evidence=(cite_record(process, still[0].samples[-1].line, says, still=len(still)),),
-            shows=CAUSE,
-            is_symptom=True,
-            onset=float(still[0].samples[0].step),
+        says = f"{len(still)} of {len(owned)} half-precision matrices do not change: {named(still)}"
+        claim = (
+            f"Updates are lost to rounding: {named(still)} in {still[0].parameter.dtype} do "
+            "not change, although they have gradients"
         )
+        cited = cite_record(process, still[0].samples[-1].line, says, still=len(still))
+        yield finding(claim, CAUSE, cited, onset=still[0].samples[0].step)
 
 
 def _at_full_rate(process: Process, rate: Series | None) -> Process:

@@ -1,7 +1,5 @@
 """A causal mask hides from every position also the position itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from traindx.analysis.program.execution.events import EventForm as Form
@@ -9,6 +7,7 @@ from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Items, Result, Value, constant
 from traindx.analysis.program.training.claims import cite, finding, replace, source_text
 from traindx.analysis.program.training.contents import same_numbers
+from traindx.analysis.program.training.mask_matrices import blocked_rows, mask_uses
 from traindx.analysis.program.training.numbers import number_of
 from traindx.analysis.program.training.operations import (
     Operation,
@@ -19,8 +18,7 @@ from traindx.analysis.program.training.operations import (
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "fully-masked-attention"
 FAR = -1e3  # a score that low is as good as −inf
@@ -29,25 +27,26 @@ SAME_AS_ONE = {"eq": (1, True), "ne": (0, False), "gt": (0, False)}
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
-    """The upper triangle that blocks attention includes the diagonal.
+def check(run: Run) -> Findings:
+    """A mask of attention leaves a position nothing to see: its diagonal is masked too.
 
     ## What it detects
-    `torch.triu` of a square of ones or of −inf without `diagonal=1`, where it blocks: added to the
-    scores of a softmax as −inf, as the mask of a `masked_fill` with −inf ahead of a softmax, or as
-    the mask of an attention or transformer layer of torch, in which True means blocked.
+    A mask that depends on the positions alone (triangles, comparisons of `arange`) and that blocks
+    a whole row: `torch.triu` of ones or of −inf without `diagonal=1`, `torch.tril` with
+    `diagonal=-1`, `i > j` where `i >= j` is meant. It is added to the scores of a softmax as −inf,
+    chooses what is filled with −inf, or is the mask of an attention layer of torch, in which True
+    means blocked, or of `scaled_dot_product_attention`, in which it means allowed.
 
     ## Why it matters
     No position sees itself, and the first one sees nothing: its softmax is over an empty set, which
     gives NaN, or zeros where torch catches it.
 
     ## What to do
-    `torch.triu(…, diagonal=1)`.
+    `torch.triu(…, diagonal=1)`; `~mask` where True should have meant allowed.
 
     ## When it is wrong
-    A mask in which True means allowed is right with its diagonal; one that is inverted, transposed
-    or compared with 0 on its way is left alone, as is one whose use cannot be seen, that is changed
-    after it was made (`fill_diagonal_`) or that gets another column.
+    A mask that depends on the data is left alone, as is one whose use cannot be seen, that is
+    changed after it was made (`fill_diagonal_`) or that gets another column.
     """
     seen: set[object] = set()
     for story in program_of(run).stories:
@@ -59,6 +58,31 @@ def check(run: Run) -> Iterator[Finding]:
                 if not _is_changed(story, triangle):
                     seen.add(triangle.site.node)
                     yield _finding(triangle, event)
+            if event.node not in seen:
+                found = _closed(story, event)
+                if found is not None and found.site is not None and found.site.node not in seen:
+                    seen.update((event.node, found.site.node))
+                    yield _closed_finding(found, event)
+
+
+def _closed(story: Story, event: ProgramEvent) -> Result | None:
+    """Return a mask under which a position sees nothing, where it is used so."""
+    for use in mask_uses(event):
+        made = blocked_rows(use)
+        if made and not any(_is_changed(story, tensor) for tensor in made):
+            return made[0]
+    return None
+
+
+def _closed_finding(mask: Result, use: ProgramEvent) -> Finding:
+    return finding(
+        "The mask leaves a position nothing to see: its softmax is over an empty set",
+        CAUSE,
+        use,
+        cite(use, "a whole row is masked here"),
+        cite(mask, "the mask"),
+        is_symptom=True,
+    )
 
 
 def _blocking(event: ProgramEvent) -> Iterator[Value]:
@@ -251,6 +275,13 @@ def _scores(mask: str, given: str = "mask", value: str = "float('-inf')") -> Run
 
 
 FIRES = {
+    "what is allowed, where True blocks": _layer(f"{_OPEN}.transpose(0, 1)"),
+    "a lower triangle without its diagonal": _scores(
+        "torch.tril(torch.ones(n, n), diagonal=-1)", "mask == 0"
+    ),
+    "earlier positions alone": _scores(
+        "torch.arange(n)[None, :] < torch.arange(n)[:, None]", "~mask"
+    ),
     "the mask of a layer": _layer(_OPEN),
     "a diagonal of 0": _layer("torch.ones(n, n).triu(diagonal=0).bool()"),
     "added to the scores": _layer("torch.triu(torch.full((n, n), float('-inf')))"),
@@ -265,6 +296,9 @@ _CLEARED = _OPEN + "\n        causal.fill_diagonal_(False)"
 _ADDED = "torch.triu(torch.full((n, n), float('-inf')))"
 
 SILENT = {
+    "near miss: a lower triangle": _scores("torch.tril(torch.ones(n, n))", "mask == 0"),
+    "near miss: later positions": _scores("torch.arange(n)[None, :] > torch.arange(n)[:, None]"),
+    "near miss: a position itself": _scores("torch.eye(n, dtype=torch.bool)"),
     "above the diagonal": _layer(_SHIFTED),
     "near miss: the diagonal is cleared afterwards": _layer(_CLEARED),
     "near miss: −inf, and the diagonal is set afterwards": _layer(
@@ -274,7 +308,9 @@ SILENT = {
     "near miss: −inf, and a diagonal further up": _layer(_ADDED, "causal.triu(1)"),
     "near miss: −inf, with a column that all may see": _layer(f"F.pad({_ADDED}, (1, 0))"),
     "near miss: −inf above the diagonal": _layer("torch.full((n, n), float('-inf')).triu(1)"),
-    "near miss: what is allowed, transposed": _layer(f"{_OPEN}.transpose(0, 1)"),
+    "near miss: what is allowed, transposed and inverted": _layer(
+        f"{_OPEN}.transpose(0, 1)", "~causal"
+    ),
     "near miss: inverted": _layer(_OPEN, "~causal"),
     "near miss: zeros are blocked": _scores("torch.triu(torch.ones(n, n)).T", "mask == 0"),
     "near miss: no square": _scores("torch.triu(torch.ones(n, n + 3))"),

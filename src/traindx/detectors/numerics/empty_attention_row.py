@@ -1,7 +1,5 @@
 """Attention over a sequence that may be empty: every key of it is masked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from traindx.analysis.program.execution.events import ProgramEvent
@@ -15,8 +13,7 @@ from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "fully-masked-attention"
 MASKS = ("key_padding_mask", "src_key_padding_mask", "memory_key_padding_mask")
@@ -25,7 +22,7 @@ MENDED = frozenset({"nan_to_num", "masked_fill", "where", "isnan", "nan_to_num_"
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A padding mask covers every key of a sequence of length zero.
 
     ## What it detects

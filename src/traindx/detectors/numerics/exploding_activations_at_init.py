@@ -1,8 +1,5 @@
 """Every layer of the untrained model makes its signal larger."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from math import isfinite, log, sqrt
@@ -10,7 +7,7 @@ from math import isfinite, log, sqrt
 from traindx.analysis.recordings.observations import late_samples, processes_of
 from traindx.analysis.recordings.traces import latest_models
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import (
     Activation,
     LossInput,
@@ -20,8 +17,7 @@ from traindx.model.recording import (
     Sample,
     Summary,
 )
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "exploding-activations"
 PER_LAYER = 2.0  # times; sound initialisation keeps the spread, or halves it
@@ -36,7 +32,7 @@ LEARNT = 0.8  # of the loss of a guess
 
 
 @detector(needs=("recording",), suggests=(CAUSE, "bad-initialisation"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """From layer to layer the spread doubles or more, and the first loss is far beyond a guess.
 
     ## What it detects
@@ -117,17 +113,15 @@ def _finding(process: Process, first: Sample, layers: list[Activation]) -> Findi
     suggests = {CAUSE: Strength.STRONG}
     if not _are_weights_sound(process, first):
         suggests["bad-initialisation"] = Strength.MODERATE
-    says = "before the first step layers are given a spread of " + ", ".join(
+    says = "at initialisation the standard deviation of the layers' inputs is " + ", ".join(
         f"{a.std:.3g} ({a.name})" for a in (*layers[:3], *layers[3:][-1:])
     )
-    return Finding(
-        claim=f"Layers amplify: the spread rises from {low.std:.2g} to {high.std:.2g} over "
-        f"{len(layers)} layers of the untrained model, the first loss is {first.loss:.3g}",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, first.line, says, step=0.0, first_loss=first.loss),),
-        suggests=suggests,
-        is_symptom=True,
-        onset=0.0,
+    return finding(
+        f"Activations explode in the untrained model: their standard deviation rises from "
+        f"{low.std:.2g} to {high.std:.2g} over {len(layers)} layers; the first loss is "
+        f"{first.loss:.3g}",
+        suggests,
+        cite_record(process, first.line, says, step=0.0, first_loss=first.loss),
     )
 
 

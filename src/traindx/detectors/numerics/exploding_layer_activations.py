@@ -1,16 +1,12 @@
 """The inputs of layers grow by orders of magnitude while the loss does not fall."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from math import isfinite
 
 from traindx.analysis.recordings.observations import has_learnt, late_from, medians, processes_of
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, cite_record
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Activation, Process, Sample
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "exploding-activations"
 GREW = 1000.0  # times the spread at the first sample; trained networks grow tenfold
@@ -22,7 +18,7 @@ EDGE = 1e18  # squares of larger numbers are infinite in float32
 
 
 @detector(needs=("recording",), suggests=(CAUSE, "bad-initialisation"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Activations of a layer grow a thousandfold over the steps, or ten thousandfold with depth.
 
     ## What it detects
@@ -72,15 +68,12 @@ def _over_steps(process: Process) -> Finding | None:
         if len(late) < 2 or not after > max(GREW * before, LARGE) or not before > 0:
             continue
         last = seen[-1][0]
-        says = f"the spread of {op} at {name} rose from {before:.3g} to {after:.3g}"
-        return Finding(
-            claim=f"Activations at {name or op} grow without bound: {after / before:.3g} times "
-            "their start",
-            strength=Strength.STRONG,
-            evidence=(cite_record(process, last.line, says, step=float(last.step)),),
-            suggests={CAUSE: Strength.STRONG},
-            is_symptom=True,
-            onset=float(next(s.step for s, a in seen if a.std > TENFOLD * before)),
+        says = f"the standard deviation of {op} at {name} rose from {before:.3g} to {after:.3g}"
+        return finding(
+            f"Activations at {name or op} explode to {after / before:.3g} times their initial size",
+            {CAUSE: Strength.STRONG},
+            cite_record(process, last.line, says, step=float(last.step)),
+            onset=next(s.step for s, a in seen if a.std > TENFOLD * before),
         )
     return None
 
@@ -95,34 +88,27 @@ def _over_depth(process: Process) -> Finding | None:
     if highest.std < max(DEEP * lowest.std, LARGE):
         return None
     says = (
-        f"before the first step the spread is {lowest.std:.3g} at {lowest.name or lowest.op} and "
-        f"{highest.std:.3g} at {highest.name or highest.op}"
+        f"at initialisation the standard deviation is {lowest.std:.3g} at "
+        f"{lowest.name or lowest.op} and {highest.std:.3g} at {highest.name or highest.op}"
     )
-    return Finding(
-        claim=f"Activations grow {highest.std / lowest.std:.3g} times from the first to the last "
-        "layers of the untrained model",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, first.line, says, step=0.0),),
-        suggests={CAUSE: Strength.STRONG, "bad-initialisation": Strength.MODERATE},
-        is_symptom=True,
+    return finding(
+        f"Activations explode in the untrained model, {highest.std / lowest.std:.3g}-fold from the "
+        "first to the last layers",
+        {CAUSE: Strength.STRONG, "bad-initialisation": Strength.MODERATE},
+        cite_record(process, first.line, says, step=0.0),
         onset=0.0,
     )
 
 
 def _run(*spreads: float, losses: tuple[float, float] = (2.0, 2.5)) -> Run:
-    samples = tuple(
-        Sample(
-            i + 1, i * 50, loss=losses[i > 0],
-            activations=(Activation("block.3", "input of addmm", (64, 32), std=s),),
-        )
-        for i, s in enumerate(spreads)
-    )  # fmt: skip
-    return recorded(Process(samples=samples))
+    seen = [Activation("block.3", "input of addmm", (64, 32), std=s) for s in spreads]
+    fields = {"loss": lambda i: losses[i > 0], "activations": lambda i: (seen[i],)}
+    return recorded(sampled(len(seen), **fields))
 
 
 def _deep(*spreads: float) -> Run:
     activations = tuple(Activation(f"l{i}", "relu", std=s) for i, s in enumerate(spreads))
-    return recorded(Process(samples=(Sample(1, 0, activations=activations),)))
+    return recorded(sampled(1, activations=activations))
 
 
 FIRES = {

@@ -1,19 +1,17 @@
 """The gradient scaler keeps halving its scale."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from traindx.examples import decay, make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite, cite_event
-from traindx.model.run import Event, Failure, Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Finding, Strength, cite, cite_event, finding
+from traindx.model.run import Event, Failure, Series
+from traindx.registry import Findings, Run, detector
 
+CAUSE = "loss-scale-collapse"
 USELESS = 1.0  # at a scale of one nothing is left to scale; healthy scales stay above a hundred
 HALVINGS = 6  # in the last part of the run, without a doubling between them
 FEW = 5  # points in a row, before a scale means anything
@@ -29,8 +27,8 @@ GAVE_UP = re.compile(
 )
 
 
-@detector(needs=("loss_scale|events|failure",), suggests=("loss-scale-collapse",))
-def check(run: Run) -> Iterator[Finding]:
+@detector(needs=("loss_scale|events|failure",), suggests=(CAUSE,))
+def check(run: Run) -> Findings:
     """The loss scale halves again and again, and steps are skipped.
 
     ## What it detects
@@ -56,21 +54,20 @@ def check(run: Run) -> Iterator[Finding]:
     if fallen:
         yield from (replace(f, evidence=(*f.evidence, *told)) for f in fallen)
     elif gave_up is not None:
-        yield _finding(
-            "The trainer gave up: its loss scale is at the minimum",
-            (*told, *(cite_event(e) for e in skips[-1:])),
-            gave_up.step,
+        yield finding(
+            "Training stopped because the loss scale reached its minimum",
+            CAUSE,
+            *told,
+            *(cite_event(e) for e in skips[-1:]),
+            onset=gave_up.step,
         )
     elif scale is not None and (stuck := _overflows_at_the_floor(scale, skips)) is not None:
         yield stuck
     elif (falling := _halves_on(skips)) is not None:
         yield falling
     elif scale is None and len(skips) >= MANY_SKIPS and _last_until_the_end(run, skips):
-        yield _finding(
-            f"{len(skips)} steps in the log were skipped for overflow",
-            (cite_event(skips[0]), cite_event(skips[-1])),
-            skips[0].step,
-        )
+        claim = f"{len(skips)} steps were skipped because of gradient overflow"
+        yield finding(claim, CAUSE, cite_event(skips[0]), cite_event(skips[-1]))
 
 
 def _overflows_at_the_floor(scale: Series, skips: list[Event]) -> Finding | None:
@@ -79,11 +76,8 @@ def _overflows_at_the_floor(scale: Series, skips: list[Event]) -> Finding | None
     last = [e for e in skips if (m := ATTEMPT.search(e.text)) and float(m[1]) <= USELESS][-FEW:]
     if min(len(values), len(last)) < AT_THE_FLOOR or bool((values > USELESS).any()):
         return None
-    return _finding(
-        f"Steps overflow at a loss scale of {values[-1]:.3g}, where nothing is scaled any more",
-        (cite_event(last[0]), cite_event(last[-1])),
-        last[0].step,
-    )
+    claim = f"Gradients overflow even at a loss scale of {values[-1]:.3g}"
+    return finding(claim, CAUSE, cite_event(last[0]), cite_event(last[-1]))
 
 
 def _halves_on(skips: list[Event]) -> Finding | None:
@@ -97,14 +91,8 @@ def _halves_on(skips: list[Event]) -> Finding | None:
     is_chain = all(before[1] == after[0] for before, after in pairwise(steps))
     if len(steps) < FEW or not is_chain or not USELESS < steps[-1][1] <= SMALL:
         return None
-    return Finding(
-        claim=f"The loss scale halves step after step and is at {steps[-1][1]:.3g}",
-        strength=Strength.STRONG,
-        evidence=(cite_event(last[0]), cite_event(last[-1])),
-        suggests={"loss-scale-collapse": Strength.STRONG},
-        is_symptom=True,
-        onset=last[0].step,
-    )
+    claim = f"The loss scale halves step after step, down to {steps[-1][1]:.3g}"
+    return finding(claim, {CAUSE: Strength.STRONG}, cite_event(last[0]), cite_event(last[-1]))
 
 
 def _cite_failure(failure: Failure) -> Evidence:
@@ -112,7 +100,7 @@ def _cite_failure(failure: Failure) -> Evidence:
     return Evidence(f"{failure.type}: {text}", failure.artifact, failure.locator)
 
 
-def _by_scale(scale: Series) -> Iterator[Finding]:
+def _by_scale(scale: Series) -> Findings:
     values = scale.values
     if not len(values):
         return
@@ -135,7 +123,7 @@ def _by_scale(scale: Series) -> Iterator[Finding]:
         f"{scale.origin.name} fell from {values[start]:.4g} to {end:.4g} since {scale.when(start)}"
     )
     evidence = cite(scale, says, start, -1, before=float(values[start]), end=end)
-    yield _finding(f"The loss scale collapsed to {end:.3g}", (evidence,), float(scale.steps[start]))
+    yield finding(f"The loss scale collapsed to {end:.3g}", CAUSE, evidence)
 
 
 def _last_until_the_end(run: Run, skips: list[Event]) -> bool:
@@ -145,17 +133,6 @@ def _last_until_the_end(run: Run, skips: list[Event]) -> bool:
     if told and told[-1] > USELESS:
         return False  # a scaler tries a higher scale now and then, and takes it back
     return loss is None or last is None or last >= 0.9 * float(loss.steps[-1])
-
-
-def _finding(claim: str, evidence: tuple[Evidence, ...], onset: float | None) -> Finding:
-    return Finding(
-        claim=claim,
-        strength=Strength.STRONG,
-        evidence=evidence,
-        shows="loss-scale-collapse",
-        is_symptom=True,
-        onset=onset,
-    )
 
 
 _MESSAGE = "Minimum loss scale reached (0.0001)."

@@ -1,22 +1,19 @@
 """Attention gets a row in which every key is masked."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+from math import prod
 
 from traindx.analysis.recordings.breakdowns import BreakdownKind, breakdown_of
 from traindx.analysis.recordings.observations import operation, processes_of
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Activation, NonFinite, Place, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "fully-masked-attention"
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A softmax gets a row of −inf and gives NaN.
 
     ## What it detects
@@ -33,22 +30,19 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Rows of a softmax are NaN as well when what came before is NaN; only the first operation to
-    break is named, and rows of a sample count only while its other activations are numbers.
+    break is named, and rows of a sample count only while its other activations are finite.
     """
     found = breakdown_of(run)
     if found is not None:
         if found.kind is BreakdownKind.MASKED:
             where = found.title[0].upper() + found.title[1:]
-            yield Finding(
-                claim=f"{where} gives NaN at step {found.record.step}: {found.why}",
-                strength=Strength.STRONG,
-                evidence=found.evidence,
-                suggests={} if found.is_shown else {CAUSE: Strength.STRONG},
-                against={"nan-in-data": Strength.STRONG, "lr-too-high": Strength.STRONG},
+            yield finding(
+                f"{where} gives NaN at step {found.record.step}: {found.why}",
+                {} if found.is_shown else {CAUSE: Strength.STRONG},
+                *found.evidence,
                 shows=CAUSE if found.is_shown else None,
-                is_symptom=True,
-                onset=float(found.record.step),
-                location=at(found.record.place),
+                against={"nan-in-data": Strength.STRONG, "lr-too-high": Strength.STRONG},
+                place=found.record.place,
             )
         return
     for process in processes_of(run):
@@ -57,13 +51,10 @@ def check(run: Run) -> Iterator[Finding]:
             if masked is None:
                 continue
             says = f"{masked.masked_rows} rows of {masked.op} above {masked.name} are NaN"
-            yield Finding(
-                claim=f"Attention has rows in which every key is masked: {says}",
-                strength=Strength.STRONG,
-                evidence=(cite_record(process, sample.line, says, step=float(sample.step)),),
-                suggests={CAUSE: Strength.STRONG},
-                is_symptom=True,
-                onset=float(sample.step),
+            yield finding(
+                f"Attention has rows in which every key is masked: {says}",
+                {CAUSE: Strength.STRONG},
+                cite_record(process, sample.line, says, step=float(sample.step)),
             )
             return
 
@@ -79,10 +70,7 @@ def _masked(sample: Sample) -> Activation | None:
 
 
 def _rows(activation: Activation) -> int:
-    size = 1
-    for side in activation.shape[:-1]:
-        size *= side
-    return size if activation.shape else 0
+    return prod(activation.shape[:-1]) if activation.shape else 0
 
 
 _SCORES = Summary("self", (4, 8, 8), "float32", "cpu", float("-inf"), 2.0, nonfinite=20)
@@ -98,7 +86,7 @@ def _broken(scores: Summary, op: str = "_softmax") -> Run:
 
 def _softmax(masked_rows: int) -> Run:
     activation = Activation("attn.qkv.weight", "softmax", (4, 8, 8), masked_rows=masked_rows)
-    return recorded(Process(samples=(Sample(4, 3, activations=(activation,)),)))
+    return recorded(sampled(1, activations=(activation,)))
 
 
 FIRES = {"replayed": _broken(_SCORES), "sampled": _softmax(2)}

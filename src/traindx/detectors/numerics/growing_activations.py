@@ -1,17 +1,14 @@
 """Activations grow without bound."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 import numpy as np
 
 from traindx.analysis.curves import slope_z
 from traindx.examples import flat, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Floats, Run
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite, finding
+from traindx.model.run import Floats
+from traindx.registry import Findings, Run, detector
 
 ACTIVATION = re.compile(
     r"activation|(^|[/_.])act([/_.]|$)|hidden.*(norm|max|std)|logit.*(max|norm)", re.IGNORECASE
@@ -23,7 +20,7 @@ ENOUGH = 15  # points
 
 
 @detector(needs=("other/*",), suggests=("exploding-activations",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A logged size of activations or logits grows a thousandfold.
 
     ## What it detects
@@ -53,14 +50,11 @@ def check(run: Run) -> Iterator[Finding]:
         has_grown = end > GROWN * start or (end > HALF_LIMIT and end > 30 * start)
         if start <= 0 or not has_grown:
             continue
-        yield Finding(
-            claim=f"Activations grow without bound: {label} is {end / start:.0f} times its start",
-            strength=Strength.STRONG,
-            evidence=(cite(finite, f"{label} rose from {start:.3g} to {end:.3g}", 0, -1, end=end),),
-            suggests={"exploding-activations": Strength.STRONG},
+        yield finding(
+            f"Activations explode: {label} is {end / start:.0f} times its initial value",
+            {"exploding-activations": Strength.STRONG},
+            cite(finite, f"{label} rose from {start:.3g} to {end:.3g}", 0, -1, end=end),
             shows="exploding-activations",
-            is_symptom=True,
-            onset=float(finite.steps[0]),
         )
         return
 

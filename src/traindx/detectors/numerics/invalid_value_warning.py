@@ -1,16 +1,13 @@
 """NumPy warned of an invalid value before the loss became NaN."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 import numpy as np
 
 from traindx.examples import decay, join, make_run
-from traindx.model.findings import Finding, Strength, cite_event
-from traindx.model.run import Event, Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite_event, finding
+from traindx.model.run import Event, Series
+from traindx.registry import Findings, Run, detector
 
 INVALID = re.compile(
     r"invalid value encountered|divide by zero encountered|overflow encountered|All-NaN|"
@@ -26,7 +23,7 @@ RATIO = re.compile(
 
 
 @detector(needs=("events", "loss/*"), suggests=("nan-in-data",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """NumPy warns of an invalid value, and the training loss becomes NaN after it.
 
     ## What it detects
@@ -52,14 +49,12 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         at = loss.position_of(event)
         if at is not None and at <= onset:
-            yield Finding(
-                claim="NumPy warned of an invalid value before the loss became NaN",
+            yield finding(
+                "NumPy warned of an invalid value before the loss became NaN",
+                {"nan-in-data": Strength.WEAK if RATIO.search(event.text) else Strength.MODERATE},
+                cite_event(event),
                 strength=Strength.MODERATE,
-                evidence=(cite_event(event),),
-                suggests={
-                    "nan-in-data": Strength.WEAK if RATIO.search(event.text) else Strength.MODERATE
-                },
-                onset=event.step,
+                is_symptom=False,
             )
             return
 

@@ -1,9 +1,5 @@
 """A loss holds an operation that breaks at the edge of its domain."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Answer, Known, Result, Value, origins
 from traindx.analysis.program.training.acts import Do
@@ -16,8 +12,7 @@ from traindx.analysis.program.training.operations import LOSSES, Operation, oper
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "unstable-operation"
 PROBABLE = {Content.PROBABILITIES, Content.UNIT_INTERVAL}
@@ -27,7 +22,7 @@ Edge = tuple[str, str, bool]  # what it is, what is better, whether the edge is 
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A loss takes the logarithm of a probability, divides by a norm, or takes a root, unguarded.
 
     ## What it detects

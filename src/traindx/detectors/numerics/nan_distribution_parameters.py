@@ -1,31 +1,21 @@
 """A distribution refuses its parameters, because they hold NaN."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.messages import finding, known_error, occurrences
 from traindx.analysis.errors.precision_messages import DISTRIBUTION, PRINTED_NUMBER
 from traindx.analysis.program.program_words import writes_minus_infinity
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.model.findings import Strength, suggested
+from traindx.registry import Findings, Run, detector
 
 IN_PART = {"nan-in-data": Strength.STRONG, "unstable-operation": Strength.WEAK}
-IN_FULL = {
-    "unstable-operation": Strength.MODERATE,
-    "lr-too-high": Strength.MODERATE,
-    "nan-in-data": Strength.MODERATE,
-    "fp16-overflow": Strength.WEAK,
-}
+IN_FULL = suggested(moderate="unstable-operation lr-too-high nan-in-data", weak="fp16-overflow")
 
 
 @detector(
     needs=("failure",),
     suggests=("nan-in-data", "unstable-operation", "lr-too-high", "fp16-overflow"),
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A distribution is given parameters that are NaN, and the message shows which.
 
     ## What it detects
@@ -45,8 +35,8 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     A row whose every action is masked with −inf comes out as NaN too; where −inf is among the
-    values or in the source, less is claimed. A recording knows which
-    tensors were broken, and is asked in place of the message.
+    values or in the source, less is claimed. A recording knows which tensors were broken, and is
+    asked in place of the message.
     """
     known = known_error(run, DISTRIBUTION)
     if known is None or run.recording is not None:
@@ -59,10 +49,10 @@ def check(run: Run) -> Iterator[Finding]:
     if not sound and "nan" not in values:
         return  # the values are cut off
     claim = (
-        f"Some of the {name} of a distribution are NaN, and {sound} of those printed are not: "
-        "single examples are broken, the weights are not"
+        f"Some {name} of a distribution are NaN and others are finite, so single examples are "
+        "broken and not the weights"
         if sound
-        else f"All {name} of a distribution are NaN: the weights or all inputs are broken"
+        else f"All {name} of a distribution are NaN, so the weights or all inputs are broken"
     )
     guesses = IN_PART if sound else IN_FULL
     if sound and ("-inf" in values or writes_minus_infinity(run)):

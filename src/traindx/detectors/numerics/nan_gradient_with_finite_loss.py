@@ -1,8 +1,5 @@
-"""A loss that is a number has gradients that are none, before any weight broke."""
+"""A finite loss has NaN gradients, before any weight broke."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 from math import isfinite, isnan, nan
 from typing import Any
@@ -12,21 +9,21 @@ from traindx.analysis.program.training.program import program_of
 from traindx.analysis.recordings.breakdowns import breakdown_of
 from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import recorded
-from traindx.model.findings import Evidence, Finding, Location, Strength, at, cite_record
+from traindx.model.findings import Evidence, Location, Strength, at, cite_record, finding
 from traindx.model.recording import Counts, Place, Process, Sample, Summary
-from traindx.model.run import Run, Source
-from traindx.registry import detector
+from traindx.model.run import Source
+from traindx.registry import Findings, Run, detector
 
 ORDINARY = 1e4  # losses and earlier gradients below it do not overflow on the way back
 
 
 @detector(needs=("recording",), suggests=("unstable-operation", "incorrect-custom-backward"))
-def check(run: Run) -> Iterator[Finding]:
-    """The loss, the weights and the batch are numbers, and the gradients of that step are NaN.
+def check(run: Run) -> Findings:
+    """The loss, the weights and the batch are finite, and the gradients of that step are NaN.
 
     ## What it detects
-    The first step with NaN gradients, where the loss is an ordinary number, all weights still are
-    numbers, and gradients did not grow before; in float32, without a loss scaler.
+    The first step with NaN gradients, where the loss is an ordinary number, all weights are still
+    finite, and gradients did not grow before; in float32, without a loss scaler.
 
     ## Why it matters
     The value is sound and its derivative does not exist: a root or a norm at 0, an arc cosine at 1,
@@ -47,20 +44,14 @@ def check(run: Run) -> Iterator[Finding]:
         if sample is None:
             continue
         place = _suspect(run, sample.place)
-        says = f"the loss is {sample.loss:.4g} and all weights are numbers; the gradients are NaN"
-        evidence = [cite_record(process, sample.line, says, step=float(sample.step))]
-        yield Finding(
-            claim=f"The gradients are NaN at step {sample.step}, of a loss of {sample.loss:.4g}",
-            strength=Strength.STRONG,
-            evidence=(*evidence, *([place[1]] if place else [])),
-            suggests={
-                "unstable-operation": Strength.STRONG,
-                "incorrect-custom-backward": Strength.WEAK,
-            },
+        says = f"the loss is {sample.loss:.4g} and all weights are finite; the gradients are NaN"
+        yield finding(
+            f"The gradients are NaN at step {sample.step} although the loss is {sample.loss:.4g}",
+            {"unstable-operation": Strength.STRONG, "incorrect-custom-backward": Strength.WEAK},
+            cite_record(process, sample.line, says, step=float(sample.step)),
+            *([place[1]] if place else []),
             against={"nan-in-data": Strength.STRONG, "lr-too-high": Strength.MODERATE},
-            is_symptom=True,
-            onset=float(sample.step),
-            location=place[0] if place else at(sample.place),
+            place=place[0] if place else at(sample.place),
         )
         return
 

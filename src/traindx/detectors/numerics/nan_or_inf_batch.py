@@ -1,30 +1,26 @@
 """The batch itself holds NaN or infinity."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from math import isfinite, nan
 from typing import Any
 
 from traindx.analysis.recordings.breakdowns import BreakdownKind, breakdown_of
 from traindx.analysis.recordings.observations import processes_of, summary_words
-from traindx.examples import recorded
-from traindx.model.findings import Evidence, Finding, Strength, at, cite_record
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Evidence, cite_record, finding
 from traindx.model.recording import LossInput, NonFinite, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "nan-in-data"
 SHOWN = 4
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """NaN or infinity comes in with the batch.
 
     ## What it detects
-    The record of a replayed step whose batch held values that are no numbers, or a sampled batch
-    that did and whose step then had outputs or a loss that are no numbers.
+    The record of a replayed step whose batch held NaN or infinity, or a sampled batch that did and
+    whose step then had outputs or a loss that were not finite.
 
     ## Why it matters
     No setting of the optimizer helps: the loss of such a batch is NaN for any weights.
@@ -42,22 +38,19 @@ def check(run: Run) -> Iterator[Finding]:
         if found.kind is BreakdownKind.DATA:
             told = next((s for s in found.record.inputs if s.nonfinite), None)
             what = f" ({summary_words(told)})" if told is not None else ""
-            yield _finding(
-                f"The batch of step {found.record.step} holds values that are no numbers{what}",
-                _cited(found.process, found.record),
-                found.record.step,
-                found.record,
-            )
+            claim = f"The batch of step {found.record.step} contains NaN or infinity{what}"
+            cited = _cited(found.process, found.record)
+            yield finding(claim, CAUSE, *cited, place=found.record.place)
         return
     for process in processes_of(run):
         for sample in process.samples:
             broken = [s for s in sample.batch if s.nonfinite]
             if broken and _is_lost(process, sample) and not _broke_before(process, sample):
                 what = "; ".join(summary_words(s) for s in broken[:SHOWN])
-                says = f"the batch of step {sample.step} holds {what}, and its outputs are NaN"
+                says = f"the batch of step {sample.step} holds {what}; its outputs are NaN"
                 evidence = cite_record(process, sample.line, says, step=float(sample.step))
-                claim = f"The batch of step {sample.step} holds values that are no numbers ({what})"
-                yield _finding(claim, (evidence,), sample.step)
+                claim = f"The batch of step {sample.step} contains NaN or infinity ({what})"
+                yield finding(claim, CAUSE, evidence)
                 return
 
 
@@ -82,24 +75,10 @@ def _broke_before(process: Process, sample: Sample) -> bool:
 
 def _cited(process: Process, record: NonFinite) -> tuple[Evidence, ...]:
     step = float(record.step)
-    said = [record.why or "the batch holds values that are no numbers"]
+    said = [record.why or "the batch contains NaN or infinity"]
     said += [summary_words(s) for s in record.inputs[:SHOWN]]
     said += [f"the batch is kept in {record.kept}"] if record.kept else []
     return tuple(cite_record(process, record.line, says, step=step) for says in said)
-
-
-def _finding(
-    claim: str, evidence: tuple[Evidence, ...], step: int, record: NonFinite | None = None
-) -> Finding:
-    return Finding(
-        claim=claim,
-        strength=Strength.STRONG,
-        evidence=evidence,
-        shows=CAUSE,
-        is_symptom=True,
-        onset=float(step),
-        location=at(record.place) if record is not None else None,
-    )
 
 
 _BROKEN = Summary("0", (32, 8), "float32", "cpu", -2.0, 2.0, 0.0, 1.0, nonfinite=3)
@@ -108,7 +87,7 @@ _SOUND = Summary("0", (32, 8), "float32", "cpu", -2.0, 2.0, 0.0, 1.0)
 
 def _sample(outputs: int, summary: Summary = _BROKEN, **told: Any) -> Run:
     given = LossInput("mse_loss", "addmm", Summary(shape=(32, 1), nonfinite=outputs))
-    return recorded(Process(samples=(Sample(4, 30, losses=(given,), batch=(summary,), **told),)))
+    return recorded(sampled(1, step=30, losses=(given,), batch=(summary,), **told))
 
 
 FIRES = {

@@ -1,16 +1,21 @@
 """The gradient norm becomes NaN or infinite and stays so, while the loss looks like a number."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 import numpy as np
 
 from traindx.examples import decay, join, make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite, cite_event, cite_setting
-from traindx.model.run import Event, Run, Series
-from traindx.registry import detector
+from traindx.model.findings import (
+    Evidence,
+    Finding,
+    Strength,
+    cite,
+    cite_event,
+    cite_setting,
+    finding,
+)
+from traindx.model.run import Event, Series
+from traindx.registry import Findings, Run, detector
 
 LASTS = 3  # points up to the end, after finite ones or beside a loss of nothing
 LASTS_FROM_THE_START = 6  # a gradient scaler may skip the first few steps to find its scale
@@ -22,19 +27,15 @@ HALF = ("fp16", "half", "float16", "16", "16-mixed", "fp16-mixed")
 @detector(
     needs=("grad_norm|events",),
     suggests=(
-        "fp16-overflow",
-        "unstable-operation",
-        "nan-in-data",
-        "padding-in-loss",
-        "lr-too-high",
+        "fp16-overflow", "unstable-operation", "nan-in-data", "padding-in-loss", "lr-too-high",
     ),
-)
-def check(run: Run) -> Iterator[Finding]:
+)  # fmt: skip
+def check(run: Run) -> Findings:
     """The gradient norm is NaN or infinite up to the end, and the loss does not tell.
 
     ## What it detects
-    A gradient norm that is no number from some point on until the end, while the logged loss is
-    still one, often exactly 0: loggers that leave NaN out of their mean print 0. A trainer that
+    A gradient norm that is NaN or infinite from some point on until the end, while the logged loss
+    is finite, often exactly 0: loggers that leave NaN out of their mean print 0. A trainer that
     says of a whole epoch that its gradients were invalid counts as well.
 
     ## Why it matters
@@ -52,7 +53,7 @@ def check(run: Run) -> Iterator[Finding]:
     norm, loss = run.get("grad_norm"), run.main_loss()
     told = next((e for e in run.events if ALL_INVALID.search(e.text)), None)
     if norm is None and told is not None:
-        yield _finding("No gradient of an epoch is a number", (cite_event(told),), (), told.step)
+        yield _finding("All gradients of an epoch are NaN or infinite", cite_event(told))
     if norm is None or (loss is not None and not bool(loss.is_finite[-1])):
         return  # a loss that is NaN itself is told by another detector
     onset = _onset(norm)
@@ -68,25 +69,21 @@ def check(run: Run) -> Iterator[Finding]:
     half = _half_precision(run)
     beside = ", and the loss is logged as 0" if is_nothing else ""
     claim = f"The gradient norm is {word} since {norm.when(onset)}{beside}"
-    yield _finding(claim, tuple(evidence), half, float(norm.steps[onset]))
+    yield _finding(claim, *evidence, half=half)
 
 
-def _finding(
-    claim: str, evidence: tuple[Evidence, ...], half: tuple[Evidence, ...], onset: float | None
-) -> Finding:
-    return Finding(
-        claim=claim,
-        strength=Strength.STRONG,
-        evidence=(*evidence, *half),
-        suggests={
+def _finding(claim: str, *evidence: Evidence, half: tuple[Evidence, ...] = ()) -> Finding:
+    return finding(
+        claim,
+        {
             "fp16-overflow": Strength.STRONG if half else Strength.MODERATE,
             "unstable-operation": Strength.MODERATE,
             "nan-in-data": Strength.MODERATE,
             "padding-in-loss": Strength.WEAK,
             "lr-too-high": Strength.WEAK,
         },
-        is_symptom=True,
-        onset=onset,
+        *evidence,
+        *half,
     )
 
 
@@ -106,7 +103,9 @@ def _half_precision(run: Run) -> tuple[Evidence, ...]:
     for name in ("fp16", "precision", "mixed_precision", "torch_dtype", "half", "amp_dtype"):
         setting = run.config.find(name)
         if setting is not None and (setting.value is True or str(setting.value).lower() in HALF):
-            return (cite_setting(setting, f"half precision: {setting.key} = {setting.value}"),)
+            return (
+                cite_setting(setting, f"half precision is on ({setting.key} = {setting.value})"),
+            )
     return ()
 
 

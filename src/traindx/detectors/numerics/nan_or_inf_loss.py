@@ -1,19 +1,26 @@
 """The loss becomes NaN or infinite and stays so."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
 from traindx.analysis.curves import curve
 from traindx.analysis.recordings.breakdowns import cause_of
 from traindx.examples import decay, join, make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite, cite_event, cite_setting
+from traindx.model.findings import (
+    Evidence,
+    Finding,
+    Strength,
+    cite,
+    cite_event,
+    cite_setting,
+    finding,
+    suggested,
+)
 from traindx.model.metric_names import HIGHER_IS_BETTER, PHASES, kind_of, phase_of, words
-from traindx.model.run import Failure, Origin, Run, Series
-from traindx.registry import detector
+from traindx.model.run import Failure, Origin, Series
+from traindx.registry import Findings, Run, detector
 
 GREW = 2.0  # times the median of the run's last part, in the last points before the end: a climb
 BURST = 1e4  # times the last whole loss that was logged
@@ -25,45 +32,27 @@ TOLD = re.compile(
     rf"(?i)\bloss(?:es)?\b.{{0,40}}\b{_NOT_A_NUMBER}\b|\b{_NOT_A_NUMBER}\b.{{0,20}}\bloss(?:es)?\b"
 )
 _PLAIN = frozenset({"loss", "step", "epoch", "total", "avg", "mean", *PHASES})
-_FILTERED = {
-    "fp16-overflow": Strength.MODERATE,
-    "padding-in-loss": Strength.MODERATE,
-    "nan-in-data": Strength.MODERATE,
-    "lr-too-high": Strength.WEAK,
-}
-_SCORED = {
-    "nan-in-data": Strength.MODERATE,
-    "unstable-operation": Strength.MODERATE,
-    "padding-in-loss": Strength.WEAK,
-}
+_FILTERED = suggested(moderate="fp16-overflow padding-in-loss nan-in-data", weak="lr-too-high")
+_SCORED = suggested(moderate="nan-in-data unstable-operation", weak="padding-in-loss")
 HALF = ("fp16", "half", "float16", "16", "16-mixed", "fp16-mixed")
 
 
 @detector(
     needs=("loss|loss/*|failure",),
     suggests=(
-        "lr-too-high",
-        "missing-gradient-clipping",
-        "unstable-operation",
-        "nan-in-data",
-        "fp16-overflow",
-        "bad-initialisation",
-        "empty-validation",
-        "unnormalised-targets",
-        "fully-masked-attention",
-        "padding-in-loss",
-        "incorrect-custom-backward",
+        "lr-too-high", "missing-gradient-clipping", "unstable-operation", "nan-in-data",
+        "fp16-overflow", "bad-initialisation", "empty-validation", "unnormalised-targets",
+        "fully-masked-attention", "padding-in-loss", "incorrect-custom-backward",
     ),
-)
-def check(run: Run) -> Iterator[Finding]:
+)  # fmt: skip
+def check(run: Run) -> Findings:
     """The loss becomes NaN or infinite and stays so.
 
     ## What it detects
     The first point from which on the loss is no longer a number, or one beyond 1e30, and how the
     loss came there: from the first step on, after a climb, or from one healthy value to the next.
-    An error that the
-    training loop raised because its loss is NaN counts as such a point. Where a recorder replayed
-    the step, what it found stands in place of such guesses.
+    An error that the training loop raised because its loss is NaN counts as such a point. Where a
+    recorder replayed the step, what it found stands in place of such guesses.
 
     ## Why it matters
     From that step on the weights are lost. How it came about tells the causes apart: a climb speaks
@@ -119,7 +108,7 @@ def _told(run: Run, failure: Failure) -> Finding:
     before = None if loss is None else loss.finite()
     course, suggests = ("", _OPEN) if before is None or not len(before) else _course(run, before)
     half = _half_precision(run) or _announced(run)
-    if half and course != "after a climb":
+    if half and course != "after a rise":
         suggests = {**suggests, "fp16-overflow": Strength.MODERATE}
     text = failure.message.split("\n", 1)[0][:200]
     evidence = [Evidence(f"{failure.type}: {text}", failure.artifact, failure.locator)]
@@ -127,12 +116,11 @@ def _told(run: Run, failure: Failure) -> Finding:
         last = float(before.values[-1])
         evidence.append(cite(before, f"its last finite value is {last:.4g}", -1, last=last))
     how = f", {course}" if course else ""
-    return Finding(
-        claim=f"The run stopped because its loss became NaN or infinite{how}",
-        strength=Strength.STRONG,
-        evidence=(*evidence, *half),
-        suggests=suggests,
-        is_symptom=True,
+    return finding(
+        f"The run stopped because its loss became NaN or infinite{how}",
+        suggests,
+        *evidence,
+        *half,
         onset=failure.step,
     )
 
@@ -150,10 +138,6 @@ def _has_scored(run: Run) -> bool:
     return any(s.last > 0 for s in scores)
 
 
-def _only_half(half: object) -> dict[str, Strength]:
-    return {"fp16-overflow": Strength.STRONG} if half else {}
-
-
 def _onset(loss: Series) -> int | None:
     """The first of the non-finite points that last until the end."""
     finite = np.flatnonzero(np.abs(loss.values) < LOST)  # which NaN is not
@@ -166,7 +150,7 @@ def _finding(run: Run, loss: Series, onset: int, before: Series, phase: str) -> 
     is_set = bool(half := _half_precision(run))
     half = half or _announced(run)
     replayed = cause_of(run)
-    if half and course != "after a climb":
+    if half and course != "after a rise":
         # who only says that it trains in mixed precision mostly scales the loss as well
         at_once = is_set and (not len(before) or bool(np.isinf(loss.values[onset])))
         strength = Strength.STRONG if at_once else Strength.MODERATE
@@ -174,10 +158,8 @@ def _finding(run: Run, loss: Series, onset: int, before: Series, phase: str) -> 
     if len(before) and abs(float(before.values[0])) > ASTRONOMICAL:
         suggests = {**suggests, "unnormalised-targets": Strength.MODERATE}
     if phase == "val" and _is_written_as_nothing(run):
-        course, suggests = (
-            "while the training loss is logged as 0",
-            {**_FILTERED, **_only_half(half)},
-        )
+        course = "while the training loss is logged as 0"
+        suggests = {**_FILTERED, **({"fp16-overflow": Strength.STRONG} if half else {})}
     elif phase == "val":
         never = Strength.MODERATE if len(before) else Strength.STRONG
         course, suggests = "in validation only", {"empty-validation": never}
@@ -193,13 +175,12 @@ def _finding(run: Run, loss: Series, onset: int, before: Series, phase: str) -> 
     if len(before):
         last = float(before.values[-1])
         evidence.append(cite(before, f"its last finite value is {last:.4g}", -1, last=last))
-    return Finding(
-        claim=f"The {_called(phase)} loss is {word} {since}, {course}",
-        strength=Strength.STRONG,
-        evidence=(*evidence, *half),
-        suggests=suggests,
-        is_symptom=True,
-        onset=float(before.steps[-1] if gives_up else loss.steps[onset]),
+    return finding(
+        f"The {'training' if phase == 'train' else 'validation'} loss is {word} {since}, {course}",
+        suggests,
+        *evidence,
+        *half,
+        onset=before.steps[-1] if gives_up else loss.steps[onset],
     )
 
 
@@ -207,38 +188,23 @@ def _word(value: float) -> str:
     return "NaN" if np.isnan(value) else "infinite" if np.isinf(value) else f"{value:.2g}"
 
 
-def _called(phase: str) -> str:
-    return "training" if phase == "train" else "validation"
-
-
-_CLIMBED: Mapping[str, Strength] = {
-    "lr-too-high": Strength.STRONG,
-    "missing-gradient-clipping": Strength.WEAK,
-    "unstable-operation": Strength.WEAK,
-}
-_OPEN: Mapping[str, Strength] = {
-    "nan-in-data": Strength.MODERATE,
-    "unstable-operation": Strength.MODERATE,
-    "lr-too-high": Strength.MODERATE,
-}
+_CLIMBED: Mapping[str, Strength] = suggested(
+    strong="lr-too-high", weak="missing-gradient-clipping unstable-operation"
+)
+_OPEN: Mapping[str, Strength] = suggested(moderate="nan-in-data unstable-operation lr-too-high")
 
 
 def _course(run: Run, before: Series) -> tuple[str, Mapping[str, Strength]]:
     """How the loss came to be non-finite, and what that speaks for."""
     if not len(before):
-        return "from the first point on", {
-            "nan-in-data": Strength.MODERATE,
-            "unstable-operation": Strength.MODERATE,
-            "bad-initialisation": Strength.WEAK,
-            "lr-too-high": Strength.WEAK,
-        }
+        return "from the first point on", suggested(
+            moderate="nan-in-data unstable-operation", weak="bad-initialisation lr-too-high"
+        )
     if _climbed(before) or _burst(run, float(before.values[-1])):
-        return "after a climb", _CLIMBED
-    return "at once, without a climb", {
-        "unstable-operation": Strength.MODERATE,
-        "nan-in-data": Strength.MODERATE,
-        "lr-too-high": Strength.WEAK,
-    }
+        return "after a rise", _CLIMBED
+    return "suddenly, without a rise", suggested(
+        moderate="unstable-operation nan-in-data", weak="lr-too-high"
+    )
 
 
 def _burst(run: Run, last: float) -> bool:
@@ -268,7 +234,9 @@ def _half_precision(run: Run) -> tuple[Evidence, ...]:
     ):
         setting = run.config.find(name)
         if setting is not None and (setting.value is True or str(setting.value).lower() in HALF):
-            return (cite_setting(setting, f"half precision: {setting.key} = {setting.value}"),)
+            return (
+                cite_setting(setting, f"half precision is on ({setting.key} = {setting.value})"),
+            )
     return ()
 
 

@@ -1,15 +1,13 @@
 """Saved weights are NaN or infinite."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Strength
-from traindx.model.run import Architecture, Run, Tensor
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Strength, finding, suggested
+from traindx.model.run import Architecture, Tensor
+from traindx.registry import Findings, Run, detector
 
 SHOWN = 4
 # filled with infinity on purpose: masks, observers that have seen nothing, running extremes
@@ -25,7 +23,7 @@ _RUNNING = re.compile(r"running_(?:mean|var)$|moving_(?:mean|variance)$")
     needs=("checkpoint",),
     suggests=("lr-too-high", "unstable-operation", "nan-in-data", "fp16-overflow"),
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Saved weights are NaN or infinite.
 
     ## What it detects
@@ -55,12 +53,10 @@ def check(run: Run) -> Iterator[Finding]:
         evidence.append(Evidence("the same parameters are finite here", sound.artifact))
     only_running = all(_RUNNING.search(t.name) for t in broken)
     what = "running statistics" if only_running else "parameters"
-    yield Finding(
-        claim=f"{len(broken)} {what} of the last checkpoint are not finite, first {broken[0].name}",
-        strength=Strength.STRONG,
-        evidence=tuple(evidence),
-        suggests=_suggests(only_running),
-        is_symptom=True,
+    yield finding(
+        f"{len(broken)} {what} of the last checkpoint are NaN or infinite ({broken[0].name} …)",
+        _suggests(only_running),
+        *evidence,
         onset=latest.step,
     )
 
@@ -68,11 +64,7 @@ def check(run: Run) -> Iterator[Finding]:
 def _suggests(only_running: bool) -> Mapping[str, Strength]:
     if only_running:
         return {"nan-in-data": Strength.MODERATE, "fp16-overflow": Strength.WEAK}
-    return {
-        "lr-too-high": Strength.WEAK,
-        "unstable-operation": Strength.WEAK,
-        "nan-in-data": Strength.WEAK,
-    }
+    return suggested(weak="lr-too-high unstable-operation nan-in-data")
 
 
 def _is_broken(tensor: Tensor) -> bool:
@@ -86,7 +78,7 @@ def _is_broken(tensor: Tensor) -> bool:
 def _cite(tensor: Tensor, where: Architecture) -> Evidence:
     nan, inf = tensor.statistics.get("nan", 0.0), tensor.statistics.get("inf", 0.0)
     looked_at = tensor.statistics.get("count", float(tensor.size))
-    says = f"{tensor.name}: {nan:.0f} NaN and {inf:.0f} infinite of {looked_at:.0f} numbers"
+    says = f"{tensor.name} has {nan:.0f} NaN and {inf:.0f} infinite of {looked_at:.0f} values"
     return Evidence(says, where.artifact, tensor.name, values={"nan": nan, "inf": inf})
 
 

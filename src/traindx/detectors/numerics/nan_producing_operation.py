@@ -1,8 +1,4 @@
-"""A replay names the operation that gave the first value that is no number."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""A replay names the operation that gave the first NaN or infinity."""
 
 from traindx.analysis.recordings.breakdowns import (
     Breakdown,
@@ -12,10 +8,9 @@ from traindx.analysis.recordings.breakdowns import (
 )
 from traindx.analysis.recordings.observations import operation
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at
+from traindx.model.findings import Finding, Strength, finding
 from traindx.model.recording import NonFinite, Place, Process, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 UNSTABLE, CUSTOM = "unstable-operation", "incorrect-custom-backward"
 DATA = "nan-in-data"
@@ -27,12 +22,12 @@ WRITES = frozenset(
 
 
 @detector(needs=("recording",), suggests=(UNSTABLE, CUSTOM, DATA))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """An operation gets an argument at the edge of its domain and gives NaN or infinity.
 
     ## What it detects
     The record of a replayed step in which a logarithm, root, division, power, exponential, arc
-    cosine or norm is the first to give a value that is no number, from inputs that are ordinary
+    cosine or norm is the first to give NaN or infinity, from inputs that are ordinary
     numbers: log of 0, division by 0, the gradient of a root at 0. An operation that only writes
     values (`masked_fill`, `where`) is handed the NaN by the program: missing values.
 
@@ -61,31 +56,25 @@ def check(run: Run) -> Iterator[Finding]:
     cause = CUSTOM if found.kind is BreakdownKind.CUSTOM else UNSTABLE
     is_shown = found.is_shown and found.kind is BreakdownKind.EDGE
     strength = strength_of(found)
-    yield Finding(
-        claim=_claim(found),
-        strength=Strength.STRONG,
-        evidence=found.evidence,
-        suggests={} if is_shown else {cause: strength},
-        against={"nan-in-data": strength} if found.is_shown else {},
+    yield finding(
+        _claim(found),
+        {} if is_shown else {cause: strength},
+        *found.evidence,
         shows=cause if is_shown else None,
-        is_symptom=True,
-        onset=float(found.record.step),
-        location=at(found.record.place),
+        against={"nan-in-data": strength} if found.is_shown else {},
+        place=found.record.place,
     )
 
 
 def _written(found: Breakdown) -> Finding:
     """An operation that computes nothing puts the first NaN in."""
     strong = Strength.STRONG if found.is_shown else Strength.MODERATE
-    return Finding(
-        claim=f"{found.title[0].upper()}{found.title[1:]} writes the first NaN or infinity into "
-        f"sound values, at step {found.record.step}",
-        strength=Strength.STRONG,
-        evidence=found.evidence,
-        suggests={DATA: strong, UNSTABLE: Strength.WEAK},
-        is_symptom=True,
-        onset=float(found.record.step),
-        location=at(found.record.place),
+    return finding(
+        f"{found.title[0].upper()}{found.title[1:]} writes the first NaN or infinity into "
+        f"finite values, at step {found.record.step}",
+        {DATA: strong, UNSTABLE: Strength.WEAK},
+        *found.evidence,
+        place=found.record.place,
     )
 
 

@@ -1,8 +1,5 @@
-"""A distribution refuses its parameters: a part of the model's outputs is no number."""
+"""A distribution refuses its parameters because some outputs of the model are NaN."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 from math import isfinite
 
@@ -11,16 +8,16 @@ from traindx.analysis.errors.precision_messages import NAN_PARAMETERS
 from traindx.analysis.program.program_words import writes_minus_infinity
 from traindx.analysis.recordings.observations import own_place, processes_of, summary_words
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Caught, Place, Process, Sample, Summary
-from traindx.model.run import Run, Source
-from traindx.registry import detector
+from traindx.model.run import Source
+from traindx.registry import Findings, Run, detector
 
 SHOWN = 3
 
 
 @detector(needs=("recording",), suggests=("nan-in-data", "unstable-operation"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A distribution is given outputs of which some are NaN and the others ordinary numbers.
 
     ## What it detects
@@ -50,16 +47,13 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         told = "; ".join(summary_words(s) for s in broken[:SHOWN])
         data = Strength.MODERATE if masks else Strength.STRONG
-        yield Finding(
-            claim=f"Some outputs of the model are NaN and most are not ({told}): the weights are "
-            "sound, single examples are not",
-            strength=Strength.STRONG,
-            evidence=(cite_record(process, caught.line, told, step=float(caught.step)),),
-            suggests={"nan-in-data": data, "unstable-operation": Strength.WEAK},
+        yield finding(
+            f"Some outputs of the model are NaN and most are finite ({told}), so single examples "
+            "are broken and not the weights",
+            {"nan-in-data": data, "unstable-operation": Strength.WEAK},
+            cite_record(process, caught.line, told, step=float(caught.step)),
             against={"lr-too-high": Strength.MODERATE},
-            is_symptom=True,
-            onset=float(caught.step),
-            location=at(own_place(caught.places)),
+            place=own_place(caught.places),
         )
         return
 

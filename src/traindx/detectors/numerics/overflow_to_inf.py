@@ -1,16 +1,14 @@
 """Values outgrow the range of their number type."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from math import hypot, isfinite
 
 from traindx.analysis.recordings.breakdowns import Breakdown, BreakdownKind, breakdown_of
-from traindx.examples import recorded
-from traindx.model.findings import Evidence, Finding, Strength, at, cite_record
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Evidence, Strength, cite_record, finding
 from traindx.model.recording import NonFinite, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 GREW = 10.0  # times the size of the weights, or of the loss, at the first sample
 
@@ -18,18 +16,12 @@ GREW = 10.0  # times the size of the weights, or of the loss, at the first sampl
 @detector(
     needs=("recording",),
     suggests=(
-        "exploding-activations",
-        "lr-too-high",
-        "missing-gradient-clipping",
-        "bad-initialisation",
-        "fp16-overflow",
-        "half-precision-weights",
-        "unstable-operation",
-        "nan-in-data",
+        "exploding-activations", "lr-too-high", "missing-gradient-clipping", "bad-initialisation",
+        "fp16-overflow", "half-precision-weights", "unstable-operation", "nan-in-data",
     ),
-)
-def check(run: Run) -> Iterator[Finding]:
-    """The first value that is no number is one too large for its type.
+)  # fmt: skip
+def check(run: Run) -> Findings:
+    """The first NaN or infinity is a value too large for its type.
 
     ## What it detects
     The record of a replayed step in which a product or a sum overflows since what it was given is
@@ -58,18 +50,16 @@ def check(run: Run) -> Iterator[Finding]:
     earlier = [s for s in found.process.samples if s.step < found.record.step]
     grown = _growth(found.process, earlier)
     shows, suggests = _causes(found, earlier, grown)
-    yield Finding(
-        claim=_claim(found),
-        strength=Strength.STRONG,
-        evidence=(*found.evidence, *grown),
-        suggests=suggests,
+    yield finding(
+        _claim(found),
+        suggests,
+        *found.evidence,
+        *grown,
+        shows=shows,
         against=dict.fromkeys(("unstable-operation", "nan-in-data"), _STRONG)
         if found.is_shown and (found.kind is not BreakdownKind.WEIGHTS or _is_half(found.record))
         else {},
-        shows=shows,
-        is_symptom=True,
-        onset=float(found.record.step),
-        location=at(found.record.place),
+        place=found.record.place,
     )
 
 
@@ -77,7 +67,7 @@ def _claim(found: Breakdown) -> str:
     record = found.record
     if found.kind is BreakdownKind.WEIGHTS:
         what = f" ({record.parameter})" if record.parameter else ""
-        return f"Weights{what} were no numbers any more before step {record.step} began"
+        return f"Weights{what} were already NaN or infinite before step {record.step}"
     title = found.title[0].upper() + found.title[1:]
     return f"{title} overflows at step {record.step}: {found.edge}"
 
@@ -135,9 +125,11 @@ def _huge(value: float, dtype: str = "float32") -> Summary:
 
 
 def _run(*inputs: Summary, phase: str = "forward", norms: tuple[float, ...] = ()) -> Run:
-    samples = tuple(Sample(i, i * 10, loss=1.0, weight_norms=(n,)) for i, n in enumerate(norms))
     record = NonFinite(9, 57, phase=phase, op="addmm", is_exact=True, inputs=inputs)
-    return recorded(Process(samples=samples, nonfinite=(record,)))
+    process = sampled(
+        len(norms), step=lambda i: 10 * i, weight_norms=lambda i: (norms[i],), loss=1.0
+    )
+    return recorded(replace(process, nonfinite=(record,)))
 
 
 FIRES = {

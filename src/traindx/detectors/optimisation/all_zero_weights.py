@@ -1,17 +1,12 @@
 """Weight matrices are zero and stay so."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
-from dataclasses import replace
 
 from traindx.analysis.recordings.traces import ADAPTERS, Trace, named, told_once, traces_of
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Process
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 3  # samples
 LATER = 5  # steps by which a layer that starts at zero on purpose has left it
@@ -20,7 +15,7 @@ _SPARE = re.compile(r"mask|pad|buffer|filt|window|spare|unused", re.IGNORECASE)
 
 
 @detector(needs=("recording",), suggests=("bad-initialisation",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Weight matrices that are trained are all zero from the start and get no gradient.
 
     ## What it detects
@@ -42,7 +37,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     traces = [t for t in traces_of(process) if t.is_owned and t.parameter.is_trainable]
     matrices = [t for t in traces if t.is_matrix and len(t.samples) >= ENOUGH]
     stuck = [t for t in matrices if _is_stuck(t)]
@@ -50,14 +45,12 @@ def _look(process: Process) -> Iterator[Finding]:
         return
     sample = stuck[0].samples[-1]
     says = f"the norm of {named(stuck)} is 0 at step {sample.step}, and so is its gradient"
-    yield Finding(
-        claim=f"{len(stuck)} of {len(matrices)} weight matrices are zero and get no gradient",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, sample.line, says, step=sample.step, zero=len(stuck)),),
-        shows="bad-initialisation",
-        is_symptom=True,
-        onset=float(stuck[0].samples[0].step),
-        location=at(sample.place),
+    yield finding(
+        f"{len(stuck)} of {len(matrices)} weight matrices are zero and get no gradient",
+        "bad-initialisation",
+        cite_record(process, sample.line, says, step=sample.step, zero=len(stuck)),
+        onset=stuck[0].samples[0].step,
+        place=sample.place,
     )
 
 
@@ -72,12 +65,10 @@ _NAMES = ("0.weight", "2.weight", "4.weight")
 
 
 def _process(norms: tuple[float, ...], grads: tuple[float | None, ...], until: int = 99) -> Process:
-    process = watched(*weights(*_NAMES), grads=grads, still=_NAMES)
-    told = (
-        replace(s, weight_norms=norms if i < until else (1.0, 1.0, 1.0))
-        for i, s in enumerate(process.samples)
-    )
-    return replace(process, samples=tuple(told))
+    return watched(
+        *weights(*_NAMES), grads=grads, still=_NAMES,
+        weight_norms=lambda i: norms if i < until else (1.0, 1.0, 1.0),
+    )  # fmt: skip
 
 
 FIRES = {"all layers": recorded(_process((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))}

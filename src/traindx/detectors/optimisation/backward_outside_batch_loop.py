@@ -1,9 +1,5 @@
 """A backward pass that stands behind the loop over batches instead of in it."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Answer, Items, Value
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import cite, finding
@@ -13,12 +9,11 @@ from traindx.analysis.program.training.phases import Loop, loops_of
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("missing-backward",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The model runs on every batch, and only the last batch of an epoch is trained on.
 
     ## What it detects

@@ -1,24 +1,20 @@
 """Backward runs, and no optimizer ever takes a step."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 from math import isfinite
 
 from traindx.analysis.recordings.traces import latest_optimizers, told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Counts, NonFinite, Process
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 10  # backward passes of a run that has ended; attacks and saliency maps need a few
 LONG = 600  # of a run that goes on: nobody accumulates over more micro-batches
 
 
 @detector(needs=("recording",), suggests=("missing-optimizer-step", "loss-scale-collapse"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Gradients were computed many times and no step was taken; the weights never changed.
 
     ## What it detects
@@ -39,7 +35,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     counts = process.counts
     if counts is None or counts.steps or counts.has_moved or not latest_optimizers(process):
         return
@@ -51,20 +47,15 @@ def _look(process: Process) -> Iterator[Finding]:
     may_skip = counts.scaled > 0
     still = "no weight changed" if is_seen else "whether weights changed is not known"
     says = f"{counts.backwards} backward passes, 0 optimizer steps, {still}"
-    yield Finding(
-        claim=f"Backward ran {counts.backwards} times and no optimizer took a step",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, counts.line, says, backwards=counts.backwards, steps=0),),
-        suggests={
-            "missing-optimizer-step": Strength.MODERATE,
-            "loss-scale-collapse": Strength.MODERATE,
-        }
+    yield finding(
+        f"Backward ran {counts.backwards} times and no optimizer took a step",
+        {"missing-optimizer-step": Strength.MODERATE, "loss-scale-collapse": Strength.MODERATE}
         if may_skip
         else {"missing-optimizer-step": Strength.STRONG},
+        cite_record(process, counts.line, says, backwards=counts.backwards, steps=0),
         shows="missing-optimizer-step" if is_seen and not may_skip else None,
-        is_symptom=True,
         onset=0.0,
-        location=at(place),
+        place=place,
     )
 
 

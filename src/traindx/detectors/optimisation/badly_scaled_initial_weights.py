@@ -1,9 +1,7 @@
 """The weights of a fresh model begin far too small, or far too large."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import isfinite, prod, sqrt
 
@@ -13,19 +11,17 @@ from traindx.analysis.curves import curve
 from traindx.analysis.program.origins import loads_weights, rescales
 from traindx.analysis.recordings.traces import FOLLOWERS, latest_models
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite, cite_record
+from traindx.model.findings import Strength, cite, cite_record, finding
 from traindx.model.recording import Activation, Parameter, Process, Sample
-from traindx.model.run import Floats, Run, Source
-from traindx.registry import detector
+from traindx.model.run import Floats, Source
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "bad-initialisation"
 SMALL = 0.03  # how much of its input's spread a layer passes on; narrow transformers begin at 0.1
 LARGE = 4.0  # sound initialisation ends at the root of two
 SCALED = 3.0  # the scale of a normalisation layer, which begins at one
 LAYERS = 2
-SPREAD = (
-    4.0  # of the outputs, or of a layer's input over that of the lowest: it shows in the signal
-)
+SPREAD = 4.0  # of the outputs, or of a layer's input over that of the lowest: the signal shows it
 FADED = 0.2  # biases, which have a scale of their own, remain
 SATURATED = 0.3  # of the units
 GAINED = 0.5  # of the starting loss: a run that gains more has got over it
@@ -44,7 +40,7 @@ class Scales:
 
 
 @detector(needs=("recording", "loss", "source"), suggests=(CAUSE, "vanishing-gradients"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Before the first step every layer shrinks its input to nothing, or blows it up.
 
     ## What it detects
@@ -75,22 +71,16 @@ def check(run: Run) -> Iterator[Finding]:
         return
     finite, first = loss.finite(), main.samples[0]
     c = curve(finite.values)
-    gained = (c.start_value - c.end_value) / max(abs(c.start_value), 1e-12)
     says = _out_of_scale(_scales(main, first), first) if first.step == 0 else ""
-    if not says or gained > GAINED:
+    if not says or c.gained > GAINED:
         return
     end = f"{finite.origin.name} goes from {c.start_value:.4g} to {c.end_value:.4g}"
-    yield Finding(
-        claim=f"The weights begin out of scale: {says}",
-        strength=Strength.STRONG,
-        evidence=(
-            cite_record(main, first.line, f"before the first step {says}", step=0.0),
-            cite(finite, end, 0, -1, start=c.start_value, end=c.end_value),
-        ),
-        suggests={CAUSE: Strength.STRONG},
+    yield finding(
+        f"The initial weights are badly scaled: {says}",
+        {CAUSE: Strength.STRONG},
+        cite_record(main, first.line, f"at initialisation {says}", step=0.0),
+        cite(finite, end, 0, -1, start=c.start_value, end=c.end_value),
         shows=CAUSE,
-        is_symptom=True,
-        onset=0.0,
     )
 
 
@@ -98,13 +88,13 @@ def _out_of_scale(scales: Scales, sample: Sample) -> str:
     """What is wrong with the scales, in words; nothing if they are sound."""
     gains, norms = scales.gains, scales.norms
     if len(gains) >= LAYERS and max(gains) < SMALL and not scales.is_normalised and _fades(sample):
-        return f"no layer passes on more than {max(gains):.2g} of its input"
+        return f"no layer scales its input by more than {max(gains):.2g}"
     middle = float(np.median(gains)) if gains else 0.0
     if len(gains) >= LAYERS and middle > LARGE and _swells(sample):
-        return f"the middle layer amplifies its input {middle:.2g} times"
+        return f"the median layer scales its input by {middle:.2g}"
     scale = float(np.median(norms)) if norms else 0.0
     if len(norms) >= LAYERS and scale > SCALED:
-        return f"normalisation layers multiply by {scale:.2g} instead of one"
+        return f"normalisation layers start with a scale of {scale:.2g} instead of 1"
     return ""
 
 
@@ -157,14 +147,14 @@ def _run(
     norm: float, loss: Floats, *, last: float | None = None, text: str = "model = Net()",
     modules: Mapping[str, str] | None = None, gain: float | None = None,
 ) -> Run:  # fmt: skip
-    process = watched(*weights("0.weight", "2.weight", "4.weight"), modules=modules)
     given = (norm, norm, norm if last is None else last)
     seen = tuple(
         Activation(f"{i}", "input of addmm", std=(norm / 4.0 if gain is None else gain) ** (i / 2))
         for i in (4, 2, 0)
     )
-    told = tuple(replace(s, weight_norms=given, activations=seen) for s in process.samples)
-    run = recorded(replace(process, samples=told), loss_train=loss)
+    names = weights("0.weight", "2.weight", "4.weight")
+    process = watched(*names, modules=modules, weight_norms=given, activations=seen)
+    run = recorded(process, loss_train=loss)
     return replace(run, sources=(Source("train.py", text),))
 
 
@@ -172,10 +162,10 @@ def _normalised(scale: float, loss: Floats) -> Run:
     """Three matrices and two normalisation layers of the given scale."""
     held = [Parameter(f"n{i}.weight", (16,), optimizer=0) for i in range(2)]
     names = {"n0": "LayerNorm", "n1": "LayerNorm"}
-    process = watched(*weights("0.weight", "2.weight", "4.weight"), *held, modules=names)
-    given = (4.0, 4.0, 4.0, 4.0 * scale, 4.0 * scale)
-    told = tuple(replace(s, weight_norms=given) for s in process.samples)
-    run = recorded(replace(process, samples=told), loss_train=loss)
+    matrices = weights("0.weight", "2.weight", "4.weight")
+    norms = (4.0, 4.0, 4.0, 4.0 * scale, 4.0 * scale)
+    process = watched(*matrices, *held, modules=names, weight_norms=norms)
+    run = recorded(process, loss_train=loss)
     return replace(run, sources=(Source("train.py", "model = Net()"),))
 
 

@@ -1,21 +1,18 @@
 """The run ends near where it began: weights barely moved, the loss still falls in a line."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import isfinite, log
 
 import numpy as np
 
 from traindx.analysis.curves import curve, slope_z
 from traindx.analysis.recordings.observations import last_step
-from traindx.analysis.recordings.traces import Trace, traces_of
+from traindx.analysis.recordings.traces import traces_of
+from traindx.analysis.recordings.weight_updates import guess_loss, travelled
 from traindx.examples import decay, recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite, cite_record
-from traindx.model.recording import Counts, Ending, LossInput, Process, Summary
-from traindx.model.run import Floats, Run
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite, cite_record, finding
+from traindx.model.recording import Counts, Ending, LossInput, Summary
+from traindx.model.run import Floats
+from traindx.registry import Findings, Run, detector
 
 TRAVELLED = 0.3  # of the weights' norm, over the whole run, if all steps went the same way
 GAINED = 0.35  # of the loss of a model that knows nothing
@@ -26,7 +23,7 @@ ENOUGH = 4  # samples
 
 
 @detector(needs=("recording", "loss"), suggests=("lr-too-low",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A classifier that starts from nothing is still near its start when the run is over.
 
     ## What it detects
@@ -51,37 +48,22 @@ def check(run: Run) -> Iterator[Finding]:
     if loss is None or main is None or (ending is not None and ending.exit_code != 0):
         return
     finite = loss.finite()
-    chance = _chance(main)
+    chance = guess_loss(main)
     if len(finite) < POINTS or chance is None or not _is_line(finite.values, chance):
         return
     moved = [t for t in traces_of(main) if t.is_owned and t.is_matrix and t.has_gradient]
-    far = _travelled(moved, last_step(main) + 1)
+    far = travelled(moved, last_step(main) + 1, ENOUGH)
     if far is None or far > TRAVELLED:
         return
     c = curve(finite.values)
     says = f"{finite.origin.name} fell from {c.start_value:.4g} to {c.end_value:.4g} in a line"
-    whole = f"all steps together are {far:.2g} of the weights' norm at the most"
-    yield Finding(
-        claim=f"The run ends near its start: {whole}, and the loss still falls at its first pace",
-        strength=Strength.STRONG,
-        evidence=(
-            cite(finite, says, 0, -1, start=c.start_value, end=c.end_value, chance=chance),
-            cite_record(main, moved[0].samples[-1].line, whole, travelled=far),
-        ),
-        suggests={"lr-too-low": Strength.STRONG},
-        is_symptom=True,
-        onset=float(finite.steps[0]),
+    whole = f"all steps together change the weights by at most {far:.2g} of their norm"
+    yield finding(
+        f"The model is barely trained: {whole} and the loss still falls in a line",
+        {"lr-too-low": Strength.STRONG},
+        cite(finite, says, 0, -1, start=c.start_value, end=c.end_value, chance=chance),
+        cite_record(main, moved[0].samples[-1].line, whole, travelled=far),
     )
-
-
-def _chance(process: Process) -> float | None:
-    """The loss of a guess, where one cross-entropy over a few classes is all of the loss."""
-    given = [i for s in process.samples for i in s.losses]
-    classes = {i.classes for i in given if i.loss in ("cross_entropy", "nll_loss")}
-    is_alone = all(len(s.losses) == 1 for s in process.samples)
-    if not is_alone or len(process.samples) < ENOUGH or len(classes) != 1 or min(classes) < 2:
-        return None
-    return log(min(classes))
 
 
 def _is_line(values: Floats, chance: float) -> bool:
@@ -95,21 +77,14 @@ def _is_line(values: Floats, chance: float) -> bool:
     return quarter > 0 and 0.0 < gained < GAINED and late >= UNBENT * early > 0.0
 
 
-def _travelled(traces: Sequence[Trace], steps: int) -> float | None:
-    """The relative change over the run if all steps went the same way: the largest of matrices."""
-    known = [[r for r in t.ratios if r is not None and isfinite(r)] for t in traces]
-    told = [float(np.mean(r)) for r in known if len(r) >= ENOUGH]
-    return max(told) * steps if told else None
-
-
 _LINE = np.linspace(0.69, 0.58, 160) + 0.02 * np.sin(np.arange(160) * 1.7)
 
 
 def _run(loss: Floats, ratio: float, exit_code: int = 0) -> Run:
-    process = watched(*weights("0.weight", "2.weight"), count=8)
     given = LossInput("cross_entropy", "addmm", Summary(shape=(32, 2)), classes=2)
-    told = (replace(s, update_ratios=(ratio, ratio), losses=(given,)) for s in process.samples)
-    made = replace(process, samples=tuple(told), counts=Counts(99, steps=len(loss)))
+    names = weights("0.weight", "2.weight")
+    process = watched(*names, count=8, update_ratios=(ratio, ratio), losses=(given,))
+    made = replace(process, counts=Counts(99, steps=len(loss)))
     return recorded(made, ending=Ending(exit_code=exit_code), loss_train=loss)
 
 

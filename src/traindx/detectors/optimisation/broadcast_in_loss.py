@@ -1,9 +1,5 @@
 """A column of predictions meets a flat row of targets."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Result, Value
 from traindx.analysis.program.training.claims import (
     argument_site,
@@ -22,14 +18,13 @@ from traindx.analysis.program.training.shapes import (
 )
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 
 
 @detector(needs=("source",), suggests=("target-shape-broadcast",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Predictions of shape (N, 1) are compared with targets of shape (N).
 
     ## What it detects

@@ -1,17 +1,14 @@
 """The loss stays where guessing puts it."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from math import log
 
 import numpy as np
 
 from traindx.analysis.curves import curve, running_median, slope_z
 from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite, cite_setting
-from traindx.model.run import Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Strength, cite, cite_setting, finding, suggested
+from traindx.model.run import Series
+from traindx.registry import Findings, Run, detector
 
 CLASS_COUNTS = ("num_classes", "n_classes", "num_labels", "nb_classes", "classes", "nclass")
 VOCABULARIES = ("vocab_size", "n_vocab", "num_tokens", "vocabulary_size")
@@ -38,7 +35,7 @@ FALL = -4.0  # a surer fall than this (Mann-Kendall) means that the run learns
         "batchnorm-small-batch",
     ),
 )  # fmt: skip
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The loss stays at the level of guessing, ln C for C classes.
 
     ## What it detects
@@ -71,19 +68,17 @@ def check(run: Run) -> Iterator[Finding]:
         return
     exact = bool(np.ptp(finite.values) <= 2e-4 * level)
     told = _suggests(exact=exact) | _told_by_rate(run, finite, log(classes))
-    claim = f"The loss stays at {level:.4g}, the level of guessing among {classes} classes"
+    claim = f"The loss stays at {level:.4g}, the loss of random guessing among {classes} classes"
     says = (
         f"{finite.origin.name} is {level:.4g} (ln {classes} = {log(classes):.4f}) from "
         f"{finite.when(0)} to {finite.when(-1)}"
     )
-    yield Finding(
-        claim=claim,
-        strength=Strength.STRONG,
-        evidence=(cite(finite, says, 0, -1, level=level, chance=log(classes)), *evidence),
-        suggests=told,
+    yield finding(
+        claim,
+        told,
+        cite(finite, says, 0, -1, level=level, chance=log(classes)),
+        *evidence,
         against=_refuted(run),
-        is_symptom=True,
-        onset=float(finite.steps[0]),
     )
 
 
@@ -115,7 +110,7 @@ def _classes_by_accuracy(run: Run, loss: Series) -> tuple[int, tuple[Evidence, .
         is_never_better = float(shares.max()) * classes < 1.0 + 2.0 * LIKE_A_GUESS
         is_there = BELOW * guess < low and end < ABOVE * guess
         if is_share and is_never_better and is_there:
-            says = f"{accuracy.origin.name} stays at {level:.3g}; a guess is right at 1/{classes}"
+            says = f"{accuracy.origin.name} stays at {level:.3g}; random guessing gives 1/{classes}"
             return classes, (cite(accuracy, says, 0, -1, level=level),)
     return 0, ()
 
@@ -156,27 +151,12 @@ def _learns(loss: Series) -> bool:
 
 
 def _suggests(*, exact: bool) -> dict[str, Strength]:
-    still = Strength.MODERATE if exact else Strength.WEAK
-    moving = Strength.WEAK
-    return {
-        "missing-optimizer-step": still,
-        "missing-backward": still,
-        "lr-zero": still,
-        "parameters-not-in-optimizer": still,
-        "frozen-parameters": still,
-        "detached-loss": Strength.WEAK,
-        "lr-too-low": moving,
-        "lr-too-high": moving,
-        "bad-initialisation": moving,
-        "dead-relu": moving,
-        "label-noise": moving,
-        "unnormalised-inputs": moving,
-        "vanishing-gradients": moving,
-        "gradient-clipping-too-tight": moving,
-        "clip-without-unscale": moving,
-        "weight-decay-too-high": moving,
-        "batchnorm-small-batch": moving,
-    }
+    still = "missing-optimizer-step missing-backward lr-zero parameters-not-in-optimizer "
+    still += "frozen-parameters"
+    moving = "detached-loss lr-too-low lr-too-high bad-initialisation dead-relu label-noise "
+    moving += "unnormalised-inputs vanishing-gradients gradient-clipping-too-tight "
+    moving += "clip-without-unscale weight-decay-too-high batchnorm-small-batch"
+    return suggested(moderate=still, weak=moving) if exact else suggested(weak=f"{still} {moving}")
 
 
 FIRES = {

@@ -1,16 +1,12 @@
 """The gradient clip acts on nearly every step and stalls the run."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.analysis.curves import curve
 from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite, cite_setting
-from traindx.model.run import Run, as_number
-from traindx.registry import detector
+from traindx.model.findings import Evidence, cite, cite_setting, finding
+from traindx.model.run import as_number
+from traindx.registry import Findings, Run, detector
 
 CLIPS = (
     "max_grad_norm", "grad_clip", "gradient_clip_val", "clip_grad_norm", "clip_grad", "clip_norm",
@@ -23,7 +19,7 @@ ADAPTIVE = ("adam", "lamb", "lion", "adafactor", "rmsprop", "adagrad", "muon", "
 
 
 @detector(needs=("grad_norm", "config|clip_max", "loss"), suggests=("gradient-clipping-too-tight",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The gradient is clipped many-fold on nearly every step while the loss stands still.
 
     ## What it detects
@@ -50,18 +46,17 @@ def check(run: Run) -> Iterator[Finding]:
     if limit <= 0 or not len(norms) or _is_adaptive(run):
         return
     share, excess = float(np.mean(norms > 1.01 * limit)), float(np.median(norms)) / limit
-    c = curve(loss.finite().values)
-    stalled = abs(c.start_value - c.end_value) < STALLED * abs(c.start_value)
+    stalled = abs(curve(loss.finite().values).gained) < STALLED
     if share < ALWAYS or excess < FAR_BELOW or not stalled:
         return
-    says = f"{norm.origin.name} is {excess:.0f} times the clip (median), above it in {share:.0%}"
-    yield Finding(
-        claim=f"The gradient is clipped {excess:.0f}-fold on nearly every step, the loss stalls",
-        strength=Strength.STRONG,
-        evidence=(cite(norm, says, 0, -1, excess=excess, share=share), *cited),
-        shows="gradient-clipping-too-tight",
-        is_symptom=True,
-        onset=float(norm.steps[0]),
+    says = (
+        f"the median of {norm.origin.name} is {excess:.0f} times the clip, {share:.0%} are above it"
+    )
+    yield finding(
+        f"Clipping is too tight: it cuts the gradients {excess:.0f}-fold and the loss stalls",
+        "gradient-clipping-too-tight",
+        cite(norm, says, 0, -1, excess=excess, share=share),
+        *cited,
     )
 
 

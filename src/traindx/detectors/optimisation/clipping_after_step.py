@@ -1,9 +1,5 @@
 """Gradients are clipped after they were applied."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import (
     cite,
@@ -21,13 +17,11 @@ from traindx.analysis.program.training.updates import (
     writes_gradients,
 )
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("clip-after-step",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Gradients are clipped only after the optimizer has used them.
 
     ## What it detects

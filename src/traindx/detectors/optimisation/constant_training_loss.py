@@ -1,16 +1,13 @@
 """The training loss is the same number, epoch after epoch."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Run, Series
-from traindx.registry import detector
+from traindx.model.findings import cite, finding, suggested
+from traindx.model.run import Series
+from traindx.registry import Findings, Run, detector
 
 ENOUGH_DIGITS = 4  # the mean over an epoch repeats in three digits on any plateau
 EPOCHS = 6  # in a row, up to the end
@@ -25,16 +22,11 @@ LEARNT = 0.05  # of the first value; what was gained before the loss stood still
 @detector(
     needs=("loss",),
     suggests=(
-        "missing-optimizer-step",
-        "lr-zero",
-        "parameters-not-in-optimizer",
-        "frozen-parameters",
-        "dead-relu",
-        "saturated-activations",
-        "representation-collapse",
+        "missing-optimizer-step", "lr-zero", "parameters-not-in-optimizer", "frozen-parameters",
+        "dead-relu", "saturated-activations", "representation-collapse",
     ),
-)
-def check(run: Run) -> Iterator[Finding]:
+)  # fmt: skip
+def check(run: Run) -> Findings:
     """The training loss is the same to the last digit from the first epochs to the end.
 
     ## What it detects
@@ -68,9 +60,7 @@ def check(run: Run) -> Iterator[Finding]:
         yield from _stands(usual, "step", MANY_STEPS, STEP_DIGITS, often="nearly every")
 
 
-def _stands(
-    finite: Series, unit: str, least: int, digits: int, often: str = "every"
-) -> Iterator[Finding]:
+def _stands(finite: Series, unit: str, least: int, digits: int, often: str = "every") -> Findings:
     if len(finite) < least or finite.last == 0.0:
         return
     changes = np.flatnonzero(np.diff(finite.values) != 0)
@@ -81,29 +71,15 @@ def _stands(
     if lasts < max(least, SHARE * len(finite)) or is_learnt or _digits(finite) < digits:
         return
     value = finite.last
-    yield Finding(
-        claim=f"The training loss is {value:.6g} in {often} {unit} since {finite.when(start)}",
-        strength=Strength.STRONG,
-        evidence=(
-            cite(
-                finite,
-                f"{finite.origin.name} is {value:.6g} in {lasts} {unit}s",
-                start,
-                -1,
-                value=value,
-            ),
+    says = f"{finite.origin.name} is {value:.6g} in {lasts} {unit}s"
+    yield finding(
+        f"The training loss is {value:.6g} in {often} {unit} since {finite.when(start)}",
+        suggested(
+            moderate="missing-optimizer-step lr-zero parameters-not-in-optimizer frozen-parameters "
+            "dead-relu saturated-activations",
+            weak="representation-collapse",
         ),
-        suggests={
-            "missing-optimizer-step": Strength.MODERATE,
-            "lr-zero": Strength.MODERATE,
-            "parameters-not-in-optimizer": Strength.MODERATE,
-            "frozen-parameters": Strength.MODERATE,
-            "dead-relu": Strength.MODERATE,
-            "saturated-activations": Strength.MODERATE,
-            "representation-collapse": Strength.WEAK,
-        },
-        is_symptom=True,
-        onset=float(finite.steps[start]),
+        cite(finite, says, start, -1, value=value),
     )
 
 

@@ -1,15 +1,13 @@
 """An evaluation gives the very same number again and again."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
 from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Finding, Strength, cite, finding, suggested
+from traindx.model.run import Series
+from traindx.registry import Findings, Run, detector
 
 ENOUGH_DIGITS = 6  # four printed digits repeat on a plateau; six do not unless nothing moves
 REPEATS = 3  # evaluations in a row after the first of their kind
@@ -22,18 +20,12 @@ SHARE = 0.3  # of all evaluations; a run that stops right after is only well tra
 @detector(
     needs=("loss/val*",),
     suggests=(
-        "lr-zero",
-        "lr-schedule-misuse",
-        "missing-optimizer-step",
-        "missing-backward",
-        "frozen-parameters",
-        "parameters-not-in-optimizer",
-        "empty-validation",
-        "constant-prediction",
-        "dead-relu",
+        "lr-zero", "lr-schedule-misuse", "missing-optimizer-step", "missing-backward",
+        "frozen-parameters", "parameters-not-in-optimizer", "empty-validation",
+        "constant-prediction", "dead-relu",
     ),
-)
-def check(run: Run) -> Iterator[Finding]:
+)  # fmt: skip
+def check(run: Run) -> Findings:
     """The validation loss is the same to the last digit, evaluation after evaluation.
 
     ## What it detects
@@ -99,29 +91,21 @@ def _finding(series: Series, start: int, *, learnt_before: bool) -> Finding:
         f"{series.origin.name} is {value:.10g} in all {len(series) - start} evaluations "
         f"since {series.when(start)}"
     )
-    return Finding(
-        claim=f"The validation loss does not change in any digit since {series.when(start)}",
-        strength=Strength.STRONG,
-        evidence=(cite(series, says, start, -1, value=value),),
-        suggests=_suggests(learnt_before=learnt_before),
-        is_symptom=True,
-        onset=float(series.steps[start]),
+    return finding(
+        f"The validation loss does not change in any digit since {series.when(start)}",
+        _suggests(learnt_before=learnt_before),
+        cite(series, says, start, -1, value=value),
     )
 
 
 def _suggests(*, learnt_before: bool) -> Mapping[str, Strength]:
     if learnt_before:
         return {"lr-zero": Strength.STRONG, "lr-schedule-misuse": Strength.WEAK}
-    return {
-        "missing-optimizer-step": Strength.MODERATE,
-        "missing-backward": Strength.MODERATE,
-        "lr-zero": Strength.MODERATE,
-        "parameters-not-in-optimizer": Strength.MODERATE,
-        "frozen-parameters": Strength.MODERATE,
-        "empty-validation": Strength.WEAK,
-        "constant-prediction": Strength.WEAK,
-        "dead-relu": Strength.WEAK,
-    }
+    return suggested(
+        moderate="missing-optimizer-step missing-backward lr-zero "
+        "parameters-not-in-optimizer frozen-parameters",
+        weak="empty-validation constant-prediction dead-relu",
+    )
 
 
 FIRES = {

@@ -1,7 +1,5 @@
 """All weights of a model, or both factors of a product, start at the same value."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -14,15 +12,14 @@ from traindx.analysis.program.training.linearity import WEIGHTED
 from traindx.analysis.program.training.program import Program, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "bad-initialisation"
 RECURRENT = frozenset({"RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"})
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Weights that follow each other in a model are all set to one constant.
 
     ## What it detects

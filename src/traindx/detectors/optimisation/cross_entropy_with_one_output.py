@@ -1,15 +1,10 @@
 """Cross-entropy over a single class is always zero."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.recordings.observations import Term, processes_of, shape_words, terms_of
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
-from traindx.model.recording import LossInput, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Finding, cite_record, finding
+from traindx.model.recording import LossInput, Process, Summary
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "wrong-loss-for-task"
 ENOUGH = 2  # samples
@@ -17,7 +12,7 @@ NOTHING = 1e-6  # the loss of a softmax over one class
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Cross-entropy is given one class in every sample.
 
     ## What it detects
@@ -52,14 +47,11 @@ def _finding(process: Process, term: Term) -> Finding:
     first, given = term.samples[0], term.inputs[0]
     shape = shape_words(given.prediction.shape) if given.prediction.shape else "one column"
     says = f"cross_entropy gets logits of shape {shape}, one class, in all {len(term)} samples"
-    return Finding(
-        claim="Cross-entropy over a single output is always 0",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, first.line, says, step=float(first.step), loss=first.loss),),
-        shows=CAUSE,
-        is_symptom=True,
-        onset=float(first.step),
-        location=at(first.place),
+    return finding(
+        "Cross-entropy over a single output is always 0",
+        CAUSE,
+        cite_record(process, first.line, says, step=float(first.step), loss=first.loss),
+        place=first.place,
     )
 
 
@@ -68,10 +60,8 @@ def _run(*classes: int, others: int = 0, loss: float = 0.0) -> Run:
         return LossInput("cross_entropy", "addmm", Summary(shape=(32, count)), classes=count)
 
     other = tuple(LossInput("mse_loss") for _ in range(others))
-    samples = tuple(
-        Sample(i + 1, i * 50, loss=loss, losses=(term(c), *other)) for i, c in enumerate(classes)
-    )
-    return recorded(Process(samples=samples))
+    fields = {"loss": loss, "losses": lambda i: (term(classes[i]), *other)}
+    return recorded(sampled(len(classes), **fields))
 
 
 FIRES = {"one output": _run(1, 1, 1)}

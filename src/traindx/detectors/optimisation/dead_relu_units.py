@@ -1,11 +1,9 @@
 """A layer of rectified units gives zero for every example."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 from math import isfinite
 from statistics import median
+from typing import Any
 
 from traindx.analysis.recordings.observations import (
     is_sound,
@@ -16,11 +14,10 @@ from traindx.analysis.recordings.observations import (
     spans,
 )
 from traindx.analysis.recordings.traces import Trace, traces_of
-from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record
+from traindx.examples import recorded, sampled, watched, weights
+from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Activation, LossInput, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "dead-relu"
 MOST = 0.9  # of the units of a layer
@@ -33,16 +30,16 @@ HALF = 0.5  # of the units; as many may be silent in a fresh network
 
 
 @detector(needs=("recording",), suggests=(CAUSE, "lr-too-high"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Nearly all units behind a ReLU are zero for all examples, in every late sample.
 
     ## What it detects
     The output of a ReLU in the graph of the loss of which 90 % or more of the units are zero for
     every example of the batch, in each sample of the later part of training, or of the whole where
-    few are late. Where all units are
-    silent and the output of the model is the same for every example, or the lowest weights of the
-    model or most of them get a gradient of exactly zero, the input is cut off. If they still fired
-    at the first step, steps that are too large have killed them.
+    few are late. Where all units are silent and the output of the model is the same for every
+    example, or the lowest weights of the model or most of them get a gradient of exactly zero, the
+    input is cut off. If they still fired at the first step, steps that are too large have killed
+    them.
 
     ## Why it matters
     A unit that never fires has no gradient and never comes back.
@@ -112,7 +109,7 @@ def _began_alive(process: Process) -> bool:
 def _killed(found: Finding, process: Process) -> Finding:
     """Units that fired and fell silent were pushed over the edge by steps that were too large."""
     first = process.samples[0]
-    says = "most units of every layer still fire at the first step"
+    says = "most units of every layer are still active at the first step"
     return replace(
         found,
         evidence=(*found.evidence, cite_record(process, first.line, says, step=float(first.step))),
@@ -134,7 +131,7 @@ def _effect(process: Process, late: tuple[Sample, ...]) -> str:
     owned = [t.of_owner() for t in traces_of(process) if t.is_owned and t.is_matrix]
     starved = [_is_starved(trace, lines) for trace in owned]
     if starved and starved[0]:
-        return ", and the lowest weights get a gradient of zero"
+        return ", and the weights of the first layer get a gradient of zero"
     if sum(starved) > HALF * len(starved):
         return f", and {sum(starved)} of {len(starved)} weights get a gradient of zero"
     return ""
@@ -155,39 +152,35 @@ def _finding(process: Process, name: str, seen: Seen, effect: str) -> Finding:
         f"{dead:.0%} of the units of the {operation(activation.op)}{where} are 0 for every "
         f"example, in all {len(seen)} samples, {spans([s for s, _ in seen])}"
     )
-    return Finding(
-        claim=f"{dead:.0%} of the units{where} never fire{effect}",
+    return finding(
+        f"{dead:.0%} of the ReLU units{where} are dead{effect}",
+        {} if is_cut else {CAUSE: Strength.MODERATE},
+        cite_record(process, last.line, says, step=float(last.step), dead=dead),
         strength=Strength.STRONG if is_cut else Strength.MODERATE,
-        evidence=(cite_record(process, last.line, says, step=float(last.step), dead=dead),),
-        suggests={} if is_cut else {CAUSE: Strength.MODERATE},
         shows=CAUSE if is_cut else None,
         is_symptom=is_cut,
-        onset=float(seen[0][0].step),
+        onset=seen[0][0].step,
     )
 
 
 def _starved(grad: float) -> Run:
     """A silent layer beside which something else reaches the output, such as drawn noise."""
-    process = watched(*weights("fc1.weight", "fc2.weight"), grads=(grad, 0.1), count=8)
-    run = _run(1.0)
-    given = run.recording.processes[0].samples[0] if run.recording is not None else Sample(1)
-    told = tuple(
-        replace(s, step=50 * i, activations=given.activations, losses=given.losses)
-        for i, s in enumerate(process.samples)
-    )
-    return recorded(replace(process, samples=told))
+    names, fields = weights("fc1.weight", "fc2.weight"), _fields(1.0)
+    return recorded(watched(*names, grads=(grad, 0.1), count=8, step=lambda i: 50 * i, **fields))
+
+
+def _fields(dead: float, spread: float = 0.5, examples: int = 64) -> dict[str, Any]:
+    given = LossInput("mse_loss", "addmm", Summary(shape=(examples, 1)), spread=spread)
+    activation = Activation("fc1", "relu", (examples, 128), dead=dead)
+    return {"activations": (activation,), "losses": (given,)}
 
 
 def _run(
     dead: float, *, spread: float = 0.5, examples: int = 64, count: int = 8, last: int = 0
 ) -> Run:
-    activation = Activation("fc1", "relu", (examples, 128), dead=dead)
-    given = LossInput("mse_loss", "addmm", Summary(shape=(examples, 1)), spread=spread)
-    samples = tuple(
-        Sample(i + 1, i * 50, activations=(activation,), losses=(given,)) for i in range(count)
-    )
-    more = (replace(samples[-1], step=last),) if last else ()
-    return recorded(Process(samples=(*samples, *more)))
+    fields = _fields(dead, spread, examples)
+    more = count + bool(last)
+    return recorded(sampled(more, step=lambda i: last if i == count else 50 * i, **fields))
 
 
 FIRES = {

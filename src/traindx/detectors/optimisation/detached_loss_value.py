@@ -1,9 +1,5 @@
 """The value that backward is called on was cut from the graph."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import EventForm as Form
 from traindx.analysis.program.execution.values import Answer, Part, Result, Value, constant
 from traindx.analysis.program.training.acts import Deed, Do
@@ -22,12 +18,11 @@ from traindx.analysis.program.training.program import Story, program_of
 from traindx.analysis.program.training.severance import lost_history
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("detached-loss",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Backward is called on a value that was cut from the computation.
 
     ## What it detects
@@ -58,7 +53,7 @@ def check(run: Run) -> Iterator[Finding]:
             yield from found
 
 
-def _faults(story: Story, backward: Deed, loss: Value) -> Iterator[Finding]:
+def _faults(story: Story, backward: Deed, loss: Value) -> Findings:
     cuts = lost_history(story, backward)
     if cuts and all(how is Cut.DETACHED for how, _ in cuts):
         yield _cut(backward, cuts[0][1])
@@ -126,7 +121,7 @@ def _unrecorded(backward: Deed, chance: Value) -> Finding:
     )
 
 
-def _forced(story: Story, backward: Deed, loss: Value) -> Iterator[Finding]:
+def _forced(story: Story, backward: Deed, loss: Value) -> Findings:
     """`loss.requires_grad = True`: a loss that has a history needs no such line."""
     for event in story.events:
         if event.order > backward.event.order or event.receiver is not loss:

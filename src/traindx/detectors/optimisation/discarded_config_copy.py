@@ -1,20 +1,14 @@
 """A changed copy of the configuration is made and thrown away."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.configuration import discarded_copies
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("config-not-applied",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Settings are put into a copy of the configuration that nothing takes.
 
     ## What it detects

@@ -1,22 +1,16 @@
 """Backward runs and reaches no parameter."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import replace
-
 from traindx.analysis.recordings.traces import Trace, latest_optimizers, told_once, traces_of
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import Finding, cite_record, finding
 from traindx.model.recording import Optimizer, Process, Sample
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 2  # samples
 
 
 @detector(needs=("recording",), suggests=("detached-loss",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Backward runs without error, and no parameter of the optimizer ever gets a gradient.
 
     ## What it detects
@@ -40,7 +34,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     traces = [t for t in traces_of(process) if t.is_owned and t.parameter.is_trainable]
     is_run = process.counts is None or process.counts.backwards > 0
     optimizers = latest_optimizers(process)
@@ -56,17 +50,12 @@ def _look(process: Process) -> Iterator[Finding]:
 
 def _finding(process: Process, held: list[Trace], samples: list[Sample]) -> Finding:
     first = samples[0]
-    says = (
-        f"none of {len(held)} parameters has a gradient after backward, in {len(samples)} samples"
-    )
-    return Finding(
-        claim=f"Backward reaches none of the {len(held)} parameters that are to be trained",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, first.line, says, step=first.step, parameters=len(held)),),
-        shows="detached-loss",
-        is_symptom=True,
-        onset=float(first.step),
-        location=at(first.place),
+    says = f"none of the parameters has a gradient after backward, in {len(samples)} samples"
+    return finding(
+        f"No gradient reaches any of the {len(held)} trainable parameters",
+        "detached-loss",
+        cite_record(process, first.line, says, step=first.step, parameters=len(held)),
+        place=first.place,
     )
 
 
@@ -74,9 +63,8 @@ _NAMES = ("0.weight", "2.weight")
 
 
 def _process(*grads: float | None, strangers: int = 0, cleared: bool = False) -> Process:
-    process = watched(*weights(*_NAMES), grads=grads, still=_NAMES, cleared=cleared)
     held = Optimizer(2, type="SGD", groups=({"lr": 0.1},), size=2 + strangers, strangers=strangers)
-    return replace(process, optimizers=(held,))
+    return watched(*weights(*_NAMES), grads=grads, still=_NAMES, cleared=cleared, optimizer=held)
 
 
 FIRES = {"a new tensor with requires_grad": recorded(_process(None, None))}

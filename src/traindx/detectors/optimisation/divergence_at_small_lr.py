@@ -1,23 +1,19 @@
 """The loss breaks down under a learning rate that is too small to be at fault."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.analysis.curves import divergence
 from traindx.examples import decay, join, make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite, cite_setting
-from traindx.model.run import Floats, Run, as_number
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Strength, cite, cite_setting, finding
+from traindx.model.run import Floats, as_number
+from traindx.registry import Findings, Run, detector
 
 SMALL = 1e-5  # what large pre-trained models are fine-tuned with
 TINY = 1e-6  # no network is known to diverge from steps of this size
 
 
 @detector(needs=("lr|config", "loss"), suggests=())
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The loss breaks down although the learning rate is very small.
 
     ## What it detects
@@ -39,11 +35,13 @@ def check(run: Run) -> Iterator[Finding]:
     if told is None or told[0] > SMALL:
         return
     rate, evidence = told
-    yield Finding(
-        claim=f"The learning rate is only {rate:.2g}, too small to be the usual suspect",
+    yield finding(
+        f"The learning rate is at most {rate:.2g}, too small to explain the divergence",
+        {},
+        evidence,
         strength=Strength.WEAK,
-        evidence=(evidence,),
         against={"lr-too-high": Strength.STRONG if rate <= TINY else Strength.MODERATE},
+        is_symptom=False,
     )
 
 

@@ -1,30 +1,26 @@
 """The loss that is minimised is mostly not the one that sees the labels."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from math import hypot, isfinite, log
-from typing import Any
 
 from traindx.analysis.recordings.observations import late_samples, rows
 from traindx.analysis.recordings.traces import told_once
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Counts, LossInput, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "competing-losses"
 SQUARED = "mse_loss"
-RULES = 5.0  # the loss over the most that the term with the targets can be
+DOMINANT = 5.0  # the loss over the most that the term with the targets can be
 ENOUGH = 4  # samples
 UNIFORM = 0.1  # how far log-probabilities may be from those of a model that knows nothing
 CONSTANT = 0.02  # the spread of predictions over that of their targets
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Most of the loss comes from another term, and the outputs end up saying nothing.
 
     ## What it detects
@@ -49,7 +45,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     told = [s for s in process.samples if isfinite(s.loss) and len(s.losses) == 1]
     is_scaled = process.counts is not None and process.counts.scaled
     late = [s for s in late_samples(process) if len(s.losses) == 1]
@@ -57,7 +53,7 @@ def _look(process: Process) -> Iterator[Finding]:
         return
     first, last = told[0], late[-1]
     most = _most(first, last)
-    if most is None or first.loss < RULES * most or last.loss > 0.5 * first.loss:
+    if most is None or first.loss < DOMINANT * most or last.loss > 0.5 * first.loss:
         return
     if not all(_is_uniform(s.losses[0]) for s in late):
         return
@@ -68,26 +64,21 @@ def _finding(process: Process, first: Sample, last: Sample, most: float) -> Find
     given = last.losses[0]
     is_squared = given.loss == SQUARED
     term = "the squared error" if is_squared else "cross-entropy"
-    says = f"the loss is {first.loss:.4g}, of which {term} can be {most:.4g} at most"
+    says = f"the total loss is {first.loss:.4g}, of which {term} can be at most {most:.4g}"
     ends = (
-        f"predictions vary by {given.prediction.std:.3g} about {given.prediction.mean:.3g}"
+        f"predictions have a standard deviation of {given.prediction.std:.3g}"
         if is_squared
-        else f"log-probabilities from {given.prediction.low:.3f} to {given.prediction.high:.3f}: "
-        f"{given.classes} classes that are equally likely have {-log(given.classes):.3f}"
+        else f"log-probabilities are {given.prediction.low:.3f} to {given.prediction.high:.3f}; a "
+        f"uniform output over {given.classes} classes has {-log(given.classes):.3f}"
     )
-    outputs = "one for all" if is_squared else "uniform"
-    return Finding(
-        claim=f"Another term rules the loss: it begins at {first.loss:.4g}, {term} makes up "
-        f"{most:.3g} of it at most, and the outputs end up {outputs}",
-        strength=Strength.STRONG,
-        evidence=(
-            cite_record(process, first.line, says, step=float(first.step), loss=first.loss),
-            cite_record(process, last.line, ends, step=float(last.step), loss=last.loss),
-        ),
-        suggests={CAUSE: Strength.STRONG},
-        is_symptom=True,
-        onset=float(first.step),
-        location=at(last.place),
+    outputs = "constant" if is_squared else "uniform"
+    return finding(
+        f"Another loss term dominates: the total loss starts at {first.loss:.4g}, {term} is at "
+        f"most {most:.3g} of it, and the outputs end up {outputs}",
+        {CAUSE: Strength.STRONG},
+        cite_record(process, first.line, says, step=float(first.step), loss=first.loss),
+        cite_record(process, last.line, ends, step=float(last.step), loss=last.loss),
+        place=last.place,
     )
 
 
@@ -128,18 +119,21 @@ def _is_uniform(given: LossInput) -> bool:
     return all(isfinite(e) and abs(e - level) < UNIFORM for e in ends)
 
 
-def _sample(step: int, loss: float, width: float, **told: Any) -> Sample:
-    level = -log(10)
-    prediction = Summary(shape=(50, 10), low=level - width, high=level + width)
-    given = LossInput("cross_entropy", "addmm", prediction, classes=10)
-    return Sample(step + 4, step, loss=loss, losses=(given,), **told)
+def _process(losses: tuple[float, ...], given: Callable[[int], LossInput]) -> Process:
+    fields = {"loss": lambda i: losses[i], "losses": lambda i: (given(i),)}
+    made = sampled(len(losses), step=lambda i: 20 * i, **fields)
+    return replace(made, counts=Counts(99, steps=20 * len(losses)))
 
 
 def _run(losses: tuple[float, ...], width: float) -> Process:
-    samples = tuple(
-        _sample(20 * i, loss, 0.3 if i == 0 else width) for i, loss in enumerate(losses)
-    )
-    return Process(samples=samples, counts=Counts(99, steps=20 * len(losses)))
+    """A classifier whose log-probabilities end within a width about those of uniform outputs."""
+
+    def given(i: int) -> LossInput:
+        low, high = (-log(10) + sign * (width if i else 0.3) for sign in (-1, 1))
+        prediction = Summary(shape=(50, 10), low=low, high=high)
+        return LossInput("cross_entropy", "addmm", prediction, classes=10)
+
+    return _process(losses, given)
 
 
 _RULED = (900.0, 60.0, 9.0, 4.0, 2.6, 2.4)
@@ -147,12 +141,12 @@ _RULED = (900.0, 60.0, 9.0, 4.0, 2.6, 2.4)
 
 def _squared(losses: tuple[float, ...], spread: float) -> Run:
     """A regression whose predictions end with a spread."""
-    samples = []
-    for i, loss in enumerate(losses):
-        prediction = Summary(shape=(64, 1), mean=0.0, std=0.06 if i == 0 else spread)
-        given = LossInput(SQUARED, "addmm", prediction, Summary(mean=0.1, std=1.0))
-        samples.append(Sample(20 * i + 4, 20 * i, loss=loss, losses=(given,)))
-    return recorded(Process(samples=tuple(samples), counts=Counts(99, steps=20 * len(losses))))
+
+    def given(i: int) -> LossInput:
+        prediction = Summary(shape=(64, 1), mean=0.0, std=spread if i else 0.06)
+        return LossInput(SQUARED, "addmm", prediction, Summary(mean=0.1, std=1.0))
+
+    return recorded(_process(losses, given))
 
 
 FIRES = {

@@ -1,18 +1,12 @@
 """Probabilities are handed to a loss that wants logits."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Result, Value
 from traindx.analysis.program.training.claims import cite, finding, replace, source_text
 from traindx.analysis.program.training.contents import Content, contents
 from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 WRONG = {
     "cross_entropy": {Content.PROBABILITIES},
@@ -21,7 +15,7 @@ WRONG = {
 
 
 @detector(needs=("source",), suggests=("softmax-before-cross-entropy",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Softmax or sigmoid is applied before a loss that applies it itself.
 
     ## What it detects
@@ -150,7 +144,25 @@ def _two(taken: str, given: str, returned: str = _BOTH) -> Run:
     return make_run(sources={"train.py": text})
 
 
+_ENSEMBLE = "torch.stack([F.{last}(self.fc(x), -1), F.{last}(self.aux(x), -1)]).{over}"
+
+
+def _ensemble(last: str, over: str = "mean(0)") -> Run:
+    text = _ENSEMBLE.format(last=last, over=over)
+    program = (
+        "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.fc, self.aux = nn.Linear(4, 3), nn.Linear(4, 3)\n"
+        f"    def forward(self, x):\n        return {text}\n"
+        "net = Net()\nfor x, y in loader:\n"
+        "    F.cross_entropy(net(x), y).backward()\n"
+    )
+    return make_run(sources={"train.py": program})
+
+
 FIRES = {
+    "the average of an ensemble": _ensemble("softmax"),
     "the first of two outputs": _two("probs, logits", "probs"),
     "the first of two outputs, by its index": _two("out", "out[0]"),
     "through the forward of a Lightning module": _lightning("F.softmax(self.fc(x), dim=1)"),
@@ -186,6 +198,8 @@ for x, y in data:
 """
 
 SILENT = {
+    "near miss: the average of logarithms": _ensemble("log_softmax"),
+    "near miss: the average over classes": _ensemble("softmax", "mean(-1)"),
     "near miss: soft targets, of a loss that takes two arguments": make_run(
         sources={"t.py": _DISTILLED}
     ),

@@ -1,23 +1,17 @@
 """Gradients are gone when the optimizer steps."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import replace
-
 from traindx.analysis.recordings.traces import latest_optimizers, told_once, traces_of
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Optimizer, Process
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 2  # samples
 NEARLY_ALL = 0.9  # of them
 
 
 @detector(needs=("recording",), suggests=("gradients-cleared-before-step",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Backward gave gradients, and the step that followed found none.
 
     ## What it detects
@@ -37,7 +31,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     for optimizer in latest_optimizers(process):
         samples = [s for s in process.samples if s.optimizer == optimizer.id]
         known = [s for s in samples if s.cleared is not None]
@@ -48,16 +42,11 @@ def _look(process: Process) -> Iterator[Finding]:
             continue
         first = cleared[0]
         says = f"gradients were gone before the step in {len(cleared)} of {len(known)} samples"
-        yield Finding(
-            claim="Gradients are cleared between backward and the step",
-            strength=Strength.STRONG,
-            evidence=(
-                cite_record(process, first.line, says, step=first.step, cleared=len(cleared)),
-            ),
-            shows="gradients-cleared-before-step",
-            is_symptom=True,
-            onset=float(first.step),
-            location=at(optimizer.place or first.place),
+        yield finding(
+            "Gradients are cleared between backward() and optimizer.step()",
+            "gradients-cleared-before-step",
+            cite_record(process, first.line, says, step=first.step, cleared=len(cleared)),
+            place=optimizer.place or first.place,
         )
 
 
@@ -74,9 +63,9 @@ _NAMES = ("0.weight", "2.weight")
 
 
 def _process(cleared: bool | None, *, moves: bool = False, decay: float = 0.0) -> Process:
-    process = watched(*weights(*_NAMES), still=() if moves else _NAMES, cleared=cleared)
-    settings = {"lr": 0.1, "weight_decay": decay}
-    return replace(process, optimizers=(Optimizer(2, type="AdamW", groups=(settings,), size=2),))
+    held = Optimizer(2, type="AdamW", groups=({"lr": 0.1, "weight_decay": decay},), size=2)
+    still = () if moves else _NAMES
+    return watched(*weights(*_NAMES), still=still, cleared=cleared, optimizer=held)
 
 
 FIRES = {

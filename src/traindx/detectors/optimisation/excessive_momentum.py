@@ -1,19 +1,15 @@
 """Momentum carries the weights far beyond what the learning rate says."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import replace
-
 import numpy as np
 
 from traindx.analysis.curves import curve
 from traindx.analysis.recordings.traces import latest_optimizers, traces_of
+from traindx.analysis.recordings.weight_updates import growth
 from traindx.examples import decay, join, recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite, cite_record
+from traindx.model.findings import Strength, cite, cite_record, finding
 from traindx.model.recording import Optimizer, Process
-from traindx.model.run import Floats, Run, as_number
-from traindx.registry import detector
+from traindx.model.run import Floats, as_number
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "lr-too-high"
 HEAVY = 0.97  # of the step before; recipes take 0.9, some 0.95, few 0.99 at a small rate
@@ -26,7 +22,7 @@ POINTS = 30  # of the loss
 
 
 @detector(needs=("recording", "loss"), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Heavy momentum multiplies the rate, and weights and loss run away from their start.
 
     ## What it detects
@@ -52,24 +48,21 @@ def check(run: Run) -> Iterator[Finding]:
     if heavy is None or any(s.carried for s in main.samples):
         return
     optimizer, momentum, rate = heavy
-    finite, growth = loss.finite(), _growth(main)
+    finite = loss.finite()
+    grown = growth([t for t in traces_of(main) if t.is_owned and t.is_matrix], ENOUGH)
     start, top = float(finite.values[0]), int(np.argmax(finite.values))
     gained = (start - curve(finite.values).end_value) / max(abs(start), 1e-12)
     is_spiking = start > 0.0 and float(finite.values[top]) > SPIKE * start
-    if growth < INFLATED or not is_spiking or gained > RECOVERED:
+    if grown < INFLATED or not is_spiking or gained > RECOVERED:
         return
-    says = f"momentum = {momentum:.4g}, lr = {rate:.3g}: {rate / (1 - momentum):.3g} in effect"
-    yield Finding(
-        claim=f"Momentum {momentum:.4g} makes the rate {rate / (1 - momentum):.2g} in effect; the "
-        f"weights grow {growth:.0f}-fold and the loss jumps",
-        strength=Strength.STRONG,
-        evidence=(
-            cite_record(main, optimizer.line, says, rate=rate, momentum=momentum),
-            cite(finite, f"{finite.origin.name} rises to {finite.values[top]:.4g}", top),
-        ),
-        suggests={CAUSE: Strength.STRONG},
-        is_symptom=True,
-        onset=float(finite.steps[top]),
+    says = f"momentum = {momentum:.4g}, lr = {rate:.3g}, effectively {rate / (1 - momentum):.3g}"
+    yield finding(
+        f"Momentum {momentum:.4g} makes the effective learning rate {rate / (1 - momentum):.2g}; "
+        f"the weights grow {grown:.0f}-fold and the loss jumps",
+        {CAUSE: Strength.STRONG},
+        cite_record(main, optimizer.line, says, rate=rate, momentum=momentum),
+        cite(finite, f"{finite.origin.name} rises to {finite.values[top]:.4g}", top),
+        onset=finite.steps[top],
     )
 
 
@@ -86,23 +79,14 @@ def _heaviest(process: Process) -> tuple[Optimizer, float, float] | None:
     return None
 
 
-def _growth(process: Process) -> float:
-    """How far the weights' norms grew over the samples, in the middle."""
-    traces = [t for t in traces_of(process) if t.is_owned and t.is_matrix]
-    known = [t.norms for t in traces if len(t.norms) >= ENOUGH and t.norms[0] > 0.0]
-    grown = [max(norms) / norms[0] for norms in known]
-    return float(np.median(grown)) if grown else 1.0
-
-
 def _run(loss: Floats, momentum: float, end: float = 10.0, rate: float = 0.05) -> Run:
-    process = watched(*weights("0.weight", "2.weight", "4.weight"), count=8)
     norms = np.linspace(1.0, end, 8)
-    told = tuple(
-        replace(s, weight_norms=(float(n),) * 3)
-        for s, n in zip(process.samples, norms, strict=True)
-    )
-    held = (Optimizer(2, type="SGD", groups=({"lr": rate, "momentum": momentum},), size=3),)
-    return recorded(replace(process, samples=told, optimizers=held), loss_train=loss)
+    held = Optimizer(2, type="SGD", groups=({"lr": rate, "momentum": momentum},), size=3)
+    process = watched(
+        *weights("0.weight", "2.weight", "4.weight"), count=8, optimizer=held,
+        weight_norms=lambda i: (norms[i],) * 3,
+    )  # fmt: skip
+    return recorded(process, loss_train=loss)
 
 
 _JUMPING = join(decay(60, 1.6, 0.9), [4.0, 3.5, 2.0], decay(40, 1.2, 0.9))

@@ -1,23 +1,17 @@
 """The weight decay is so large that it decides what the weights become."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.decay import Decay, decays_of
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 SHARE = 5e-3  # of a weight per step: half of it is gone after 140 steps, whatever the data say
 GRADIENT = 0.5  # times the weight: Adam divides by it, and the gradient of the loss is noise beside
 
 
 @detector(needs=("source",), suggests=("weight-decay-too-high",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """An optimizer is given a weight decay that shrinks the weights faster than they can learn.
 
     ## What it detects

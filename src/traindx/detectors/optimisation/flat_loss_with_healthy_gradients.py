@@ -1,18 +1,14 @@
 """The loss stands still although every parameter gets gradients and moves."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import replace
 from statistics import median
 
 from traindx.analysis.curves import curve
 from traindx.analysis.recordings.traces import Trace, told_once, traces_of
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Process
-from traindx.model.run import Floats, Run
-from traindx.registry import detector
+from traindx.model.run import Floats
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 3  # samples
 POINTS = 30  # of the loss
@@ -27,7 +23,7 @@ REFUTED = (
 
 
 @detector(needs=("recording", "loss"), suggests=())
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The loss does not fall, and the recording shows that the machinery of training works.
 
     ## What it detects
@@ -48,12 +44,11 @@ def check(run: Run) -> Iterator[Finding]:
     finite = None if loss is None else loss.finite().values
     if finite is None or len(finite) < POINTS:
         return
-    c = curve(finite)
-    if abs(c.start_value - c.end_value) < LEARNT * abs(c.start_value):
+    if abs(curve(finite).gained) < LEARNT:
         yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     known = traces_of(process)
     traces = [t for t in known if t.parameter.is_trainable]
     is_whole = all(t.is_owned and t.has_gradient and _still_moves(t) for t in traces)
@@ -69,11 +64,13 @@ def _look(process: Process) -> Iterator[Finding]:
         against["lr-too-high"] = Strength.STRONG
     last = process.samples[-1]
     says = f"all {len(traces)} parameters get gradients and move, by {typical:.1e} of their norm"
-    yield Finding(
-        claim="Gradients reach every parameter and every parameter moves",
+    yield finding(
+        "Gradients reach every parameter and every parameter moves",
+        {},
+        cite_record(process, last.line, says, step=last.step, update=typical),
         strength=Strength.MODERATE,
-        evidence=(cite_record(process, last.line, says, step=last.step, update=typical),),
         against=against,
+        is_symptom=False,
     )
 
 
@@ -85,7 +82,7 @@ def _still_moves(trace: Trace) -> bool:
 
 def _run(loss: Floats, *, still: tuple[str, ...] = (), grad: float | None = 0.1) -> Run:
     process = watched(*weights("0.weight", "2.weight"), grads=(0.1, grad), still=still)
-    return recorded(replace(process), loss_train=loss)
+    return recorded(process, loss_train=loss)
 
 
 FIRES = {"a loss that stands still": _run(flat(60, 2.3, noise=0.005))}

@@ -1,17 +1,14 @@
 """Parameters are frozen where they should learn."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from traindx.analysis.recordings.traces import ADAPTERS, latest_models, latest_optimizers, told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Counts, Model, Parameter, Process
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 5  # steps
 MOST = 0.5  # of the parameters; who freezes more than this means to
@@ -21,13 +18,13 @@ _HEAD = re.compile(
 
 
 @detector(needs=("recording",), suggests=("frozen-parameters",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Steps are taken and every parameter is frozen, or the output layer of a model that trains is.
 
     ## What it detects
     An optimizer that steps while all parameters it holds, and all others, have `requires_grad` off,
-    or all but the bias of one layer.
-    As a remark: an output layer that is frozen while most of the layers below it are trained.
+    or all but the bias of one layer. As a remark: an output layer that is frozen while most of the
+    layers below it are trained.
 
     ## Why it matters
     Frozen parameters get no gradient and do not change. A new head that is frozen by a loop over
@@ -43,7 +40,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     steps = process.counts.steps if process.counts is not None else len(process.samples)
     models = [m for m in latest_models(process) if m.parameters]
     if steps < ENOUGH or not models or any(o.strangers for o in latest_optimizers(process)):
@@ -68,14 +65,11 @@ def _all_frozen(
     model = next(m for m in models if any(p.optimizer is not None for p in m.parameters))
     place = next((o.place for o in latest_optimizers(process) if o.place), None)
     says = f"requires_grad is off for all {len(model.parameters)} parameters of {model.type}"
-    return Finding(
-        claim=f"Every parameter is frozen while the optimizer takes {steps} steps",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, model.line, says, step=model.step, held=len(held)),),
-        shows="frozen-parameters",
-        is_symptom=True,
-        onset=float(model.step),
-        location=at(place),
+    return finding(
+        f"Every parameter is frozen while the optimizer takes {steps} steps",
+        "frozen-parameters",
+        cite_record(process, model.line, says, step=model.step, held=len(held)),
+        place=place,
     )
 
 
@@ -90,14 +84,11 @@ def _lone_bias(model: Model) -> Parameter | None:
 def _only_a_bias(process: Process, model: Model, bias: Parameter) -> Finding:
     says = f"requires_grad is off for all {len(model.parameters)} parameters but {bias.name}"
     place = next((o.place for o in latest_optimizers(process) if o.place), None)
-    return Finding(
-        claim=f"Nothing but {bias.name} is trained: all weights of {model.type} are frozen",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, model.line, says, step=model.step),),
-        shows="frozen-parameters",
-        is_symptom=True,
-        onset=float(model.step),
-        location=at(place),
+    return finding(
+        f"Only {bias.name} is trained; all weights of {model.type} are frozen",
+        "frozen-parameters",
+        cite_record(process, model.line, says, step=model.step),
+        place=place,
     )
 
 
@@ -114,12 +105,12 @@ def _frozen_head(model: Model) -> Parameter | None:
 
 def _head_frozen(process: Process, model: Model, head: Parameter) -> Finding:
     says = f"requires_grad is off for {head.name}, the last weights of {model.type}"
-    return Finding(
-        claim=f"The output layer {head.name} is frozen while the layers below it are trained",
+    return finding(
+        f"The output layer {head.name} is frozen while the layers below it are trained",
+        {"frozen-parameters": Strength.MODERATE},
+        cite_record(process, model.line, says, step=model.step),
         strength=Strength.MODERATE,
-        evidence=(cite_record(process, model.line, says, step=model.step),),
-        suggests={"frozen-parameters": Strength.MODERATE},
-        onset=float(model.step),
+        is_symptom=False,
     )
 
 

@@ -1,7 +1,5 @@
 """Every parameter of the model that is trained is frozen, or its random weights are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from traindx.analysis.program.execution.values import Answer, Value
@@ -17,12 +15,11 @@ from traindx.analysis.program.training.ownership import (
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("frozen-parameters",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A model is frozen as a whole and trained afterwards, or frozen at its random weights.
 
     ## What it detects

@@ -1,9 +1,7 @@
 """Layers are frozen at the random weights they were made with."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from traindx.analysis.program.origins import (
@@ -26,10 +24,10 @@ from traindx.analysis.recordings.traces import (
     traces_of,
 )
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Counts, Loaded, Model, Parameter, Process, Submodule
-from traindx.model.run import Run, Source
-from traindx.registry import detector
+from traindx.model.run import Source
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "frozen-parameters"
 ENOUGH = 3  # samples of the owner
@@ -44,7 +42,7 @@ MEANT = re.compile(
 
 
 @detector(needs=("recording", "source"), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Linear or convolutional layers of a fresh model are frozen at their first weights.
 
     ## What it detects
@@ -74,13 +72,13 @@ def check(run: Run) -> Iterator[Finding]:
         return
     culprit = freezing(run)
     is_written = culprit is not None and not makes_optimizers(run)
-    for finding in told_once(run, lambda process: _look(process, is_written)):
+    for found in told_once(run, lambda process: _look(process, is_written)):
         if culprit is None:
-            yield finding
+            yield found
         else:
-            says = "turns the gradients of the model off"
-            evidence = (*finding.evidence, culprit.cite(says))
-            yield replace(finding, evidence=evidence, location=culprit.location)
+            says = "this turns off the gradients of the model"
+            evidence = (*found.evidence, culprit.cite(says))
+            yield replace(found, evidence=evidence, location=culprit.location)
 
 
 def _is_late(run: Run) -> bool:
@@ -89,7 +87,7 @@ def _is_late(run: Run) -> bool:
     return all(p.loads and all(r.step >= STEPS for r in p.loads) for p in processes)
 
 
-def _look(process: Process, is_written: bool) -> Iterator[Finding]:
+def _look(process: Process, is_written: bool) -> Findings:
     if last_step(process) < STEPS or any(o.strangers for o in latest_optimizers(process)):
         return
     traces = traces_of(process)
@@ -137,14 +135,13 @@ def _finding(
         f"{share(frozen, own):.0%} of its weights, and nothing is loaded into them"
     )
     strength = Strength.STRONG if is_stuck else Strength.MODERATE
-    return Finding(
-        claim=f"{len(frozen)} of {len(own)} layers of {model.type} are frozen at random weights",
+    return finding(
+        f"{len(frozen)} of {len(own)} layers of {model.type} are frozen at random initial weights",
+        {CAUSE: strength},
+        cite_record(process, model.line, says, step=float(model.step)),
         strength=strength,
-        evidence=(cite_record(process, model.line, says, step=float(model.step)),),
-        suggests={CAUSE: strength},
         is_symptom=is_stuck,
-        onset=float(model.step),
-        location=at(place),
+        place=place,
     )
 
 

@@ -1,9 +1,5 @@
 """Gradients are accumulated over batches and the loss is not divided by their number."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Known, Result, Value, constant
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import (
@@ -32,12 +28,11 @@ from traindx.analysis.program.training.updates import (
 )
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("gradient-accumulation-unscaled",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Gradients of several batches are summed and the loss is never divided by their number.
 
     ## What it detects

@@ -1,16 +1,14 @@
 """The gradient norm jumps where the loss leaves its best level."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
 from traindx.analysis.curves import divergence, spread
 from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite, cite_setting
-from traindx.model.run import Floats, Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Strength, cite, cite_setting, finding, suggested
+from traindx.model.run import Floats, Series
+from traindx.registry import Findings, Run, detector
 
 SPIKE = 5.0  # times the level before; healthy gradient norms vary two- or threefold
 SURE = 6.0  # and beyond this many units of their own (logarithmic) spread
@@ -26,7 +24,7 @@ STAYS_UP = 1.5  # level after the spike over the level before it: the instabilit
     needs=("grad_norm", "loss"),
     suggests=("lr-too-high", "missing-gradient-clipping", "outlier-batch"),
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The gradient norm jumps at the step where the loss leaves its best level.
 
     ## What it detects
@@ -66,30 +64,23 @@ def check(run: Run) -> Iterator[Finding]:
         f"at {norm.when(top)}"
     )
     where = loss.when(int(np.searchsorted(loss.steps, onset).clip(0, len(loss) - 1)))
-    yield Finding(
-        claim=f"The gradient norm jumped at {norm.when(spike)}, where the loss turned ({where})",
-        strength=Strength.STRONG,
-        evidence=(
-            cite(norm, says, spike, top, before=before, after=value),
-            *(unclipped or rates),
-        ),
-        suggests=_suggests(stays_up=stays_up),
+    yield finding(
+        f"The gradient norm spikes at {norm.when(spike)}, where the loss diverges ({where})",
+        _suggests(stays_up=stays_up),
+        cite(norm, says, spike, top, before=before, after=value),
+        *(unclipped or rates),
+        shows=shows,
         # a norm that falls back at once does not feed itself, as steps that are too large do
         against={} if stays_up else {"lr-too-high": Strength.MODERATE},
-        shows=shows,
-        is_symptom=True,
-        onset=float(norm.steps[spike]),
     )
 
 
 def _suggests(*, stays_up: bool) -> Mapping[str, Strength]:
     if stays_up:
         return {"lr-too-high": Strength.STRONG, "missing-gradient-clipping": Strength.MODERATE}
-    return {
-        "missing-gradient-clipping": Strength.STRONG,
-        "lr-too-high": Strength.WEAK,
-        "outlier-batch": Strength.MODERATE,
-    }
+    return suggested(
+        strong="missing-gradient-clipping", moderate="outlier-batch", weak="lr-too-high"
+    )
 
 
 def _onset_step(loss: Series) -> float | None:
@@ -141,7 +132,9 @@ def _no_clipping(run: Run) -> tuple[Evidence, ...]:
     """A clip that is configured as switched off."""
     setting = run.config.find(*CLIPS)
     if setting is not None and str(setting.value).lower() in {"none", "null", "0", "0.0", "false"}:
-        return (cite_setting(setting, f"clipping is off: {setting.key} = {setting.value}"),)
+        return (
+            cite_setting(setting, f"gradient clipping is off ({setting.key} = {setting.value})"),
+        )
     return ()
 
 

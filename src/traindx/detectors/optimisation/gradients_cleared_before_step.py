@@ -1,9 +1,5 @@
 """Gradients are cleared between backward and step."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Answer, Value, constant
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import (
@@ -31,14 +27,13 @@ from traindx.analysis.program.training.updates import (
 )
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "gradients-cleared-before-step"
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Gradients are cleared after backward and before the optimizer steps.
 
     ## What it detects

@@ -1,17 +1,12 @@
 """The first loss is far above that of guessing."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import replace
 from math import isfinite, log
 
 from traindx.analysis.recordings.traces import told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 FAR_ABOVE = 5.0  # times the loss of guessing; sound weights begin within a factor of two
 EARLY = 3  # steps
@@ -20,7 +15,7 @@ RECOVERED = 1.5  # times the loss of guessing: below it by the end, the start ha
 
 
 @detector(needs=("recording",), suggests=("bad-initialisation", "unnormalised-inputs"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A classifier begins far more wrong than one that guesses.
 
     ## What it detects
@@ -42,7 +37,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, lambda process: _look(run, process))
 
 
-def _look(run: Run, process: Process) -> Iterator[Finding]:
+def _look(run: Run, process: Process) -> Findings:
     for sample in process.samples[:1]:
         if sample.step > EARLY or not isfinite(sample.loss):
             continue
@@ -63,7 +58,7 @@ def _finding(run: Run, process: Process, sample: Sample, classes: int) -> Findin
     guess = log(classes)
     scale = max((b.std for b in sample.batch if isfinite(b.std) and _is_float(b)), default=0.0)
     is_large, is_known = scale > LARGE_INPUT, scale > 0.0
-    says = f"the loss is {sample.loss:.4g} at step {sample.step}; guessing costs {guess:.3g}"
+    says = f"the loss is {sample.loss:.4g} at step {sample.step}; random guessing has {guess:.3g}"
     evidence = [cite_record(process, sample.line, says, step=sample.step, loss=sample.loss)]
     if is_large:
         spread = f"the standard deviation of the batch is {scale:.3g}"
@@ -74,14 +69,13 @@ def _finding(run: Run, process: Process, sample: Sample, classes: int) -> Findin
         suggests = {"unnormalised-inputs": Strength.STRONG, "bad-initialisation": Strength.WEAK}
     elif is_known:
         suggests = {"bad-initialisation": Strength.STRONG}
-    return Finding(
-        claim=f"The first loss is {sample.loss / guess:.0f} times that of guessing",
+    return finding(
+        f"The initial loss is {sample.loss / guess:.0f} times that of random guessing",
+        suggests,
+        *evidence,
         strength=Strength.STRONG if lasts else Strength.MODERATE,
-        evidence=tuple(evidence),
-        suggests=suggests,
         is_symptom=lasts,
-        onset=float(sample.step),
-        location=at(sample.place),
+        place=sample.place,
     )
 
 
@@ -99,8 +93,10 @@ def _lasts(run: Run, guess: float) -> bool:
 def _process(loss: float, depth: float, std: float = 1.0, step: int = 0) -> Process:
     given = LossInput("cross_entropy", prediction=Summary(mean=-depth), classes=10)
     batch = (Summary("data", (32, 3), "float32", std=std),)
-    process = watched(*weights("0.weight"), loss=loss, losses=(given,), batch=batch)
-    return replace(process, samples=tuple(replace(s, step=s.step + step) for s in process.samples))
+    return watched(
+        *weights("0.weight"), loss=loss, losses=(given,), batch=batch,
+        step=lambda i: 10 * i + step,
+    )  # fmt: skip
 
 
 FIRES = {

@@ -1,21 +1,21 @@
 """Each step changes the weights by a large part of their size."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite, prod, sqrt
+from typing import Any
 
 import numpy as np
 
 from traindx.analysis.curves import curve
 from traindx.analysis.recordings.observations import is_integer, last_step
 from traindx.analysis.recordings.traces import Trace, told_once, traces_of
+from traindx.analysis.recordings.weight_updates import growth, update_ratios, uses_only
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record
+from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, Optimizer, Process, Sample, Summary
-from traindx.model.run import Floats, Run
-from traindx.registry import detector
+from traindx.model.run import Floats
+from traindx.registry import Findings, Run, detector
 
 LARGE = 0.1  # of the weights' norm in one step, in the middle layer; recipes stay below 0.01
 REPLACED = 1.0  # of their norm: a step that is larger than the weights
@@ -37,7 +37,7 @@ RAW = 10.0  # targets that are larger need large weights
 
 
 @detector(needs=("recording", "loss"), suggests=("lr-too-high",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A step changes the weights by a tenth of their norm or more, and the loss does not fall.
 
     ## What it detects
@@ -62,24 +62,13 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, lambda process: _look(run, process))
 
 
-def _learns(run: Run, *, from_first: bool = False) -> bool:
-    """Tell whether the loss fell, from its first level or from its very first value."""
-    loss = run.objective()
-    finite = None if loss is None else loss.finite().values
-    if finite is None or len(finite) < POINTS:
-        return True
-    c = curve(finite)
-    start = min(float(finite[0]), c.start_value) if from_first else c.start_value
-    return start - c.end_value > LEARNT * abs(start)
-
-
-def _look(run: Run, process: Process) -> Iterator[Finding]:
+def _look(run: Run, process: Process) -> Findings:
     traces = [t for t in traces_of(process) if t.is_owned and t.is_matrix]
-    ratios = _ratios(traces)
+    ratios = update_ratios(traces, np.median)
     late = [(s, r) for s, r in ratios if s.step >= SETTLED]
     large = [(s, r) for s, r in late if r > LARGE]
     wrecking = [(s, r) for s, r in ratios if s.step < SETTLED and r > REPLACED]
-    if wrecking and _growth(traces) > INFLATED and not _learns(run, from_first=True):
+    if wrecking and growth(traces) > INFLATED and not _learns(run, from_first=True):
         yield _wrecked(run, process, *wrecking[0])
         return
     found = _erased(run, process, traces) or _lasting(run, process, traces)
@@ -90,14 +79,20 @@ def _look(run: Run, process: Process) -> Iterator[Finding]:
         return
     sample, ratio = large[0]
     middle = float(np.median([r for _, r in large]))
-    says = f"the middle weight matrix changes by {ratio:.0%} of its norm at step {sample.step}"
-    yield Finding(
-        claim=f"A step changes the weights by {middle:.0%} of their norm, the loss does not fall",
+    says = f"the median weight matrix changes by {ratio:.0%} of its norm at step {sample.step}"
+    yield finding(
+        f"Each step changes the weights by {middle:.0%} of their norm and the loss does not fall",
+        {"lr-too-high": Strength.MODERATE},
+        cite_record(process, sample.line, says, step=sample.step, ratio=ratio),
         strength=Strength.MODERATE,
-        evidence=(cite_record(process, sample.line, says, step=sample.step, ratio=ratio),),
-        suggests={"lr-too-high": Strength.MODERATE},
-        onset=float(sample.step),
+        is_symptom=False,
     )
+
+
+def _learns(run: Run, *, from_first: bool = False) -> bool:
+    """Tell whether the loss fell, from its first level or from its very first value."""
+    gained = [_gained(run), _gained(run, from_first=True)] if from_first else [_gained(run)]
+    return all(g is None or g > LEARNT for g in gained)
 
 
 def _gained(run: Run, *, from_first: bool = False) -> float | None:
@@ -114,42 +109,38 @@ def _gained(run: Run, *, from_first: bool = False) -> float | None:
 def _lasting(run: Run, process: Process, traces: Sequence[Trace]) -> Finding | None:
     """Steps that are large for as long as the rate is, and only make the weights larger."""
     until = max(float(SETTLED), EARLY * last_step(process))
-    early = [(s, r) for s, r in _ratios(traces) if SETTLED / 2 <= s.step <= until]
+    early = [(s, r) for s, r in update_ratios(traces, np.median) if SETTLED / 2 <= s.step <= until]
     mean = float(np.mean([r for _, r in early])) if len(early) >= ENOUGH else 0.0
-    gained, growth = _gained(run), _growth(traces)
+    gained, grown = _gained(run), growth(traces)
     is_carried = any(s.carried for s in process.samples)  # gradients that pile up do the same
-    if gained is None or mean < LASTING or growth < INFLATED or gained > STALLED or is_carried:
+    if gained is None or mean < LASTING or grown < INFLATED or gained > STALLED or is_carried:
         return None
     sample, _ = early[0]
-    says = f"steps {sample.step} to {early[-1][0].step} change the middle matrix by {mean:.0%} each"
-    return Finding(
-        claim=f"Steps of {mean:.0%} of the weights' norm make the weights {growth:.1f} times as "
-        f"large and gain {max(gained, 0.0):.0%} of the loss",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, sample.line, says, step=sample.step, ratio=mean),),
-        suggests={"lr-too-high": Strength.STRONG},
-        is_symptom=True,
-        onset=float(sample.step),
+    says = f"steps {sample.step} to {early[-1][0].step} change the median matrix by {mean:.0%} each"
+    return finding(
+        f"Each step changes the weights by {mean:.0%} of their norm, the weights grow "
+        f"{grown:.1f}-fold, and the loss falls by only {max(gained, 0.0):.0%}",
+        {"lr-too-high": Strength.STRONG},
+        cite_record(process, sample.line, says, step=sample.step, ratio=mean),
     )
 
 
 def _erased(run: Run, process: Process, traces: Sequence[Trace]) -> Finding | None:
     """One of the first steps of an adaptive optimizer that outdoes a sound layer by itself."""
-    kinds = [o.type.lower() for o in process.optimizers]
-    is_adaptive = bool(kinds) and all(any(w in kind for w in ADAPTIVE) for kind in kinds)
     gained = _gained(run, from_first=True)
+    is_adaptive = uses_only(process, *ADAPTIVE)
     if not is_adaptive or len(traces) < 2 or gained is None or gained > RECOVERED:
         return None
-    if _growth(traces) < BLOWN_UP or _has_raw_targets(process):
+    if growth(traces) < BLOWN_UP or _has_raw_targets(process):
         return None
     sizes = _step_gains(traces)
-    first = [(s, r) for s, r in _ratios(traces) if s.step < SETTLED and r > TWICE]
+    first = [(s, r) for s, r in update_ratios(traces, np.median) if s.step < SETTLED and r > TWICE]
     for sample, ratio in first:
         if sizes.get(sample.line, 0.0) > ERASING:
             return replace(
                 _wrecked(run, process, sample, ratio),
-                claim=f"Step {sample.step} is {ratio:.1f} times as large as the weights, which "
-                f"end {_growth(traces):.0f} times as large as they began",
+                claim=f"The update of step {sample.step} is {ratio:.1f} times as large as the "
+                f"weights, which grow {growth(traces):.0f}-fold",
                 strength=Strength.STRONG,
                 suggests={"lr-too-high": Strength.STRONG},
                 is_symptom=True,
@@ -174,90 +165,54 @@ def _has_raw_targets(process: Process) -> bool:
     return any(not is_integer(t) and abs(t.mean) + t.std > RAW for t in targets if isfinite(t.std))
 
 
-def _growth(traces: Sequence[Trace]) -> float:
-    """How far the weights' norms grew over the samples, in the middle."""
-    grown = [max(t.norms) / t.norms[0] for t in traces if t.norms and t.norms[0] > 0.0]
-    return float(np.median(grown)) if grown else 1.0
-
-
 def _wrecked(run: Run, process: Process, sample: Sample, ratio: float) -> Finding:
     loss = run.objective()
     values = loss.finite().values if loss is not None else np.ones(1)
     rose = float(values.max()) / max(abs(float(values[0])), 1e-12)
-    says = f"the middle weight matrix changes by {ratio:.1f} times its norm at step {sample.step}"
+    says = f"the median weight matrix changes by {ratio:.1f} times its norm at step {sample.step}"
     is_seen = rose > EXPLODED
-    return Finding(
-        claim=f"Step {sample.step} is {ratio:.1f} times as large as the weights, "
-        f"the loss ends no lower than it began",
+    return finding(
+        f"The update of step {sample.step} is {ratio:.1f} times as large as the weights, and the "
+        "loss ends no lower than it began",
+        {"lr-too-high": Strength.STRONG if is_seen else Strength.MODERATE},
+        cite_record(process, sample.line, says, step=sample.step, ratio=ratio),
         strength=Strength.STRONG if is_seen else Strength.MODERATE,
-        evidence=(cite_record(process, sample.line, says, step=sample.step, ratio=ratio),),
-        suggests={"lr-too-high": Strength.STRONG if is_seen else Strength.MODERATE},
         is_symptom=is_seen,
-        onset=float(sample.step),
     )
 
 
-def _ratios(traces: Sequence[Trace]) -> list[tuple[Sample, float]]:
-    """The median over weight matrices, per sample."""
-    found: dict[int, tuple[Sample, list[float]]] = {}
-    for trace in traces:
-        for sample, ratio in zip(trace.samples, trace.ratios, strict=True):
-            if (
-                ratio is not None
-                and isfinite(ratio)
-                and sample.optimizer == trace.parameter.optimizer
-            ):
-                found.setdefault(sample.line, (sample, []))[1].append(ratio)
-    return [(s, float(np.median(r))) for s, r in found.values()]
+_NAMES = ("0.weight", "2.weight", "4.weight")
 
 
-def _run(ratio: float, loss: Floats, early: int = 99) -> Run:
-    process = watched(*weights("0.weight", "2.weight", "4.weight"), count=8)
-    told = (
-        replace(s, update_ratios=(ratio, ratio, ratio) if i < early else (1e-3, 1e-3, 1e-3))
-        for i, s in enumerate(process.samples)
-    )
-    return recorded(replace(process, samples=tuple(told)), loss_train=loss)
+def _run(ratio: float, loss: Floats, early: int = 99, **fields: Any) -> Run:
+    fields |= {"count": 8, "update_ratios": lambda i: (ratio if i < early else 1e-3,) * 3}
+    return recorded(watched(*weights(*_NAMES), **fields), loss_train=loss)
 
 
 def _replaced(*loss: float) -> Run:
     """A first step of seven times the weights, which are large from then on."""
-    run = _run(7.0, np.array(loss), early=1)
-    process = run.recording.processes[0] if run.recording is not None else Process()
-    told = (
-        replace(s, weight_norms=(1.0,) * 3 if i == 0 else (8.0,) * 3)
-        for i, s in enumerate(process.samples)
-    )
-    return recorded(replace(process, samples=tuple(told)), loss_train=np.array(loss))
+    return _run(7.0, np.array(loss), 1, weight_norms=lambda i: (8.0 if i else 1.0,) * 3)
 
 
-def _swollen(loss: Floats, end: float, **told: object) -> Run:
+def _swollen(loss: Floats, end: float, **fields: Any) -> Run:
     """Steps of a seventh of the weights, as long as the rate is high, that add up in their norm."""
-    process = watched(*weights("0.weight", "2.weight", "4.weight"), count=12)
     norms = np.linspace(1.0, end, 12)
-    samples = tuple(
-        replace(
-            s, step=4 * i, weight_norms=(float(n),) * 3,
-            update_ratios=(0.15 if i < 7 else 0.01,) * 3, **told,  # type: ignore[arg-type]
-        )
-        for i, (s, n) in enumerate(zip(process.samples, norms, strict=True))
+    process = watched(
+        *weights(*_NAMES), count=12, step=lambda i: 4 * i, weight_norms=lambda i: (norms[i],) * 3,
+        update_ratios=lambda i: (0.15 if i < 7 else 0.01,) * 3, **fields,
     )  # fmt: skip
-    return recorded(replace(process, samples=samples, counts=None), loss_train=loss)
+    return recorded(replace(process, counts=None), loss_train=loss)
 
 
 def _erasing(loss: Floats, kind: str = "AdamW", target: float = 1.0) -> Run:
     """A first step of seven sound layers, after which the weights are thirty times as large."""
-    process = watched(*weights("0.weight", "2.weight", "4.weight"), count=8)
     given = LossInput("mse_loss", target=Summary(dtype="float32", mean=0.0, std=target))
-    samples = tuple(
-        replace(
-            s, weight_norms=(4.0 if i == 0 else 120.0,) * 3, losses=(given,),
-            update_ratios=(7.0 if i == 0 else 0.01,) * 3,
-        )
-        for i, s in enumerate(process.samples)
+    process = watched(
+        *weights(*_NAMES), count=8, optimizer=Optimizer(2, type=kind, size=3), losses=(given,),
+        weight_norms=lambda i: (120.0 if i else 4.0,) * 3,
+        update_ratios=lambda i: (0.01 if i else 7.0,) * 3,
     )  # fmt: skip
-    held = (Optimizer(2, type=kind, groups=({"lr": 0.5},), size=3),)
-    return recorded(replace(process, samples=samples, optimizers=held), loss_train=loss)
+    return recorded(process, loss_train=loss)
 
 
 _CHANCE = [0.7] * 30

@@ -1,8 +1,5 @@
 """A freeze that freezes nothing: the attribute is mistyped, or set on a module."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from difflib import SequenceMatcher
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
@@ -25,15 +22,14 @@ from traindx.analysis.program.training.program import Program, Story, program_of
 from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 RIGHT = "requires_grad"
 LIKE = 0.85  # letters that are doubled, swapped or left out; `retains_grad` is 0.80
 
 
 @detector(needs=("source",), suggests=("frozen-parameters",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """`requires_grad` is mistyped, or set on a module, where it does nothing.
 
     ## What it detects

@@ -1,17 +1,13 @@
 """Single points far above the loss around them."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
 from traindx.analysis.curves import divergence, running_median, spread
 from traindx.examples import decay, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Floats, Run
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite, finding
+from traindx.model.run import Floats
+from traindx.registry import Findings, Run, detector
 
 HEIGHT = 12.0  # in units of the spread around the running median; minibatch noise is heavy-tailed
 FACTOR = 3.0  # and this many times the level around it
@@ -20,7 +16,7 @@ MANY_POINTS = 50  # fewer cannot tell a spike from noise
 
 
 @detector(needs=("loss",), suggests=("outlier-batch", "missing-gradient-clipping"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Single loss values stand far above the points around them, and the run goes on.
 
     ## What it detects
@@ -52,12 +48,13 @@ def check(run: Run) -> Iterator[Finding]:
         f"{finite.origin.name} is {value:.4g} at {finite.when(worst)}, {value / around:.0f} times "
         f"the points around it, and comes back at once"
     )
-    yield Finding(
-        claim=f"Isolated loss spikes ({len(spikes)}), the run recovers",
+    yield finding(
+        f"Isolated loss spikes ({len(spikes)}) from which the run recovers",
+        {"outlier-batch": Strength.MODERATE, "missing-gradient-clipping": Strength.WEAK},
+        cite(finite, says, worst, value=value, around=around),
+        onset=finite.steps[spikes[0]],
         strength=Strength.WEAK,
-        evidence=(cite(finite, says, worst, value=value, around=around),),
-        suggests={"outlier-batch": Strength.MODERATE, "missing-gradient-clipping": Strength.WEAK},
-        onset=float(finite.steps[int(spikes[0])]),
+        is_symptom=False,
     )
 
 

@@ -1,23 +1,18 @@
 """The learning rate rises just before the loss leaves its best level."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.analysis.curves import divergence
 from traindx.examples import decay, join, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite, finding
+from traindx.registry import Findings, Run, detector
 
 JUMP = 2.0  # times its level before; schedules move by percents between two logged points
 BEFORE = 0.05  # of the run: a jump acts at once or not at all
 
 
 @detector(needs=("lr", "loss"), suggests=("lr-too-high", "lr-schedule-misuse"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The learning rate jumps up just before the loss leaves its best level.
 
     ## What it detects
@@ -51,13 +46,13 @@ def check(run: Run) -> Iterator[Finding]:
     at = int(close[-1])
     before, after = float(rate.values[at - 1]), float(rate.values[at])
     says = f"{rate.origin.name} rose from {before:.3g} to {after:.3g} at {rate.when(at)}"
-    yield Finding(
-        claim=f"The learning rate jumped at {rate.when(at)}, just before the loss turned",
-        strength=Strength.STRONG,
-        evidence=(cite(rate, says, at - 1, at, before=before, after=after),),
-        suggests={"lr-too-high": Strength.STRONG, "lr-schedule-misuse": Strength.MODERATE},
+    yield finding(
+        f"The learning rate jumped at {rate.when(at)}, just before the loss diverged",
+        {"lr-too-high": Strength.STRONG, "lr-schedule-misuse": Strength.MODERATE},
+        cite(rate, says, at - 1, at, before=before, after=after),
         shows="lr-too-high",
-        onset=float(rate.steps[at]),
+        is_symptom=False,
+        onset=rate.steps[at],
     )
 
 

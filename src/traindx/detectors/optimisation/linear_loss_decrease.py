@@ -1,16 +1,13 @@
 """Training and validation loss fall from the level of guessing in one straight line."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from math import log
 
 import numpy as np
 
 from traindx.examples import decay, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Floats, Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Finding, Strength, cite, finding
+from traindx.model.run import Floats, Series
+from traindx.registry import Findings, Run, detector
 
 CLASSES = range(2, 21)
 AT_CHANCE = 0.03  # of ln C, where the validation loss begins
@@ -24,7 +21,7 @@ RISEN = 0.1  # of all examples: by so much more right answers, it learns
 
 
 @detector(needs=("loss/train*", "loss/val*"), suggests=("lr-too-low",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The loss falls in a straight line from the level of guessing and has not got far.
 
     ## What it detects
@@ -79,16 +76,13 @@ def _is_line(values: Floats, chance: float) -> bool:
 def _finding(val: Series, chance: float) -> Finding:
     first, last = float(val.values[0]), val.last
     says = (
-        f"{val.origin.name} falls from {first:.4g} to {last:.4g} in a line; guessing costs"
-        f" {chance:.4g}"
+        f"{val.origin.name} falls from {first:.4g} to {last:.4g}; random guessing has {chance:.4g}"
     )
-    return Finding(
-        claim="The loss falls in a straight line from the level of guessing and has not got far",
+    return finding(
+        "The loss falls slowly in a straight line and is still close to random guessing",
+        {"lr-too-low": Strength.MODERATE},
+        cite(val, says, 0, -1, start=first, end=last, chance=chance),
         strength=Strength.MODERATE,
-        evidence=(cite(val, says, 0, -1, start=first, end=last, chance=chance),),
-        suggests={"lr-too-low": Strength.MODERATE},
-        is_symptom=True,
-        onset=float(val.steps[0]),
     )
 
 

@@ -1,9 +1,6 @@
 """A loss that wants probabilities is given something else."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 from traindx.analysis.recordings.observations import (
     Term,
@@ -15,11 +12,10 @@ from traindx.analysis.recordings.observations import (
     summary_words,
     terms_of,
 )
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
-from traindx.model.recording import Caught, LossInput, Place, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Finding, Strength, cite_record, finding
+from traindx.model.recording import Caught, LossInput, Place, Process, Summary
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "loss-expects-probabilities"
 ROUNDING = 1e-3  # a logarithm of a probability may lie above 0 by that much
@@ -28,7 +24,7 @@ OUTSIDE = re.compile(r"all elements of input should be between 0 and 1")
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """NLL loss gets values that are no log-probabilities, or BCE values outside of 0 to 1.
 
     ## What it detects
@@ -67,15 +63,12 @@ def _from_error(process: Process, caught: Caught) -> Finding:
         cite_record(process, caught.line, f"{where}: {summary_words(s)}", step=float(caught.step))
         for where, s in floats[:3]
     ]
-    return Finding(
-        claim=f"A binary cross-entropy gets values outside of 0 to 1{place_words(place)}",
-        strength=Strength.STRONG,
-        evidence=tuple(cited),
+    return finding(
+        f"Binary cross-entropy gets values outside of 0 to 1{place_words(place)}",
+        CAUSE,
+        *cited,
         against={"label-out-of-range": Strength.STRONG},
-        shows=CAUSE,
-        is_symptom=True,
-        onset=float(caught.step),
-        location=at(place),
+        place=place,
     )
 
 
@@ -86,29 +79,25 @@ def _from_term(process: Process, term: Term) -> Finding | None:
     first = term.samples[0]
     highest = min(i.prediction.high for i in term.inputs)
     if producers == {"softmax"}:
-        claim = "The NLL loss gets probabilities where it wants their logarithms"
+        claim = "NLL loss gets probabilities instead of log-probabilities"
         says = f"the graph of the loss has softmax below nll_loss, {spans(term.samples)}"
     elif highest > ROUNDING:
-        claim = f"The NLL loss gets values up to {highest:.3g}, which no log-probability has"
-        says = f"in all {len(term)} samples, {spans(term.samples)}, values of nll_loss exceed 0"
+        claim = f"NLL loss gets values up to {highest:.3g}, but log-probabilities are at most 0"
+        says = f"the input of nll_loss exceeds 0 in all {len(term)} samples, {spans(term.samples)}"
     else:
         return None
-    return Finding(
-        claim=claim,
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, first.line, says, step=float(first.step), high=highest),),
-        shows=CAUSE,
-        is_symptom=True,
-        onset=float(first.step),
-        location=at(first.place),
+    return finding(
+        claim,
+        CAUSE,
+        cite_record(process, first.line, says, step=float(first.step), high=highest),
+        place=first.place,
     )
 
 
 def _run(producer: str, high: float, loss: str = "nll_loss") -> Run:
     given = Summary("input", (32, 10), "float32", "cpu", -4.0, high, -1.0, 1.0)
     term = LossInput(loss, producer, given, classes=10)
-    samples = tuple(Sample(i + 1, i * 50, losses=(term,)) for i in range(4))
-    return recorded(Process(samples=samples))
+    return recorded(sampled(4, losses=(term,)))
 
 
 _OUT = Summary("out", (16, 1), "float32", "cpu", -1.5, 2.5, 0.1, 1.0)

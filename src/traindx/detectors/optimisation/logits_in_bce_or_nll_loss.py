@@ -1,16 +1,10 @@
 """Logits are handed to a loss that wants probabilities."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.contents import Content, contents
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 RAW = {Content.SCORES, Content.POSITIVE}
 WRONG = {
@@ -26,7 +20,7 @@ WANTED = {
 
 
 @detector(needs=("source",), suggests=("loss-expects-probabilities",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Raw outputs are handed to a loss that wants probabilities or their logarithms.
 
     ## What it detects

@@ -1,15 +1,12 @@
 """A training loop that steps without a backward pass."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import cite, finding, insert_before
 from traindx.analysis.program.training.losses import carries, is_passed_on, losses
 from traindx.analysis.program.training.phases import Loop, training_loops
 from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.scaling import is_gradient_scaler
 from traindx.analysis.program.training.updates import (
     COMPUTES,
     has_closure,
@@ -19,12 +16,11 @@ from traindx.analysis.program.training.updates import (
 )
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("missing-backward",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A training loop computes a loss and steps its optimizer, with no backward pass.
 
     ## What it detects
@@ -62,7 +58,8 @@ def _step_without_gradients(loop: Loop) -> Deed | None:
     if loop.does(*COMPUTES, Do.MANUAL_UPDATE) or writes_gradients(story, loop.events):
         return None
     for step in loop.does(Do.STEP):
-        if step.through is None and not has_closure(step) and _is_known(story, step):
+        is_plain = step.through is None or is_gradient_scaler(story, step.through)
+        if is_plain and not has_closure(step) and _is_known(story, step):
             return step
     return None
 
@@ -75,7 +72,7 @@ def _is_known(story: Story, step: Deed) -> bool:
 
 
 def _finding(loop: Loop, step: Deed, loss: ProgramEvent) -> Finding:
-    name = min(loss.result.names, key=len, default="") if loss.result is not None else ""
+    name = loss.result.called() if loss.result is not None else ""
     sums = (e for e in loop.events if e.name in ("operator.add", "operator.iadd"))
     is_part = any(
         loss.result is not None and carries(a, [loss.result]) for e in sums for a in e.args
@@ -150,7 +147,27 @@ class Trainer:
                 print(loss.item())
 """
 
+_AMP = """
+import torch
+from torch import nn
+model = nn.Linear(4, 3).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+scaler = torch.amp.GradScaler("cuda")
+for x, y in loader:
+    optimizer.zero_grad()
+    loss = nn.functional.cross_entropy(model(x.cuda()), y.cuda())
+    {more}
+    scaler.step(optimizer)
+    scaler.update()
+"""
+
+
+def _amp(more: str) -> Run:
+    return make_run(sources={"train.py": _AMP.format(more=more)})
+
+
 FIRES = {
+    "scaled, and no backward": _amp("scaler.scale(loss)"),
     "in a trainer of its own": make_run(sources={"train.py": _TRAINER}),
     "an optimizer from out of sight": _handed("print(loss.item())"),
     "no backward": _loop("print(loss.item())"),
@@ -165,6 +182,8 @@ _ESTIMATED = """for p, e in zip(model.parameters(), directions):
         p.grad = (loss - criterion(model(data + e), target)) * e"""
 
 SILENT = {
+    "near miss: scaled, and then backward": _amp("scaler.scale(loss).backward()"),
+    "near miss: scaled, and handed on": _amp("finish(scaler.scale(loss))"),
     "near miss: gradients estimated without backward": _loop(_ESTIMATED),
     "near miss: a sum that is handed on": _loop(
         "total = loss + 0.1 * penalty(model)\n    backprop(total)"

@@ -1,31 +1,29 @@
 """A training loop that computes gradients and never applies them."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Answer, Value
 from traindx.analysis.program.training.acts import Deed, Do
-from traindx.analysis.program.training.claims import cite, finding, insert_after
+from traindx.analysis.program.training.claims import cite, finding, insert_after, variable_at
 from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.ownership import left_out
 from traindx.analysis.program.training.phases import Loop, training_loops
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 UPDATES = (Do.STEP, Do.MANUAL_UPDATE, Do.GRAD)
 
 
 @detector(needs=("source",), suggests=("missing-optimizer-step",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A training loop calls backward and never steps its optimizer.
 
     ## What it detects
     A loop that clears the gradients of an optimizer and calls `backward`, in which neither that
     optimizer nor any other is ever stepped, by hand or through a scaler or framework. The same
-    where an optimizer is made, its gradients are never cleared, and no code in sight steps it.
+    where an optimizer is made, its gradients are never cleared, and no code in sight steps it; and
+    where one of several optimizers is stepped, and the one that holds other layers of the loss is
+    not.
 
     ## Why it matters
     Gradients are computed and thrown away. The weights stay as they were initialised and the loss
@@ -41,9 +39,10 @@ def check(run: Run) -> Iterator[Finding]:
     for story in program_of(run).stories:
         for loop in training_loops(story):
             backward = loop.does(Do.BACKWARD)
-            if not backward or loop.does(*UPDATES) or story.reads_gradients(loop.events):
+            if not backward or story.reads_gradients(loop.events):
                 continue
-            optimizer = _unstepped(loop)
+            is_updated = bool(loop.does(*UPDATES))
+            optimizer = left_out(story, backward[-1]) if is_updated else _unstepped(loop)
             if optimizer is not None:
                 yield _finding(loop, backward[-1], optimizer)
 
@@ -62,7 +61,7 @@ def _unstepped(loop: Loop) -> Value | None:
 
 
 def _finding(loop: Loop, backward: Deed, optimizer: Value) -> Finding:
-    name = min(optimizer.names, key=len, default="optimizer")
+    name, variable = optimizer.called("optimizer"), variable_at(backward, optimizer)
     return finding(
         f"The training loop calls backward and never {name}.step()",
         "missing-optimizer-step",
@@ -70,7 +69,7 @@ def _finding(loop: Loop, backward: Deed, optimizer: Value) -> Finding:
         cite(backward, "gradients are computed here"),
         cite(loop.run.site, f"no call of {name}.step() in this loop"),
         is_symptom=True,
-        patch=insert_after(backward, f"{name}.step()"),
+        patch=insert_after(backward, f"{variable}.step()") if variable else None,
     )
 
 
@@ -111,13 +110,36 @@ def main():
 main()
 """
 
+_TWO = """
+import torch
+from torch import nn
+encoder, decoder = nn.Linear(20, 5), nn.Linear(5, 20)
+opts = {{"enc": torch.optim.Adam(encoder.parameters()), "dec": torch.optim.Adam({held})}}
+for x in torch.randn(100, 8, 20):
+    for opt in opts.values():
+        opt.zero_grad()
+    (decoder(encoder(x).relu()) - x).pow(2).mean().backward()
+    {step}
+"""
+
+
+def _two(step: str, held: str = "decoder.parameters()") -> Run:
+    return make_run(sources={"train.py": _TWO.format(step=step, held=held)})
+
+
 FIRES = {
+    "one of two is stepped": _two('opts["enc"].step()'),
     "scaled, and never stepped": make_run(sources={"train.py": _SCALED}),
     "no step at all": make_run(sources={"train.py": _LOOP.format(more="")}),
     "neither cleared nor stepped": make_run(sources={"train.py": _IDLE.format(more="")}),
 }
 
 SILENT = {
+    "near miss: both are stepped, in a loop": _two("for opt in opts.values(): opt.step()"),
+    "near miss: the other one is of the same layers": _two(
+        'opts["enc"].step()', "encoder.parameters()"
+    ),
+    "near miss: one of the two is chosen": _two("pick(opts).step()"),
     "near miss: not cleared, and handed to a function out of sight": make_run(
         sources={"train.py": _IDLE.format(more="        finish(optimizer)")}
     ),

@@ -1,9 +1,5 @@
 """A training loop that never clears its gradients."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Answer
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import cite, finding, insert_before
@@ -23,12 +19,11 @@ from traindx.analysis.program.training.updates import (
 )
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("missing-zero-grad",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A training loop updates its weights with gradients that accumulate from batch to batch.
 
     ## What it detects

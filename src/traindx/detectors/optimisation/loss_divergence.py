@@ -1,16 +1,12 @@
 """The training loss leaves its best level for good."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.analysis.curves import Divergence, divergence, slope_z
 from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Finding, Strength, cite, finding
+from traindx.model.run import Series
+from traindx.registry import Findings, Run, detector
 
 DOUBLED = 2.0  # a loss at twice its best is broken whatever the reason; below, several reasons fit
 NOTED = 1.15  # a climb of this factor is worth acting on
@@ -27,13 +23,10 @@ EARLY = 0.1  # share of the run within which warm-up is still a matter
 @detector(
     needs=("loss",),
     suggests=(
-        "lr-too-high",
-        "missing-gradient-clipping",
-        "data-distribution-change",
-        "missing-warmup",
+        "lr-too-high", "missing-gradient-clipping", "data-distribution-change", "missing-warmup",
     ),
-)
-def check(run: Run) -> Iterator[Finding]:
+)  # fmt: skip
+def check(run: Run) -> Findings:
     """The training loss rises from its best level and does not come back.
 
     ## What it detects
@@ -66,7 +59,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield _diverged(finite, found)
 
 
-def _beyond_reason(run: Run) -> Iterator[Finding]:
+def _beyond_reason(run: Run) -> Findings:
     """A loss that need not fall, where it has grown to a size that no such loss has."""
     loss = run.main_loss()
     if loss is None or len(loss.finite()) < FEW:
@@ -76,15 +69,11 @@ def _beyond_reason(run: Run) -> Iterator[Finding]:
     lowest, end = float(values.min()), float(values[-1])
     if end < max(ASTRONOMICAL, HUNDREDFOLD * lowest):
         return
-    yield Finding(
-        claim=f"The training loss has grown to {end:.3g}",
-        strength=Strength.STRONG,
-        evidence=(
-            cite(told, f"{told.origin.name} grew from {lowest:.3g} to {end:.3g}", 0, -1, end=end),
-        ),
-        suggests={"lr-too-high": Strength.STRONG, "missing-gradient-clipping": Strength.WEAK},
-        is_symptom=True,
-        onset=float(told.steps[int(np.argmin(values))]),
+    yield finding(
+        f"The training loss has grown to {end:.3g}",
+        {"lr-too-high": Strength.STRONG, "missing-gradient-clipping": Strength.WEAK},
+        cite(told, f"{told.origin.name} grew from {lowest:.3g} to {end:.3g}", 0, -1, end=end),
+        onset=told.steps[int(np.argmin(values))],
     )
 
 
@@ -106,23 +95,14 @@ def _diverged(loss: Series, found: Divergence) -> Finding:
         f"{loss.origin.name} rose {rise} from {found.best_value:.4g} to {found.end_value:.4g}, "
         f"beginning at {where}"
     )
-    return Finding(
-        claim=f"The training loss rises since {where} and does not come back",
+    levels = {"best": found.best_value, "end": found.end_value}
+    levels["in_noise"] = min(found.in_noise, 1e6)
+    return finding(
+        f"The training loss rises since {where} and does not recover",
+        suggests,
+        cite(loss, says, found.best, -1, **levels),
         strength=Strength.STRONG if is_broken else Strength.MODERATE,
-        evidence=(
-            cite(
-                loss,
-                says,
-                found.best,
-                -1,
-                best=found.best_value,
-                end=found.end_value,
-                in_noise=min(found.in_noise, 1e6),
-            ),
-        ),
-        suggests=suggests,
-        is_symptom=True,
-        onset=float(loss.steps[found.onset]),
+        onset=loss.steps[found.onset],
     )
 
 
@@ -148,11 +128,13 @@ def _recovering(loss: Series, found: Divergence) -> Finding:
         f"{loss.origin.name} rose from {found.best_value:.4g} to {found.peak_value:.4g} after "
         f"{where} and is back at {found.end_value:.4g}, still falling"
     )
-    return Finding(
-        claim=f"The training loss jumped at {where} and is recovering",
+    return finding(
+        f"The training loss jumped at {where} and is recovering",
+        {},
+        cite(loss, says, found.onset, -1, peak=found.peak_value, end=found.end_value),
         strength=Strength.WEAK,
-        evidence=(cite(loss, says, found.onset, -1, peak=found.peak_value, end=found.end_value),),
-        onset=float(loss.steps[found.onset]),
+        is_symptom=False,
+        onset=loss.steps[found.onset],
     )
 
 

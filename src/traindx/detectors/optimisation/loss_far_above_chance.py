@@ -1,20 +1,15 @@
 """A classifier begins and ends near the loss of a guess, and is far above it in between."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import replace
 from math import log
 from statistics import median
 
 import numpy as np
 
 from traindx.analysis.recordings.observations import processes_of
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.recording import LossInput, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.examples import recorded, sampled
+from traindx.model.findings import cite, finding, suggested
+from traindx.model.recording import LossInput, Sample, Summary
+from traindx.registry import Findings, Run, detector
 
 LOSSES = ("cross_entropy", "nll_loss")
 ENOUGH = 40  # points of the loss
@@ -28,7 +23,7 @@ BEGINNING = 3  # points
     needs=("recording", "loss"),
     suggests=("lr-too-high", "missing-warmup", "missing-gradient-clipping"),
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The cross-entropy climbs from that of a guess to several times that, and falls back late.
 
     ## What it detects
@@ -61,18 +56,11 @@ def check(run: Run) -> Iterator[Finding]:
     if max(first, last) > STARTS * guess or middle < STAYS * guess or len(told) < len(loss):
         return
     says = f"{told.origin.name} begins at {first:.4g} and is {middle:.4g} in the middle of the run"
-    yield Finding(
-        claim=f"The loss climbs to {middle / guess:.3g} times that of a guess among "
+    yield finding(
+        f"The loss rises to {middle / guess:.3g} times that of random guessing among "
         f"{max(classes)} classes",
-        strength=Strength.STRONG,
-        evidence=(cite(told, says, 0, quarter, first=first, middle=middle, guess=guess),),
-        suggests={
-            "lr-too-high": Strength.STRONG,
-            "missing-warmup": Strength.WEAK,
-            "missing-gradient-clipping": Strength.WEAK,
-        },
-        is_symptom=True,
-        onset=float(told.steps[0]),
+        suggested(strong="lr-too-high", weak="missing-warmup missing-gradient-clipping"),
+        cite(told, says, 0, quarter, first=first, middle=middle, guess=guess),
     )
 
 
@@ -84,9 +72,7 @@ def _classes(sample: Sample) -> set[int]:
 
 def _run(values: np.ndarray, *, losses: int = 1) -> Run:
     given = LossInput("cross_entropy", "addmm", Summary(shape=(32, 10)), classes=10)
-    sample = Sample(1, 0, loss=2.3, losses=(given,) * losses)
-    samples = tuple(replace(sample, step=i) for i in range(5))
-    return recorded(Process(samples=samples), loss_train=values)
+    return recorded(sampled(5, loss=2.3, losses=(given,) * losses), loss_train=values)
 
 
 _UP = np.concatenate([np.geomspace(2.3, 300, 40), np.geomspace(300, 2.6, 80)])

@@ -1,16 +1,14 @@
 """The loss steps up where the data or the curriculum changes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
 
 from traindx.analysis.curves import divergence, rank_z, running_median, wander
 from traindx.examples import decay, join, make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite, cite_event, cite_setting
-from traindx.model.run import Event, Floats, Run, Series, as_number
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Strength, cite, cite_event, cite_setting, finding
+from traindx.model.run import Event, Floats, Series, as_number
+from traindx.registry import Findings, Run, detector
 
 SURE = 6.0  # in units of the noise between levels
 NOTABLE = 0.05  # of the loss before the step
@@ -19,7 +17,7 @@ CURRICULUM_WORDS = ("curriculum", "stage", "phase", "switch", "unfreeze", "bound
 
 
 @detector(needs=("loss",), suggests=("data-distribution-change",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The loss steps up at a data or curriculum boundary.
 
     ## What it detects
@@ -48,13 +46,13 @@ def check(run: Run) -> Iterator[Finding]:
         goes_on = _goes_on(loss)
         where = finite.when(boundary)
         says = f"{finite.origin.name} stepped from {before:.4g} to {after:.4g} at {where}"
-        yield Finding(
-            claim=f"The loss steps up where the training data changes, at {where}",
+        yield finding(
+            f"The loss steps up where the training data changes, at {where}",
+            {"data-distribution-change": Strength.STRONG},
+            cite(finite, says, boundary, before=before, after=after),
+            evidence,
             strength=Strength.MODERATE if goes_on else Strength.WEAK,
-            evidence=(cite(finite, says, boundary, before=before, after=after), evidence),
-            suggests={"data-distribution-change": Strength.STRONG},
             is_symptom=goes_on,
-            onset=float(finite.steps[boundary]),
         )
         return
 

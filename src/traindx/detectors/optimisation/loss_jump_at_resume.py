@@ -1,23 +1,21 @@
 """The loss jumps where the run was resumed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np
 
 from traindx.analysis.curves import rank_z, wander
 from traindx.examples import decay, join, make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite, cite_event
-from traindx.model.run import Event, Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Evidence, cite, cite_event, finding, suggested
+from traindx.model.run import Event, Series
+from traindx.registry import Findings, Run, detector
 
 SURE = 6.0  # in units of the run's own noise
 NOTABLE = 0.05  # of the loss before
 
 
 @detector(needs=("loss",), suggests=("resume-without-optimizer-state", "lr-schedule-misuse"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The loss jumps up where the run was resumed.
 
     ## What it detects
@@ -43,16 +41,11 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         before, after = jump
         says = f"{raw.origin.name} went from {before:.4g} to {after:.4g} at {raw.when(at)}"
-        yield Finding(
-            claim=f"The loss jumps where the run was resumed, at {raw.when(at)}",
-            strength=Strength.STRONG,
-            evidence=(cite(raw, says, at, before=before, after=after), *evidence),
-            suggests={
-                "resume-without-optimizer-state": Strength.STRONG,
-                "lr-schedule-misuse": Strength.WEAK,
-            },
-            is_symptom=True,
-            onset=float(raw.steps[at]),
+        yield finding(
+            f"The loss jumps where the run was resumed, at {raw.when(at)}",
+            suggested(strong="resume-without-optimizer-state", weak="lr-schedule-misuse"),
+            cite(raw, says, at, before=before, after=after),
+            *evidence,
         )
         return
 

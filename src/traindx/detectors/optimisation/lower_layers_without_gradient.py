@@ -1,8 +1,6 @@
 """No gradient reaches the lower layers of a model."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from traindx.analysis.curves import curve
 from traindx.analysis.program.origins import loads_weights
@@ -17,10 +15,9 @@ from traindx.analysis.recordings.traces import (
     unreached,
 )
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Parameter, Process
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 3  # samples
 STALLED = 0.1  # of the starting loss gained at most
@@ -29,11 +26,8 @@ POINTS = 20  # of the loss, to judge that
 _KEPT = ("freez", "frozen", "feature_extract", "probe")
 
 
-@detector(
-    needs=("recording",),
-    suggests=("detached-loss", "unused-parameters"),
-)
-def check(run: Run) -> Iterator[Finding]:
+@detector(needs=("recording",), suggests=("detached-loss", "unused-parameters"))
+def check(run: Run) -> Findings:
     """Layers above get gradients, and all of the layers below them never do.
 
     ## What it detects
@@ -51,12 +45,12 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     A pretrained part that is run under `no_grad` on purpose looks the same. Where the program loads
     weights, or its source is not known and the loss falls, this is a remark. Parts that are
-    trained in turns, or one part that is not used at all, are told apart only by what forward does.
+    trained in turns, or one part that is not used at all, differ only in what forward does.
     """
     yield from told_once(run, lambda process: _look(run, process))
 
 
-def _look(run: Run, process: Process) -> Iterator[Finding]:
+def _look(run: Run, process: Process) -> Findings:
     for model, below in unreached(process, ENOUGH).items():
         above = reached(process, model)
         matrices = [t for t in below if t.is_matrix]
@@ -78,17 +72,13 @@ def _finding(run: Run, process: Process, below: Sequence[Trace], above: Sequence
     strength = Strength.STRONG if is_sure else Strength.MODERATE
     # a single layer that comes first may also just not be used
     unused = Strength.WEAK if len(layers) > 1 else Strength.MODERATE
-    return Finding(
-        claim=f"No gradient passes from {first} down to {last}: {len(below)} parameters get none",
+    return finding(
+        f"No gradient flows from {first} back to {last}; {len(below)} parameters get none",
+        {"detached-loss": strength, "unused-parameters": unused},
+        cite_record(process, sample.line, says, step=sample.step, cut=len(below)),
         strength=strength,
-        evidence=(cite_record(process, sample.line, says, step=sample.step, cut=len(below)),),
-        suggests={
-            "detached-loss": strength,
-            "unused-parameters": unused,
-        },
         is_symptom=is_sure,
-        onset=float(sample.step),
-        location=at(sample.place),
+        place=sample.place,
     )
 
 

@@ -1,15 +1,11 @@
 """The learning rate in the log is not the one that was configured."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength, cite, cite_setting
-from traindx.model.run import Run, as_number
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite, cite_setting, finding
+from traindx.model.run import as_number
+from traindx.registry import Findings, Run, detector
 
 APART = 1.5  # times; schedules warm up to the configured value or decay from it
 ENOUGH = 10  # points
@@ -18,7 +14,7 @@ SCALED = ("scale_lr", "auto_lr", "lr_find", "linear_scaling", "base_batch_size",
 
 
 @detector(needs=("lr", "config"), suggests=("config-not-applied",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The learning rate never reaches, or exceeds, the one value that was configured.
 
     ## What it detects
@@ -49,12 +45,13 @@ def check(run: Run) -> Iterator[Finding]:
     if not wanted or used <= 0 or still_rising or 1 / APART < used / wanted < APART:
         return
     says = f"{finite.origin.name} is at most {used:.4g}, at {finite.when(top)}"
-    yield Finding(
-        claim=f"The learning rate in use peaks at {used:.4g}, configured is {wanted:.4g}",
+    yield finding(
+        f"The learning rate is at most {used:.4g}, but {wanted:.4g} is configured",
+        {"config-not-applied": Strength.STRONG},
+        cite(finite, says, top, used=used, wanted=wanted),
+        cite_setting(settings[0]),
         strength=Strength.MODERATE,
-        evidence=(cite(finite, says, top, used=used, wanted=wanted), cite_setting(settings[0])),
-        suggests={"config-not-applied": Strength.STRONG},
-        onset=float(finite.steps[top]),
+        is_symptom=False,
     )
 
 
@@ -63,9 +60,7 @@ def _is_scaled(run: Run) -> bool:
     return any(word in told for word in SCALED) or bool(run.matching("lr/*"))
 
 
-FIRES = {
-    "the default won": make_run({"lr": np.full(50, 1e-3)}, config={"optimizer.lr": 0.1}),
-}
+FIRES = {"the default won": make_run({"lr": np.full(50, 1e-3)}, config={"optimizer.lr": 0.1})}
 
 SILENT = {
     "as configured": make_run({"lr": np.linspace(0.1, 0.0, 50)}, config={"lr": 0.1}),

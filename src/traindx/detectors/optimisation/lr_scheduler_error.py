@@ -1,20 +1,14 @@
 """A learning-rate schedule was stepped past its end, or resumed without what it starts from."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.call_messages import SCHEDULE
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.written_calls import only, program_calls
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("lr-schedule-misuse",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A learning-rate schedule refuses to go on.
 
     ## What it detects

@@ -1,9 +1,5 @@
 """The learning-rate schedule is stepped at the wrong time or pace."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.training.acts import Deed
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.phases import Loop, Unit
@@ -15,16 +11,14 @@ from traindx.analysis.program.training.schedules import (
     schedules_of,
 )
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 FEW_BATCHES = 300  # fewer than one epoch of most data; no schedule is meant to end there
 SMALL = 1e-6  # of the first rate: nothing is learned with that
 
 
 @detector(needs=("source",), suggests=("lr-schedule-misuse",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The learning-rate schedule is stepped per batch where it counts epochs, or the reverse.
 
     ## What it detects

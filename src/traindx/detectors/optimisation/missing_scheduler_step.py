@@ -1,22 +1,16 @@
 """A learning-rate schedule is made and never moves."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Answer, Result, options_of
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.program import Program, Story, program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("lr-schedule-misuse",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A learning-rate schedule is made and `step()` is never called on it.
 
     ## What it detects
@@ -157,12 +151,29 @@ class Net(L.LightningModule):
         return [optimizer], [scheduler]
 """
 
+_WRAPPED = (
+    _LIGHTNING.replace("[scheduler]", "[WarmUp(scheduler)]")
+    + """
+class WarmUp:
+    def __init__(self, inner):
+        self.inner, self.count = inner, 0
+
+    def step(self):
+        self.count += 1
+        if self.count > 5:
+            self.inner.step()
+"""
+)
+
 SILENT = {
     "near miss: handed to one's own kind of trainer": make_run(
         sources={"train.py": _HANDED.format(base="Trainer", run="train")}
     ),
     "near miss: handed to a base out of sight": make_run(
         sources={"train.py": _HANDED.format(base="Loop", run="go")}
+    ),
+    "near miss: one that a schedule of the project's own steps": make_run(
+        sources={"net.py": _WRAPPED}
     ),
     "near miss: one of two, which Lightning steps": make_run(sources={"net.py": _LIGHTNING}),
     "stepped by the trainer": make_run(

@@ -1,19 +1,15 @@
 """The largest output of a classifier is fitted to the number of the class."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 from math import isfinite
 from typing import Any
 
 from traindx.analysis.recordings.observations import is_integer, operation, summary_words
 from traindx.analysis.recordings.traces import latest_models, told_once
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.examples import recorded, sampled
+from traindx.model.findings import cite_record, finding
 from traindx.model.recording import LossInput, Model, Parameter, Process, Sample, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "wrong-loss-for-task"
 AMOUNTS = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})
@@ -23,7 +19,7 @@ ENOUGH = 3  # samples
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A squared or absolute error compares the largest of several outputs with class numbers.
 
     ## What it detects
@@ -33,7 +29,7 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## Why it matters
     The value of the largest output says nothing about which output it is: the loss falls while the
-    classes are never told apart. Class 9 is no nine times class 1.
+    classes are never separated. Class 9 is not nine times class 1.
 
     ## What to do
     `nn.CrossEntropyLoss()(outputs, labels)` with all outputs and integer labels.
@@ -45,7 +41,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     found = [(s, i) for s in process.samples for i in s.losses if i.loss in AMOUNTS]
     odd = [(s, i) for s, i in found if _is_class_number(s, i)]
     if len(odd) < ENOUGH or len(odd) < len(found) / 2:
@@ -56,16 +52,13 @@ def _look(process: Process) -> Iterator[Finding]:
         return
     sample, given = odd[-1]
     told = summary_words(given.target) if given.target is not None else ""
-    says = f"{given.loss} of the {operation(given.producer)} over outputs; target {told}"
-    yield Finding(
-        claim=f"The largest of {classes} outputs is fitted to the number of the class "
-        f"({given.loss})",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, sample.line, says, step=float(sample.step)),),
-        shows=CAUSE,
-        is_symptom=True,
-        onset=float(odd[0][0].step),
-        location=at(sample.place),
+    says = f"{given.loss} compares the {operation(given.producer)} of the outputs with {told}"
+    yield finding(
+        f"A regression loss ({given.loss}) fits the maximum of {classes} outputs to class indices",
+        CAUSE,
+        cite_record(process, sample.line, says, step=float(sample.step)),
+        onset=odd[0][0].step,
+        place=sample.place,
     )
 
 
@@ -95,9 +88,9 @@ _TARGET = replace(_LABELS, name="target", dtype="float32")
 def _run(producer: str = "max", outputs: int = 10, **target: Any) -> Run:
     told = replace(_TARGET, **target)
     given = LossInput("mse_loss", producer, Summary(shape=(50,), low=0.0, high=8.0), told)
-    samples = tuple(Sample(4 + i, i, losses=(given,), batch=(_IMAGES, _LABELS)) for i in range(5))
+    process = sampled(5, losses=(given,), batch=(_IMAGES, _LABELS))
     model = Model(1, type="Net", parameters=(Parameter("fc.weight", (outputs, 64)),))
-    return recorded(Process(models=(model,), samples=samples))
+    return recorded(replace(process, models=(model,)))
 
 
 FIRES = {"squared error on the number of the class": _run()}

@@ -1,9 +1,5 @@
 """A column of predictions meets a row of targets, and every pair is compared."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.recordings.observations import (
     Term,
     processes_of,
@@ -12,11 +8,10 @@ from traindx.analysis.recordings.observations import (
     spans,
     terms_of,
 )
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
-from traindx.model.recording import LossInput, Process, Sample, Shape, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Finding, Strength, cite_record, finding
+from traindx.model.recording import LossInput, Process, Shape, Summary
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "target-shape-broadcast"
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
@@ -24,7 +19,7 @@ BY_HAND = "difference"  # (prediction - target) ** 2
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Predictions of shape (N, 1) were compared with targets of shape (N,), giving (N, N).
 
     ## What it detects
@@ -75,16 +70,13 @@ def _is_of_the_batch(term: Term, met: tuple[Shape, Shape, Shape]) -> bool:
 def _finding(process: Process, term: Term, met: tuple[Shape, Shape, Shape]) -> Finding:
     sample, loss = term.samples[0], term.inputs[0].loss
     first, second, result = map(shape_words, met)
-    says = f"{first} met {second} in {loss} and became {result}, {spans(term.samples)}"
-    return Finding(
-        claim=f"The loss ({loss}) compares every pair: {first} met {second} and became {result}",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, sample.line, says, step=float(sample.step)),),
-        suggests={CAUSE: Strength.STRONG} if loss == BY_HAND else {},
+    says = f"{first} and {second} broadcast to {result} in {loss}, {spans(term.samples)}"
+    return finding(
+        f"The loss ({loss}) broadcasts {first} against {second} to {result}",
+        {CAUSE: Strength.STRONG} if loss == BY_HAND else {},
+        cite_record(process, sample.line, says, step=float(sample.step)),
         shows=None if loss == BY_HAND else CAUSE,
-        is_symptom=True,
-        onset=float(sample.step),
-        location=at(sample.place),
+        place=sample.place,
     )
 
 
@@ -93,8 +85,7 @@ _BATCH = (Summary("0", (32, 8), "float32"), Summary("1", (32,), "float32"))
 
 def _run(*shapes: Shape, loss: str = "mse_loss", others: tuple[LossInput, ...] = ()) -> Run:
     given = (LossInput(loss, "addmm", broadcast=shapes), *others)
-    samples = (Sample(i + 1, i, losses=given, batch=_BATCH) for i in range(3))
-    return recorded(Process(samples=tuple(samples)))
+    return recorded(sampled(3, losses=given, batch=_BATCH))
 
 
 FIRES = {

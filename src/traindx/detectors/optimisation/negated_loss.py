@@ -1,9 +1,6 @@
 """Backward is called on the negative of a loss."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 from traindx.analysis.program.execution.values import (
     Answer,
@@ -30,8 +27,7 @@ from traindx.analysis.program.training.ownership import holders, owns, parameter
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 # who climbs a loss to make a model forget says so: no act of the program shows it
 ON_PURPOSE = re.compile(
@@ -40,7 +36,7 @@ ON_PURPOSE = re.compile(
 
 
 @detector(needs=("source",), suggests=("wrong-loss-for-task",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The training step maximises a loss of torch: a minus stands before it.
 
     ## What it detects

@@ -1,15 +1,10 @@
 """The training loss falls below zero as the validation loss rises by the same amount."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite, finding
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 3  # evaluations
 ALIKE = (0.6, 1.6)  # one end over the other, without their signs
@@ -17,7 +12,7 @@ MOVED = 2.0  # times its first value: where the validation loss ends, or above
 
 
 @detector(needs=("loss/train*", "loss/val*"), suggests=("wrong-loss-for-task",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The training loss is the negative of the validation loss, and falls as that one rises.
 
     ## What it detects
@@ -47,17 +42,13 @@ def check(run: Run) -> Iterator[Finding]:
     if not is_mirrored or ends[1] < MOVED * start or ends[0] >= float(trained.values[0]):
         return
     says = f"{trained.origin.name} ends at {ends[0]:.4g}, {told.origin.name} at {ends[1]:.4g}"
-    yield Finding(
-        claim="The training loss is the validation loss with a minus: the worst answer is learnt",
-        strength=Strength.STRONG,
-        evidence=(
-            cite(trained, says, -1, train=ends[0]),
-            cite(told, f"{told.origin.name} began at {start:.4g}", 0, -1, val=ends[1]),
-        ),
-        suggests={"wrong-loss-for-task": Strength.STRONG},
+    yield finding(
+        "The loss has the wrong sign: training loss falls below zero as validation loss rises",
+        {"wrong-loss-for-task": Strength.STRONG},
+        cite(trained, says, -1, train=ends[0]),
+        cite(told, f"{told.origin.name} began at {start:.4g}", 0, -1, val=ends[1]),
         against={"overfitting": Strength.MODERATE, "distribution-shift": Strength.MODERATE},
-        is_symptom=True,
-        onset=float(trained.steps[0]),
+        onset=trained.steps[0],
     )
 
 

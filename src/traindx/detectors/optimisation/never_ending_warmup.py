@@ -1,16 +1,11 @@
 """The learning rate rises from the first point of the run to the last."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.analysis.curves import curve
 from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite, finding
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 8  # points
 GREW = 3.0  # times, from the first to the last point
@@ -20,7 +15,7 @@ GAINED = 0.05  # on the scale of the logarithm: what counts as having learnt
 
 
 @detector(needs=("lr", "loss"), suggests=("lr-schedule-misuse", "lr-too-low"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The learning rate is still in its warm-up when the run is over.
 
     ## What it detects
@@ -51,16 +46,11 @@ def check(run: Run) -> Iterator[Finding]:
         return
     if curve(loss.values).net_improvement > GAINED:
         return
-    yield Finding(
-        claim=f"The learning rate is still rising when the run ends, at {last:.2g}",
-        strength=Strength.STRONG,
-        evidence=(
-            cite(rate, f"{rate.origin.name} rises from {first:.2g} to {last:.2g}", 0, -1, end=last),
-            cite(loss, f"{loss.origin.name} ends at {loss.last:.4g}", 0, -1, end=loss.last),
-        ),
-        suggests={"lr-schedule-misuse": Strength.STRONG, "lr-too-low": Strength.WEAK},
-        is_symptom=True,
-        onset=float(rate.steps[0]),
+    yield finding(
+        f"The learning rate is still rising when the run ends, at {last:.2g}",
+        {"lr-schedule-misuse": Strength.STRONG, "lr-too-low": Strength.WEAK},
+        cite(rate, f"{rate.origin.name} rises from {first:.2g} to {last:.2g}", 0, -1, end=last),
+        cite(loss, f"{loss.origin.name} ends at {loss.last:.4g}", 0, -1, end=loss.last),
     )
 
 

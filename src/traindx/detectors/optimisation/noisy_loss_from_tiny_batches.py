@@ -1,14 +1,10 @@
 """The noise of tiny batches hides whether anything is learnt."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.curves import curve, noise, slope_z
 from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Finding, Strength, cite, cite_setting
-from traindx.model.run import Floats, Run, as_number
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite, cite_setting, finding
+from traindx.model.run import Floats, as_number
+from traindx.registry import Findings, Run, detector
 
 BATCHES = ("batch_size", "train_batch_size", "per_device_train_batch_size", "micro_batch_size")
 ACCUMULATION = ("gradient_accumulation_steps", "accumulate_grad_batches", "accumulation_steps")
@@ -19,7 +15,7 @@ MANY_POINTS = 50
 
 
 @detector(needs=("loss", "config"), suggests=("batch-too-small",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The loss shows no trend within the noise of batches of one or two examples.
 
     ## What it detects
@@ -45,13 +41,14 @@ def check(run: Run) -> Iterator[Finding]:
     shaking = noise(finite.values) / level if level else 0.0
     if not 0 < examples <= TINY or shaking < NOISY or abs(slope_z(finite.values)) > FLAT:
         return
-    says = f"{finite.origin.name} shakes by {shaking:.0%} and shows no trend"
-    yield Finding(
-        claim=f"Batches of {examples:.0f} make the loss too noisy to see whether it falls",
+    says = f"{finite.origin.name} fluctuates by {shaking:.0%} and shows no trend"
+    yield finding(
+        f"A batch size of {examples:.0f} makes the loss too noisy to see whether it falls",
+        {"batch-too-small": Strength.MODERATE},
+        cite(finite, says, 0, -1, noise=shaking),
+        cite_setting(size),
         strength=Strength.WEAK,
-        evidence=(cite(finite, says, 0, -1, noise=shaking), cite_setting(size)),
-        suggests={"batch-too-small": Strength.MODERATE},
-        onset=float(finite.steps[0]),
+        is_symptom=False,
     )
 
 

@@ -1,16 +1,12 @@
 """One of several optimizers is never stepped, though its parameters get gradients."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 from traindx.analysis.recordings.traces import latest_models, latest_optimizers, told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Model, Optimizer, Process
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "missing-optimizer-step"
 ENOUGH = 3  # samples in which its gradients wait
@@ -18,7 +14,7 @@ STEPS = 50  # of the others; one that comes in later, in a second stage, is not 
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """An optimizer takes no step while others do, and gradients wait in its parameters.
 
     ## What it detects
@@ -38,35 +34,26 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     stepped = {s.optimizer for s in process.samples}
     steps = process.counts.steps if process.counts is not None else 0
-    for optimizer in latest_optimizers(process):
+    for optimizer in latest_optimizers(process) if steps >= STEPS else ():
         waiting = [s for s in process.samples if optimizer.id in s.pending]
         is_idle = optimizer.id not in stepped and optimizer.size > 0 and not optimizer.shared
         if not is_idle or len(waiting) < ENOUGH or 2 * len(waiting) < len(process.samples):
             continue
-        if steps < STEPS:
-            continue
-        owned = [
-            m.type
-            for m in latest_models(process)
-            if any(p.optimizer == optimizer.id for p in m.parameters)
-        ]
+        models = latest_models(process)
+        owned = [m.type for m in models if optimizer.id in {p.optimizer for p in m.parameters}]
         of = f" of {owned[0]}" if owned else ""
-        says = f"{optimizer.type} over {optimizer.size} parameters{of}: 0 of {steps} steps are its"
-        waits = f"its parameters hold gradients in {len(waiting)} samples"
-        yield Finding(
-            claim=f"{optimizer.type}, which holds {optimizer.size} parameters{of}, never steps",
-            strength=Strength.STRONG,
-            evidence=(
-                cite_record(process, optimizer.line, says, steps=0),
-                cite_record(process, waiting[0].line, waits, step=waiting[0].step),
-            ),
-            shows=CAUSE,
-            is_symptom=True,
+        says = f"{optimizer.type} with {optimizer.size} parameters{of} took 0 of {steps} steps"
+        waits = f"its parameters have gradients in {len(waiting)} samples"
+        yield finding(
+            f"The {optimizer.type} optimizer{of} ({optimizer.size} parameters) never takes a step",
+            CAUSE,
+            cite_record(process, optimizer.line, says, steps=0),
+            cite_record(process, waiting[0].line, waits, step=waiting[0].step),
             onset=0.0,
-            location=at(waiting[0].place),
+            place=waiting[0].place,
         )
 
 

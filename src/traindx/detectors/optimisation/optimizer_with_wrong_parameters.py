@@ -1,9 +1,7 @@
 """The optimizer holds none of the parameters that get gradients."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from typing import Any
 
 from traindx.analysis.recordings.traces import (
     FOLLOWERS,
@@ -15,16 +13,15 @@ from traindx.analysis.recordings.traces import (
     traces_of,
 )
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Model, Optimizer, Process
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 2  # samples
 
 
 @detector(needs=("recording",), suggests=("parameters-not-in-optimizer",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The model gets gradients, the optimizer steps, and holds none of its parameters.
 
     ## What it detects
@@ -45,7 +42,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     optimizers = latest_optimizers(process)
     traces = [t for t in traces_of(process) if t.parameter.is_trainable]
     live = [t for t in traces if t.has_gradient and not FOLLOWERS.search(t.name)]
@@ -83,28 +80,27 @@ def _finding(
     first, seen = optimizers[0], live[0].samples[-1]
     strangers = sum(o.strangers for o in optimizers)
     is_shown = strangers == 0 or _is_stale(model, optimizers)
-    known = f", {strangers} of which no model has" if strangers else ", of another model"
+    known = f", {strangers} of them in no model" if strangers else ", of another model"
     holds = f"{first.type} holds {first.size} parameters{known}"
     still = f"{named(live)} of {model.type} have gradients, are in no optimizer and never changed"
-    return Finding(
-        claim=f"No optimizer holds any parameter of {model.type} that gets a gradient",
+    return finding(
+        f"No optimizer holds any parameter of {model.type} that gets a gradient",
+        {} if is_shown else {"parameters-not-in-optimizer": Strength.MODERATE},
+        cite_record(process, first.line, holds, step=first.step, strangers=strangers),
+        cite_record(process, seen.line, still, step=seen.step, parameters=len(live)),
         strength=Strength.STRONG if is_shown else Strength.MODERATE,
-        evidence=(
-            cite_record(process, first.line, holds, step=first.step, strangers=strangers),
-            cite_record(process, seen.line, still, step=seen.step, parameters=len(live)),
-        ),
-        suggests={} if is_shown else {"parameters-not-in-optimizer": Strength.MODERATE},
         shows="parameters-not-in-optimizer" if is_shown else None,
         is_symptom=is_shown,
-        onset=float(live[0].samples[0].step),
-        location=at(first.place),
+        place=first.place,
     )
 
 
-def _process(size: int, strangers: int, optimizer: int | None = None) -> Process:
-    process = watched(*weights("0.weight", "2.weight", optimizer=optimizer))
+def _process(
+    size: int, strangers: int, owner: int | None = None, *, is_trainable: bool = True, **fields: Any
+) -> Process:
     held = Optimizer(2, type="SGD", groups=({"lr": 0.1},), size=size, strangers=strangers)
-    return replace(process, optimizers=(held,))
+    parameters = weights("0.weight", "2.weight", optimizer=owner, is_trainable=is_trainable)
+    return watched(*parameters, optimizer=held, **fields)
 
 
 FIRES = {
@@ -114,38 +110,18 @@ FIRES = {
 }
 
 
-def _style_transfer() -> Process:
-    process = _process(1, 1)
-    told = (
-        replace(s, names=(*s.names, "stranger 0"), grad_norms=(*s.grad_norms, 0.3))
-        for s in process.samples
-    )
-    return replace(process, samples=tuple(told))
-
+_STYLE: dict[str, Any] = {
+    "names": ("0.weight", "2.weight", "stranger 0"),
+    "grad_norms": (0.1, 0.1, 0.3),
+}
 
 SILENT = {
-    "near miss: an input is optimised": recorded(_style_transfer()),
-    "owned": recorded(_process(2, 0, optimizer=0)),
+    "near miss: an input is optimised": recorded(_process(1, 1, **_STYLE)),
+    "owned": recorded(_process(2, 0, 0)),
     "near miss: an input is optimised, the model is frozen": recorded(
-        replace(
-            _process(1, 1),
-            models=(
-                Model(
-                    1,
-                    parameters=tuple(
-                        weights("0.weight", "2.weight", optimizer=None, is_trainable=False)
-                    ),
-                ),
-            ),
-        )
+        _process(1, 1, is_trainable=False)
     ),
     "near miss: a copy in float32 is written back": recorded(
-        replace(
-            _process(2, 2),
-            samples=tuple(
-                replace(s, weight_norms=(1.0 + 0.01 * s.step, 1.0 + 0.01 * s.step))
-                for s in _process(2, 2).samples
-            ),
-        )
+        _process(2, 2, weight_norms=lambda i: (1.0 + 0.1 * i, 1.0 + 0.1 * i))
     ),
 }

@@ -1,9 +1,5 @@
 """An optimizer runs with a learning rate of zero."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import (
     Answer,
@@ -28,15 +24,13 @@ from traindx.analysis.program.training.schedules import (
 )
 from traindx.analysis.program.training.settings import constants_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 EARLY = 50  # steps; no run is meant to be over by then
 
 
 @detector(needs=("source",), suggests=("lr-zero",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """An optimizer is made with `lr=0`, or its schedule ends at zero within a few steps.
 
     ## What it detects
@@ -52,7 +46,8 @@ def check(run: Run) -> Iterator[Finding]:
     the run.
 
     ## When it is wrong
-    A schedule may raise the rate from zero; such an optimizer is left alone. So is one whose
+    A one-cycle or cyclic schedule sets rates of its own and may raise it from zero; such an
+    optimizer is left alone (one that multiplies the rate leaves it at zero). So is one whose
     parameters may come in groups with rates of their own, or that is handed to code out of sight.
     """
     seen: set[object] = set()
@@ -63,7 +58,7 @@ def check(run: Run) -> Iterator[Finding]:
                 yield found
 
 
-def _made(story: Story) -> Iterator[Finding]:
+def _made(story: Story) -> Findings:
     for event in story.events:
         made, name = event.result, event.name.rsplit(".", 1)[-1]
         is_arguments = name.endswith("TrainingArguments") and event.act is EventForm.CALL
@@ -92,7 +87,7 @@ def _may_be_raised(story: Story, optimizer: Result) -> bool:
         return True
     if isinstance(given, Items) and not given.is_whole:
         return True
-    if any(s.optimizer is optimizer for s in schedules_of(story)):
+    if any(s.optimizer is optimizer and not s.only_scales for s in schedules_of(story)):
         return True
     is_loaded = any(d.subject is optimizer for d in story.does(Do.LOAD_STATE))
     return (
@@ -109,7 +104,7 @@ def _writes_rate(event: ProgramEvent, optimizer: Value) -> bool:
     return any(v is optimizer for v in origins(event.receiver, 50))
 
 
-def _ended(story: Story) -> Iterator[Finding]:
+def _ended(story: Story) -> Findings:
     for schedule in schedules_of(story):
         end = schedule.ends_at
         if end is None or end == 0 or not _is_over_early(schedule, end):
@@ -185,6 +180,14 @@ FIRES = {
     "zero by default": make_run(sources={"train.py": _OPTION.format(then="pass")}),
     "zero": _program("0"),
     "zero as a float": _program("0.0"),
+    "integer division of settings, with a schedule": make_run(
+        sources={
+            "train.py": _OPTION.replace('"--lr", type=float, default=0', '"--batch", default=32')
+            .replace("args.lr", "0.1 * (args.batch // 256)")
+            .format(then="pass")
+            + "decay = torch.optim.lr_scheduler.CosineAnnealingLR(opt, T_max=10)\n"
+        }
+    ),
     "handed to what only steps": _program("0", _TRAIN, more=_STEPS),
     "groups without rates": _program(
         "0", held='[{"params": a.parameters()}, {"params": b.parameters()}]'
@@ -204,6 +207,9 @@ SILENT = {
     ),
     "near miss: a schedule raises it": _program(
         "0.0", "scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=10)"
+    ),
+    "near miss: a schedule that ends above zero": _program(
+        "0.0", "s = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10, eta_min=1e-3)"
     ),
     "near miss: groups with their own rates": _program(
         "0", held='[{"params": a.parameters(), "lr": 0.1}, {"params": b.parameters(), "lr": 0.2}]'

@@ -1,8 +1,6 @@
 """Parameters get gradients and are in no optimizer."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import log
 
@@ -20,10 +18,9 @@ from traindx.analysis.recordings.traces import (
     traces_of,
 )
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Evidence, Finding, Strength, at, cite_record
+from traindx.model.findings import Evidence, Finding, Strength, cite_record, finding
 from traindx.model.recording import Model, Parameter, Process
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 2  # samples with a gradient
 NEAR = 0.9  # times the loss of a guess
@@ -31,7 +28,7 @@ SMALL = 0.1  # of the numbers; who trains so little of a model means to
 
 
 @detector(needs=("recording",), suggests=("parameters-not-in-optimizer",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Part of a model that is trained gets gradients, is in no optimizer, and never moves.
 
     ## What it detects
@@ -49,13 +46,12 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     Training only the last layers, a small part, adapters, or one of several networks may be meant
-    so; those are only remarked, unless the loss stays where a guess
-    has it.
+    so; those are only remarked, unless the loss stays at that of a guess.
     """
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     if not latest_optimizers(process):
         return
     traces = [t for t in traces_of(process) if t.parameter.is_trainable]
@@ -105,15 +101,14 @@ def _finding(
     is_stuck = has_learnt(process, owner) is False and _is_a_guess(process, owner)
     belief = Strength.STRONG if is_stuck or not is_meant else Strength.MODERATE
     place = next((o.place for o in latest_optimizers(process) if o.place), None)
-    return Finding(
-        claim=f"No optimizer holds {of}: {named(idle)}",
+    return finding(
+        f"No optimizer holds {of}: {named(idle)}",
+        {"parameters-not-in-optimizer": belief} if is_meant else {},
+        *_evidence(process, model, idle),
         strength=belief,
-        evidence=_evidence(process, model, idle),
-        suggests={"parameters-not-in-optimizer": belief} if is_meant else {},
         shows=None if is_meant else "parameters-not-in-optimizer",
         is_symptom=is_stuck or not is_meant,
-        onset=float(idle[0].samples[0].step),
-        location=at(place),
+        place=place,
     )
 
 
@@ -131,23 +126,19 @@ def _of_another_network(process: Process, model: Model, idle: Sequence[Trace]) -
     double = next((o for o in latest_optimizers(process) if 0 < o.size == o.shared), None)
     if double is not None:
         says = f"another optimizer holds all {double.size} parameters of this {double.type} too"
-        return Finding(
-            claim=f"{model.type} gets gradients and no optimizer holds it, while two hold another",
-            strength=Strength.STRONG,
-            evidence=(
-                *_evidence(process, model, idle),
-                cite_record(process, double.line, says, shared=double.shared),
-            ),
-            shows="parameters-not-in-optimizer",
-            is_symptom=True,
-            onset=float(idle[0].samples[0].step),
-            location=at(double.place),
+        return finding(
+            f"{model.type} gets gradients but is in no optimizer, while two share another model",
+            "parameters-not-in-optimizer",
+            *_evidence(process, model, idle),
+            cite_record(process, double.line, says, shared=double.shared),
+            place=double.place,
         )
-    return Finding(
-        claim=f"{model.type} gets gradients and no optimizer holds it: freeze it if that is meant",
+    return finding(
+        f"{model.type} gets gradients but is in no optimizer; freeze it if that is intended",
+        {"parameters-not-in-optimizer": Strength.WEAK},
+        *_evidence(process, model, idle),
         strength=Strength.WEAK,
-        evidence=_evidence(process, model, idle),
-        suggests={"parameters-not-in-optimizer": Strength.WEAK},
+        is_symptom=False,
     )
 
 
@@ -159,13 +150,10 @@ def _net(*held: bool) -> list[Parameter]:
 
 
 def _pair(second: int | None) -> Process:
-    first, other = watched(*_net(True, True)), watched(*_net(True, True))
+    grads = (0.1, 0.1, 0.2 if second is None else None)
+    first = watched(*_net(True, True), names=("0.weight", "1.weight", "vgg"), grads=grads)
     loss_net = Model(3, id=1, type="Perceptual", parameters=tuple(weights("vgg", optimizer=second)))
-    samples = tuple(
-        replace(s, names=(*s.names, "vgg"), grad_norms=(0.1, 0.1, grad), optimizer=0)
-        for s, grad in zip(other.samples, [0.2 if second is None else None] * 6, strict=True)
-    )
-    return replace(first, models=(*first.models, loss_net), samples=samples)
+    return replace(first, models=(*first.models, loss_net))
 
 
 FIRES = {
@@ -184,12 +172,6 @@ SILENT = {
     ),
     "near miss: two networks, each with its own optimizer": recorded(_pair(1)),
     "near miss: moved by hand": recorded(
-        replace(
-            watched(*_net(True, False)),
-            samples=tuple(
-                replace(s, weight_norms=(1.0, 1.0 + 0.01 * s.step), has_moved=(True, False))
-                for s in watched(*_net(True, False)).samples
-            ),
-        )
+        watched(*_net(True, False), weight_norms=lambda i: (1.0, 1.0 + 0.1 * i))
     ),
 }

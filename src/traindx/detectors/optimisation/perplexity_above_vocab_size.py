@@ -1,15 +1,10 @@
 """A language model is worse than a guess among more words than any vocabulary has."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.model.findings import cite, finding, suggested
+from traindx.registry import Findings, Run, detector
 
 BEYOND = 1e7  # the largest vocabularies have a million words
 ENOUGH = 2  # points
@@ -19,7 +14,7 @@ ENOUGH = 2  # points
     needs=("perplexity/train",),
     suggests=("lr-too-high", "missing-warmup", "bad-initialisation", "metric-bug"),
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The perplexity is above the size of any vocabulary, to the end.
 
     ## What it detects
@@ -46,20 +41,11 @@ def check(run: Run) -> Iterator[Finding]:
     if float(late.min()) < BEYOND:
         return
     lowest = float(late.min())
-    yield Finding(
-        claim=f"The perplexity is {lowest:.3g} and more: a guess among all words would be better",
-        strength=Strength.STRONG,
-        evidence=(
-            cite(perplexity, f"{perplexity.origin.name} is {lowest:.3g} and more", -1, end=lowest),
-        ),
-        suggests={
-            "lr-too-high": Strength.STRONG,
-            "missing-warmup": Strength.WEAK,
-            "bad-initialisation": Strength.WEAK,
-            "metric-bug": Strength.WEAK,
-        },
-        is_symptom=True,
-        onset=float(perplexity.steps[0]),
+    yield finding(
+        f"The perplexity is at least {lowest:.3g}, worse than random guessing among all tokens",
+        suggested(strong="lr-too-high", weak="missing-warmup bad-initialisation metric-bug"),
+        cite(perplexity, f"{perplexity.origin.name} is at least {lowest:.3g}", -1, end=lowest),
+        onset=perplexity.steps[0],
     )
 
 

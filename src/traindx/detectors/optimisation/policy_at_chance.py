@@ -1,17 +1,14 @@
 """A policy that stays as random as it began, and earns no more."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from math import log
 
 import numpy as np
 
 from traindx.analysis.recordings.policies import policy_entropy, policy_reward
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Floats, Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Finding, cite, finding, suggested
+from traindx.model.run import Floats, Series
+from traindx.registry import Findings, Run, detector
 
 ACTIONS = range(2, 7)  # beyond, ln A is so dense that any entropy lies near one
 NEAR = 0.05  # of ln A
@@ -27,7 +24,7 @@ ENOUGH = 8  # points
         "parameters-not-in-optimizer", "frozen-parameters", "detached-loss",
     ),
 )  # fmt: skip
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A policy's entropy stays at that of choosing at random, and the reward does not rise.
 
     ## What it detects
@@ -42,8 +39,8 @@ def check(run: Run) -> Iterator[Finding]:
     backward pass, the step and the learning rate; if so, look at the size of the updates.
 
     ## When it is wrong
-    A run that has only begun looks the same, and so does an entropy bonus so large that it rules
-    the loss.
+    A run that has only begun looks the same, and so does an entropy bonus so large that it
+    dominates the loss.
     """
     entropy, reward = policy_entropy(run), policy_reward(run)
     if entropy is None or reward is None:
@@ -72,25 +69,15 @@ def _gains(reward: Floats) -> bool:
 def _finding(entropy: Series, reward: Series) -> Finding:
     level = float(np.median(entropy.values))
     first, last = float(reward.values[0]), reward.last
-    return Finding(
-        claim="The policy stays as random as it began, and the reward does not rise",
-        strength=Strength.STRONG,
-        evidence=(
-            cite(entropy, f"{entropy.origin.name} stays at {level:.3g}", 0, -1, level=level),
-            cite(reward, f"{reward.origin.name} goes from {first:.4g} to {last:.4g}", 0, -1),
+    return finding(
+        "The policy stays random and the reward does not rise",
+        suggested(
+            moderate="lr-too-low lr-zero lr-schedule-misuse missing-optimizer-step "
+            "missing-backward",
+            weak="parameters-not-in-optimizer frozen-parameters detached-loss",
         ),
-        suggests={
-            "lr-too-low": Strength.MODERATE,
-            "lr-zero": Strength.MODERATE,
-            "missing-optimizer-step": Strength.MODERATE,
-            "missing-backward": Strength.MODERATE,
-            "lr-schedule-misuse": Strength.MODERATE,
-            "parameters-not-in-optimizer": Strength.WEAK,
-            "frozen-parameters": Strength.WEAK,
-            "detached-loss": Strength.WEAK,
-        },
-        is_symptom=True,
-        onset=float(entropy.steps[0]),
+        cite(entropy, f"{entropy.origin.name} stays at {level:.3g}", 0, -1, level=level),
+        cite(reward, f"{reward.origin.name} goes from {first:.4g} to {last:.4g}", 0, -1),
     )
 
 

@@ -1,15 +1,10 @@
 """A loss that normalises by itself is given probabilities."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.recordings.observations import Term, operation, processes_of, spans, terms_of
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
-from traindx.model.recording import LossInput, Place, Process, Sample
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Finding, Strength, cite_record, finding
+from traindx.model.recording import LossInput, Place, Process
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "softmax-before-cross-entropy"
 WRONG = {"cross_entropy": ("softmax", "sigmoid"), "bce_with_logits": ("softmax", "sigmoid")}
@@ -18,7 +13,7 @@ HARMLESS = ("log_softmax",)
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The graph of the loss holds a softmax or sigmoid below a loss that applies its own.
 
     ## What it detects
@@ -52,20 +47,17 @@ def _finding(process: Process, term: Term) -> Finding | None:
         claim = f"A {producer} is applied before {given.loss}, which applies its own"
         says = f"the graph of the loss has {producer} below {given.loss}, {spans(term.samples)}"
     elif _are_probabilities(term):
-        claim = f"The logits that {given.loss} is given are probabilities: their rows sum to one"
+        claim = f"The input of {given.loss} is probabilities instead of logits; its rows sum to one"
         says = f"rows sum to one in all {len(term)} samples, {spans(term.samples)}"
     else:
         return None
     is_shown = producer in WRONG[given.loss]
-    return Finding(
-        claim=claim,
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, first.line, says, step=float(first.step)),),
-        suggests={} if is_shown else {CAUSE: Strength.STRONG},
+    return finding(
+        claim,
+        {} if is_shown else {CAUSE: Strength.STRONG},
+        cite_record(process, first.line, says, step=float(first.step)),
         shows=CAUSE if is_shown else None,
-        is_symptom=True,
-        onset=float(first.step),
-        location=at(first.place),
+        place=first.place,
     )
 
 
@@ -82,8 +74,7 @@ _LINE = Place("train.py", 40, "train", "loss.backward()")
 
 def _run(producer: str, sums: bool = False, loss: str = "cross_entropy", count: int = 4) -> Run:
     term = LossInput(loss, producer, rows_sum_to_one=sums, classes=10)
-    samples = tuple(Sample(i + 1, i * 50, losses=(term,), place=_LINE) for i in range(count))
-    return recorded(Process(samples=samples))
+    return recorded(sampled(count, losses=(term,), place=_LINE))
 
 
 FIRES = {

@@ -1,10 +1,9 @@
 """Hidden units sit at the flat ends of tanh or sigmoid, and nothing is learnt."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import prod
 
 from traindx.analysis.recordings.observations import (
@@ -15,11 +14,10 @@ from traindx.analysis.recordings.observations import (
     rows,
     spans,
 )
-from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, cite_record
+from traindx.examples import recorded, sampled
+from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Activation, Model, Parameter, Process, Sample, Submodule
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "saturated-activations"
 MOST = 0.9  # of the values of a layer, or of the paths through two of them; and of the samples
@@ -35,7 +33,7 @@ _Seen = tuple[Sample, list[Activation]]
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Most values of a hidden tanh or sigmoid are at its ends, and the loss does not fall.
 
     ## What it detects
@@ -71,16 +69,14 @@ def _finding(process: Process, op: str, flat: Sequence[_Seen], count: int) -> Fi
     names = " and ".join(layer.name for layer in closed)
     share = " and ".join(f"{layer.saturated:.0%}" for layer in closed)
     says = (
-        f"{share} of the values of {op} behind {names} are at its ends; "
-        f"so in {len(flat)} of {count} samples, {spans([s for s, _ in flat])}"
+        f"{share} of the {op} outputs of {names} are saturated, in {len(flat)} of {count} samples, "
+        f"{spans([s for s, _ in flat])}"
     )
-    return Finding(
-        claim=f"{share} of the {op} units of {names} are saturated",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, last.line, says, step=float(last.step)),),
-        suggests={CAUSE: Strength.STRONG},
-        is_symptom=True,
-        onset=float(flat[0][0].step),
+    return finding(
+        f"{share} of the {op} units of {names} are saturated",
+        {CAUSE: Strength.STRONG},
+        cite_record(process, last.line, says, step=float(last.step)),
+        onset=flat[0][0].step,
     )
 
 
@@ -132,13 +128,9 @@ def _run(
 ) -> Run:
     activation = Activation(name, "tanh", (64, 128), saturated=saturated)
     parameters = (Parameter("fc1.weight", (128, 8)), Parameter("fc2.weight", (4, 128)))
-    model = Model(
-        2, 0, "Net", parameters=parameters, modules=(Submodule("body", kind or "Linear"),)
-    )
-    samples = tuple(
-        Sample(i + 3, i * 50, loss=losses[i > 0], activations=(activation,)) for i in range(8)
-    )
-    return recorded(Process(models=(model,), samples=samples))
+    modules = (Submodule("body", kind or "Linear"),)
+    process = sampled(8, loss=lambda i: losses[i > 0], activations=(activation,))
+    return recorded(replace(process, models=(Model(2, 0, "Net", 0, parameters, modules),)))
 
 
 def _players(saturated: float) -> Run:
@@ -146,11 +138,12 @@ def _players(saturated: float) -> Run:
     inner, outer = (Activation("net.0", "sigmoid", (64, 32), saturated=s) for s in (0.0, saturated))
     parameters = (Parameter("net.0.weight", (32, 8)), Parameter("net.2.weight", (1, 32)))
     models = (Model(1, 0, "Generator", parameters=parameters), Model(2, 1, "Judge"))
-    samples = [
-        Sample(3 + i, 50 * (i // 2), i % 2, loss=loss, activations=(outer, inner))
-        for i, loss in enumerate((14.0, 0.1, *((0.1, 9.0) * 7)))
-    ]
-    return recorded(Process(models=models, samples=tuple(samples)))
+    losses = (14.0, 0.1, *((0.1, 9.0) * 7))
+    process = sampled(
+        16, step=lambda i: 50 * (i // 2), optimizer=lambda i: i % 2, loss=lambda i: losses[i],
+        activations=(outer, inner),
+    )  # fmt: skip
+    return recorded(replace(process, models=models))
 
 
 def _two(first: float, second: float) -> Run:
@@ -159,8 +152,7 @@ def _two(first: float, second: float) -> Run:
         for name, share in (("fc1", first), ("fc2", second))
     )
     model = Model(2, 0, "Net", parameters=(Parameter("fc3.weight", (4, 128)),))
-    samples = tuple(Sample(i + 3, i * 50, loss=2.3, activations=layers) for i in range(8))
-    return recorded(Process(models=(model,), samples=samples))
+    return recorded(replace(sampled(8, loss=2.3, activations=layers), models=(model,)))
 
 
 FIRES = {

@@ -1,16 +1,12 @@
 """Weight decay pulls the weights towards zero."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.analysis.curves import curve
 from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Finding, Strength, cite, cite_setting
-from traindx.model.run import Floats, Origin, Run, Series, as_number
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite, cite_setting, finding
+from traindx.model.run import Floats, Origin, Series, as_number
+from traindx.registry import Findings, Run, detector
 
 SHRUNK = 0.2  # of the norm at the start
 HEAVY = 0.2  # decoupled decay above this is outside published recipes
@@ -23,7 +19,7 @@ ENOUGH_SAMPLES = 8  # of a recording, whose first ones are exact
     needs=("weight_norm|layers/*/weight_norm", "config", "loss"),
     suggests=("weight-decay-too-high",),
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The norm of the weights shrinks to a fraction while the loss hardly falls.
 
     ## What it detects
@@ -50,19 +46,16 @@ def check(run: Run) -> Iterator[Finding]:
     amount = as_number(setting.value) or 0.0
     finite = norm.finite()
     start, end = float(finite.values[0]), float(np.median(finite.values[-3:]))
-    c = curve(loss.finite().values)
-    gained = (c.start_value - c.end_value) / max(abs(c.start_value), 1e-12)
+    gained = curve(loss.finite().values).gained
     if amount < HEAVY or end > SHRUNK * start or gained > STALLED:
         return
     says = f"{finite.origin.name} shrank from {start:.4g} to {end:.4g}"
-    yield Finding(
-        claim=f"The weights shrink to {end / start:.0%} of their norm, the loss hardly falls",
-        strength=Strength.STRONG,
-        evidence=(cite(finite, says, 0, -1, start=start, end=end), cite_setting(setting)),
-        suggests={"weight-decay-too-high": Strength.STRONG},
+    yield finding(
+        f"The weights shrink to {end / start:.0%} of their initial norm and the loss hardly falls",
+        {"weight-decay-too-high": Strength.STRONG},
+        cite(finite, says, 0, -1, start=start, end=end),
+        cite_setting(setting),
         shows="weight-decay-too-high",
-        is_symptom=True,
-        onset=float(finite.steps[0]),
     )
 
 

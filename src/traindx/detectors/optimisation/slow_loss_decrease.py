@@ -1,16 +1,12 @@
 """The loss falls surely but by next to nothing."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.analysis.curves import curve, slope_z
 from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite, cite_setting
-from traindx.model.run import Run, as_number
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Strength, cite, cite_setting, finding
+from traindx.model.run import as_number
+from traindx.registry import Findings, Run, detector
 
 NEXT_TO_NOTHING = 0.05  # of the starting loss over the whole run
 STEADY = 0.5  # the second half still falls at this share of the first half's pace: no plateau
@@ -20,7 +16,7 @@ TINY_RATE = 1e-6  # below what any published recipe trains a network from scratc
 
 
 @detector(needs=("loss",), suggests=("lr-too-low", "vanishing-gradients"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The loss falls steadily, at a pace that will never arrive.
 
     ## What it detects
@@ -54,16 +50,16 @@ def check(run: Run) -> Iterator[Finding]:
         return
     rate = _tiny_rate(run)
     says = f"{finite.origin.name} fell from {start:.4g} to {end:.4g} ({100 * gained:.2g} %)"
-    yield Finding(
-        claim=f"The loss falls steadily, by only {100 * gained:.2g} % over the whole run",
-        strength=Strength.MODERATE if rate else Strength.WEAK,
-        evidence=(cite(finite, says, 0, -1, start=start, end=end), *rate),
-        suggests={
+    yield finding(
+        f"The loss falls steadily, by only {100 * gained:.2g} % over the whole run",
+        {
             "lr-too-low": Strength.STRONG if rate else Strength.WEAK,
             "vanishing-gradients": Strength.WEAK,
         },
+        cite(finite, says, 0, -1, start=start, end=end),
+        *rate,
+        strength=Strength.MODERATE if rate else Strength.WEAK,
         is_symptom=bool(rate),
-        onset=float(finite.steps[0]),
     )
 
 

@@ -1,15 +1,11 @@
 """One term of a composite loss falls while another is given up."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite
-from traindx.model.run import Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Strength, cite, finding
+from traindx.model.run import Series
+from traindx.registry import Findings, Run, detector
 
 FELL = 0.2  # end over start of a term that was learnt
 KEPT = 0.9  # end over start of a term that was not
@@ -22,7 +18,7 @@ REGULARISERS = frozenset(
 
 
 @detector(needs=("loss/train/*",), suggests=("competing-losses", "unnormalised-targets"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """One term of a composite loss falls while another stays where it began.
 
     ## What it detects
@@ -55,13 +51,10 @@ def check(run: Run) -> Iterator[Finding]:
     evidence = [_cite_term(s, start, end) for s, start, end in stuck]
     evidence += [_cite_term(s, *_levels(s)) for s in learnt[:2]]
     names = ", ".join(s.origin.name for s, _, _ in stuck)
-    yield Finding(
-        claim=f"A part of the loss is given up: {names} does not fall while other terms do",
-        strength=Strength.STRONG,
-        evidence=tuple(evidence),
-        suggests={"competing-losses": Strength.STRONG, "unnormalised-targets": Strength.WEAK},
-        is_symptom=True,
-        onset=float(stuck[0][0].steps[0]),
+    yield finding(
+        f"The loss term {names} does not fall while other terms do",
+        {"competing-losses": Strength.STRONG, "unnormalised-targets": Strength.WEAK},
+        *evidence,
     )
 
 

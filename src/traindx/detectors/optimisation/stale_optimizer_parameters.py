@@ -1,8 +1,5 @@
 """The optimizer holds other parameters than those that are trained."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 from traindx.analysis.program.execution.library import modules_in
@@ -18,15 +15,14 @@ from traindx.analysis.program.training.ownership import (
 )
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.model.findings import Strength
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "parameters-not-in-optimizer"
 
 
 @detector(needs=("source",), suggests=("parameters-not-in-optimizer",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The model is replaced or extended after its optimizer was made, or is not in it at all.
 
     ## What it detects
@@ -56,7 +52,7 @@ def check(run: Run) -> Iterator[Finding]:
                 yield found
 
 
-def _unowned(story: Story) -> Iterator[Finding]:
+def _unowned(story: Story) -> Findings:
     """One finding for each model of which layers learn in vain."""
     reported: list[Value] = []
     missing = unowned_layers(story)
@@ -106,7 +102,7 @@ def _name(value: Value) -> str:
     return f"`{value.maker.rsplit('.', 1)[-1]}`" if isinstance(value, Result) else "A model"
 
 
-def _added(story: Story) -> Iterator[Finding]:
+def _added(story: Story) -> Findings:
     """Layers that are assigned to a model whose inside is out of sight, after it was listed."""
     for optimizer, store in layers_added(story):
         yield finding(
@@ -119,7 +115,7 @@ def _added(story: Story) -> Iterator[Finding]:
         )
 
 
-def _parts(story: Story) -> Iterator[Finding]:
+def _parts(story: Story) -> Findings:
     """Optimizers that hold only a part of the model that runs: one tensor is never meant."""
     for held in parts_held(story):
         name = _name(held.model).strip("`")

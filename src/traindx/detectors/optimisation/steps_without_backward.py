@@ -1,22 +1,18 @@
 """The optimizer steps, and backward is never called."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 from traindx.analysis.recordings.traces import latest_optimizers, told_once, traces_of
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Counts, Process
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 10  # steps
 
 
 @detector(needs=("recording",), suggests=("missing-backward",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Steps are taken, no backward pass ever ran, and no weight changed.
 
     ## What it detects
@@ -36,7 +32,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     counts = process.counts
     if counts is None or counts.backwards or counts.steps < ENOUGH or counts.has_moved:
         return
@@ -46,14 +42,12 @@ def _look(process: Process) -> Iterator[Finding]:
         return
     place = next((o.place for o in latest_optimizers(process) if o.place), None)
     says = f"{counts.steps} optimizer steps, 0 backward passes, no weight changed"
-    yield Finding(
-        claim=f"The optimizer took {counts.steps} steps and backward never ran",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, counts.line, says, steps=counts.steps, backwards=0),),
-        shows="missing-backward",
-        is_symptom=True,
+    yield finding(
+        f"The optimizer took {counts.steps} steps but backward() was never called",
+        "missing-backward",
+        cite_record(process, counts.line, says, steps=counts.steps, backwards=0),
         onset=0.0,
-        location=at(place),
+        place=place,
     )
 
 

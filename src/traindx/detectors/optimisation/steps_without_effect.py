@@ -1,17 +1,12 @@
 """The optimizer steps, and no weight changes."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import replace
 from math import isfinite
 
 from traindx.analysis.recordings.traces import Trace, latest_optimizers, told_once, traces_of
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Optimizer, Parameter, Process, Sample
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 2  # samples
 HALVES = ("float16", "bfloat16")
@@ -22,7 +17,7 @@ TINY_RATE = 1e-7  # below it, float32 swallows the update of most weights
     needs=("recording",),
     suggests=("half-precision-weights", "lr-too-low", "missing-optimizer-step"),
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The optimizer takes steps with gradients and a learning rate, and nothing moves.
 
     ## What it detects
@@ -43,7 +38,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     if process.counts is not None and process.counts.has_moved:
         return
     for optimizer in latest_optimizers(process):
@@ -82,14 +77,11 @@ def _finding(
         suggests = {"half-precision-weights": Strength.STRONG, "lr-too-low": Strength.WEAK}
     elif rate < TINY_RATE:
         suggests = {"lr-too-low": Strength.STRONG}
-    return Finding(
-        claim=f"{optimizer.type} takes steps, and not one of its {len(live)} parameters changes",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, first.line, says, step=first.step, lr=rate),),
-        suggests=suggests,
-        is_symptom=True,
-        onset=float(first.step),
-        location=at(optimizer.place),
+    return finding(
+        f"{optimizer.type} takes steps but none of its {len(live)} parameters changes",
+        suggests,
+        cite_record(process, first.line, says, step=first.step, lr=rate),
+        place=optimizer.place,
     )
 
 
@@ -100,8 +92,8 @@ def _process(
     rate: float = 1e-10, dtype: str = "float32", still: tuple[str, ...] = _NAMES
 ) -> Process:
     parameters = [Parameter(n, (16, 16), dtype, True, 0) for n in _NAMES]
-    process = watched(*parameters, still=still)
-    return replace(process, optimizers=(Optimizer(2, type="SGD", groups=({"lr": rate},), size=2),))
+    held = Optimizer(2, type="SGD", groups=({"lr": rate},), size=2)
+    return watched(*parameters, still=still, optimizer=held)
 
 
 FIRES = {

@@ -1,15 +1,12 @@
 """torch warned that predictions and targets of different shapes meet in the loss."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength, cite_event
+from traindx.model.findings import Finding, Strength, cite_event, finding
 from traindx.model.recording import Shape
-from traindx.model.run import Event, Run
-from traindx.registry import detector
+from traindx.model.run import Event
+from traindx.registry import Findings, Run, detector
 
 WARNING = re.compile(
     r"Using a target size \(torch\.Size\(\[([\d, ]*)\]\)\) that is different to the input size "
@@ -18,7 +15,7 @@ WARNING = re.compile(
 
 
 @detector(needs=("events",), suggests=("target-shape-broadcast", "output-size-mismatch"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """torch warns of a target size that is different to the input size.
 
     ## What it detects
@@ -42,9 +39,9 @@ def check(run: Run) -> Iterator[Finding]:
         if found is None:
             continue
         target, given = _shape(found[1]), _shape(found[2])
-        finding = _pairs(event, target, given) or _outputs(event, target, given)
-        if finding is not None:
-            yield finding
+        warned = _pairs(event, target, given) or _outputs(event, target, given)
+        if warned is not None:
+            yield warned
             return
 
 
@@ -56,13 +53,10 @@ def _pairs(event: Event, target: Shape, given: Shape) -> Finding | None:
     rows = max(given[:1] + target[:1], default=0)
     if rows < 2 or {target, given} != {(rows, 1), (rows,)}:
         return None
-    return Finding(
-        claim=f"The loss compares every prediction with every target: {given} met {target}",
-        strength=Strength.STRONG,
-        evidence=(cite_event(event),),
-        shows="target-shape-broadcast",
-        is_symptom=True,
-        onset=event.step,
+    return finding(
+        f"The loss broadcasts predictions of shape {given} against targets of shape {target}",
+        "target-shape-broadcast",
+        cite_event(event),
     )
 
 
@@ -70,13 +64,10 @@ def _outputs(event: Event, target: Shape, given: Shape) -> Finding | None:
     is_table = len(given) == len(target) == 2 and given[0] == target[0]
     if not is_table or 1 not in (given[1], target[1]) or given[0] < 2:
         return None
-    return Finding(
-        claim=f"The model gives {given[1]} values for an example, whose targets are {target[1]}",
-        strength=Strength.STRONG,
-        evidence=(cite_event(event),),
-        suggests={"output-size-mismatch": Strength.STRONG},
-        is_symptom=True,
-        onset=event.step,
+    return finding(
+        f"The model has {given[1]} outputs per example but the target has {target[1]}",
+        {"output-size-mismatch": Strength.STRONG},
+        cite_event(event),
     )
 
 

@@ -1,21 +1,16 @@
 """Steps change the weights by next to nothing."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from math import isfinite
-
 import numpy as np
 
 from traindx.analysis.curves import curve
 from traindx.analysis.recordings.observations import explains_targets
-from traindx.analysis.recordings.traces import Trace, told_once, traces_of
+from traindx.analysis.recordings.traces import told_once, traces_of
+from traindx.analysis.recordings.weight_updates import update_ratios, uses_only
 from traindx.examples import decay, flat, join, recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record
-from traindx.model.recording import Process, Sample
-from traindx.model.run import Floats, Run
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite_record, finding
+from traindx.model.recording import Process
+from traindx.model.run import Floats
+from traindx.registry import Findings, Run, detector
 
 SMALL = 1e-5  # of the weights' norm; a thousand such steps change a hundredth
 NOTHING = 1e-6  # of it: a thousand such steps change a thousandth
@@ -27,7 +22,7 @@ ADAPTIVE = ("adam", "lion", "rmsprop", "lamb", "adafactor")  # the gradient's si
 
 
 @detector(needs=("recording", "loss"), suggests=("lr-too-low",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """No step of the whole run changes the weights by 1e-5, and the loss stays where it is.
 
     ## What it detects
@@ -57,36 +52,29 @@ def _stands_still(run: Run) -> bool:
     finite = None if loss is None else loss.finite().values
     if finite is None or len(finite) < POINTS:
         return False
-    c = curve(finite)
-    return abs(c.start_value - c.end_value) < LEARNT * abs(c.start_value)
+    return abs(curve(finite).gained) < LEARNT
 
 
-def _look(run: Run, process: Process) -> Iterator[Finding]:
+def _look(run: Run, process: Process) -> Findings:
     traces = [t for t in traces_of(process) if t.is_owned and t.is_matrix and t.has_gradient]
-    ratios = _ratios(traces)
+    ratios = update_ratios(traces, max)
     if len(ratios) < ENOUGH:
         return
     sample, largest = max(ratios, key=lambda pair: pair[1])
     if not 0.0 < largest < SMALL:
         return
     is_fresh = not explains_targets(process)
-    is_all_by_rate = _is_adaptive(process) and _is_constant(run) and is_fresh
-    says = f"the largest sampled step, {sample.step}, changes the weights by {largest:.1e}"
-    yield Finding(
-        claim=f"No step changes the weights by more than {largest:.0e} of their norm",
+    is_all_by_rate = uses_only(process, *ADAPTIVE) and _is_constant(run) and is_fresh
+    says = f"the largest sampled update, at step {sample.step}, is {largest:.1e} of the norm"
+    yield finding(
+        f"Weight updates are too small, at most {largest:.0e} of the weights' norm",
+        {"lr-too-low": Strength.STRONG if largest < NOTHING else Strength.MODERATE},
+        cite_record(process, sample.line, says, step=sample.step, ratio=largest),
         strength=Strength.MODERATE,
-        evidence=(cite_record(process, sample.line, says, step=sample.step, ratio=largest),),
-        suggests={"lr-too-low": Strength.STRONG if largest < NOTHING else Strength.MODERATE},
+        onset=ratios[0][0].step,
         shows="lr-too-low" if is_all_by_rate else None,
         is_symptom=is_all_by_rate,
-        onset=float(ratios[0][0].step),
     )
-
-
-def _is_adaptive(process: Process) -> bool:
-    """Tell whether every optimizer divides the gradient by its own size."""
-    kinds = [o.type.lower() for o in process.optimizers]
-    return bool(kinds) and all(any(word in k for word in ADAPTIVE) for k in kinds)
 
 
 def _is_constant(run: Run) -> bool:
@@ -95,27 +83,12 @@ def _is_constant(run: Run) -> bool:
     return len(finite) > 0 and float(finite.max()) <= CONSTANT * float(finite.min())
 
 
-def _ratios(traces: Sequence[Trace]) -> list[tuple[Sample, float]]:
-    """The largest over weight matrices, per sample."""
-    found: dict[int, tuple[Sample, float]] = {}
-    for trace in traces:
-        for sample, ratio in zip(trace.samples, trace.ratios, strict=True):
-            if (
-                ratio is not None
-                and isfinite(ratio)
-                and sample.optimizer == trace.parameter.optimizer
-            ):
-                known = found.get(sample.line, (sample, 0.0))[1]
-                found[sample.line] = (sample, max(known, ratio))
-    return list(found.values())
-
-
 def _run(loss: Floats, *ratios: float) -> Run:
-    process = watched(*weights("0.weight", "2.weight"), count=len(ratios))
-    told = (
-        replace(s, update_ratios=(r, r / 2)) for s, r in zip(process.samples, ratios, strict=True)
-    )
-    return recorded(replace(process, samples=tuple(told)), loss_train=loss)
+    process = watched(
+        *weights("0.weight", "2.weight"), count=len(ratios),
+        update_ratios=lambda i: (ratios[i], ratios[i] / 2),
+    )  # fmt: skip
+    return recorded(process, loss_train=loss)
 
 
 _FLAT = flat(60, 2.3, noise=0.005)

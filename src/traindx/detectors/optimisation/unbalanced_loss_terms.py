@@ -1,15 +1,11 @@
 """One term of a composite loss outweighs another by orders of magnitude."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite, finding
+from traindx.model.run import Series
+from traindx.registry import Findings, Run, detector
 
 OUTWEIGHS = 1e4  # at start and end; weights of losses are tuned within a hundred or so
 UNLEARNT = 0.5  # end over start of the small term: the sum does not see it
@@ -18,7 +14,7 @@ LARGE = 1e3  # the large term's own level: a small term beside an ordinary one m
 
 
 @detector(needs=("loss/train/*",), suggests=("competing-losses", "unnormalised-targets"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """One term of the loss outweighs another ten thousandfold from start to end.
 
     ## What it detects
@@ -46,16 +42,11 @@ def check(run: Run) -> Iterator[Finding]:
         return
     small = ignored[0]
     weight = end / _levels(small)[1]
-    yield Finding(
-        claim=f"The loss term {big.origin.name} outweighs {small.origin.name} {weight:.0e}-fold",
-        strength=Strength.STRONG,
-        evidence=(
-            cite(big, f"{big.origin.name} went from {start:.3g} to {end:.3g}", 0, -1, end=end),
-            cite(small, f"{small.origin.name} stays at {_levels(small)[1]:.3g}", 0, -1),
-        ),
-        suggests={"unnormalised-targets": Strength.STRONG, "competing-losses": Strength.WEAK},
-        is_symptom=True,
-        onset=float(big.steps[0]),
+    yield finding(
+        f"The loss term {big.origin.name} is {weight:.0e} times as large as {small.origin.name}",
+        {"unnormalised-targets": Strength.STRONG, "competing-losses": Strength.WEAK},
+        cite(big, f"{big.origin.name} went from {start:.3g} to {end:.3g}", 0, -1, end=end),
+        cite(small, f"{small.origin.name} stays at {_levels(small)[1]:.3g}", 0, -1),
     )
 
 

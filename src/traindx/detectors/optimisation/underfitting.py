@@ -1,16 +1,12 @@
 """Training and validation level off together, far from good."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.analysis.curves import slope_z
 from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Floats, Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite, finding, suggested
+from traindx.model.run import Floats, Series
+from traindx.registry import Findings, Run, detector
 
 POOR = 0.7  # training accuracy below which a finished model has not fitted its own data
 LEVEL_PART = 0.4  # of the run that must be flat
@@ -22,7 +18,7 @@ MANY_POINTS = 10
     needs=("accuracy/train*", "accuracy/val*"),
     suggests=("insufficient-capacity", "label-noise", "lr-too-low", "lr-too-high"),
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Training and validation accuracy level off together, both poor.
 
     ## What it detects
@@ -51,21 +47,12 @@ def check(run: Run) -> Iterator[Finding]:
     if end > POOR or abs(end - val_end) > GAP or not learnt or not _is_level(train):
         return
     says = f"{train.origin.name} stays at {end:.2g} since {train.when(_level_start(train))}"
-    yield Finding(
-        claim=f"Training and validation accuracy level off together at {end:.2g} and {val_end:.2g}",
+    yield finding(
+        f"Training and validation accuracy level off together at {end:.2g} and {val_end:.2g}",
+        suggested(moderate="insufficient-capacity", weak="label-noise lr-too-high lr-too-low"),
+        cite(train, says, _level_start(train), -1, level=end),
+        cite(val, f"{val.origin.name} ends at {val_end:.2g}", -1, level=val_end),
         strength=Strength.MODERATE,
-        evidence=(
-            cite(train, says, _level_start(train), -1, level=end),
-            cite(val, f"{val.origin.name} ends at {val_end:.2g}", -1, level=val_end),
-        ),
-        suggests={
-            "insufficient-capacity": Strength.MODERATE,
-            "label-noise": Strength.WEAK,
-            "lr-too-high": Strength.WEAK,
-            "lr-too-low": Strength.WEAK,
-        },
-        is_symptom=True,
-        onset=float(train.steps[_level_start(train)]),
     )
 
 

@@ -1,9 +1,5 @@
 """A setting is written down, nothing reads it, and another value is in the code."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import constant
 from traindx.analysis.program.training.claims import cite, finding, source_text
 from traindx.analysis.program.training.configuration import (
@@ -16,16 +12,14 @@ from traindx.analysis.program.training.configuration import (
 )
 from traindx.analysis.program.training.program import Program, program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 NAMES = {"learning rate": ("lr", "learning_rate"), "weight decay": ("weight_decay",)}
 CAUSE = "config-not-applied"
 
 
 @detector(needs=("source",), suggests=("config-not-applied",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The configured learning rate or weight decay is never read, and the code has another one.
 
     ## What it detects
@@ -54,7 +48,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from _misnamed(program)
 
 
-def _misnamed(program: Program) -> Iterator[Finding]:
+def _misnamed(program: Program) -> Findings:
     """The configuration calls a setting by a name that the code does not ask for."""
     missed = {m.event.node: m for story in program.stories for m in missed_settings(story)}
     for found in missed.values():
@@ -68,9 +62,9 @@ def _misnamed(program: Program) -> Iterator[Finding]:
         )
 
 
-def _unread(program: Program, words: str, names: tuple[str, ...]) -> Iterator[Finding]:
+def _unread(program: Program, words: str, names: tuple[str, ...]) -> Findings:
     used = used_by_optimizers(program, names)
-    settings = settings_of(program.project, names)
+    settings = settings_of(program, names)
     if len(settings) != 1 or not used or not all(is_written_down(v) for v in used):
         return
     setting = settings[0]
@@ -87,7 +81,7 @@ def _unread(program: Program, words: str, names: tuple[str, ...]) -> Iterator[Fi
     )
 
 
-def _defaults(program: Program) -> Iterator[Finding]:
+def _defaults(program: Program) -> Findings:
     """Writing the defaults of an optimizer changes none of its groups."""
     seen: set[object] = set()
     for story in program.stories:

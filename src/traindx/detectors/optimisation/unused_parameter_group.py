@@ -1,20 +1,14 @@
 """A group of parameters that is put together and never handed to the optimizer."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.ownership import collected_in_vain
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("parameters-not-in-optimizer",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A parameter group is filled and then forgotten.
 
     ## What it detects

@@ -1,16 +1,10 @@
 """Gradients of the step before are still there when backward adds new ones."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import replace
-
 from traindx.analysis.recordings.traces import latest_optimizers, told_once
-from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.examples import recorded, resampled, watched, weights
+from traindx.model.findings import Finding, Strength, cite_record, finding, suggested
 from traindx.model.recording import Process, Sample
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 ENOUGH = 2  # samples after the first step, before which nothing can be left over
 NEARLY_ALL = 0.9  # of them
@@ -18,7 +12,7 @@ PARTLY = 0.4  # of them, and as many samples more: cleared at times, stepped at 
 
 
 @detector(needs=("recording",), suggests=("missing-zero-grad", "gradient-accumulation-unscaled"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Every step uses the gradients of all the steps before as well.
 
     ## What it detects
@@ -40,7 +34,7 @@ def check(run: Run) -> Iterator[Finding]:
     yield from told_once(run, _look)
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     ids = sorted({s.optimizer for s in process.samples})
     for id in ids:
         samples = [s for s in process.samples if s.optimizer == id and s.carried is not None]
@@ -59,30 +53,24 @@ def _finding(process: Process, carried: list[Sample], looked: int) -> Finding:
     first = carried[0]
     of = f" of {_name(process, first.optimizer)}" if len(latest_optimizers(process)) > 1 else ""
     says = f"gradients{of} of the step before were still there in {len(carried)} of {looked} steps"
-    return Finding(
-        claim=f"Gradients{of} are never cleared: each step adds to those of the step before",
-        strength=Strength.STRONG,
-        evidence=(cite_record(process, first.line, says, step=first.step, carried=len(carried)),),
-        shows="missing-zero-grad",
-        is_symptom=True,
-        onset=float(first.step),
-        location=at(first.place),
+    return finding(
+        f"Gradients{of} are never zeroed, so each step adds to those of the step before",
+        "missing-zero-grad",
+        cite_record(process, first.line, says, step=first.step, carried=len(carried)),
+        place=first.place,
     )
 
 
 def _remark(process: Process, carried: list[Sample], looked: int) -> Finding:
     first = carried[0]
     says = f"gradients of the step before were still there in {len(carried)} of {looked} steps"
-    return Finding(
-        claim="Gradients are cleared less often than the optimizer steps",
+    return finding(
+        "Gradients are zeroed less often than the optimizer steps",
+        suggested(moderate="gradient-accumulation-unscaled", weak="missing-zero-grad"),
+        cite_record(process, first.line, says, step=first.step, carried=len(carried)),
         strength=Strength.MODERATE,
-        evidence=(cite_record(process, first.line, says, step=first.step, carried=len(carried)),),
-        suggests={
-            "gradient-accumulation-unscaled": Strength.MODERATE,
-            "missing-zero-grad": Strength.WEAK,
-        },
-        onset=float(first.step),
-        location=at(first.place),
+        is_symptom=False,
+        place=first.place,
     )
 
 
@@ -91,17 +79,14 @@ def _name(process: Process, id: int) -> str:
 
 
 def _process(*carried: bool | None) -> Process:
-    process = watched(*weights("0.weight", "2.weight"), count=len(carried))
-    told = (replace(s, carried=c) for s, c in zip(process.samples, carried, strict=True))
-    return replace(process, samples=tuple(told))
+    return watched(
+        *weights("0.weight", "2.weight"), count=len(carried), carried=lambda i: carried[i]
+    )
 
 
 def _gan() -> Process:
     """The second optimizer's steps leave gradients in the first one's network at times."""
-    process = _process(*[False, True] * 8)
-    return replace(
-        process, samples=tuple(replace(s, optimizer=i % 3) for i, s in enumerate(process.samples))
-    )
+    return resampled(_process(*[False, True] * 8), optimizer=lambda i: i % 3)
 
 
 FIRES = {

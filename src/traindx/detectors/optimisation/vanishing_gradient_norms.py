@@ -1,9 +1,7 @@
 """Gradients fade towards the input layers."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +10,10 @@ import numpy as np
 from traindx.analysis.recordings.observations import has_learnt
 from traindx.analysis.recordings.traces import Trace, latest_models, told_once, traces_of
 from traindx.examples import make_run, recorded, watched, weights
-from traindx.model.findings import Evidence, Finding, Strength, cite, cite_record
+from traindx.model.findings import Evidence, Finding, Strength, cite, cite_record, finding
 from traindx.model.recording import Model, Process
-from traindx.model.run import Floats, Run, Series
-from traindx.registry import detector
+from traindx.model.run import Floats, Series
+from traindx.registry import Findings, Run, detector
 
 FADED = 1e-3  # first layers over last layers; well-scaled networks stay within a factor of thirty
 DEEP_ENOUGH = 4  # layers; fewer cannot show a course
@@ -28,7 +26,7 @@ _TABLES = re.compile(r"emb|wte|wpe|pos", re.IGNORECASE)
 
 
 @detector(needs=("layers/*/grad_norm",), suggests=("vanishing-gradients",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Gradient norms shrink by orders of magnitude from the output to the input layers.
 
     ## What it detects
@@ -67,13 +65,11 @@ def check(run: Run) -> Iterator[Finding]:
 
 
 def _finding(ratio: float, evidence: tuple[Evidence, ...], onset: float) -> Finding:
-    return Finding(
-        claim=f"Gradients fade {1 / ratio:.0e}-fold from the last layers to the first",
-        strength=Strength.STRONG,
-        evidence=evidence,
-        suggests={"vanishing-gradients": Strength.STRONG},
+    return finding(
+        f"Gradients vanish, {1 / ratio:.0e}-fold from the last layers to the first",
+        {"vanishing-gradients": Strength.STRONG},
+        *evidence,
         shows="vanishing-gradients",
-        is_symptom=True,
         onset=onset,
     )
 
@@ -84,7 +80,7 @@ def _ends(norms: Floats) -> float:
     return float(np.median(norms[:third]) / np.median(norms[-third:]))
 
 
-def _look(process: Process) -> Iterator[Finding]:
+def _look(process: Process) -> Findings:
     """Each model on its own, its weights in the order in which it holds them."""
     traces = [t.of_owner() for t in traces_of(process) if t.is_owned and t.is_matrix]
     for model in latest_models(process):
@@ -139,7 +135,7 @@ def _chains(model: Model, layers: Sequence[Trace]) -> dict[str, list[Trace]]:
 
 def _cited(process: Process, trace: Trace) -> Evidence:
     norm, update = _middle(trace.grads), _middle(trace.ratios)
-    says = f"the gradient of {trace.name} is {norm:.2e}, its update {update:.1e} of it (medians)"
+    says = f"{trace.name} has a gradient norm of {norm:.2e} and updates of {update:.1e} (medians)"
     sample = trace.samples[-1]
     return cite_record(process, sample.line, says, step=sample.step, norm=norm, update=update)
 
@@ -177,12 +173,11 @@ def _layers(norms: list[float]) -> dict[str, list[float]]:
 def _recorded(norms: list[float], updates: list[float]) -> Run:
     # the numbers in such names do not tell the order
     names = [f"{part}.{i}.weight" for part in ("stem", "body", "head") for i in range(3)]
-    process = watched(*weights(*names), grads=norms)
-    told = (replace(s, update_ratios=tuple(updates)) for s in process.samples)
+    process = watched(*weights(*names), grads=norms, update_ratios=tuple(updates))
     series: dict[str, Any] = {
         f"layers_{n}/grad_norm": [g] * 6 for n, g in zip(names, norms, strict=True)
     }
-    return recorded(replace(process, samples=tuple(told)), **series)
+    return recorded(process, **series)
 
 
 def _beside(kind: str, updates: list[float], *, between: str = "", end: float = 1.0) -> Run:
@@ -191,14 +186,12 @@ def _beside(kind: str, updates: list[float], *, between: str = "", end: float = 
     names = ["stem.weight", "up.weight", *(f"side.{i}.weight" for i in range(8)), "head.weight"]
     modules = {"": "Net", "side": kind, **{f"side.{i}": "Linear" for i in range(8)}}
     modules |= {f"side.{i}a": between for i in range(8) if between}
-    process = watched(*weights(*names), grads=(0.5, 0.5, *fall, 0.5), modules=modules)
-    ratios = (1e-3, 1e-3, *updates, 1e-3)
-    told = tuple(
-        replace(s, update_ratios=ratios, loss=1.0 if i == 0 else end)
-        for i, s in enumerate(process.samples)
-    )
+    process = watched(
+        *weights(*names), grads=(0.5, 0.5, *fall, 0.5), modules=modules,
+        update_ratios=(1e-3, 1e-3, *updates, 1e-3), loss=lambda i: end if i else 1.0,
+    )  # fmt: skip
     series: dict[str, Any] = {"layers_head.weight/grad_norm": [0.5] * 6}
-    return recorded(replace(process, samples=told), **series)
+    return recorded(process, **series)
 
 
 _FALL = [10.0 ** (i - 8) for i in range(9)]

@@ -1,10 +1,8 @@
 """All steps of a run together hardly move the weights, for the rate is too small."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from math import isfinite, log, sqrt
+from math import isfinite, sqrt
 
 import numpy as np
 
@@ -12,11 +10,12 @@ from traindx.analysis.curves import curve
 from traindx.analysis.program.origins import loads_weights
 from traindx.analysis.recordings.observations import explains_targets, last_step
 from traindx.analysis.recordings.traces import ADAPTERS, Trace, latest_optimizers, traces_of
+from traindx.analysis.recordings.weight_updates import guess_loss, travelled, uses_only
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite, cite_record
+from traindx.model.findings import Finding, Strength, cite, cite_record, finding
 from traindx.model.recording import Ending, LossInput, Optimizer, Process, Summary
-from traindx.model.run import Floats, Run, Series, Source
-from traindx.registry import detector
+from traindx.model.run import Floats, Series, Source
+from traindx.registry import Findings, Run, detector
 
 TRAVELLED = 0.03  # of the weights' norm over the whole run; what learns from nothing moves by 1
 LEARNT = 0.05  # of the starting loss
@@ -33,7 +32,7 @@ WARM = 0.5  # of the highest rate, at most, at the start of a warm-up
 
 
 @detector(needs=("recording", "loss", "lr"), suggests=("lr-too-low", "lr-schedule-misuse"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A run of a fresh model is over, and its steps add up to next to nothing.
 
     ## What it detects
@@ -61,12 +60,12 @@ def check(run: Run) -> Iterator[Finding]:
     if loss is None or rate is None or main is None or not _has_ended(run):
         return
     finite, rates = loss.finite(), rate.finite()
-    if len(finite) < POINTS or not len(rates) or not _stands_still(finite.values):
+    if len(finite) < POINTS or not len(rates) or abs(curve(finite.values).gained) >= LEARNT:
         return
     if _is_warming(rates.values) and _passes(main) < PASSES:
         return
     traces = [t for t in traces_of(main) if t.is_owned and t.is_matrix and t.has_gradient]
-    far = _travelled(traces, last_step(main) + 1)
+    far = travelled(traces, last_step(main) + 1, ENOUGH)
     if far is None or not 0.0 < far < TRAVELLED or not _is_fresh(run, main, finite.values):
         return
     if _is_by_rate(main, traces, far, float(rates.values.max())):
@@ -79,21 +78,17 @@ def _finding(process: Process, loss: Series, rates: Series, trace: Trace, far: f
     is_warming = _is_warming(rates.values)
     cause = "lr-schedule-misuse" if is_warming else "lr-too-low"
     c = curve(loss.values)
-    whole = f"all steps together are {far:.2g} of the weights' norm at the most"
+    whole = f"all steps together change the weights by at most {far:.2g} of their norm"
     course = f"{loss.origin.name} goes from {c.start_value:.4g} to {c.end_value:.4g}"
-    return Finding(
-        claim=f"The weights end where they began: {whole}; the rate is never above {peak:.2g}",
-        strength=Strength.STRONG,
-        evidence=(
-            cite_record(process, trace.samples[-1].line, whole, travelled=far),
-            cite(rates, f"the learning rate is never above {peak:.2g}", top, peak=peak),
-            cite(loss, course, 0, -1, start=c.start_value, end=c.end_value),
-        ),
-        suggests={cause: Strength.STRONG},
-        against={"vanishing-gradients": Strength.MODERATE},  # they would do at a usual rate
+    return finding(
+        f"The weights stay near initialisation: {whole}, with a learning rate of {peak:.2g}",
+        {cause: Strength.STRONG},
+        cite_record(process, trace.samples[-1].line, whole, travelled=far),
+        cite(rates, f"the learning rate is never above {peak:.2g}", top, peak=peak),
+        cite(loss, course, 0, -1, start=c.start_value, end=c.end_value),
         shows=None if is_warming else cause,
-        is_symptom=True,
-        onset=float(loss.steps[0]),
+        against={"vanishing-gradients": Strength.MODERATE},  # they would do at a usual rate
+        onset=loss.steps[0],
     )
 
 
@@ -112,17 +107,10 @@ def _has_ended(run: Run) -> bool:
     return ending is None or ending.exit_code == 0
 
 
-def _stands_still(values: Floats) -> bool:
-    c = curve(values)
-    return abs(c.start_value - c.end_value) < LEARNT * abs(c.start_value)
-
-
 def _is_fresh(run: Run, process: Process, values: Floats) -> bool:
     """Tell whether the model knows nothing: it guesses, or no weights were loaded into it."""
-    given = [i for s in process.samples for i in s.losses]
-    classes = {i.classes for i in given if i.loss in ("cross_entropy", "nll_loss")}
-    if len(classes) == 1 and min(classes) >= 2 and all(len(s.losses) == 1 for s in process.samples):
-        chance = log(min(classes))
+    chance = guess_loss(process)
+    if chance is not None:
         return abs(float(np.median(values)) - chance) < AT_CHANCE * chance
     if explains_targets(process):
         return False
@@ -131,20 +119,9 @@ def _is_fresh(run: Run, process: Process, values: Floats) -> bool:
     return bool(run.sources) and not loads_weights(run) and not is_adapted
 
 
-def _travelled(traces: Sequence[Trace], steps: int) -> float | None:
-    """The relative change over the run if all steps went the same way: the largest of matrices."""
-    told = [float(np.mean(r)) for t in traces if len(r := _known(t.of_owner())) >= ENOUGH]
-    return max(told) * steps if told else None
-
-
-def _known(trace: Trace) -> list[float]:
-    return [r for r in trace.ratios if r is not None and isfinite(r)]
-
-
 def _is_by_rate(process: Process, traces: Sequence[Trace], far: float, peak: float) -> bool:
     """Tell whether it is the rate that makes the steps small, not the gradient."""
-    kinds = [o.type.lower() for o in latest_optimizers(process)]
-    if kinds and all(any(word in kind for word in NORMALISED) for kind in kinds):
+    if uses_only(process, *NORMALISED):
         steps = [
             ratio * norm / sqrt(max(t.size, 1))
             for t in traces
@@ -152,7 +129,7 @@ def _is_by_rate(process: Process, traces: Sequence[Trace], far: float, peak: flo
             if ratio is not None and isfinite(ratio * norm)
         ]
         return max(steps, default=0.0) > BY_RATE * peak > 0.0
-    is_plain = bool(kinds) and all(kind == "sgd" for kind in kinds)
+    is_plain = {o.type.lower() for o in latest_optimizers(process)} == {"sgd"}
     return is_plain and 0.0 < peak < PLAIN_LOW and far * PLAIN_USUAL / peak > PLAIN_ENOUGH
 
 
@@ -160,17 +137,12 @@ def _run(
     loss: Floats, ratio: float, *, rate: float = 1e-6, kind: str = "AdamW", classes: int = 10,
     text: str = "", exit_code: int = 0, start: float = 1.0, targets: float = 7.0,
 ) -> Run:  # fmt: skip
-    process = watched(*weights("0.weight", "2.weight"), count=8)
-    loss_kind = "cross_entropy" if classes else "mse_loss"
-    given = LossInput(
-        loss_kind, "addmm", Summary(shape=(32, 10)), Summary(std=targets), classes=classes
-    )
-    told = tuple(
-        replace(s, loss=float(loss[0]), update_ratios=(ratio, ratio), losses=(given,))
-        for s in process.samples
-    )
-    held = (Optimizer(2, type=kind, groups=({"lr": rate},), size=2),)
-    process = replace(process, samples=told, optimizers=held)
+    kind_of_loss = "cross_entropy" if classes else "mse_loss"
+    given = LossInput(kind_of_loss, target=Summary(std=targets), classes=classes)
+    process = watched(
+        *weights("0.weight", "2.weight"), count=8, update_ratios=(ratio, ratio), losses=(given,),
+        loss=float(loss[0]), optimizer=Optimizer(2, type=kind, groups=({"lr": rate},), size=2),
+    )  # fmt: skip
     run = recorded(process, ending=Ending(exit_code=exit_code), loss_train=loss)
     run = replace(run, series={**run.series, "lr": _rate(start * rate, rate)})
     return replace(run, sources=(Source("train.py", text),)) if text else run

@@ -1,9 +1,6 @@
 """Weight decay takes the weight matrices down faster than the gradients build them."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -11,10 +8,10 @@ from traindx.analysis.curves import curve
 from traindx.analysis.recordings.observations import last_step
 from traindx.analysis.recordings.traces import Trace, latest_optimizers, traces_of
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite, cite_record
+from traindx.model.findings import Strength, cite, cite_record, finding
 from traindx.model.recording import Optimizer, Process
-from traindx.model.run import Floats, Run, as_number
-from traindx.registry import detector
+from traindx.model.run import Floats, as_number
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "weight-decay-too-high"
 SHRUNK = 0.2  # of the norm at the start, in the middle matrix
@@ -30,7 +27,7 @@ POINTS = 20  # of the loss
 
 
 @detector(needs=("recording", "loss", "lr"), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Weight matrices shrink, by a decay that is large enough to be the reason.
 
     ## What it detects
@@ -63,38 +60,26 @@ def check(run: Run) -> Iterator[Finding]:
     left = float(np.median([t.norms[-1] / t.norms[0] for t in known]))
     values = loss.finite().values
     total = float(np.mean(rate.finite().values)) * amount * (last_step(main) + 1)
-    is_driven = left < SHRUNK and total > EXPLAINED and _gained(values) < STALLED
+    is_driven = left < SHRUNK and total > EXPLAINED and curve(values).gained < STALLED
     if not is_driven and not _is_ruled(main, optimizer, amount, left, known, values):
         return
-    says = f"the middle weight matrix ends at {left:.0%} of its norm at the start"
-    yield Finding(
-        claim=f"A weight decay of {amount:.3g} shrinks the weights to {left:.0%} of their norm",
-        strength=Strength.STRONG,
-        evidence=(
-            cite_record(main, known[0].samples[-1].line, says, left=left),
-            cite_record(main, optimizer.line, f"weight_decay = {amount:.3g}", amount=amount),
-            cite(loss.finite(), f"{loss.origin.name} ends at {values[-1]:.4g}", 0, -1),
-        ),
-        suggests={CAUSE: Strength.STRONG},
+    says = f"the median weight matrix ends at {left:.0%} of its initial norm"
+    yield finding(
+        f"A weight decay of {amount:.3g} shrinks the weights to {left:.0%} of their initial norm",
+        {CAUSE: Strength.STRONG},
+        cite_record(main, known[0].samples[-1].line, says, left=left),
+        cite_record(main, optimizer.line, f"weight_decay = {amount:.3g}", amount=amount),
+        cite(loss.finite(), f"{loss.origin.name} ends at {values[-1]:.4g}", 0, -1),
         shows=CAUSE if is_driven else None,
-        is_symptom=True,
-        onset=float(loss.finite().steps[0]),
+        onset=loss.finite().steps[0],
     )
 
 
 def _heaviest(process: Process) -> tuple[Optimizer, float] | None:
     """The optimizer with the largest decay in any of its groups."""
-    found = [(o, _decay(g)) for o in latest_optimizers(process) for g in o.groups]
+    groups = [(o, g.get("weight_decay")) for o in latest_optimizers(process) for g in o.groups]
+    found = [(o, as_number(decay) or 0.0) for o, decay in groups]
     return max(found, key=lambda pair: pair[1], default=None)
-
-
-def _decay(group: Mapping[str, object]) -> float:
-    return as_number(group.get("weight_decay")) or 0.0
-
-
-def _gained(values: Floats) -> float:
-    c = curve(values)
-    return (c.start_value - c.end_value) / max(abs(c.start_value), 1e-12)
 
 
 def _is_ruled(
@@ -115,17 +100,13 @@ def _run(
     loss: Floats, end: float, amount: float, *, kind: str = "AdamW", rate: float = 0.05,
     modules: Mapping[str, str] | None = None,
 ) -> Run:  # fmt: skip
-    process = watched(*weights("0.weight", "2.weight"), count=8, modules=modules)
     norms = np.geomspace(4.0, 4.0 * end, 8)
-    told = tuple(
-        replace(s, weight_norms=(float(n), float(n)))
-        for s, n in zip(process.samples, norms, strict=True)
-    )
-    held = (Optimizer(2, type=kind, groups=({"lr": rate, "weight_decay": amount},), size=2),)
-    run = recorded(
-        replace(process, samples=told, optimizers=held), loss_train=loss, lr=np.full(60, rate)
-    )
-    return run
+    held = Optimizer(2, type=kind, groups=({"lr": rate, "weight_decay": amount},), size=2)
+    process = watched(
+        *weights("0.weight", "2.weight"), count=8, modules=modules, optimizer=held,
+        weight_norms=lambda i: (norms[i],) * 2,
+    )  # fmt: skip
+    return recorded(process, loss_train=loss, lr=np.full(60, rate))
 
 
 _FLAT = flat(60, 1.39, noise=0.01)

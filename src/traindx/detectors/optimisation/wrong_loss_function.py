@@ -1,9 +1,5 @@
 """The loss does not fit what the model puts out or what the labels are."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Part, Result, Value, constant
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.contents import same_numbers
@@ -13,9 +9,7 @@ from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.program import Computed, Program, program_of
 from traindx.analysis.program.training.shapes import made_by_layer, shape_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CLASSIFICATION = frozenset(
     {"MNIST", "FashionMNIST", "KMNIST", "QMNIST", "CIFAR10", "CIFAR100", "ImageFolder", "SVHN",
@@ -26,7 +20,7 @@ DISTANCES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 
 
 @detector(needs=("source",), suggests=("wrong-loss-for-task",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Cross-entropy over one output or over independent tags; a regression loss on class labels.
 
     ## What it detects

@@ -1,15 +1,10 @@
 """The gradient norm is exactly zero, step after step."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.examples import decay, join, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.model.findings import cite, finding, suggested
+from traindx.registry import Findings, Run, detector
 
 LASTS = 5  # points in a row up to the end; a batch without a signal comes alone
 SHARE = 0.5  # of all points: a run that ends converged has small gradients, not none
@@ -19,7 +14,7 @@ SHARE = 0.5  # of all points: a run that ends converged has small gradients, not
     needs=("grad_norm",),
     suggests=("detached-loss", "frozen-parameters", "degenerate-batch", "padding-in-loss"),
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The gradient norm is exactly zero up to the end of the log.
 
     ## What it detects
@@ -46,18 +41,12 @@ def check(run: Run) -> Iterator[Finding]:
     lasts = len(norm) - onset
     if lasts < LASTS or lasts < SHARE * len(norm) or _learns(run):
         return
-    yield Finding(
-        claim=f"The gradient norm is exactly 0 since {norm.when(onset)}",
-        strength=Strength.STRONG,
-        evidence=(cite(norm, f"{norm.origin.name} is 0 at {lasts} points in a row", onset, -1),),
-        suggests={
-            "detached-loss": Strength.MODERATE,
-            "frozen-parameters": Strength.MODERATE,
-            "degenerate-batch": Strength.MODERATE,
-            "padding-in-loss": Strength.WEAK,
-        },
-        is_symptom=True,
-        onset=float(norm.steps[onset]),
+    yield finding(
+        f"The gradient norm is exactly 0 since {norm.when(onset)}",
+        suggested(
+            moderate="detached-loss frozen-parameters degenerate-batch", weak="padding-in-loss"
+        ),
+        cite(norm, f"{norm.origin.name} is 0 at {lasts} points in a row", onset, -1),
     )
 
 

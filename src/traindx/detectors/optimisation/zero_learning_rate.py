@@ -1,17 +1,14 @@
 """The learning rate is zero where it should not be."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from traindx.examples import make_run, recorded
-from traindx.model.findings import Finding, Strength, cite, cite_setting
+from traindx.model.findings import Finding, Strength, cite, cite_setting, finding
 from traindx.model.recording import Process
-from traindx.model.run import Config, Floats, Run, Series, Setting, as_number
-from traindx.registry import detector
+from traindx.model.run import Config, Floats, Series, Setting, as_number
+from traindx.registry import Findings, Run, detector
 
 VANISHED = 1e-8  # of its peak; no schedule means to end there, and float32 rounds such steps away
 ENOUGH = 5  # points
@@ -19,7 +16,7 @@ EARLY_END = 0.2  # of the run spent at zero; schedules that end at zero spend a 
 
 
 @detector(needs=("lr|config",), suggests=("lr-zero", "lr-schedule-misuse", "lr-too-low"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The learning rate is zero for a good part of the run.
 
     ## What it detects
@@ -53,7 +50,7 @@ def check(run: Run) -> Iterator[Finding]:
             yield from _logged(other, f" of {other.name.removeprefix('lr/')}")
 
 
-def _logged(rate: Series, whose: str = "") -> Iterator[Finding]:
+def _logged(rate: Series, whose: str = "") -> Findings:
     is_zero = rate.values <= VANISHED * float(np.nanmax(rate.values))
     share = float(is_zero.mean())
     if share < EARLY_END or len(rate) < ENOUGH:
@@ -64,16 +61,13 @@ def _logged(rate: Series, whose: str = "") -> Iterator[Finding]:
         return  # zero in warm-up or between restarts
     is_exact = bool(np.all(rate.values[is_zero] == 0.0))
     since = "throughout" if always else f"since {rate.when(first)}"
-    level = "0" if is_exact else f"{rate.last:.1e} and less than a hundred-millionth of its peak"
+    level = "0" if is_exact else f"{rate.last:.1e}, below {VANISHED:.0e} of its peak,"
     says = f"{rate.origin.name} is {level} {since}, {100 * share:.0f} % of the logged points"
-    yield Finding(
-        claim=f"The learning rate{whose} is {'zero' if is_exact else 'as good as zero'} {since}",
-        strength=Strength.STRONG,
-        evidence=(cite(rate, says, first, -1, share=share),),
-        suggests={} if always else {"lr-schedule-misuse": Strength.MODERATE},
+    yield finding(
+        f"The learning rate{whose} is {'zero' if is_exact else 'nearly zero'} {since}",
+        {} if always else {"lr-schedule-misuse": Strength.MODERATE},
+        cite(rate, says, first, -1, share=share),
         shows="lr-zero" if is_exact else "lr-schedule-misuse",  # a decay alone never gets to 0
-        is_symptom=True,
-        onset=float(rate.steps[first]),
     )
 
 
@@ -90,31 +84,23 @@ def _rounded(rate: Series, *, moves: bool) -> Finding:
     """A rate of which all printed decimals are zero."""
     printed = f"{0.0:.{rate.origin.decimals}f}"
     most = 0.5 * 10.0**-rate.origin.decimals
-    return Finding(
-        claim=f"The learning rate is printed as {printed} throughout: zero, or below {most:.0e}",
-        strength=Strength.STRONG,
-        evidence=(cite(rate, f"{rate.origin.name} is {printed} at every point", 0, -1, most=most),),
-        suggests={
-            "lr-zero": Strength.WEAK if moves else Strength.MODERATE,
-            "lr-too-low": Strength.MODERATE,
-        },
-        is_symptom=True,
-        onset=float(rate.steps[0]),
+    return finding(
+        f"The learning rate is printed as {printed} throughout, so it is zero or below {most:.0e}",
+        {"lr-zero": Strength.WEAK if moves else Strength.MODERATE, "lr-too-low": Strength.MODERATE},
+        cite(rate, f"{rate.origin.name} is {printed} at every point", 0, -1, most=most),
     )
 
 
-def _configured(run: Run) -> Iterator[Finding]:
+def _configured(run: Run) -> Findings:
     rates = list(run.config.learning_rates())
     processes = run.recording.processes if run.recording is not None else ()
     # what an optimizer was found to have is 0 until the first step of a warm-up
     rates = [r for r in rates if r.artifact not in {p.path for p in processes}]
     if rates and all(as_number(r.value) == 0.0 for r in rates):
-        yield Finding(
-            claim=f"The configured learning rate is zero ({rates[0].key})",
-            strength=Strength.STRONG,
-            evidence=tuple(cite_setting(r) for r in rates),
-            shows="lr-zero",
-            is_symptom=True,
+        yield finding(
+            f"The configured learning rate is zero ({rates[0].key})",
+            "lr-zero",
+            *map(cite_setting, rates),
         )
 
 

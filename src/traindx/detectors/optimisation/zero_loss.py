@@ -1,8 +1,5 @@
 """The loss is zero from the first step on."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -11,9 +8,8 @@ from traindx.analysis.program.training.claims import source_text
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.widths import class_count
 from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Evidence, Finding, Location, Strength, cite
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.model.findings import Evidence, Location, cite, finding, suggested
+from traindx.registry import Findings, Run, detector
 
 POINTS = 5
 PHASES = ("train", "val", "test")
@@ -23,7 +19,7 @@ DECIMALS = 6  # a log that prints fewer rounds a small loss to zero
 
 
 @detector(needs=("loss",), suggests=("wrong-loss-for-task", "degenerate-batch", "padding-in-loss"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The training loss is exactly zero from its first value to its last.
 
     ## What it detects
@@ -54,19 +50,12 @@ def check(run: Run) -> Iterator[Finding]:
     single = _single_output(run)
     if single is None and 0 < loss.origin.decimals < DECIMALS and not _is_often_wrong(run):
         return
-    yield Finding(
-        claim="The loss is zero from the first step: nothing can be learnt from it",
-        strength=Strength.STRONG,
-        evidence=(*evidence, single[0]) if single else evidence,
-        suggests={
-            "wrong-loss-for-task": Strength.MODERATE,
-            "degenerate-batch": Strength.WEAK,
-            "padding-in-loss": Strength.WEAK,
-        },
+    yield finding(
+        "The loss is zero from the first step, so nothing can be learnt",
+        suggested(moderate="wrong-loss-for-task", weak="degenerate-batch padding-in-loss"),
+        *((*evidence, single[0]) if single else evidence),
         shows="wrong-loss-for-task" if single else None,
-        is_symptom=True,
-        onset=float(loss.steps[0]),
-        location=single[1] if single else None,
+        place=single[1] if single else None,
     )
 
 
@@ -76,7 +65,7 @@ def _single_output(run: Run) -> tuple[Evidence, Location] | None:
         operands = computed.operation.operands
         if operands and class_count(operands[0]) == 1:
             event = computed.event
-            says = f"`{source_text(event)}`: over one output, softmax is always 1"
+            says = f"the softmax over one output is always 1: `{source_text(event)}`"
             return event.cite(says), event.module.location(event.node)
     return None
 

@@ -1,15 +1,11 @@
 """A regression that explains none of the variance."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import numpy as np
 
 from traindx.examples import flat, make_run
-from traindx.model.findings import Finding, Strength, cite
-from traindx.model.run import Run, Series
-from traindx.registry import detector
+from traindx.model.findings import Finding, cite, finding, suggested
+from traindx.model.run import Series
+from traindx.registry import Findings, Run, detector
 
 NOTHING = 0.05  # of the variance
 EVALUATIONS = 8
@@ -23,7 +19,7 @@ LASTS = 0.5  # of the run, to its end
         "unnormalised-targets", "misaligned-labels", "lr-too-high", "saturated-activations",
     ),
 )  # fmt: skip
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A coefficient of determination of zero: the mean of the targets would do as well.
 
     ## What it detects
@@ -56,23 +52,16 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _finding(score: Series, level: float) -> Finding:
     start = int(len(score) * (1.0 - LASTS))
-    says = f"{score.origin.name} is {level:.2g} since {score.when(start)} and never was better"
-    return Finding(
-        claim="The model explains none of the variance: it predicts the mean of the targets",
-        strength=Strength.STRONG,
-        evidence=(cite(score, says, start, -1, level=level),),
-        suggests={
-            "constant-prediction": Strength.MODERATE,
-            "dead-relu": Strength.MODERATE,
-            "target-shape-broadcast": Strength.MODERATE,
-            "misaligned-labels": Strength.WEAK,
-            "unnormalised-inputs": Strength.WEAK,
-            "unnormalised-targets": Strength.WEAK,
-            "saturated-activations": Strength.WEAK,
-            "lr-too-high": Strength.WEAK,
-        },
-        is_symptom=True,
-        onset=float(score.steps[0]),
+    says = f"{score.origin.name} is {level:.2g} since {score.when(start)} and was never better"
+    return finding(
+        "R² is about zero, so the model predicts no better than the mean of the targets",
+        suggested(
+            moderate="constant-prediction dead-relu target-shape-broadcast",
+            weak="misaligned-labels unnormalised-inputs unnormalised-targets lr-too-high "
+            "saturated-activations",
+        ),
+        cite(score, says, start, -1, level=level),
+        onset=score.steps[0],
     )
 
 

@@ -1,7 +1,5 @@
 """A checkpoint is written in every training step."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
@@ -16,10 +14,10 @@ from traindx.analysis.program.training.phases import is_every_turn
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, cite
+from traindx.model.findings import Finding, Strength, cite, finding
 from traindx.model.recording import Model, Parameter, Process
-from traindx.model.run import Run, Series, Source
-from traindx.registry import detector
+from traindx.model.run import Series, Source
+from traindx.registry import Findings, Run, detector
 
 CALL_S = 5e-4  # to pickle, zip and write even a small file; more on a network
 BYTES_PER_S = 1e9  # of a fast disk
@@ -28,16 +26,16 @@ ENOUGH = 30  # steps: a run that saves a dozen times saves seldom
 
 
 @detector(needs=("source", "recording", "time/*"), suggests=("checkpoint-overhead",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The loop over batches saves a checkpoint without a condition, and steps are short.
 
     ## What it detects
-    `torch.save` or its kin in every turn of the innermost loop that steps the optimizer, there or
+    `torch.save` or the like in every turn of the innermost loop that steps the optimizer, there or
     in a function that it calls, where the recorded steps are so short that writing a file of the
     model's size takes a twentieth of them even on a fast disk.
 
     ## Why it matters
-    Training stands still while the file is written, and nobody goes back to all those states.
+    Training waits while the file is written, and most of those states are never used.
 
     ## What to do
     Save every few minutes or once per epoch; keep the last few and the best.
@@ -54,30 +52,25 @@ def check(run: Run) -> Iterator[Finding]:
     size = _bytes(run)
     for save, count in _saves(run):
         share = count * (CALL_S + size / BYTES_PER_S) / step_s
-        if share < NOTICED:
-            continue
-        yield _finding(save, times, count, step_s, share)
-        return
+        if share >= NOTICED:
+            yield _finding(save, times, count, step_s, share)
+            return
 
 
 def _finding(save: ProgramEvent, times: Series, count: int, step_s: float, share: float) -> Finding:
     often = "a checkpoint" if count == 1 else f"{count} checkpoints"
-    return Finding(
-        claim=f"Every step saves {often}, and a step takes {1000 * step_s:.3g} ms",
-        strength=Strength.STRONG,
-        evidence=(
-            cite_source(save, f"`{save.name.lstrip('.')}` runs in every step"),
-            cite(
-                times,
-                f"a step takes {1000 * step_s:.3g} ms; to save takes {min(share, 1):.0%} of it or "
-                "more, even on a fast disk",
-                0,
-                -1,
-            ),
+    return finding(
+        f"Every training step saves {often}, and a step takes only {1000 * step_s:.3g} ms",
+        {"checkpoint-overhead": Strength.STRONG},
+        cite_source(save, f"`{save.name.lstrip('.')}` runs in every step"),
+        cite(
+            times,
+            f"a step takes {1000 * step_s:.3g} ms, and saving takes {min(share, 1):.0%} of it "
+            "or more even on a fast disk",
+            0,
+            -1,
         ),
-        suggests={"checkpoint-overhead": Strength.STRONG},
-        is_symptom=True,
-        location=save.location,
+        place=save.location,
     )
 
 

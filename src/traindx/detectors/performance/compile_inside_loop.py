@@ -1,9 +1,5 @@
 """A model is compiled anew in every iteration."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.library import unmoved
 from traindx.analysis.program.training.claims import cite, finding
@@ -11,13 +7,11 @@ from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.phases import Loop, training_loops
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("recompilation",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """`torch.compile` is called inside a training loop.
 
     ## What it detects

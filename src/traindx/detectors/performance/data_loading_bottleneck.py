@@ -1,9 +1,6 @@
 """Most of each step is spent waiting for data."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -13,10 +10,10 @@ from traindx.analysis.program.training.loaders import waits_for_examples
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.recordings.ranks import training_loader
 from traindx.examples import flat, make_run, recorded
-from traindx.model.findings import Finding, Strength, at, cite
+from traindx.model.findings import Strength, cite, finding
 from traindx.model.recording import Loader, Place, Process
-from traindx.model.run import Run, Series, Source
-from traindx.registry import detector
+from traindx.model.run import Series, Source
+from traindx.registry import Findings, Run, detector
 
 WAITING = re.compile(r"(^|[/_ ])(data|load|loader|fetch|dataload)", re.IGNORECASE)
 WHOLE = re.compile(r"(^|[/_ ])(batch|step|iter|iteration|total)", re.IGNORECASE)
@@ -32,7 +29,7 @@ IN_PLACE = 0.5  # of it, where the source shows that examples are fetched within
 
 
 @detector(needs=("time/*",), suggests=("data-loading-bound",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """The logged time for data is a large part of the logged time per step.
 
     ## What it detects
@@ -69,17 +66,14 @@ def check(run: Run) -> Iterator[Finding]:
     is_trifle = second < LEAST_STEP_S or len(waiting) < ENOUGH_STEPS or share < least
     if is_recorded and is_trifle:
         return
-    by = f" (a loader with {_workers(loader)})" if loader is not None else ""
+    by = f" (a loader with {loader.workers or 'no'} workers)" if loader is not None else ""
     says = f"{waiting.origin.name} is {first:.3g} of {whole.origin.name} {second:.3g} (medians)"
-    yield Finding(
-        claim=f"Each step spends {share:.0%} of its time waiting for data{by}",
-        strength=Strength.STRONG,
-        evidence=(cite(waiting, says, 0, -1, waiting=first, whole=second),),
-        suggests={"data-loading-bound": Strength.STRONG},
+    yield finding(
+        f"Data loading is the bottleneck: {share:.0%} of each step waits for data{by}",
+        {"data-loading-bound": Strength.STRONG},
+        cite(waiting, says, 0, -1, waiting=first, whole=second),
         shows="data-loading-bound",
-        is_symptom=True,
-        onset=float(waiting.steps[0]),
-        location=at(loader.place) if loader is not None else None,
+        place=loader.place if loader is not None else None,
     )
 
 
@@ -88,10 +82,6 @@ def _fetches_in_place(run: Run, loader: Loader | None) -> bool:
     if loader is None or loader.workers or not run.sources:
         return False
     return waits_for_examples(program_of(run))
-
-
-def _workers(loader: Loader) -> str:
-    return f"{loader.workers} workers" if loader.workers else "no workers"
 
 
 def _bare(series: Series) -> str:

@@ -1,9 +1,5 @@
 """A training step makes the host wait for the device again and again."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Result
 from traindx.analysis.program.training.acts import Deed, Do
@@ -12,8 +8,7 @@ from traindx.analysis.program.training.phases import Loop, is_every_turn
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 FORCED = {"torch.cuda.empty_cache": "empties the cache of the device",
           "torch.cuda.synchronize": "waits for the device",
@@ -23,7 +18,7 @@ MANY = 3  # one read per step for the running loss is what everybody does
 
 
 @detector(needs=("source",), suggests=("synchronisation-in-loop",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Every training step waits for the device, several times or by force.
 
     ## What it detects
@@ -52,7 +47,7 @@ def check(run: Run) -> Iterator[Finding]:
                 yield from _waits(Loop(story, event.loops[-1]), backward)
 
 
-def _waits(loop: Loop, backward: Deed) -> Iterator[Finding]:
+def _waits(loop: Loop, backward: Deed) -> Findings:
     turn = backward.event.turns[-1]
     calls = [e for e in loop.events if e.turns[-1:] == (turn,) and is_every_turn(e, backward.event)]
     forced = [e for e in calls if e.name in FORCED]

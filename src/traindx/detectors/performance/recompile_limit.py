@@ -1,14 +1,11 @@
-"""torch.compile gave up recompiling."""
-
-from __future__ import annotations
+"""torch.compile hit its recompile limit."""
 
 import re
-from collections.abc import Iterator
 
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength, cite_event
-from traindx.model.run import Event, Run
-from traindx.registry import detector
+from traindx.model.findings import cite_event, finding
+from traindx.model.run import Event
+from traindx.registry import Findings, Run, detector
 
 MESSAGE = re.compile(
     r"torch\._dynamo hit config\.(?:recompile_limit|cache_size_limit|accumulated_\w+) \((\d+)\)"
@@ -17,8 +14,8 @@ MESSAGE = re.compile(
 
 
 @detector(needs=("events",), suggests=("recompilation",))
-def check(run: Run) -> Iterator[Finding]:
-    """torch.compile compiled a function again and again until it gave up.
+def check(run: Run) -> Findings:
+    """torch.compile recompiled a function until it hit the limit.
 
     ## What it detects
     The warning "torch._dynamo hit config.recompile_limit (8)", in older versions
@@ -38,14 +35,8 @@ def check(run: Run) -> Iterator[Finding]:
         found = MESSAGE.search(event.text)
         if found is not None:
             limit = f" of {found[1]}" if found[1] else ""
-            yield Finding(
-                claim=f"A compiled function was recompiled up to the limit{limit}",
-                strength=Strength.STRONG,
-                evidence=(cite_event(event),),
-                shows="recompilation",
-                is_symptom=True,
-                onset=event.step,
-            )
+            claim = f"A compiled function hit the recompile limit{limit}"
+            yield finding(claim, "recompilation", cite_event(event), onset=event.step)
             return
 
 

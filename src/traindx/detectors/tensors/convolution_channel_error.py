@@ -1,10 +1,6 @@
 """A convolution or normalisation gets another number of channels than it was built for."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from traindx.analysis.errors.layer_messages import CHANNELS
+from traindx.analysis.errors.layer_messages import CHANNELS, channel_hint, is_channels_last
 from traindx.analysis.errors.messages import KnownError, finding, known_error
 from traindx.analysis.errors.shape_blame import (
     Blame,
@@ -16,14 +12,11 @@ from traindx.analysis.errors.shape_blame import (
 from traindx.analysis.program import project_of
 from traindx.examples import make_failed_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
-
-LARGEST_COUNT = 4  # of channels in an image: grey, grey with alpha, RGB, RGBA
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("channel-mismatch",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A convolution or normalisation gets another number of channels than it was built for.
 
     ## What it detects
@@ -53,13 +46,13 @@ def _channels(known: KnownError) -> Finding:
         known.failure,
         lambda c: c.kind == "channels" and (c.expected, c.got) == (wanted, got),
     )
-    is_layout = _is_channels_last(shape, wanted)
+    is_layout = is_channels_last(shape, wanted)
     name = known.kind if blame is None else title_of(blame)
     claim = known.claim(layer=name, last=str(list(shape)) if is_layout else "")
     culprit = None if blame is None else culprit_of(
         blame, _built(blame, wanted, got, is_layout=is_layout), is_repairable=not is_layout
     )  # fmt: skip
-    notes = known.note(_reason(shape, wanted, got))
+    notes = known.note(channel_hint(shape, wanted, got))
     return finding(known, claim, culprit=culprit, notes=notes)
 
 
@@ -80,33 +73,6 @@ def _built(blame: Blame, wanted: int, got: int, *, is_layout: bool) -> str:
     if is_layout or blame.layer is None:
         return text
     return f"{text}; for its input it should read {expression_of(blame.layer, got)}"
-
-
-def _is_channels_last(shape: tuple[int, ...], wanted: int) -> bool:
-    return len(shape) in (4, 5) and shape[-1] == wanted <= LARGEST_COUNT and shape[1] == shape[2]
-
-
-def _reason(shape: tuple[int, ...], wanted: int, got: int) -> str:
-    if _is_channels_last(shape, wanted):
-        return (
-            f"{list(shape)} is (N, H, W, C): {got} is the height of the image, {wanted} its "
-            "channels; bring it into (N, C, H, W) with `x.permute(0, 3, 1, 2)`"
-        )
-    if (wanted, got) == (3, 1):
-        return (
-            "grey images meet a layer for RGB: build it with 1 channel, or turn the images into "
-            "RGB with `transforms.Grayscale(3)` where they are loaded"
-        )
-    if (wanted, got) == (3, 4):
-        return 'images with an alpha channel: open them with `.convert("RGB")`'
-    if (wanted, got) == (1, 3):
-        return "RGB images meet a layer for grey ones: 3 channels, or `transforms.Grayscale()`"
-    if len(shape) == 3 and shape[-1] == wanted:
-        return (
-            f"{list(shape)} has its {wanted} features last; a 1d convolution wants them second: "
-            "`x.transpose(1, 2)`"
-        )
-    return ""
 
 
 _MODEL = """

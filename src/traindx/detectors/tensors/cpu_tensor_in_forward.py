@@ -1,9 +1,5 @@
 """A forward pass mixes a tensor that stays on the CPU with its input."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Instance, Items, Result, Value
 from traindx.analysis.program.training.claims import (
@@ -25,8 +21,7 @@ from traindx.analysis.program.training.tensors import (
 )
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "device-mismatch"
 GLOBAL = frozenset({"torch.set_default_device", "torch.set_default_tensor_type"})
@@ -42,7 +37,7 @@ MEETS = frozenset(
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A tensor that is made without a device meets the input of a model.
 
     ## What it detects
@@ -255,6 +250,9 @@ SILENT = {
     "near miss: made by the type that fits the input": _module(
         "Kind = torch.cuda.FloatTensor if x.is_cuda else torch.FloatTensor",
         "x = x + Kind(noise)",
+    ),
+    "near miss: given to a function that may move it": _module(
+        "from moving import placed", "x = x + placed(torch.zeros(4), self.gpu)"
     ),
     "near miss: moved where the input is on a GPU": _module(
         "pad = torch.zeros(4)", "if x.is_cuda:", "    pad = pad.cuda()", "x = x + pad"

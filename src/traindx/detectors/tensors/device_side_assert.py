@@ -1,23 +1,18 @@
-"""A kernel's assertion failed and nobody said which."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""A CUDA kernel's assertion failed, and the log does not say which."""
 
 from traindx.analysis.errors.culprits import embedding_culprit
 from traindx.analysis.errors.device_messages import DEVICE_ASSERT
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.root_failure import last_burst
 from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.model.findings import Strength
+from traindx.registry import Findings, Run, detector
 
 WITH_TABLE = {"index-out-of-range": Strength.STRONG, "label-out-of-range": Strength.WEAK}
 
 
 @detector(needs=("failure",), suggests=("index-out-of-range", "label-out-of-range"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A CUDA kernel's assertion failed, without the line that says which.
 
     ## What it detects
@@ -39,7 +34,7 @@ def check(run: Run) -> Iterator[Finding]:
     known = known_error(run, DEVICE_ASSERT)
     if known is None or any(f.type == "DeviceAssert" for f in last_burst(run)):
         return
-    says = "an id outside of this table of {rows} rows, or below 0, fails just so"
+    says = "an id below 0, or beyond the {rows} rows of this embedding, causes this error"
     table = embedding_culprit(run, says)
     if table is None:
         yield finding(known, known.claim(where=", most often an index or label"))

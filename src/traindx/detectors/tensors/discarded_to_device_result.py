@@ -1,23 +1,17 @@
 """A tensor's move to the device is computed and thrown away."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Answer
 from traindx.analysis.program.training.claims import cite, finding, is_dropped, replace, source_text
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.tensors import is_tensor
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 MOVES = frozenset({".to", ".cuda"})
 
 
 @detector(needs=("source",), suggests=("device-mismatch",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A tensor is moved to a device and the result is dropped.
 
     ## What it detects
@@ -42,6 +36,7 @@ def check(run: Run) -> Iterator[Finding]:
             if event.name not in MOVES or event.node in seen or not is_dropped(event):
                 continue
             is_probe = any(guard.test is None for guard in event.guards) or event.is_tried
+            is_probe = is_probe or event.is_one_of
             if is_probe or is_tensor(story, event.receiver) is not Answer.YES:
                 continue
             seen.add(event.node)
@@ -98,7 +93,25 @@ FIRES = {
     "a tensor": make_run(sources={"t.py": "import torch\nx = torch.zeros(3)\nx.to('cuda')\n"}),
 }
 
+_ANY_MODEL = """
+import torch
+if options.small:
+    net = Small()
+else:
+    net = torch.relu(data)
+
+def train():
+    net.to("cuda")
+
+class Small(torch.nn.Module):
+    pass
+train()
+"""
+
 SILENT = {
+    "near miss: one of several, of which one is a model": make_run(
+        sources={"train.py": _ANY_MODEL}
+    ),
     "kept": _loop("data = data.to(device)"),
     "near miss: a module moves in place": _loop("model.to(device)"),
     "near miss: a batch of its own class": _loop("batch.to(device)", "batch"),

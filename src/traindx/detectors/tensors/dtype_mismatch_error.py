@@ -1,28 +1,15 @@
 """Tensors of different types met in one operation."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from traindx.analysis.errors.messages import KnownError, finding, known_error
-from traindx.analysis.errors.precision_messages import DTYPES
+from traindx.analysis.errors.culprits import Culprit
+from traindx.analysis.errors.messages import KnownError, findings
+from traindx.analysis.errors.precision_messages import DTYPES, dtype_words, names_float64
 from traindx.analysis.errors.written_calls import float64_from_numpy
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
-
-CLASSES = ("Long", "Long or Byte")
-
-DOUBLE = {"double", "float64"}
-
-HALF = {"half", "bfloat16", "c10::half", "c10::bfloat16"}
-
-INTEGERS = {"long", "int", "byte", "unsigned char", "bool", "short", "char", "long long"}
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("dtype-mismatch",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """An operation gets tensors of types that it cannot combine.
 
     ## What it detects
@@ -40,38 +27,16 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     Under autocast the clash may come from a custom function that casts by itself.
     """
-    known = known_error(run, DTYPES)
-    if known is None or (known.kind == "layer" and _is_on_two_devices(known)):
-        return
-    got, wanted = _dtype(known["got"]), _dtype(known["wanted"])
-    is_double = bool(DOUBLE & {got.lower(), wanted.lower()})
-    culprit = float64_from_numpy(run, known.failure) if is_double else None
-    claim = known.claim(got=got, wanted=wanted, hint=_hint(wanted, got))
-    yield finding(known, claim, culprit=culprit)
+    yield from findings(run, DTYPES, blame=_made_by_numpy, words=dtype_words, when=_is_of_dtypes)
 
 
-def _is_on_two_devices(known: KnownError) -> bool:
-    return ("cuda" in known["got"]) != ("cuda" in known["wanted"])
+def _made_by_numpy(known: KnownError) -> Culprit | None:
+    return float64_from_numpy(known.run, known.failure) if names_float64(known) else None
 
 
-def _dtype(name: str) -> str:
-    """The dtype in the name of a tensor's class, such as torch.cuda.FloatTensor."""
-    if name.startswith("torch.") and name.endswith("Tensor"):
-        return name.rsplit(".", 1)[-1].removesuffix("Tensor")
-    return name
-
-
-def _hint(wanted: str, got: str) -> str:
-    both = {wanted.lower(), got.lower()}
-    if wanted in CLASSES:
-        return "class labels have to be int64 (Long)"
-    if DOUBLE & both:
-        return "float64 is numpy's default, the weights are float32"
-    if HALF & both:
-        return "half precision meets full precision outside of autocast"
-    if got.lower() in INTEGERS:
-        return "integers go where real numbers are wanted"
-    return "one of the two has to be converted where it is made"
+def _is_of_dtypes(known: KnownError) -> bool:
+    """Tell dtypes from devices, of which a layer speaks in the same words."""
+    return known.kind != "layer" or ("cuda" in known["got"]) == ("cuda" in known["wanted"])
 
 
 _DATA = """
@@ -102,12 +67,12 @@ FIRES = {
     "integer targets": make_failed_run(
         "RuntimeError: result type Float can't be cast to the desired output type Long"
     ),
+    "parameters of a sharded module": make_failed_run(
+        "ValueError: Must flatten tensors with uniform dtype but got torch.bfloat16 and "
+        "torch.float32",
+        "trainer.train()",
+    ),
 }
-
-FIRES["parameters of a sharded module"] = make_failed_run(
-    "ValueError: Must flatten tensors with uniform dtype but got torch.bfloat16 and torch.float32",
-    "trainer.train()",
-)
 
 SILENT = {
     "near miss: one type on two devices": make_failed_run(

@@ -1,22 +1,16 @@
 """An optimizer was made with nothing to optimise."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.call_messages import NO_PARAMETERS
 from traindx.analysis.errors.class_blame import why_no_parameters
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(
     needs=("failure",), suggests=("unregistered-submodules", "frozen-parameters", "api-misuse")
 )
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """An optimizer gets an empty list of parameters.
 
     ## What it detects

@@ -1,22 +1,20 @@
 """The index that a lookup failed on, with the table it was looked up in."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 
 from traindx.analysis.recordings.observations import (
+    cite_kept_batch,
     is_integer,
     own_place,
     place_words,
     processes_of,
     summary_words,
+    tensors_by_frame,
 )
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import Finding, cite_record, finding
 from traindx.model.recording import Caught, Place, Process, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "index-out-of-range"
 LOOKUP = re.compile(
@@ -26,7 +24,7 @@ LOOKUP = re.compile(
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A lookup failed, and the recorder saw an index that its table does not have.
 
     ## What it detects
@@ -56,10 +54,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _lookup(caught: Caught) -> tuple[Summary, int] | None:
     """Return the indices and the number of rows of the embedding that failed."""
-    frames: dict[str, dict[str, Summary]] = {}
-    for where, summary in caught.tensors:
-        frames.setdefault(where, {}).setdefault(summary.name, summary)
-    for where, held in frames.items():
+    for where, held in tensors_by_frame(caught).items():
         ids, table = held.get("input"), held.get("weight")
         if not where.startswith("embedding") or ids is None or table is None:
             continue
@@ -74,26 +69,17 @@ def _finding(process: Process, caught: Caught, ids: Summary, rows: int) -> Findi
     place = own_place(caught.places)
     name = _own_name(caught, ids)
     table = next((f"{n} " for n, kind, _ in reversed(caught.modules) if "Embedding" in kind), "")
-    step = float(caught.step)
     is_high = ids.high >= rows
     index = int(ids.high if is_high else ids.low)
     which = "largest" if is_high else "smallest"
-    near = ": one too far" if index == rows else ""
-    says = f"{name or 'the index tensor'} is {summary_words(ids)}; the table {table}has {rows} rows"
-    cited = [cite_record(process, caught.line, says, step=step, index=index, rows=rows)]
-    if caught.kept:
-        says = f"the batch is kept in {caught.kept}"
-        cited.append(cite_record(process, caught.line, says, step=step))
-    return Finding(
-        claim=f"The {which} index in {name or 'the lookup'} is {index}, and the table {table}has "
-        f"{rows} rows, counted from 0{near}{place_words(place)}",
-        strength=Strength.STRONG,
-        evidence=tuple(cited),
-        shows=CAUSE,
-        is_symptom=True,
-        onset=step,
-        location=at(place),
+    near = " (off by one)" if index == rows else ""
+    says = f"{name or 'the index tensor'} is {summary_words(ids)}; embedding {table}has {rows} rows"
+    cited = cite_record(process, caught.line, says, step=caught.step, index=index, rows=rows)
+    claim = (
+        f"Index out of range: the {which} index in {name or 'the lookup'} is {index}, but "
+        f"embedding {table}has {rows} rows{near}{place_words(place)}"
     )
+    return finding(claim, CAUSE, cited, *cite_kept_batch(process, caught), place=place)
 
 
 def _own_name(caught: Caught, ids: Summary) -> str:

@@ -1,26 +1,20 @@
 """An index lay outside of the table it looked up."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
-from traindx.analysis.errors.culprits import (
-    looked_up_table,
-)
+from traindx.analysis.errors.culprits import looked_up_table
 from traindx.analysis.errors.device_messages import INDEX
 from traindx.analysis.errors.messages import KnownError, finding, known_error
 from traindx.analysis.program.program_words import mentions
 from traindx.examples import make_failed_run
-from traindx.model.findings import Evidence, Finding, Strength, cite_setting
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.model.findings import Strength, cite_setting
+from traindx.registry import Findings, Run, detector
 
 VOCABULARY = ("vocab_size", "n_vocab", "num_embeddings", "vocabulary_size", "ntoken", "n_tokens")
 
 
 @detector(needs=("failure",), suggests=("index-out-of-range", "vocabulary-mismatch"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A lookup gets an index that its table does not have.
 
     ## What it detects
@@ -45,15 +39,16 @@ def check(run: Run) -> Iterator[Finding]:
     is_bounded = known.kind == "bounds"
     culprit = None if is_bounded else looked_up_table(run, known.failure)
     claim = known.claim(allowed=_allowed(known)) if is_bounded else ""
-    suggests = {} if is_bounded else _vocabulary(run)
-    found = finding(known, claim, culprit=culprit, notes=_notes(run))
-    yield replace(found, suggests=suggests)
+    setting = run.config.find(*VOCABULARY)
+    notes = [] if setting is None else [cite_setting(setting)]
+    found = finding(known, claim, culprit=culprit, notes=notes)
+    yield replace(found, suggests={} if is_bounded else _vocabulary(run))
 
 
 def _allowed(known: KnownError) -> str:
     index, size = known.number("index"), known.number("size")
-    near = " (one too far: ids that start at 1, or a size one too small)" if index == size else ""
-    return f"0 … {size - 1}{near}" if size else f"nothing, it is empty{near}"
+    near = " (off by one: ids start at 1, or the size is one too small)" if index == size else ""
+    return f"0 … {size - 1}{near}" if size else "none, since it is empty"
 
 
 def _vocabulary(run: Run) -> dict[str, Strength]:
@@ -61,11 +56,6 @@ def _vocabulary(run: Run) -> dict[str, Strength]:
     has_tokenizer = mentions(run, "tokenizer")
     is_known = has_tokenizer or run.config.find("tokenizer", "tokenizer_name") is not None
     return {"vocabulary-mismatch": Strength.MODERATE} if is_known else {}
-
-
-def _notes(run: Run) -> list[Evidence]:
-    setting = run.config.find(*VOCABULARY)
-    return [cite_setting(setting)] if setting is not None else []
 
 
 _MODEL = """

@@ -1,17 +1,12 @@
 """Labels or indices reach beyond the outputs or rows that they point into."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.facts.index_clashes import IndexClash, index_clashes
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(
@@ -20,7 +15,7 @@ from traindx.registry import detector
         "output-size-mismatch", "label-out-of-range", "index-out-of-range", "vocabulary-mismatch",
     ),
 )  # fmt: skip
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A class index or a lookup is larger than the model has outputs or rows.
 
     ## What it detects

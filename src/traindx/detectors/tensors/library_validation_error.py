@@ -1,17 +1,13 @@
-"""A library checked what it was given, and refused it in so many words."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""A library checked its arguments and raised an error."""
 
 from traindx.analysis.errors.call_messages import REFUSALS, VALUE_CHECKS
 from traindx.analysis.errors.culprits import explain
 from traindx.analysis.errors.messages import finding, known_error, read
 from traindx.analysis.errors.root_failure import last_burst, last_part, root_failure
-from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Finding, Strength
-from traindx.model.run import Failure, Frame, Run
-from traindx.registry import detector
+from traindx.examples import make_failed_run
+from traindx.model.findings import Strength
+from traindx.model.run import Failure, Frame
+from traindx.registry import Findings, Run, detector
 from traindx.tracebacks import own_frames
 
 CONFIGURED = "MisconfigurationException"  # Lightning's word for it
@@ -25,8 +21,8 @@ CHECKS = ("raise ", "assert ")
 
 
 @detector(needs=("failure",), suggests=("api-misuse", "version-mismatch"))
-def check(run: Run) -> Iterator[Finding]:
-    """A library refuses what it was given.
+def check(run: Run) -> Findings:
+    """A library rejects the arguments it was called with.
 
     ## What it detects
     "The model did not return a loss from the inputs": no column is called `labels`, or the model
@@ -46,7 +42,7 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     A library that checks values rather than calls (a loss that is NaN, a file that is missing) is
-    left to other rules; a check that is a bug of the library's own cannot be told apart.
+    left to other rules; a bug in the library's own check looks the same.
     """
     failure, known = root_failure(run), known_error(run, REFUSALS)
     if failure is None:
@@ -56,7 +52,7 @@ def check(run: Run) -> Iterator[Finding]:
         yield finding(known, known.claim(said=said))
     elif _is_refused(run, failure):
         named = failure.frames[-1].file.replace("\\", "/").rsplit("-packages/", 1)[-1]
-        claim = f"The library {named.split('/', 1)[0]} refuses what it was given"
+        claim = f"The library {named.split('/', 1)[0]} rejects the arguments it was called with"
         yield explain(run, failure, claim, suggests={"api-misuse": _strength(failure)})
 
 
@@ -76,9 +72,9 @@ def _strength(failure: Failure) -> Strength:
 
 
 def _refused(message: str, code: str, file: str) -> Run:
-    own = Frame("train.py", 31, "<module>", "scheduler = make(optimizer)")
     inner = Frame(file, 88, "__init__", code)
-    return make_run(failures=[Failure("ValueError", message, "train.log", "line 90", (own, inner))])
+    call = "scheduler = make(optimizer)"
+    return make_failed_run(f"ValueError: {message}", call, frames=(inner,))
 
 
 _SITE = "/usr/lib/python3/site-packages/torch/optim/lr_scheduler.py"

@@ -1,8 +1,5 @@
 """A matrix product of sizes that do not fit: a layer built for other inputs than it gets."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from dataclasses import replace
 
 from traindx.analysis.errors.culprits import explain
@@ -19,12 +16,12 @@ from traindx.analysis.program import project_of
 from traindx.analysis.program.shapes.accounts import factorings, origin_of
 from traindx.examples import make_failed_run
 from traindx.model.findings import Evidence, Finding, Strength
-from traindx.model.run import Failure, Run
-from traindx.registry import detector
+from traindx.model.run import Failure
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("shape-mismatch",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A matrix product gets sizes that do not fit.
 
     ## What it detects

@@ -1,21 +1,16 @@
 """An operation refuses the element type of a tensor."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.facts.dtype_clashes import DtypeClash, dtype_clashes
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("dtype-mismatch",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A layer, product or loss is given numbers of a dtype that it refuses.
 
     ## What it detects

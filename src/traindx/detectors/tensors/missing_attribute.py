@@ -1,26 +1,16 @@
-"""An object was asked for what it does not have."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""An attribute was read that the object does not have."""
 
 from traindx.analysis.errors.call_messages import MISSING_ATTRIBUTE
 from traindx.analysis.errors.failing_lines import failing_code
-from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.messages import KnownError, findings
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
-GUESSED = ("api-misuse", "version-mismatch", "name-shadowed", "detached-loss")
-
-NO_GRADIENT = "the gradient is None, so no backward pass reached that parameter"
-
-NOTHING = "something returned nothing, or was never set"
+SUGGESTS = ("api-misuse", "version-mismatch", "name-shadowed", "detached-loss")
 
 
-@detector(needs=("failure",), suggests=GUESSED)
-def check(run: Run) -> Iterator[Finding]:
+@detector(needs=("failure",), suggests=SUGGESTS)
+def check(run: Run) -> Findings:
     """An attribute is read that the object does not have.
 
     ## What it detects
@@ -39,12 +29,14 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     If the attribute exists in the documentation, the installed version is another one.
     """
-    known = known_error(run, MISSING_ATTRIBUTE)
-    if known is None or known.kind == "super().__init__":
-        return
-    code = failing_code(run, known.failure)
-    is_gradient = ".grad." in code or code.endswith(".grad")
-    yield finding(known, known.claim(origin=NO_GRADIENT if is_gradient else NOTHING))
+    yield from findings(run, MISSING_ATTRIBUTE, words=_why_none)
+
+
+def _why_none(known: KnownError) -> dict[str, str]:
+    code = failing_code(known.run, known.failure)
+    if ".grad." in code or code.endswith(".grad"):
+        return {"origin": "the gradient is None, so no backward pass reached that parameter"}
+    return {"origin": "a function returned None, or the value was never set"}
 
 
 FIRES = {

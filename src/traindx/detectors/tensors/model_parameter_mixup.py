@@ -1,9 +1,5 @@
 """A function that takes a model gets its parameters, or the other way round."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import Known, Method, Part, Result, Value
 from traindx.analysis.program.training.claims import callee_text, cite, finding, source_text
@@ -11,9 +7,7 @@ from traindx.analysis.program.training.kinds import Kind, kind_made_by
 from traindx.analysis.program.training.layers import is_module
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 LISTS = (".parameters", ".named_parameters")
 AVERAGES = "torch.optim.swa_utils.AveragedModel"
@@ -24,7 +18,7 @@ TAKES_PARAMETERS = frozenset(
 
 
 @detector(needs=("source",), suggests=("api-misuse",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A call gets a model where it needs parameters, or parameters where it needs a model.
 
     ## What it detects

@@ -1,20 +1,14 @@
 """A module was called that has no forward."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.call_messages import NO_FORWARD
 from traindx.analysis.errors.class_blame import missing_forward
-from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.messages import findings
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("api-misuse",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A module is called that defines no `forward`.
 
     ## What it detects
@@ -32,9 +26,7 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     It is not: the message is exact.
     """
-    known = known_error(run, NO_FORWARD)
-    if known is not None:
-        yield finding(known, culprit=missing_forward(run, known["name"]))
+    yield from findings(run, NO_FORWARD, blame=lambda known: missing_forward(run, known["name"]))
 
 
 _MODEL = """

@@ -1,27 +1,19 @@
-"""A tensor of several values was used as one number or one truth."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""A tensor of several values was used as a scalar or as a condition."""
 
 from traindx.analysis.errors.call_messages import MANY_VALUES
-from traindx.analysis.errors.culprits import (
-    Culprit,
-)
+from traindx.analysis.errors.culprits import Culprit
 from traindx.analysis.errors.failing_lines import failing_code, loss_called_as_function
 from traindx.analysis.errors.messages import KnownError, finding, known_error
 from traindx.analysis.errors.written_calls import failing_calls
 from traindx.analysis.program import project_of
 from traindx.analysis.program.written_kinds import LOSS_CLASSES
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("api-misuse",))
-def check(run: Run) -> Iterator[Finding]:
-    """A tensor of several values is used where one number or one truth is wanted.
+def check(run: Run) -> Findings:
+    """A tensor of several values is used where a scalar or a condition is needed.
 
     ## What it detects
     "only one element tensors can be converted to Python scalars", "a Tensor with 2 elements cannot
@@ -44,7 +36,7 @@ def check(run: Run) -> Iterator[Finding]:
         return
     name, culprit = _loss_as_function(known) if known.kind == "condition" else ("", None)
     if name:
-        claim = f"{name} gets outputs and targets in place of its options: it is a class to make"
+        claim = f"{name} is a class, and is called with outputs and targets: create it first"
         yield finding(known, claim, culprit=culprit)
     else:
         yield finding(known)
@@ -55,7 +47,7 @@ def _loss_as_function(known: KnownError) -> tuple[str, Culprit | None]:
     for call in failing_calls(known.run, known.failure):
         is_loss = call.name.startswith("torch.nn.") and LOSS_CLASSES.search(call.method)
         if is_loss and len(call.arguments) > 1:
-            says = f"{call.method} is made, not called"
+            says = f"{call.method} is created here, not applied"
             return call.method, call.blamed(says, call.made_first(), as_a_whole=True)
     if project_of(known.run).modules:
         return "", None

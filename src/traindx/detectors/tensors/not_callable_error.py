@@ -1,29 +1,23 @@
 """A name meant a function, and now means a value."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.call_messages import NOT_CALLABLE
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.name_blame import calls_names_only, hidden_name, taken_name
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.model.findings import Strength
+from traindx.registry import Findings, Run, detector
 
 OF_NAME = {"name-shadowed": Strength.STRONG, "api-misuse": Strength.WEAK}
-
 OF_ANY = {"name-shadowed": Strength.MODERATE, "api-misuse": Strength.MODERATE}
 
 
 @detector(needs=("failure",), suggests=("name-shadowed", "api-misuse"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A value is called as if it were the function whose name it took.
 
     ## What it detects
-    "'Tensor' object is not callable" and its kin for numbers, lists, strings and modules. With the
-    source or the failing line: the assignment that gave the name away, such as
+    "'Tensor' object is not callable" and the same of numbers, lists, strings and modules. With the
+    source or the failing line: the assignment that overwrote the name, such as
     `loss = loss(output, target)`. Where the function is defined outside, the same line fails at
     once: "local variable 'loss' referenced before assignment".
 
@@ -35,7 +29,7 @@ def check(run: Run) -> Iterator[Finding]:
 
     ## When it is wrong
     A missing operator (`2(x)`) or an attribute that is no method reads the same. A local variable
-    that only a loop without iterations would have set is told from a shadowed one by its line.
+    that only a loop without iterations would have set is distinguished by its line.
     """
     known = known_error(run, NOT_CALLABLE)
     if known is None:
@@ -47,7 +41,9 @@ def check(run: Run) -> Iterator[Finding]:
         return
     name, culprit = taken_name(run, known.failure)
     if name:
-        claim = f"What is called as {name} is a {known['kind']} by now: an assignment took the name"
+        claim = (
+            f"The name {name} no longer means the function: a {known['kind']} was assigned to it"
+        )
         yield finding(known, claim, cause="name-shadowed", culprit=culprit)
     else:
         yield finding(known, suggests=OF_NAME if calls_names_only(known.failure) else OF_ANY)

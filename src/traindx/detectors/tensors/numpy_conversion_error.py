@@ -1,21 +1,15 @@
-"""A tensor was given to numpy that numpy cannot take."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""A tensor was converted to numpy that numpy cannot take."""
 
 from traindx.analysis.errors.culprits import Culprit
 from traindx.analysis.errors.device_messages import NUMPY
-from traindx.analysis.errors.messages import KnownError, finding, known_error
+from traindx.analysis.errors.messages import KnownError, findings
 from traindx.analysis.errors.written_calls import failing_calls
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("api-misuse",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A tensor with a graph, on a GPU, or of a type numpy lacks is converted to numpy.
 
     ## What it detects
@@ -32,16 +26,15 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     If the value is needed for training, stay in torch.
     """
-    known = known_error(run, NUMPY)
-    if known is not None:
-        yield finding(known, culprit=_culprit(known) if known.kind else None)
+    yield from findings(run, NUMPY, blame=_culprit)
 
 
 def _culprit(known: KnownError) -> Culprit | None:
-    for call in failing_calls(known.run, known.failure, "numpy"):
+    for call in failing_calls(known.run, known.failure, "numpy") if known.kind else ():
         if call.owner and not call.arguments:
             patch = call.with_owner(f"{call.owner}.{known.kind}")
-            return call.blamed(f"`{call.owner}` goes to numpy as it is", patch, as_a_whole=True)
+            says = f"`{call.owner}` is converted without .{known.kind}"
+            return call.blamed(says, patch, as_a_whole=True)
     return None
 
 

@@ -1,18 +1,12 @@
 """Labels are padded with a number that is no class and that the loss does not ignore."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.values import Known, Result, Value, constant
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.tensors import whole
 from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 DEFAULT = -100  # the ignore_index of torch's losses
 # the argument of each that says what the rest is filled with
@@ -23,7 +17,7 @@ PADS = {
 
 
 @detector(needs=("source",), suggests=("label-out-of-range",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Labels hold a negative padding value that the loss takes for a class.
 
     ## What it detects

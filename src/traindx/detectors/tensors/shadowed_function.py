@@ -1,9 +1,6 @@
 """The result of a call takes the name of what was called, or of something else that is needed."""
 
-from __future__ import annotations
-
 import builtins
-from collections.abc import Iterator
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import Choice, Items, Known, Result, Table, Value
@@ -13,14 +10,13 @@ from traindx.analysis.program.training.program import Story, program_of
 from traindx.analysis.program.training.tensors import is_computed_tensor, is_number
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "name-shadowed"
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A name that is called, or used as a library, holds a result instead.
 
     ## What it detects

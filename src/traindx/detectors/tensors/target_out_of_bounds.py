@@ -1,17 +1,13 @@
-"""A label was not a class of the model."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""A label was out of range for the model's classes."""
 
 from traindx.analysis.errors.culprits import number_named
 from traindx.analysis.errors.device_messages import LABELS
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.program import project_of
 from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Evidence, Finding, cite_setting, cite_source
-from traindx.model.run import Run, as_number
-from traindx.registry import detector
+from traindx.model.findings import Evidence, cite_setting, cite_source
+from traindx.model.run import as_number
+from traindx.registry import Findings, Run, detector
 
 CLASSES = ("num_classes", "n_classes", "num_labels", "nb_classes", "classes", "nclass")
 
@@ -20,8 +16,8 @@ CLASSES = ("num_classes", "n_classes", "num_labels", "nb_classes", "classes", "n
     needs=("failure",),
     suggests=("label-out-of-range", "output-size-mismatch", "loss-expects-probabilities"),
 )
-def check(run: Run) -> Iterator[Finding]:
-    """The loss gets a label that is no class of the model.
+def check(run: Run) -> Findings:
+    """The loss gets a label that is out of range for the model's classes.
 
     ## What it detects
     "Target 10 is out of bounds", the CUDA assertion `t >= 0 && t < n_classes`, and labels or
@@ -75,11 +71,10 @@ FIRES = {
         "nll_loss_forward_reduce_cuda_kernel_2d: block: [0,0,0], thread: [3,0,0] Assertion "
         "`t >= 0 && t < n_classes` failed."
     ),
+    "outputs without a sigmoid": make_failed_run(
+        "RuntimeError: all elements of input should be between 0 and 1", "loss = bce(model(x), y)"
+    ),
 }
-
-FIRES["outputs without a sigmoid"] = make_failed_run(
-    "RuntimeError: all elements of input should be between 0 and 1", "loss = bce(model(x), y)"
-)
 
 SILENT = {
     "near miss: an embedding's index": make_failed_run("IndexError: index out of range in self"),

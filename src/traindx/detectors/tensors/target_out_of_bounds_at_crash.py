@@ -1,23 +1,22 @@
-"""The label that a loss failed on, with the classes it was given."""
-
-from __future__ import annotations
+"""The label that a loss failed on, with the number of classes."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from traindx.analysis.recordings.observations import (
+    cite_kept_batch,
     is_integer,
     own_place,
     place_words,
     processes_of,
     shape_words,
     summary_words,
+    tensors_by_frame,
 )
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, at, cite_record
+from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Caught, Place, Process, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 CAUSE = "label-out-of-range"
 TARGET = re.compile(
@@ -27,7 +26,7 @@ FRAMES = ("cross_entropy", "nll_loss")
 
 
 @detector(needs=("recording",), suggests=(CAUSE, "output-size-mismatch"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A loss failed on a label, and the recorder saw the labels and the number of classes.
 
     ## What it detects
@@ -55,10 +54,7 @@ def check(run: Run) -> Iterator[Finding]:
 
 def _labels(caught: Caught) -> tuple[Summary, Summary, int] | None:
     """Return labels, logits and the number of classes of the loss that failed."""
-    frames: dict[str, dict[str, Summary]] = {}
-    for where, summary in caught.tensors:
-        frames.setdefault(where, {}).setdefault(summary.name, summary)
-    for where, held in frames.items():
+    for where, held in tensors_by_frame(caught).items():
         logits, labels = held.get("input"), held.get("target")
         if not where.startswith(FRAMES) or logits is None or labels is None:
             continue
@@ -71,32 +67,24 @@ def _labels(caught: Caught) -> tuple[Summary, Summary, int] | None:
 def _finding(
     process: Process, caught: Caught, labels: Summary, logits: Summary, classes: int
 ) -> Finding:
-    place, step = own_place(caught.places), float(caught.step)
+    place = own_place(caught.places)
     label = int(labels.high if labels.high >= classes else labels.low)
-    says = f"labels: {summary_words(labels)}; logits {shape_words(logits.shape)}: {classes} classes"
-    cited = [cite_record(process, caught.line, says, step=step, label=label, classes=classes)]
-    if caught.kept:
-        says = f"the batch is kept in {caught.kept}"
-        cited.append(cite_record(process, caught.line, says, step=step))
-    return Finding(
-        claim=f"The labels reach from {labels.low:.0f} to {labels.high:.0f}, and the logits have "
-        f"{classes} classes, 0 … {classes - 1}{_reason(labels, classes)}{place_words(place)}",
-        strength=Strength.STRONG,
-        evidence=tuple(cited),
-        suggests=_sizes(labels, classes),
-        shows=CAUSE,
-        is_symptom=True,
-        onset=step,
-        location=at(place),
+    says = f"the labels are {summary_words(labels)}, and the logits {shape_words(logits.shape)}"
+    cited = cite_record(process, caught.line, says, step=caught.step, label=label, classes=classes)
+    claim = (
+        f"Labels range from {labels.low:.0f} to {labels.high:.0f}, but the {classes} classes "
+        f"are 0 … {classes - 1}{_reason(labels, classes)}{place_words(place)}"
     )
+    kept = cite_kept_batch(process, caught)
+    return finding(claim, _sizes(labels, classes), cited, *kept, shows=CAUSE, place=place)
 
 
 def _reason(labels: Summary, classes: int) -> str:
     if labels.low == 1 and labels.high == classes:
-        return ": labels that are counted from 1"
+        return " (the labels start at 1)"
     if labels.low == -1 and labels.high < classes:
-        return ": −1 is a mark for 'none', or a label that was not found"
-    return ": one too far" if labels.high == classes else ""
+        return " (−1 usually marks 'no label')"
+    return " (off by one)" if labels.high == classes else ""
 
 
 def _sizes(labels: Summary, classes: int) -> Mapping[str, Strength]:

@@ -1,21 +1,16 @@
 """A tensor stays on the CPU and meets one that was moved to another device."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.facts.tensor_devices import DeviceClash, device_clashes
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("device-mismatch",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """An operation needs two tensors on one device and one of them was never moved.
 
     ## What it detects

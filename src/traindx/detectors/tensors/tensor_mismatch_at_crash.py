@@ -1,11 +1,10 @@
-"""The shapes that a failing layer was given, as they were."""
-
-from __future__ import annotations
+"""The recorded shapes, dtypes and devices of the tensors that an operation failed on."""
 
 import re
 from collections.abc import Iterator
 
 from traindx.analysis.recordings.observations import (
+    cite_kept_batch,
     own_place,
     place_words,
     processes_of,
@@ -13,10 +12,9 @@ from traindx.analysis.recordings.observations import (
     summary_words,
 )
 from traindx.examples import recorded
-from traindx.model.findings import Evidence, Finding, Strength, at, cite_record
+from traindx.model.findings import Evidence, Finding, Strength, cite_record, finding
 from traindx.model.recording import Caught, Place, Process, Shape, Summary
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 PRODUCT = re.compile(r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)")
 CHANNELS = re.compile(r"to have (\d+) channels, but got (\d+) channels")
@@ -32,15 +30,15 @@ CAUSES = {
     DTYPES: "dtype-mismatch",
     SIZES: "shape-mismatch",
 }
-TOLD = 6  # modules, tensors
+SHOWN = 6  # modules, tensors
 
 
 @detector(
     needs=("recording",),
     suggests=("shape-mismatch", "channel-mismatch", "device-mismatch", "dtype-mismatch"),
 )
-def check(run: Run) -> Iterator[Finding]:
-    """An operation failed on shapes, types or devices, which were seen as they were.
+def check(run: Run) -> Findings:
+    """An operation failed on shapes, dtypes or devices that the recorder saw.
 
     ## What it detects
     An error about sizes, channels, types or devices, together with the modules that were being
@@ -72,15 +70,13 @@ def _finding(process: Process, caught: Caught, found: re.Match[str]) -> Finding:
     is_shown = bool(title) and found.re in (PRODUCT, CHANNELS)
     cited = [cite_record(process, caught.line, caught.message.split("\n", 1)[0][:200], step=step)]
     cited += _along(process, caught, step)
-    return Finding(
-        claim=f"{_claim(title, found)}{place_words(place)}",
-        strength=Strength.STRONG,
-        evidence=tuple(cited),
-        suggests={} if is_shown else {cause: Strength.MODERATE},
+    return finding(
+        f"{_claim(title, found)}{place_words(place)}",
+        {} if is_shown else {cause: Strength.MODERATE},
+        *cited,
         shows=cause if is_shown else None,
-        is_symptom=True,
         onset=step,
-        location=at(place),
+        place=place,
     )
 
 
@@ -100,8 +96,8 @@ def _claim(title: str, found: re.Match[str]) -> str:
         layer = title or "A convolution"
         return f"{_upper(layer)} is built for {found[1]} channels and receives {found[2]}"
     inside = f" in {title}" if title else ""
-    what = {DEVICES: "devices", DTYPES: "types", SIZES: "sizes"}[found.re]
-    return f"Tensors of {what} that do not fit meet{inside}"
+    what = {DEVICES: "devices", DTYPES: "dtypes", SIZES: "sizes"}[found.re]
+    return f"Tensors with different {what} are combined{inside}"
 
 
 def _upper(text: str) -> str:
@@ -111,16 +107,16 @@ def _upper(text: str) -> str:
 def _along(process: Process, caught: Caught, step: float) -> Iterator[Evidence]:
     chain = [
         f"{name or kind} gets {' and '.join(map(shape_words, shapes))}"
-        for name, kind, shapes in caught.modules[-TOLD:]
+        for name, kind, shapes in caught.modules[-SHOWN:]
         if shapes
     ]
     if chain:
         yield cite_record(process, caught.line, "; ".join(chain), step=step)
-    for where, summary in caught.tensors[:TOLD]:
+    for where, summary in caught.tensors[:SHOWN]:
         device = f" on {summary.device}" if summary.device else ""
-        yield cite_record(process, caught.line, f"{where}: {summary_words(summary)}{device}")
-    if caught.kept:
-        yield cite_record(process, caught.line, f"the batch is kept in {caught.kept}", step=step)
+        says = f"{summary_words(summary)}{device} in {where}"
+        yield cite_record(process, caught.line, says)
+    yield from cite_kept_batch(process, caught)
 
 
 _X = Summary("x", (4, 57600), "float32", "cpu", -1.0, 1.0, 0.0, 0.5)

@@ -1,42 +1,31 @@
-"""Tensors of sizes that do not fit meet: in a sum, a join, a view, a batch or a loss."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""Tensor sizes do not match in a sum, a concatenation, a view, a batch or a loss."""
 
 from traindx.analysis.errors.culprits import Culprit, explain
 from traindx.analysis.errors.other_frameworks import read_other
 from traindx.analysis.errors.root_failure import root_failure
-from traindx.analysis.errors.shape_blame import (
-    Blame,
-    culprit_of,
-    find_blame,
-    mixed_batch,
-)
+from traindx.analysis.errors.shape_blame import culprit_of, find_blame, mixed_batch
 from traindx.analysis.errors.shape_messages import SizeError, read
 from traindx.analysis.program import project_of
 from traindx.analysis.program.shapes.accounts import origin_of
 from traindx.analysis.program.shapes.machine import Conflict
 from traindx.analysis.program.shapes.sizes import Size
 from traindx.examples import make_failed_run
-from traindx.model.findings import Evidence, Finding
-from traindx.model.run import Failure, Run
-from traindx.registry import detector
+from traindx.model.findings import Evidence
+from traindx.model.run import Failure
+from traindx.registry import Findings, Run, detector
 
 CAUSES = {"stack-channels": "channel-mismatch"}
 
 
-@detector(
-    needs=("failure",),
-    suggests=("shape-mismatch", "channel-mismatch"),
-)
-def check(run: Run) -> Iterator[Finding]:
-    """Tensors of sizes that do not fit meet in one operation.
+@detector(needs=("failure",), suggests=("shape-mismatch", "channel-mismatch"))
+def check(run: Run) -> Findings:
+    """Tensor sizes do not match in one operation.
 
     ## What it detects
-    The errors of sums, joins, views, batches and losses: "The size of tensor a (10) must match the
-    size of tensor b (5)", "shape '[32, 400]' is invalid for input of size 57600", "stack expects
-    each tensor to be equal size", "Expected input batch_size (324) to match target batch_size (4)".
+    Errors of sums, concatenations, views, batches and losses: "The size of tensor a (10) must match
+    the size of tensor b (5)", "shape '[32, 400]' is invalid for input of size 57600", "stack
+    expects each tensor to be equal size", "Expected input batch_size (324) to match target
+    batch_size (4)".
     Every number is explained; with the source, the line at which the size went wrong.
 
     ## Why it matters
@@ -70,17 +59,13 @@ def _culprit(run: Run, failure: Failure, error: SizeError) -> tuple[Culprit | No
         return None, []
     account = origin_of(blame.trace, blame.conflict)
     place = f"line {blame.conflict.line}"
-    told = [Evidence(t, blame.conflict.file, place) for t in (blame.conflict.text, account) if t]
+    notes = [Evidence(t, blame.conflict.file, place) for t in (blame.conflict.text, account) if t]
     if blame.layer is None:
-        return None, told
-    is_repairable = error.kind == "features"
-    says = f"{blame.name} is built here for {_wanted(blame)}"
-    return culprit_of(blame, says, is_repairable=is_repairable), told
-
-
-def _wanted(blame: Blame) -> str:
+        return None, notes
     expected = blame.conflict.expected
-    return f"{expected} features" if isinstance(expected, int) else f"{expected} input"
+    unit = "features" if isinstance(expected, int) else "input"
+    says = f"{blame.name} is built here for {expected} {unit}"
+    return culprit_of(blame, says, is_repairable=error.kind == "features"), notes
 
 
 def _fits(error: SizeError, conflict: Conflict) -> bool:

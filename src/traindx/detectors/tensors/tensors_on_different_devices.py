@@ -1,24 +1,18 @@
-"""Tensors on two devices met in one operation."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""Tensors of one operation are on different devices."""
 
 from traindx.analysis.errors.culprits import Culprit, site_of
 from traindx.analysis.errors.device_messages import TWO_DEVICES
-from traindx.analysis.errors.messages import KnownError, finding, known_error
+from traindx.analysis.errors.messages import KnownError, findings
 from traindx.analysis.errors.written_calls import only, program_calls
 from traindx.analysis.program import project_of
 from traindx.analysis.program.devices import model_left_behind, never_moved
 from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 from traindx.tracebacks import own_frames
 
 
 @detector(needs=("failure",), suggests=("device-mismatch",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """An operation gets tensors that are on different devices.
 
     ## What it detects
@@ -26,7 +20,7 @@ def check(run: Run) -> Iterator[Finding]:
     (torch.cuda.FloatTensor) should be the same" and their older forms, with the devices and the
     argument that the message names; also a tensor of the meta device, which has no values. With
     the source: a tensor that `forward` makes without `device=`, a `.to(device)` whose result is
-    dropped, labels or a model that nobody moved.
+    dropped, labels or a model that were never moved.
 
     ## Why it matters
     The traceback shows where the two tensors meet, not where the stray one was made.
@@ -38,18 +32,14 @@ def check(run: Run) -> Iterator[Finding]:
     With `device_map` or pipeline stages tensors are on several devices by design; then the layer's
     hook is missing rather than a move.
     """
-    known = known_error(run, TWO_DEVICES)
-    if known is None:
-        return
-    culprit = _made_empty(run) if known.kind == "meta" else _culprit(known)
-    yield finding(known, culprit=culprit)
+    yield from findings(run, TWO_DEVICES, blame=_culprit)
 
 
 def _made_empty(run: Run) -> Culprit | None:
     """The one place of the source that makes or moves something to the meta device."""
     return only(
         [
-            call.blamed(f"`{call.text}` makes tensors without values", as_a_whole=True)
+            call.blamed(f"`{call.text}` creates tensors without values", as_a_whole=True)
             for call in program_calls(run)
             if "meta" in call.values() or call.method == "init_empty_weights"
         ]
@@ -57,6 +47,8 @@ def _made_empty(run: Run) -> Culprit | None:
 
 
 def _culprit(known: KnownError) -> Culprit | None:
+    if known.kind == "meta":
+        return _made_empty(known.run)
     project = project_of(known.run)
     if known.kind != "stray model":
         for culprit in never_moved(project, site_of(known.run, known.failure)):

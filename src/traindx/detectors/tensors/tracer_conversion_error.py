@@ -1,20 +1,14 @@
-"""A value that JAX or TensorFlow only traces was asked for its number."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
+"""A traced value of JAX or TensorFlow was used as a concrete number."""
 
 from traindx.analysis.errors.call_messages import TRACED_VALUE
 from traindx.analysis.errors.messages import findings
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("api-misuse",))
-def check(run: Run) -> Iterator[Finding]:
-    """A compiled function asks a traced value for its number.
+def check(run: Run) -> Findings:
+    """A compiled function uses a traced value as a concrete number.
 
     ## What it detects
     JAX's ConcretizationTypeError, TracerBoolConversionError, TracerArrayConversionError and

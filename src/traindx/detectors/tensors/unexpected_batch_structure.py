@@ -1,21 +1,16 @@
 """A batch or record did not have the form that the code read it by."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.call_messages import STRUCTURE
-from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.root_failure import last_burst
-from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Finding
-from traindx.model.run import Failure, Frame, Run
-from traindx.registry import detector
+from traindx.examples import make_failed_run
+from traindx.model.run import Failure, Frame
+from traindx.registry import Findings, Run, detector
 from traindx.tracebacks import own_frames
 
 
 @detector(needs=("failure",), suggests=("api-misuse", "rendezvous-failure"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Data are read by keys, positions or types that they do not have.
 
     ## What it detects
@@ -24,8 +19,8 @@ def check(run: Run) -> Iterator[Finding]:
     index out of range".
 
     ## Why it matters
-    What the loader returns and what the loop expects have drifted apart; the line that raises is
-    the reader, the fault may be with the writer.
+    What the loader returns and what the loop expects no longer match. The line that raises reads
+    the data; the fault may be where they are made.
 
     ## What to do
     Print one batch: `type(batch)`, its keys and shapes, and bring the two sides together.
@@ -33,35 +28,23 @@ def check(run: Run) -> Iterator[Finding]:
     ## When it is wrong
     If only one record lacks the field, the data are at fault and not the code.
     """
-    known = known_error(run, STRUCTURE)
-    if known is None or not any(map(own_frames, last_burst(run))):
-        return
-    if not _is_own_word(known.failure):
-        yield finding(known)
+    is_own = any(map(own_frames, last_burst(run)))
+    yield from findings(run, STRUCTURE, when=lambda k: is_own and not _is_raised(k.failure))
 
 
-def _is_own_word(failure: Failure) -> bool:
-    """Tell whether the program raised it in so many words: it checks its data, and says so."""
+def _is_raised(failure: Failure) -> bool:
+    """Tell whether a check of the program or of a library raised it, with a message of its own."""
     last = failure.frames[-1:]
     if not last or not last[0].code.startswith("raise "):
         return False
-    is_sentence = len(failure.message.split()) > 3  # a library's own word, and not the key
+    is_sentence = len(failure.message.split()) > 3  # and not the key that is missing
     return is_sentence or last[0] in own_frames(failure)
 
 
-_CHECKED = make_run(
-    failures=[
-        Failure(
-            "KeyError",
-            "\"param 'initial_lr' is not specified in param_groups[0]\"",
-            "train.log",
-            "line 90",
-            (
-                Frame("train.py", 31, "<module>", "s = StepLR(opt, 9, last_epoch=3)"),
-                Frame("/lib/site-packages/torch/optim/x.py", 42, "f", 'raise KeyError("param'),
-            ),
-        )
-    ]
+_CHECKED = make_failed_run(
+    "KeyError: \"param 'initial_lr' is not specified in param_groups[0]\"",
+    "s = StepLR(opt, 9, last_epoch=3)",
+    frames=(Frame("/lib/site-packages/torch/optim/x.py", 42, "f", 'raise KeyError("param'),),
 )
 
 FIRES = {

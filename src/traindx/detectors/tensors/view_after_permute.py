@@ -1,9 +1,5 @@
 """A view joins dimensions that a permutation has moved apart in memory."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.claims import cite, finding, replace, source_text
@@ -11,12 +7,11 @@ from traindx.analysis.program.training.facts.memory_layouts import joins_apart
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("non-contiguous-view",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """`view` gives a permuted tensor fewer dimensions than it has.
 
     ## What it detects

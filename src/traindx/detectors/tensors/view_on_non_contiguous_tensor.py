@@ -1,22 +1,16 @@
 """view() on a tensor whose memory order does not allow it."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.errors.call_messages import STRIDED_VIEW
 from traindx.analysis.errors.messages import KnownError, finding, known_error
 from traindx.analysis.errors.written_calls import WrittenCall, failing_calls
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 TURNED = (".transpose(", ".permute(", ".t()", ".T", ".mT")
 
 
 @detector(needs=("failure",), suggests=("non-contiguous-view",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """`view` is called on a tensor that is not contiguous.
 
     ## What it detects
@@ -41,7 +35,7 @@ def check(run: Run) -> Iterator[Finding]:
     if call is None:
         yield finding(known)
         return
-    says = "a transpose, permute or slice came before this view; reshape copies where needed"
+    says = "a transpose, permute or slice precedes this view; reshape copies where needed"
     claim = known.claim(view=f".view({', '.join(call.arguments)})")
     yield finding(known, claim, culprit=call.blamed(says, call.with_method("reshape")))
 

@@ -1,21 +1,16 @@
 """A call of torch is given an argument of another kind than it takes."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.training.claims import callee_text, cite, finding, source_text
 from traindx.analysis.program.training.facts.roles import Misuse, misuses
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("api-misuse",))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """Arguments of a call are swapped, or one is of a kind that the call cannot take.
 
     ## What it detects

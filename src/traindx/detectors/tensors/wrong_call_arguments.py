@@ -1,20 +1,17 @@
 """A call did not fit what was called."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from traindx.analysis.errors.call_messages import CALL_ARGUMENTS
+from traindx.analysis.errors.call_messages import CALL_ARGUMENTS, argument_counts
 from traindx.analysis.errors.class_blame import definition_of
-from traindx.analysis.errors.messages import KnownError, finding, known_error
+from traindx.analysis.errors.messages import finding, known_error
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding, Strength
-from traindx.model.run import Run
-from traindx.registry import detector
+from traindx.model.findings import Strength
+from traindx.registry import Findings, Run, detector
+
+OTHER_VERSION = {"api-misuse": Strength.STRONG, "version-mismatch": Strength.WEAK}
 
 
 @detector(needs=("failure",), suggests=("api-misuse", "version-mismatch"))
-def check(run: Run) -> Iterator[Finding]:
+def check(run: Run) -> Findings:
     """A function or model is called with arguments that it does not take.
 
     ## What it detects
@@ -32,26 +29,12 @@ def check(run: Run) -> Iterator[Finding]:
     If the library changed its signature, the versions are at fault rather than the call.
     """
     known = known_error(run, CALL_ARGUMENTS)
-    if known is None:
-        return
-    claim = known.claim(**_counts(known)) if known.kind == "count" else ""
-    definition = definition_of(run, known["name"])
-    if known.kind == "keyword" and definition is None:
-        yield finding(
-            known, suggests={"api-misuse": Strength.STRONG, "version-mismatch": Strength.WEAK}
-        )
-    else:
-        notes = [definition.evidence] if definition is not None else []
-        yield finding(known, claim, notes=notes)
-
-
-def _counts(known: KnownError) -> dict[str, str]:
-    """How many arguments are given and taken, without self."""
-    name = known["name"]
-    less = 1 if "." in name or name in ("forward", "__init__") else 0
-    least = f"{known.number('least') - less} to " if known["least"] else ""
-    takes = f"{least}{known.number('most') - less}{' besides self' if less else ''}"
-    return {"count": str(known.number("given") - less), "takes": takes}
+    if known is not None:
+        definition = definition_of(run, known["name"])
+        notes = [] if definition is None else [definition.evidence]
+        suggests = OTHER_VERSION if known.kind == "keyword" and definition is None else None
+        claim = known.claim(**argument_counts(known))
+        yield finding(known, claim, suggests=suggests, notes=notes)
 
 
 _MODEL = "class Net(nn.Module):\n    def forward(self, x):\n        return x\n"

@@ -651,3 +651,47 @@ def test_a_list_is_turned_round_in_place() -> None:
     values = {a.name: a.value for a in found.execution.assignments}
     assert isinstance(values["first"], Known) and values["first"].value == 32
     assert not isinstance(values["least"], Known)
+
+
+@pytest.mark.parametrize(
+    "body, known",
+    [
+        ("def f(opt=None):\n    return opt is None\nfound = f(optimizer)", False),
+        ("def f(opt=None):\n    return opt is None\nfound = f()", True),
+        ("found = not optimizer", False),
+        ("other = torch.optim.SGD(model.parameters(), lr=1)\nfound = optimizer is other", False),
+        ("same = optimizer\nfound = optimizer is same", True),
+        ("found = loader is None", None),
+    ],
+)
+def test_an_object_is_something_and_itself(body: str, known: bool | None) -> None:
+    made = story(body).bindings[-1]["found"]
+    if known is None:
+        assert not isinstance(made, Known) or not isinstance(made.value, bool)
+    else:
+        assert isinstance(made, Known) and made.value is known
+
+
+def test_an_object_with_a_length_may_be_false() -> None:
+    found = story("""
+        class Bag:
+            def __len__(self):
+                return 0
+        bag = Bag()
+        if bag:
+            optimizer.step()
+    """)
+    assert [d.do for d in found.deeds] == [Do.STEP] and found.deeds[0].event.guards
+
+
+def test_a_function_follows_the_branches_of_a_tree() -> None:
+    found = story("""
+        def steps(tree):
+            for branch in tree:
+                if isinstance(branch, list):
+                    steps(branch)
+                else:
+                    branch.step()
+        steps([optimizer, [optimizer, [optimizer]]])
+    """)
+    assert len(found.does(Do.STEP)) == 3

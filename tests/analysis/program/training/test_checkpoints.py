@@ -120,7 +120,7 @@ options.add_argument("--lr", type=float, default=0.1)
 given = options.parse_args()
 """
     program = _program(MADE + text + end)
-    (setting,) = settings_of(program.project, ("lr",))
+    (setting,) = settings_of(program, ("lr",))
     assert is_read(program, setting) is is_used
 
 
@@ -132,10 +132,12 @@ given = options.parse_args()
         "def main():\n    LR = 0.1",
         "made: dict = {'lr': 0.1}",
         "class Made:\n    lr: float = 0.1",
+        "p = argparse.ArgumentParser()\np.add_argument('--lr', default=0.1)",
+        "first = 0.1\np = argparse.ArgumentParser()\np.add_argument('--lr', default=first)",
     ],
 )
 def test_where_a_setting_is_written(text: str) -> None:
-    (setting,) = settings_of(_program(MADE + text).project, ("lr",))
+    (setting,) = settings_of(_program("import argparse" + MADE + text), ("lr",))
     assert setting.value == 0.1
 
 

@@ -73,8 +73,10 @@ def _asked(expression: str) -> tuple[Story, object]:
         ("pad_sequence([torch.ones(3, 5), torch.ones(4, 5)], batch_first=True)", "(?, ?, 5)"),
         ("x.view(int(x.mean()), 2, 3, 4, -1)", "(?, 2, 3, 4, ?)"),
         ("torch.FloatTensor(3, 5)", "(3, 5)"),
+        ("x.mean([1, 2], keepdims=True)", "(16, 1, 1)"),
         ("nn.functional.interpolate(x, scale_factor=math.sqrt(n))", "(16, 4, ?)"),
         ("x.expand(sizes)", None),
+        ("x.view(-1, *sizes)", None),
         ("unknown(x)", None),
     ],
 )
@@ -183,3 +185,8 @@ for images, labels in DataLoader(data, batch_size=100):
 """
     story = program_of(make_run(sources={"t.py": text})).stories[0]
     assert bool(list(story.shapes.clashes())) is is_clash
+
+
+def test_a_long_computation_is_given_up() -> None:
+    story, value = _asked(" + ".join(["n"] * 400))
+    assert story.shapes.shape(value) is None  # type: ignore[arg-type]

@@ -56,7 +56,8 @@ def _loaders(story: Story) -> dict[str, Value]:
         ("TensorDataset(x, y)", "TensorDataset(x, y)", True),
         ("TensorDataset(x, y)", "TensorDataset(z, y)", False),
         ("Subset(data, a)", "Subset(data, b)", False),
-        ("datasets.MNIST('d', train=True)", "datasets.MNIST('d', True, transform=t)", False),
+        ("datasets.MNIST('d', train=True)", "datasets.MNIST('d', True, transform=t)", True),
+        ("datasets.MNIST('d')", "datasets.MNIST('d', False, transform=t)", False),
         ("datasets.MNIST('d', train=True)", "datasets.MNIST('d', train=True, transform=t)", True),
     ],
 )

@@ -229,6 +229,8 @@ def test_dataclasses_and_decorated_classes_are_built() -> None:
     ("kept = made.max().item() + 1", False),
     ("kept = made.to('cuda') * 2", False),
     ("kept = made.cuda() if gpu else made", False),
+    ("kept = made.cuda().view(2, 4) if gpu else made.view(2, 4)", False),
+    ("import moving; kept = moving.placed(made)", False),
 ])  # fmt: skip
 def test_a_tensor_that_is_left_where_it_was_made(line: str, is_left: bool) -> None:
     text = PREAMBLE + f"made = torch.ones(8)\n{line}\nprint(kept)"
@@ -250,3 +252,15 @@ def test_a_module_without_weights(kept: str, is_bare: bool) -> None:
     story = program_of(make_run(sources={"t.py": text})).stories[0]
     part = next(a.value for a in story.execution.assignments if a.name == "part")
     assert is_weightless(part) is is_bare
+
+
+def test_a_row_is_of_layers_where_a_module_gives_back_what_a_layer_made() -> None:
+    text = PREAMBLE + (
+        "class Layer(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.fc = nn.Linear(8, 8)\n"
+        "    def forward(self, x):\n        return self.fc(x)\n"
+        "net = nn.Sequential(Layer(), Layer(), Layer())\nnet(torch.rand(2, 8))\n"
+    )
+    story = program_of(make_run(sources={"t.py": text})).stories[0]
+    rows = list(Linearity(story.events, story.flow).rows())
+    assert rows and all(len(row.calls) == len(row.layers) for row in rows)

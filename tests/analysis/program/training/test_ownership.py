@@ -153,3 +153,14 @@ others = [p for n, p in found.items() if p.dim() < 2]
 opt = torch.optim.AdamW([{'params': matrices}, {'params': others, 'weight_decay': 0.0}])
 """
     assert _unowned(grouped) == set()
+
+
+def test_a_group_by_a_name_that_nothing_has_is_no_selection() -> None:
+    groups = (
+        "def group(prefix):",
+        "    return [p for n, p in net.named_parameters() if n.split('.')[0] == prefix]",
+        "opt = torch.optim.Adam([{'params': group(k)} for k in ('body', 'readout')])",
+    )
+    assert _unowned(*groups) == {"head"}
+    assert not _unowned(*(line.replace("'readout'", "'head'") for line in groups))
+    assert not _unowned(groups[0], groups[1], "opt = torch.optim.Adam(group('body'))")

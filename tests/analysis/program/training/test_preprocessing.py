@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from traindx.analysis.program.training.acts import Do
-from traindx.analysis.program.training.preprocessing import Preprocessing, preprocessing_of
+from traindx.analysis.program.training.preprocessing import (
+    Preprocessing,
+    preprocessing_of,
+    statistics_of_all,
+)
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 
@@ -67,3 +71,33 @@ def test_noise(given: str) -> None:
 @pytest.mark.parametrize("given", ["prepare(x)", "0.3 * x + 0.7 * x[order]"])
 def test_what_is_out_of_sight_is_not_known(given: str) -> None:
     assert not _of(given).is_known
+
+
+@pytest.mark.parametrize(
+    ("made", "is_scaled"),
+    [
+        ("TensorDataset((x - x.mean(0)) / x.std(0), y)", True),
+        ("Kept((x - x.mean(0)) / x.std(0))", True),
+        ("TensorDataset(x / 255, y)", False),
+        ("TensorDataset(x - x.mean(1, keepdim=True), y)", False),
+        ("TensorDataset(torch.randn(900) - torch.randn(900).mean(), y)", False),
+        ("TensorDataset(series - series.mean(), y)", True),
+        ("TensorDataset((x - x.mean()) / x.std(), y)", False),  # one number of all pixels
+        ("Kept(x)", False),
+    ],
+)
+def test_statistics_of_all_inside_of_a_dataset(made: str, is_scaled: bool) -> None:
+    text = f"""
+import torch
+from torch.utils.data import Dataset, TensorDataset
+
+class Kept(Dataset):
+    def __init__(self, x):
+        self.x = x
+
+x, y = torch.load("data.pt")
+series = torch.randn(900)
+seen({made})
+"""
+    story = program_of(make_run(sources={"t.py": text})).stories[0]
+    assert (statistics_of_all(story.events[-1].args[0]) is not None) is is_scaled

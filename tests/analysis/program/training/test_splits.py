@@ -10,6 +10,7 @@ from traindx.analysis.program.training.splits import (
     class_labels,
     divisions,
     overlaps,
+    redrawn_parts,
     repetition,
     roles_of,
 )
@@ -91,3 +92,20 @@ for a, b in torch.utils.data.DataLoader(torch.utils.data.TensorDataset(p[:9], q[
 """
     program = program_of(make_run(sources={"t.py": START + text}))
     assert any(name in value.names for value in class_labels(program)) is is_label
+
+
+@pytest.mark.parametrize(
+    ("text", "is_redrawn"),
+    [
+        ("i = torch.randperm(9); train_x = x[i[:n]]\ni = torch.randperm(9); val_x = x[i[n:]]", True),
+        ("train_x, _ = random_split(x, [8, 2])\n_, val_x = random_split(x, [8, 2])", True),
+        ("i = torch.randperm(9); train_x, val_x = x[i[:n]], x[i[n:]]", False),
+        ("g = 1\ntrain_x, _ = random_split(x, [8, 2], generator=g)\n"
+         "_, val_x = random_split(x, [8, 2], generator=g)", False),
+        ("for fold in range(5):\n    i = torch.randperm(9); train_x, val_x = i[:n], i[n:]", False),
+        ("i = torch.randperm(9); train_x = x[i[:n]]\nj = torch.randperm(9); val_x = y[j[n:]]", False),
+    ],
+)  # fmt: skip
+def test_parts_that_two_draws_decide(text: str, is_redrawn: bool) -> None:
+    story = _story(f"{text}\nuse(train_x)\nuse(val_x)\n")
+    assert bool(list(redrawn_parts(story))) is is_redrawn

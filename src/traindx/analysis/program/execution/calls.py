@@ -20,6 +20,7 @@ from traindx.analysis.program.execution import (
 )
 from traindx.analysis.program.execution.events import EventForm, Guard
 from traindx.analysis.program.execution.machine import MAX_DEPTH, BlockEnd
+from traindx.analysis.program.execution.truth import is_object
 from traindx.analysis.program.execution.values import (
     Answer,
     Choice,
@@ -46,7 +47,8 @@ if TYPE_CHECKING:
 
 Keywords = Mapping[str, Value]
 Body = Callable[[Value], BlockEnd]
-MAX_NESTED = 3  # runs of one method inside each other, each of another object
+MAX_NESTED = 4  # runs of one function inside each other, each of another object
+BRANCHES = (Instance, Items, Table, Known)
 DATA_CLASSES = ("dataclass", "define", "attrs", "frozen", "s")
 RECORD_BASES = ("typing.NamedTuple", "NamedTuple", "pydantic.BaseModel", "BaseModel",
                 "typing.TypedDict", "pydantic_settings.BaseSettings")  # fmt: skip
@@ -194,24 +196,31 @@ def run_function(
     if isinstance(node, ast.Lambda):
         inner = _scope_of(m, function, args, kwargs)
         return expressions.evaluate(m, node.body, inner)
-    if _is_recursion(m, function) or m.depth >= MAX_DEPTH:
+    subject = function.bound if function.bound is not None else next(iter(args), None)
+    if _is_recursion(m, function, subject) or m.depth >= MAX_DEPTH:
         m.entered.add(node)
         return Result(f"recursion.{node.name}", args=tuple(args), kwargs=dict(kwargs))
     if is_generator(node):
         return Generator(function, tuple(args), dict(kwargs))
     inner = _scope_of(m, function, args, kwargs)
-    with _entered(m, function):
+    with _entered(m, function, subject):
         status = statements.run(m, node.body, inner)
     m.bindings.append(dict(inner.names))
     return _returned(inner, status)
 
 
-def _is_recursion(m: Machine, function: FunctionValue) -> bool:
-    """Tell whether a function runs already; a method of another object may run inside of it."""
+def _is_recursion(m: Machine, function: FunctionValue, subject: Value | None) -> bool:
+    """Tell whether a function runs already; of another object it may run inside of itself.
+
+    A function of a tree is given a branch of it: a child of a module, a list in a list.
+    """
     count = m.active.count(function.node)
-    if count == 0 or function.bound is None or count >= MAX_NESTED:
+    if count == 0 or count >= MAX_NESTED:
         return count > 0
-    return (function.node, id(function.bound)) in m.bound
+    is_branch = isinstance(subject, BRANCHES) or (subject is not None and is_object(subject))
+    if function.bound is None and not is_branch:
+        return True
+    return (function.node, id(subject)) in m.bound
 
 
 def run_generator(m: Machine, made: Generator, consumer: Callable[[Value], None]) -> None:
@@ -227,11 +236,11 @@ def run_generator(m: Machine, made: Generator, consumer: Callable[[Value], None]
 
 
 @contextmanager
-def _entered(m: Machine, function: FunctionValue) -> Iterator[None]:
+def _entered(m: Machine, function: FunctionValue, subject: Value | None = None) -> Iterator[None]:
     """Be inside of a function, with what its decorators switch."""
     m.entered.add(function.node)
     m.active.append(function.node)
-    m.bound.append((function.node, id(function.bound)))
+    m.bound.append((function.node, id(subject)))
     m.depth += 1
     contexts_before = m.contexts
     m.contexts = (*contexts_before, *function.decorators)
@@ -290,15 +299,15 @@ def _scope_of(
             _set(scope, key, value)
     if spec.vararg is not None:
         rest = given[len(positional) :]
-        scope.names[spec.vararg.arg] = Items("tuple", not is_open, fields=dict(enumerate(rest)))
+        scope.names[spec.vararg.arg] = Items("tuple", not is_open, held=dict(enumerate(rest)))
     if spec.kwarg is not None:
         extra = {k: v for k, v in kwargs.items() if k not in known and k != "**"}
-        scope.names[spec.kwarg.arg] = Table("**" not in kwargs, fields=dict(extra))
+        scope.names[spec.kwarg.arg] = Table("**" not in kwargs, held=dict(extra))
     return scope
 
 
 def _set(scope: Scope, name: str, value: Value) -> None:
-    value.names.add(name)
+    value.add_name(name)
     scope.names[name] = value
 
 
@@ -311,7 +320,9 @@ def _bind_defaults(m: Machine, function: FunctionValue, scope: Scope, is_open: b
              *zip(spec.kwonlyargs, spec.kw_defaults, strict=True)]  # fmt: skip
     for parameter, default in pairs:
         note = "" if parameter.annotation is None else ast.unparse(parameter.annotation)
-        value: Value = Unknown(name=parameter.arg, annotation=note, names={parameter.arg})
+        value: Value = Unknown(
+            name=parameter.arg, annotation=note, names=frozenset({parameter.arg})
+        )
         value.site = Site(function.module, parameter)
         if default is not None:
             held = expressions.evaluate(m, default, function.scope)
@@ -367,8 +378,8 @@ def construct(
 ) -> None:  # fmt: skip
     """Give a new object its attributes."""
     m.entered.add(made.cls.node)
-    made.fields["new"] = Items("tuple", fields=dict(enumerate(args)))
-    made.fields["new by name"] = Table(fields=dict(kwargs))
+    made.fields["new"] = Items("tuple", held=dict(enumerate(args)))
+    made.fields["new by name"] = Table(held=dict(kwargs))
     init = names.find_method(m, made.cls, "__init__", made)
     if isinstance(init, FunctionValue):
         before, m.callers = m.callers, (*m.callers, Site(scope.module, node))
@@ -414,7 +425,7 @@ def _fill_record(m: Machine, made: Instance, args: Sequence[Value], kwargs: Keyw
             value = _default(m, expressions.evaluate(m, node.value, made.cls.scope), node)
         else:
             value = Unknown(name=name)
-        value.names.add(name)
+        value.add_name(name)
         made.fields[name] = value
 
 
@@ -473,7 +484,7 @@ def required(function: FunctionValue) -> list[Value]:
     found: list[Value] = []
     for parameter in taken:
         note = "" if parameter.annotation is None else ast.unparse(parameter.annotation)
-        value = Unknown(name=parameter.arg, annotation=note, names={parameter.arg})
+        value = Unknown(name=parameter.arg, annotation=note, names=frozenset({parameter.arg}))
         value.site = Site(function.module, parameter)
         found.append(value)
     return found

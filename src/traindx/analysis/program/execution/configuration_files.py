@@ -121,7 +121,7 @@ def _value(data: object, by_attribute: bool) -> Value:
         if isinstance(part, dict):
             return _table({str(k): _named(k, made(v, depth + 1)) for k, v in part.items()})
         if isinstance(part, list):
-            return Items("list", fields=dict(enumerate(made(v, depth + 1) for v in part)))
+            return Items("list", held=dict(enumerate(made(v, depth + 1) for v in part)))
         return Known(part)
 
     _table: Callable[[dict[Any, Value]], Value] = _namespace if by_attribute else _mapping
@@ -129,13 +129,13 @@ def _value(data: object, by_attribute: bool) -> Value:
 
 
 def _named(key: object, value: Value) -> Value:
-    value.names.add(str(key))
+    value.add_name(str(key))
     return value
 
 
 def _mapping(entries: dict[Any, Value]) -> Value:
-    return Table(fields=entries)
+    return Table(held=entries)
 
 
 def _namespace(entries: dict[Any, Value]) -> Value:
-    return Result("types.SimpleNamespace", kwargs=entries, fields=entries)
+    return Result("types.SimpleNamespace", kwargs=entries, held=entries)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from traindx.analysis.program.execution.values import Answer, Result, Site, Value
@@ -95,7 +95,7 @@ class ProgramEvent:
     is_training: Answer = Answer.UNKNOWN  # the mode of a model that is called
     mode: Value | None = None  # the same, as what the program set it to
     pass_is_training: Answer = Answer.UNKNOWN  # the mode of the model whose forward pass is running
-    handed_modes: Mapping[Value, Value] = field(default_factory=dict)  # of models among arguments
+    handed_modes: tuple[tuple[Value, Value], ...] = ()  # models among the arguments, with modes
     callee: Value | None = None  # the function or class of the project
     is_called_back: bool = False  # by something out of sight, which gets its result
     by_framework: bool = False  # Lightning or Transformers does it in the user's place
@@ -107,6 +107,11 @@ class ProgramEvent:
     @property
     def node(self) -> ast.AST:
         return self.site.node
+
+    @property
+    def is_one_of(self) -> bool:
+        """Whether it is one of several calls that may be meant here: `(a if gpu else b)(x)`."""
+        return any(guard.site.node is self.node for guard in self.guards)
 
     @property
     def statement(self) -> ast.stmt | None:

@@ -18,7 +18,7 @@ from traindx.analysis.program.execution import (
 )
 from traindx.analysis.program.execution.events import EventForm, Guard, LoopRun
 from traindx.analysis.program.execution.machine import BlockEnd
-from traindx.analysis.program.execution.truth import is_none, truth_of
+from traindx.analysis.program.execution.truth import is_none, is_one, truth_of
 from traindx.analysis.program.execution.values import (
     FunctionValue,
     Items,
@@ -274,8 +274,8 @@ def _compared(
 ) -> Value:
     if isinstance(op, (ast.Is, ast.IsNot)):
         known = is_none(left) if is_none(right) else None
-        if known is None and isinstance(left, Known) and isinstance(right, Known):
-            known = left.value is right.value
+        if known is None:
+            known = is_one(left, right)
         if known is not None:
             return Known(known is isinstance(op, ast.Is))
         return Result("operator.is" if isinstance(op, ast.Is) else "operator.is_not",
@@ -363,7 +363,7 @@ def _dict(m: Machine, node: ast.Dict, scope: Scope) -> Value:
             known.value is None or isinstance(known.value, (str, int, float, bool))
         )
         if is_plain and isinstance(known, Known):
-            item.names.add(str(known.value))
+            item.add_name(str(known.value))
             made.fields[known.value] = item
         else:
             made.fields[known] = item  # a tensor, a model: the key is the object itself

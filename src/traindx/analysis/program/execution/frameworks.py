@@ -129,7 +129,8 @@ SCHEDULES = "configured schedules"
 
 def _schedules(configured: Value, interval: str = "epoch", depth: int = 6) -> list[Value]:
     """Return the schedules among what a model configures, each with when it is stepped."""
-    if isinstance(configured, Result) and "lr_scheduler" in configured.maker:
+    is_own = isinstance(configured, Instance) and not is_lightning_module(configured)
+    if is_own or (isinstance(configured, Result) and "lr_scheduler" in configured.maker):
         return [iteration.items_of((configured, Known(interval)), "tuple")]
     if isinstance(configured, Choice) and depth:
         options = configured.options
@@ -150,7 +151,11 @@ def _step_schedules(m: Machine, model: Instance, site: Site, interval: str) -> N
     held = model.fields.get(SCHEDULES)
     for pair in held.fields.values() if held is not None else ():
         schedule, when = pair.fields[0], pair.fields[1]
-        if constant(when) == interval:
+        if constant(when) != interval:
+            continue
+        if isinstance(schedule, Instance):
+            _Hooks(m, schedule, Scope(schedule.cls.module)).call("step")
+        else:
             event = m.record(EventForm.CALL, site, ".step", schedule, (), {}, site.node)
             event.by_framework = True
 
@@ -165,8 +170,8 @@ def _loaders(m: Machine, hooks: _Hooks, data: Sequence[Value]) -> list[Value]:
     plain = [d for d in data if not isinstance(d, Instance)]
     for position, name in enumerate(("train_dataloader", "val_dataloader", "test_dataloader")):
         given = plain[position] if position < len(plain) else None
-        made = given or source.call(name) or Unknown(name=name, names={name})
-        made.names.add(name)
+        made = given or source.call(name) or Unknown(name=name, names=frozenset({name}))
+        made.add_name(name)
         found.append(made)
     return found
 
@@ -281,7 +286,7 @@ def _train_transformers(m: Machine, trainer: Value, node: ast.AST, scope: Scope)
     given = _constructed(trainer)
     model = given.get("model") or Unknown(name="model")
     data = given.get("train_dataset") or Unknown(name="train_dataset")
-    data.names.add("train_dataset")
+    data.add_name("train_dataset")
     loop = LoopRun(Site(scope.module, node), data)
     hooks = _Hooks(m, trainer, scope) if isinstance(trainer, Instance) else None
     is_own = hooks is not None and hooks.find("create_optimizer") is not None

@@ -38,7 +38,7 @@ WRAPPERS = frozenset(
 
 def items_of(values: Sequence[Value], kind: str = "list", *, is_whole: bool = True) -> Items:
     """Return a list or tuple of values."""
-    return Items(kind, is_whole, fields=dict(enumerate(values)))
+    return Items(kind, is_whole, held=dict(enumerate(values)))
 
 
 CONTAINERS = ("torch.nn.ModuleList", "torch.nn.Sequential", "torch.nn.ParameterList")

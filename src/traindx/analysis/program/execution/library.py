@@ -13,6 +13,7 @@ from traindx.analysis.program.execution import (
     frameworks,
     iteration,
     mappings,
+    model_zoo,
     names,
     parameter_names,
 )
@@ -79,12 +80,12 @@ def call(
     if receiver is not None and not isinstance(callee, Method):
         event.is_training, event.mode = mode_of(receiver), held_mode(receiver)
     if not _makes_layer(name):
-        handed = ((a, a.fields.get(MODE)) for a in (*args, *kwargs.values()))
-        event.handed_modes = {a: mode for a, mode in handed if mode is not None}
+        given = (a for a in (*args, *kwargs.values()) if a.held)
+        event.handed_modes = tuple({a: a.fields[MODE] for a in given if MODE in a.fields}.items())
     result = _result(m, callee, name, receiver, args, kwargs, node, scope)
     if result is None:
         _call_back(m, name, args, kwargs, node, scope)
-        result = Result(name, receiver, tuple(args), dict(kwargs), m.gradients, site=site)
+        result = Result(name, receiver, event.args, event.kwargs, m.gradients, site=site)
     event.result = result
     if name.endswith(".LambdaLR") and isinstance(result, Result):
         result.fields[FACTORS] = _factors(m, args, kwargs, node, scope)
@@ -370,7 +371,8 @@ def _is_model_like(value: Value) -> bool:
     if isinstance(value, Result):
         is_built = value.maker.startswith("torch.nn.") and "functional" not in value.maker
         is_loaded = value.maker.rsplit(".", 1)[-1] in ("from_pretrained", "from_config")
-        return (is_built and value.receiver is None) or is_loaded
+        is_named = value.receiver is None and model_zoo.makes_model(value.maker)
+        return (is_built and value.receiver is None) or is_loaded or is_named
     if isinstance(value, Choice):
         return all(_is_model_like(o) for o in value.options)
     return False
@@ -770,14 +772,14 @@ def _copy(value: Value, depth: int) -> Value:
         return value
     fields = {k: _copy(v, depth - 1) for k, v in value.fields.items()}
     if isinstance(value, Instance):
-        return Instance(value.cls, fields=fields, original=value)
+        return Instance(value.cls, held=fields, original=value)
     if isinstance(value, Items):
-        return Items(value.kind, value.is_whole, fields=fields)
+        return Items(value.kind, value.is_whole, held=fields)
     if isinstance(value, Table):
-        return Table(value.is_whole, fields=fields)
+        return Table(value.is_whole, held=fields)
     if _is_model_like(value) and isinstance(value, Result):
         args = tuple(_copy(a, depth - 1) for a in value.args)
-        return Result(value.maker, None, args, value.kwargs, fields=fields, site=value.site)
+        return Result(value.maker, None, args, value.kwargs, held=fields, site=value.site)
     return value
 
 

@@ -27,6 +27,7 @@ from traindx.analysis.program.execution.values import (
     Scope,
     Site,
     Value,
+    begin_apart,
     joined,
 )
 from traindx.analysis.program.project import Project
@@ -59,6 +60,7 @@ class _Missing(Value):
 
 
 MISSING = _Missing()
+NONE_NAMED: Mapping[str, Value] = {}  # of the many calls without arguments by name
 Changes = list[tuple[dict[object, Value], object, Value]]
 
 
@@ -130,8 +132,9 @@ class Machine:
     ) -> ProgramEvent:
         """Note an event."""
         event = ProgramEvent(
-            len(self.events), act, site, name, receiver, tuple(args), dict(kwargs), self.turns,
-            self.guards, self.gradients, self.contexts, self.callers,
+            len(self.events), act, site, name, receiver, tuple(args),
+            dict(kwargs) if kwargs else NONE_NAMED, self.turns, self.guards, self.gradients,
+            self.contexts, self.callers,
             function if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) else None,
             self.within, result, pass_is_training=self.pass_is_training,
         )  # fmt: skip
@@ -200,7 +203,7 @@ class Machine:
     @contextmanager
     def isolated(self) -> Iterator[None]:
         """Run something whose changes are taken back afterwards; what it makes stays as it is."""
-        start = Fields().number
+        start = begin_apart()
         self._journals.append([])
         try:
             yield
@@ -262,7 +265,7 @@ class Machine:
 
 
 def _is_newer(container: dict[object, Value], start: int) -> bool:
-    return isinstance(container, Fields) and container.number > start
+    return isinstance(container, Fields) and container.moment >= start
 
 
 def _any_of(values: Sequence[Value]) -> Value:

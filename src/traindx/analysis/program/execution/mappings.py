@@ -108,7 +108,7 @@ def method(
         fill(m, owner, args, kwargs)
         return Known(None)
     if name == "copy":
-        return Table(entries.is_whole, entries.factory, fields=dict(entries.fields))
+        return Table(entries.is_whole, entries.factory, held=dict(entries.fields))
     return None
 
 
@@ -153,9 +153,9 @@ def merged(left: Value, right: Value) -> Table | None:
     if base is None or not tables:
         return None
     if len(others) > 1:
-        return Table(is_whole=False, fields=dict(base.fields))
+        return Table(is_whole=False, held=dict(base.fields))
     whole = base.is_whole and tables[0].is_whole
-    return Table(whole, fields={**base.fields, **tables[0].fields})
+    return Table(whole, held={**base.fields, **tables[0].fields})
 
 
 def made_of(args: Sequence[Value], kwargs: Keywords) -> Table | None:

@@ -83,7 +83,7 @@ def of_file(m: Machine, module: Module, name: str) -> Value:
         value = _imported(m, module, name)
     elif name in _variables(m, module) and module not in m.loaded:
         statements.load(m, module)
-        return scope.names.get(name) or Unknown(name=name, names={name})
+        return scope.names.get(name) or Unknown(name=name, names=frozenset({name}))
     else:
         value = _free(name)
     scope.names[name] = value
@@ -96,7 +96,7 @@ def _free(name: str) -> Value:
         return External(f"builtins.{name}")
     if name in CONVENTIONS:
         return External(CONVENTIONS[name])
-    return Unknown(name=name, names={name})
+    return Unknown(name=name, names=frozenset({name}))
 
 
 @lru_cache(maxsize=4096)

@@ -115,7 +115,7 @@ def bind(m: Machine, target: ast.expr, value: Value, scope: Scope) -> None:
         m.note_assignment(Site(scope.module, target), target.id, value)
     elif isinstance(target, ast.Attribute):
         owner = expressions.evaluate(m, target.value, scope)
-        value.names.add(target.attr)
+        value.add_name(target.attr)
         m.write(owner.fields, target.attr, value)
         _note_store(m, target, owner, target.attr, value, scope)
     elif isinstance(target, ast.Subscript):
@@ -146,7 +146,7 @@ def _bind_name(m: Machine, name: str, value: Value, scope: Scope) -> None:
         home = scope.around
         while home is not None and home.around is not None and name not in home.names:
             home = home.around
-    value.names.add(name)
+    value.add_name(name)
     m.write((home or scope).names, name, value)
 
 

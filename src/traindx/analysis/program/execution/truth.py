@@ -6,12 +6,20 @@ from traindx.analysis.program.execution.values import (
     Choice,
     ClassValue,
     FunctionValue,
+    Generator,
     Instance,
     Items,
     Known,
+    Method,
+    PartialCall,
+    Result,
     Table,
     Value,
 )
+
+MADE = (FunctionValue, ClassValue, Instance, Items, Table, Generator, Method, PartialCall)
+ALWAYS_TRUE = ("torch.optim.", "torch.amp.")  # objects without a length
+SIZED = ("__len__", "__bool__")
 
 
 def truth_of(value: Value) -> bool | None:
@@ -21,7 +29,9 @@ def truth_of(value: Value) -> bool | None:
     if isinstance(value, (FunctionValue, ClassValue)):
         return True
     if isinstance(value, Instance):
-        return None if value.cls.foreign else True
+        return _truth_of_object(value)
+    if isinstance(value, Result) and value.maker.startswith(ALWAYS_TRUE):
+        return True if is_object(value) else None
     if isinstance(value, (Items, Table)):
         return bool(value.fields) if value.is_whole or value.fields else None
     if isinstance(value, Choice):
@@ -34,9 +44,39 @@ def is_none(value: Value) -> bool | None:
     """Return whether a value is None; None where the source does not decide it."""
     if isinstance(value, Known):
         return value.value is None
-    if isinstance(value, (FunctionValue, ClassValue, Instance, Items, Table)):
+    if isinstance(value, MADE) or is_object(value):
         return False
     if isinstance(value, Choice):
         found = {is_none(o) for o in value.options}
         return found.pop() if len(found) == 1 else None
     return None
+
+
+def is_object(value: Value) -> bool:
+    """Tell whether a value is an object that a class out of sight was called for, or a number."""
+    if not isinstance(value, Result) or value.receiver is not None:
+        return False
+    root, _, last = value.maker.rpartition(".")
+    return bool(root) and (last[:1].isupper() or root == "operator")
+
+
+def _truth_of_object(value: Instance) -> bool | None:
+    """An object is true unless its class says otherwise; a module has no length."""
+    if any(name in cls.methods for cls in value.cls.lineage() for name in SIZED):
+        return None
+    return True if all(base == "torch.nn.Module" for base in value.cls.foreign) else None
+
+
+def is_one(left: Value, right: Value) -> bool | None:
+    """Return whether two values are one object; None where the source does not decide it."""
+    if isinstance(left, Known) and isinstance(right, Known):
+        return left.value is right.value
+    apart = (Instance, FunctionValue, ClassValue, Items, Table)
+    if all(isinstance(v, apart) or _is_kept(v) for v in (left, right)):
+        return left is right
+    return None
+
+
+def _is_kept(value: Value) -> bool:
+    """Tell whether a value is an optimizer, model or the like, of which no copy goes about."""
+    return is_object(value) and isinstance(value, Result) and value.maker.startswith("torch.")

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import count
+from functools import lru_cache
 from typing import Any
 
 from traindx.analysis.program.syntax import Function, Module
@@ -32,7 +32,7 @@ class Answer(Enum):
         return Answer.YES if known else Answer.NO
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Site:
     """A place in the program: a node of the syntax tree and the file it stands in."""
 
@@ -40,17 +40,30 @@ class Site:
     node: ast.AST
 
 
-_NUMBERS = count(1)
+class _Clock:
+    """Counts the beginnings of what is taken back later."""
+
+    now = 0
+
+
+def _now() -> int:
+    return _Clock.now
+
+
+def begin_apart() -> int:
+    """Return a number that the values made from now on are not below."""
+    _Clock.now += 1
+    return _Clock.now
 
 
 class Fields(dict[Any, "Value"]):
-    """The attributes or members of a value; `number` says when they were made."""
+    """The attributes or members of a value; `moment` says when it was made."""
 
-    __slots__ = ("number",)
+    __slots__ = ("moment",)
 
-    def __init__(self, held: Mapping[Any, Value] | None = None) -> None:
-        super().__init__(held or {})
-        self.number = next(_NUMBERS)
+    def __init__(self, held: Mapping[Any, Value], moment: int) -> None:
+        super().__init__(held)
+        self.moment = moment
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -58,17 +71,36 @@ class Value:
     """Anything that a name can hold; `names` are the names that it was ever bound to."""
 
     site: Site | None = None
-    names: set[str] = field(default_factory=set)
-    fields: dict[Any, Value] = field(default_factory=Fields)
+    names: frozenset[str] = frozenset()
+    held: Mapping[Any, Value] | None = None  # the fields that it begins with
+    moment: int = field(default_factory=_now, init=False)
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.fields, Fields):
-            self.fields = Fields(self.fields)
+    @property
+    def fields(self) -> dict[Any, Value]:
+        """Its attributes or members; most values have none, and hold no dictionary."""
+        if type(self.held) is not Fields:
+            self.held = Fields(self.held or {}, self.moment)
+        return self.held
+
+    def add_name(self, name: str) -> None:
+        """Note a name that the value is bound to."""
+        if name not in self.names:
+            self.names = _with_name(self.names, name)
+
+    def called(self, default: str = "") -> str:
+        """Return the shortest of its names, the same one in every run."""
+        return min(self.names, key=lambda name: (len(name), name), default=default)
 
     @property
     def inputs(self) -> tuple[Value, ...]:
         """The values that this one was computed from, in order."""
         return ()
+
+
+@lru_cache(maxsize=8192)
+def _with_name(names: frozenset[str], name: str) -> frozenset[str]:
+    """Return some names and one more; the same are one set, for most values have few."""
+    return names | {name}
 
 
 @dataclass(slots=True, eq=False)

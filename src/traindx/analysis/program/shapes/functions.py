@@ -53,6 +53,10 @@ CREATING = frozenset(
 )
 
 
+# names of numpy that torch takes for its own
+NUMPY_NAMES = {"dim": "axis", "keepdim": "keepdims"}
+
+
 class Arguments:
     """The arguments of a call, by position or name."""
 
@@ -63,9 +67,10 @@ class Arguments:
     def get(self, position: int, name: str, default: Value = None) -> Value:
         if position < len(self.args):
             return self.args[position]
-        if name == "dim" and "axis" in self.kwargs:
-            return self.kwargs["axis"]
-        return self.kwargs.get(name, default)
+        for other in (name, NUMPY_NAMES.get(name, name)):
+            if other in self.kwargs:
+                return self.kwargs[other]
+        return default
 
     def tensor(self, position: int = 0, name: str = "input") -> ShapedTensor:
         value = self.get(position, name)
@@ -165,7 +170,7 @@ def _spread(given: Arguments, symbols: Symbols) -> Value:
     first = given.get(1, "dim")
     if isinstance(first, bool):
         return ShapedTensor()
-    return _reduced(given.tensor(), first, given.kwargs.get("keepdim"), symbols)
+    return _reduced(given.tensor(), first, given.get(len(given.args), "keepdim"), symbols)
 
 
 def _topk(given: Arguments, symbols: Symbols) -> Value:

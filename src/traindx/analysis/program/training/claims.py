@@ -70,6 +70,12 @@ def _opened(claim: str) -> str:
     return f"`{first}`{space}{rest}" if first[:1].islower() else claim
 
 
+def variable_at(where: Where, value: Value) -> str:
+    """Return the name of the variable that holds a value in the file of a place; "" for none."""
+    bound = {n.id for n in ast.walk(site_of(where).module.tree) if isinstance(n, ast.Name)}
+    return min(value.names & bound, key=lambda name: (len(name), name), default="")
+
+
 def insert_after(where: Where, text: str) -> str | None:
     """Return the patch that adds statements after the one in which something is done."""
     site = site_of(where)

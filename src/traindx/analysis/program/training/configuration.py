@@ -23,7 +23,7 @@ from traindx.analysis.program.execution.values import (
 from traindx.analysis.program.project import Project
 from traindx.analysis.program.syntax import Module, key_of, literal
 from traindx.analysis.program.training.kinds import Kind
-from traindx.analysis.program.training.settings import PARSES
+from traindx.analysis.program.training.settings import PARSES, destinations
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Program, Story
@@ -65,9 +65,25 @@ class WrittenSetting:
     value: float
 
 
-def settings_of(project: Project, names: tuple[str, ...]) -> list[WrittenSetting]:
+def settings_of(program: Program, names: tuple[str, ...]) -> list[WrittenSetting]:
     """Return where numbers are written down under one of these names."""
-    return [s for module in project.training_modules for s in _settings(module, names)]
+    modules = program.project.training_modules
+    return [*(s for m in modules for s in _settings(m, names)), *_options(program, names)]
+
+
+def _options(program: Program, names: tuple[str, ...]) -> list[WrittenSetting]:
+    """Options of the command line whose default is a number that stands elsewhere."""
+    found: dict[object, WrittenSetting] = {}
+    for story in program.stories:
+        for event in story.events:
+            default = event.kwargs.get("default") if event.name == f".{OPTION}" else None
+            number = constant(default)
+            if default is None or not default.names or type(number) not in (int, float):
+                continue
+            for name in destinations(event.args, event.kwargs) & set(names):
+                setting = WrittenSetting(event.site, name, float(number))  # type: ignore[arg-type]
+                found.setdefault(event.node, setting)
+    return list(found.values())
 
 
 def used_by_optimizers(program: Program, names: tuple[str, ...]) -> list[Value]:

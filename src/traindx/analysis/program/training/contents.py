@@ -107,11 +107,35 @@ def _content(value: Value) -> Content:
     if name == "exp" and operation.operands:
         inner = {c for c, _ in contents(operation.operands[0])}
         return Content.PROBABILITIES if inner == {Content.LOG_PROBABILITIES} else Content.UNKNOWN
+    if _is_mixture(operation):
+        return Content.PROBABILITIES
     if name in SCORES or (name in ("add", "sub", "mul", "div") and _is_affine(operation)):
         return Content.SCORES
     if name in ("relu", "relu6"):
         return Content.POSITIVE
     return Content.SYMMETRIC if name == "tanh" else Content.UNKNOWN
+
+
+def _is_mixture(operation: Operation) -> bool:
+    """`torch.stack(several).mean(0)`, `(p + q) / 2`: the average of probabilities."""
+    first = operation.operands[0] if operation.operands else None
+    if operation.name == "mean":
+        listed = operation_of(first)
+        dim = operation.settings.get("dim") or next(iter(operation.operands[1:]), None)
+        is_of_several = listed is not None and listed.name == "stack" and constant(dim) == 0
+        return is_of_several and _are_probabilities(first)
+    if operation.name != "div" or len(operation.operands) != 2:
+        return False
+    total = operation_of(first)
+    if total is None or total.name not in ("add", "sum") or not total.operands:
+        return False
+    is_listed = total.name == "add" or isinstance(total.operands[0], Items)
+    return is_listed and all(_are_probabilities(v) for v in total.operands)
+
+
+def _are_probabilities(value: Value | None) -> bool:
+    found = {c for c, _ in contents(value)} if value is not None else set()
+    return found == {Content.PROBABILITIES}
 
 
 def _is_affine(operation: Operation) -> bool:

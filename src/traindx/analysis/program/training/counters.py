@@ -17,7 +17,11 @@ from traindx.analysis.program.execution.values import (
     constant,
     origins,
 )
-from traindx.analysis.program.training.operations import operation_name, operation_of
+from traindx.analysis.program.training.operations import (
+    name_of_operation,
+    operation_name,
+    operation_of,
+)
 from traindx.analysis.program.training.phases import source_of
 
 if TYPE_CHECKING:
@@ -51,7 +55,7 @@ class Counter:
     @property
     def name(self) -> str:
         result = self.events[-1].result
-        return min(result.names, key=len, default="the sum") if result is not None else "the sum"
+        return result.called("the sum") if result is not None else "the sum"
 
     def carries_over(self, loop: LoopRun) -> bool:
         """Tell whether it goes on growing from one turn of an outer loop to the next."""
@@ -122,12 +126,18 @@ def factors(value: Value, depth: int = 8) -> Iterator[Value]:
 
 def quotients(story: Story) -> Iterator[tuple[ProgramEvent, Value, Value]]:
     """Yield divisions with what is divided and by what, but for those that are divided again."""
-    for event in story.events:
-        operation = operation_of(event.result) if event.act is EventForm.CALL else None
-        if operation is None or operation.name != "div" or len(operation.operands) < 2:
+    for event in story.recall(_divided):
+        operation = operation_of(event.result)
+        if operation is None or len(operation.operands) < 2:
             continue
         if event.result is not None and not _is_divided(story, event.result):
             yield event, operation.operands[0], operation.operands[1]
+
+
+def _divided(story: Story) -> list[ProgramEvent]:
+    """The calls that divide."""
+    called = (e for e in story.events if e.act is EventForm.CALL)
+    return [e for e in called if name_of_operation(e.result) == "div"]
 
 
 def _is_divided(story: Story, value: Value, depth: int = 4) -> bool:

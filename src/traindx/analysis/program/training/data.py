@@ -129,6 +129,10 @@ class Feed:
 
 def feeds(story: Story) -> list[Feed]:
     """Return the loaders that a story makes, in order; each place once."""
+    return story.recall(_feeds)
+
+
+def _feeds(story: Story) -> list[Feed]:
     examples = {id(x.loader): x for x in story.execution.examples}
     found: dict[int, Feed] = {}
     for event in story.events:
@@ -154,6 +158,10 @@ def _is_over(over: Value | None, loader: Value) -> bool:
 
 def loop_runs(story: Story) -> list[LoopRun]:
     """Return every run of every loop: one statement runs anew for each call of its function."""
+    return story.recall(_loop_runs)
+
+
+def _loop_runs(story: Story) -> list[LoopRun]:
     found: dict[int, LoopRun] = {}
     for event in story.events:
         for run in event.loops:
@@ -465,11 +473,24 @@ def data_chain(story: Story, value: Value, depth: int = 40) -> Iterator[Value]:
         depth -= 1
         yield value
         inner = batch_part(story, whole_tensor(value))
-        if inner is value and isinstance(value, Result) and value.maker == "operator.getitem":
-            inner = value.args[0]
+        inner = _cut_from(value) if inner is value else inner
         if inner is value:
             return
         value = inner
+
+
+def _cut_from(value: Value) -> Value:
+    """Return what a value is rows of, or the numbers of; itself where it is neither."""
+    if isinstance(value, Result) and value.maker == "operator.getitem":
+        return value.args[0]
+    if not isinstance(value, Part) or not isinstance(value.of, Result):
+        return value
+    made, key = value.of, value.key
+    if key == "values":
+        return made
+    is_split = made.maker.rsplit(".", 1)[-1] == "train_test_split"
+    is_half = is_split and isinstance(key, int) and key // 2 < len(made.args)
+    return made.args[key // 2] if is_half and isinstance(key, int) else value
 
 
 def data_origins(story: Story, value: Value) -> list[Value]:
@@ -517,7 +538,7 @@ def sorted_classes(story: Story, target: Value) -> Value | None:
             if any(is_draw(v) for v in origins(value.args[1], 200)):
                 return None
             is_batch = True
-        loader = _loader_behind(value)
+        loader = loader_behind(value)
         if loader is not None:
             feed = next((f for f in feeds(story) if f.loader is loader), None)
             if feed is None or feed.shuffles is not Answer.NO or feed.sampler is not None:
@@ -526,7 +547,7 @@ def sorted_classes(story: Story, target: Value) -> Value | None:
     return None
 
 
-def _loader_behind(value: Value) -> Value | None:
+def loader_behind(value: Value) -> Value | None:
     """Return what a batch, or a part of one, is taken from."""
     batch = value.of if isinstance(value, Part) else value
     is_taken = isinstance(batch, Result) and batch.maker == "builtins.next" and bool(batch.args)

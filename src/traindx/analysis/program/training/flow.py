@@ -24,6 +24,7 @@ DEPTH = 4  # lists in lists
 MOST = 4000  # values that are followed from one
 PURE = ("torch.nn.functional.", "torch.special.", "torch.linalg.", "operator.", "math.", "numpy.")
 ACTS = frozenset({"torch.save", "builtins.setattr", "builtins.exec", "builtins.eval"})
+ITERATES = frozenset({"builtins.zip", "builtins.enumerate", "builtins.iter", "builtins.reversed"})
 IDLE = frozenset({"builtins.print"})  # takes a value and does nothing to train
 
 
@@ -79,10 +80,10 @@ class Flow:
     def is_lost(self, value: Value) -> bool:
         """Tell whether nothing comes of a value: nothing returns, keeps or trains on it.
 
-        What is taken out of a list comes of the list.
+        What is taken out of a list comes of the list, and what a list is gone over for may.
         """
-        held = inside(value)
-        return all(id(found) not in self._sinks for v in held for found in self.onward(v))
+        after = (found for v in inside(value) for found in self.onward(v))
+        return all(id(found) not in self._sinks and not _is_gone_over(found) for found in after)
 
     def onward(self, value: Value) -> Iterator[Value]:
         """Yield a value and everything that is computed from it, nearest first."""
@@ -96,6 +97,10 @@ class Flow:
                 if id(user) not in seen:
                     seen.add(id(user))
                     pending.append(user)
+
+
+def _is_gone_over(value: Value) -> bool:
+    return isinstance(value, Result) and value.maker in ITERATES
 
 
 def inside(value: Value, depth: int = DEPTH) -> Iterator[Value]:

@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
+from traindx.analysis.program.execution.model_zoo import makes_model
 from traindx.analysis.program.execution.values import (
     Choice,
     External,
@@ -75,6 +77,7 @@ WORDS = {
     Kind.MODEL: {"model", "net", "network", "module", "discriminator", "generator", "encoder",
                  "decoder", "netg", "netd", "models", "actor", "critic", "policy"},
 }  # fmt: skip
+TELLING = frozenset({"zero_grad", "step", "scale", "update"}).union(*DEEDS.values())
 
 
 def made_kind(value: Value) -> Nature | None:
@@ -114,6 +117,7 @@ def is_module_class(foreign: Iterable[str]) -> bool:
     )
 
 
+@lru_cache(maxsize=8192)
 def kind_made_by(name: str) -> Kind | None:
     """Return the role of what a constructor or factory of that dotted name makes."""
     last = name.rsplit(".", 1)[-1]
@@ -133,6 +137,8 @@ def kind_made_by(name: str) -> Kind | None:
         if last == "Parameter":
             return None
         return Kind.LOSS if LOSS_NAME.search(last) else Kind.MODEL
+    if makes_model(name):
+        return Kind.MODEL
     if last in PRETRAINED and "okenizer" not in name and "onfig" not in name.rsplit(".", 2)[-2]:
         return Kind.MODEL if not name.startswith(".") else None
     if last in {"profile", "tqdm", "SummaryWriter"}:
@@ -193,6 +199,7 @@ def _words_in_order(name: str) -> list[str]:
     return [w for w in re.split(r"[^a-z]+", apart) if w]
 
 
+@lru_cache(maxsize=8192)
 def kind_of_name(name: str) -> Kind:
     """Return the role that the words of a name speak of."""
     words = _words_in_order(name)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.iteration import CONTAINERS, seen_layers
 from traindx.analysis.program.execution.library import modules_in
+from traindx.analysis.program.execution.model_zoo import mode_dependent_kinds
 from traindx.analysis.program.execution.values import (
     Answer,
     Choice,
@@ -40,8 +41,12 @@ def layers_in(model: Value | None) -> list[Result]:
 
 def mode_dependent_layers(model: Value | None) -> list[str]:
     """Return the kinds of layers of a model that do something else in evaluation mode."""
-    kinds = [layer.maker.rsplit(".", 1)[-1] for layer in layers_in(model)]
-    return sorted({kind for kind in kinds if any(mode in kind for mode in MODES)})
+    if model is None:
+        return []
+    parts = [part for part in modules_in(model) if isinstance(part, Result)]
+    kinds = [part.maker.rsplit(".", 1)[-1] for part in parts if is_layer(part)]
+    found = {kind for kind in kinds if any(mode in kind for mode in MODES)}
+    return sorted(found.union(*(mode_dependent_kinds(part.maker) for part in parts)))
 
 
 def is_layer(value: Value | None) -> bool:

@@ -58,7 +58,8 @@ class Linearity:
         self.flow = flow
         runs = (e for e in events if e.name == "()" and e.gradients is not Answer.NO)
         self.calls = [e for e in runs if layer_kind(e.receiver) in WEIGHTED]
-        self._made_by = {id(e.result): e for e in events if e.result is not None}
+        made = [e for e in events if e.result is not None]
+        self._made_by = {id(e.result): e for e in sorted(made, key=lambda e: not e.is_own)}
         self._memo: dict[int, tuple[ProgramEvent, ...]] = {}
 
     def rows(self) -> Iterator[LayerRow]:

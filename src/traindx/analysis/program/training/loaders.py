@@ -36,6 +36,11 @@ LOOKS = frozenset({"transform", "target_transform", "download", "transforms"})  
 # what makes the same data of the same arguments each time
 READS = ("torchvision.datasets.", "datasets.", "torchaudio.datasets.", "torch.utils.data.Tensor",
          "torch.load", "numpy.load", "pandas.read_", "sklearn.datasets.load_")  # fmt: skip
+# data sets in two halves, of which the one for training is the default
+HALVED = frozenset(
+    f"torchvision.datasets.{name}"
+    for name in ("MNIST", "FashionMNIST", "KMNIST", "QMNIST", "CIFAR10", "CIFAR100", "USPS")
+)
 DRAWS = ("torch.rand", "numpy.random.", "random.", "torch.normal", "torch.bernoulli",
          "torch.multinomial")  # fmt: skip
 GENERATORS = ("numpy.random.default_rng", "numpy.random.RandomState", "numpy.random.Generator",
@@ -145,10 +150,7 @@ def same_data(first: Value | None, second: Value | None, depth: int = 5) -> bool
     if isinstance(first, Instance) and isinstance(second, Instance):
         if first.cls.node is not second.cls.node or _draws_anew(first) or _draws_anew(second):
             return False
-        return all(
-            _same_arguments(first.fields.get(key), second.fields.get(key), depth)
-            for key in ("new", "new by name")
-        )
+        return _same_fields(_settings(first), _settings(second), depth)
     if isinstance(first, Items) and isinstance(second, Items) and first.is_whole:
         return second.is_whole and _same_arguments(first, second, depth)
     if isinstance(first, Result) and isinstance(second, Result):
@@ -160,10 +162,44 @@ def same_data(first: Value | None, second: Value | None, depth: int = 5) -> bool
 
 
 def _given(made: Result) -> dict[object, Value]:
-    found: dict[object, Value] = dict(enumerate(made.args))
+    names: tuple[object, ...] = ()
+    found: dict[object, Value] = {}
+    if made.maker in HALVED:
+        names, found = ("root", "train"), {"train": Known(value=True)}
+    for place, value in enumerate(made.args):
+        found[names[place] if place < len(names) else place] = value
     for key, value in made.kwargs.items():
         found[key] = value
     return found
+
+
+def _settings(made: Instance) -> dict[object, Value]:
+    """Return what an object was made with by the names of its parameters, defaults included."""
+    defaults = _defaults(made)
+    found: dict[object, Value] = {n: v for n, v in defaults.items() if v is not None}
+    names = list(defaults)
+    given, by_name = made.fields.get("new"), made.fields.get("new by name")
+    for place, value in enumerate(given.members if isinstance(given, Items) else ()):
+        found[names[place] if place < len(names) else place] = value
+    found.update(by_name.fields if by_name is not None else {})
+    return found
+
+
+def _defaults(made: Instance) -> dict[str, Value | None]:
+    """Return the parameters of the class in order, with the defaults that are plain values."""
+    for cls in made.cls.lineage():
+        for node in cls.node.body:
+            if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+                places = [a.arg for a in (*node.args.posonlyargs, *node.args.args)][1:]
+                found: dict[str, Value | None] = dict.fromkeys(places)
+                last = zip(reversed(places), reversed(node.args.defaults), strict=False)
+                by_name = (a.arg for a in node.args.kwonlyargs)
+                named = zip(by_name, node.args.kw_defaults, strict=True)
+                for name, default in (*last, *named):
+                    plain = default if isinstance(default, ast.Constant) else None
+                    found[name] = None if plain is None else Known(value=plain.value)
+                return found
+    return {}
 
 
 def _same_arguments(first: Value | None, second: Value | None, depth: int) -> bool:

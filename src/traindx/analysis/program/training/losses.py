@@ -10,6 +10,7 @@ from traindx.analysis.program.execution.values import Answer, Known, Value, cons
 from traindx.analysis.program.training.gradients import has_history, history
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.operations import LOSSES, is_in_place, operation_of
+from traindx.analysis.program.training.scaling import is_gradient_scaler
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -43,6 +44,8 @@ def is_passed_on(story: Story, events: Iterable[ProgramEvent], loss: Iterable[Va
     found = list(loss)
     for event in events:
         if event.is_own or event.act is EventForm.STORE or story.is_harmless(event):
+            continue
+        if event.name == ".scale" and is_gradient_scaler(story, event.receiver):
             continue
         if any(carries(a, found) for a in (*event.args, *event.kwargs.values())):
             return True

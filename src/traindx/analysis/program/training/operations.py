@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from traindx.analysis.program.execution.values import Result, Value
 
@@ -68,7 +69,7 @@ SETTINGS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Operation:
     """An operation on tensors: its name, what it is done to, and its settings by name."""
 
@@ -91,23 +92,44 @@ def operation_of(value: Value | None) -> Operation | None:
     """Return the operation that made a value; None where none did."""
     if not isinstance(value, Result):
         return None
-    layer = value.receiver
-    if value.maker == "()" and isinstance(layer, Result) and layer.receiver is None:
-        name = _layer_operation(layer.maker)
-        if name is None:
-            return None
-        made = dict(zip(SETTINGS.get(name, ()), layer.args, strict=False))
-        settings = {**made, **layer.kwargs, **value.kwargs}
-        return Operation(name, _operands(name, value.args, value.kwargs), settings)
+    layer = _called_layer(value) if value.maker == "()" else None
+    if layer is not None:
+        return _of_layer(value, layer)
     name = operation_name(value.maker)
-    first = () if layer is None else (layer,)
-    return Operation(name, _operands(name, (*first, *value.args), value.kwargs), value.kwargs)
+    given = value.args if value.receiver is None else (value.receiver, *value.args)
+    return Operation(name, _operands(name, given, value.kwargs), value.kwargs)
+
+
+def _of_layer(value: Result, layer: Result) -> Operation | None:
+    """Return what the call of a layer does."""
+    name = _layer_operation(layer.maker)
+    if name is None:
+        return None
+    made = dict(zip(SETTINGS.get(name, ()), layer.args, strict=False))
+    settings = {**made, **layer.kwargs, **value.kwargs}
+    return Operation(name, _operands(name, value.args, value.kwargs), settings)
+
+
+def name_of_operation(value: Value | None) -> str | None:
+    """Return the name of the operation that made a value; None where none did."""
+    if not isinstance(value, Result):
+        return None
+    layer = _called_layer(value)
+    return operation_name(value.maker) if layer is None else _layer_operation(layer.maker)
+
+
+def _called_layer(value: Result) -> Result | None:
+    """Return the layer whose call made a value, where a constructor in sight made the layer."""
+    layer = value.receiver if value.maker == "()" else None
+    return layer if isinstance(layer, Result) and layer.receiver is None else None
 
 
 def _operands(
     name: str, given: tuple[Value, ...], named: Mapping[str, Value]
 ) -> tuple[Value, ...]:  # fmt: skip
     """Return what an operation is done to, be it given by position or as `input` and `target`."""
+    if not named:
+        return given
     found = list(given)
     for parameter in OPERANDS.get(name, ("input",))[len(given) :]:
         if parameter not in ("input", "target") or parameter not in named:
@@ -116,6 +138,7 @@ def _operands(
     return tuple(found)
 
 
+@lru_cache(maxsize=8192)
 def operation_name(maker: str) -> str:
     """Return the operation that a function, method or operator does."""
     for home in ("operator.i", "operator."):
@@ -133,6 +156,7 @@ def operation_name(maker: str) -> str:
     return SAME.get(plain, plain)
 
 
+@lru_cache(maxsize=1024)
 def _layer_operation(maker: str) -> str | None:
     """Return the operation of a layer of torch."""
     if not maker.startswith("torch.nn.") or "functional" in maker:

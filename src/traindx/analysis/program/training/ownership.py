@@ -221,12 +221,39 @@ def unowned_layers(story: Story) -> list[tuple[Deed, Value]]:
     return [] if _is_selection(optimizers, len(found), len(holding.layers)) else found
 
 
+def left_out(story: Story, backward: Deed) -> Value | None:
+    """Return an optimizer that nothing steps, of layers that learn and that no other one holds."""
+    steps = [d.subject for d in story.does(Do.STEP)]
+    if story.does(Do.GRAD, Do.MANUAL_UPDATE) or not all(_is_made(s) for s in steps):
+        return None
+    learnt = learning_layers(backward)
+    for optimizer in story.made(Kind.OPTIMIZER):
+        if any(s is optimizer for s in steps) or story.escapes(optimizer) is not Answer.NO:
+            continue
+        others = holding_of(story, *(s for s in steps if s is not None))
+        own = holding_of(story, optimizer)
+        is_open = own.is_open or others.is_open
+        if not is_open and any(own.has(x) and not others.has(x) for x in learnt):
+            return optimizer
+    return None
+
+
+def _is_made(optimizer: Value | None) -> bool:
+    return optimizer is not None and parameters_given(optimizer) is not None
+
+
 def _is_selection(optimizers: list[Value], missing: int, held: int) -> bool:
     """Tell whether parameters were picked by name to train only these, not to group them all."""
     given = [v for o in optimizers if (v := parameters_given(o)) is not None]
     is_by_name = any(PARAMETER in v.fields for value in given for v in origins(value, MANY))
     groups = [v for value in given for v in value.inputs if isinstance(v, Table)]
+    if any(_is_empty(group.fields.get("params")) for group in groups):
+        return False  # a name that no parameter has: it is mistyped
     return is_by_name and (len(groups) < 2 or missing * 2 > held)
+
+
+def _is_empty(given: Value | None) -> bool:
+    return isinstance(given, Items) and given.is_whole and not given.members
 
 
 def _is_left_alone(story: Story, layer: Value, before: ProgramEvent) -> bool:

@@ -294,8 +294,8 @@ def handed_models(story: Story, event: ProgramEvent) -> list[tuple[Value, Value]
     What else a model keeps (a size, a setting) is no model, though it was there when a mode was
     set.
     """
-    modes = event.handed_modes.items()
-    return [(a, mode) for a, mode in modes if story.kind_of(a).kind is Kind.MODEL]
+    handed = event.handed_modes
+    return [(model, mode) for model, mode in handed if story.kind_of(model).kind is Kind.MODEL]
 
 
 def training_passes(story: Story) -> list[tuple[ProgramEvent, Deed]]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.values import (
+    Instance,
     Items,
     Known,
     Part,
@@ -18,6 +19,7 @@ from traindx.analysis.program.execution.values import (
 from traindx.analysis.program.training.contents import whole_tensor
 from traindx.analysis.program.training.data import batch_part, is_draw, is_index, is_stored_item
 from traindx.analysis.program.training.operations import Operation, operation_of
+from traindx.analysis.program.training.shapes import shape_of
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -178,7 +180,14 @@ def _written(name: str, number: object, *, is_first: bool) -> str:
 
 
 def statistics_of_all(value: Value, depth: int = 12) -> Value | None:
-    """Return the statistic of all examples by which data are scaled, on the way to a value."""
+    """Return the statistic of all examples by which data are scaled, on the way to a value.
+
+    Of a dataset, by which what it keeps is scaled.
+    """
+    if isinstance(value, Instance) or (isinstance(value, Result) and _is_dataset(value)):
+        kept = value.fields.values() if isinstance(value, Instance) else value.args
+        found = (statistics_of_all(v, depth - 1) for v in kept if isinstance(v, Result))
+        return next((v for v in found if v is not None), None) if depth else None
     for _ in range(depth):
         value = whole_tensor(value)
         operation = operation_of(value)
@@ -195,6 +204,10 @@ def statistics_of_all(value: Value, depth: int = 12) -> Value | None:
     return None
 
 
+def _is_dataset(value: Result) -> bool:
+    return value.maker.rsplit(".", 1)[-1] == "TensorDataset"
+
+
 def _is_over_examples(value: Value, data: Value) -> bool:
     """Tell whether a value is a mean, deviation or extreme along the examples of some data."""
     for found in origins(value, 30):
@@ -204,7 +217,15 @@ def _is_over_examples(value: Value, data: Value) -> bool:
         given = operation.settings.get("axis") or operation.settings.get("dim")
         if given is None and len(operation.operands) > 1:
             given = operation.operands[1]
-        along = given is None or constant(given) == 0
         root = whole_tensor(operation.operands[0])
+        along = constant(given) == 0 if given is not None else _is_series(root)
         return along and any(v is root for v in origins(data, 60))
     return False
+
+
+def _is_series(data: Value) -> bool:
+    """Tell whether one number of all values is one of all examples, and not of all pixels."""
+    if isinstance(data, Result) and data.maker.startswith("pandas."):
+        return True  # whose statistics are by column
+    shape = shape_of(data)
+    return shape is not None and len(shape) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from heapq import merge
 from typing import TypeVar, cast
 
 from traindx.analysis.program.execution.entries import Execution, executions
@@ -30,6 +31,7 @@ from traindx.analysis.program.training.facts.tensor_devices import Places
 from traindx.analysis.program.training.facts.tensor_shapes import TensorShapes
 from traindx.analysis.program.training.flow import Flow
 from traindx.analysis.program.training.kinds import (
+    TELLING,
     UNKNOWN,
     Kind,
     Nature,
@@ -37,7 +39,12 @@ from traindx.analysis.program.training.kinds import (
     kind_by_name,
     made_kind,
 )
-from traindx.analysis.program.training.operations import Operation, is_in_place, operation_of
+from traindx.analysis.program.training.operations import (
+    Operation,
+    is_in_place,
+    name_of_operation,
+    operation_of,
+)
 from traindx.analysis.program.training.reach import is_given, is_held
 from traindx.model.run import Run
 
@@ -89,10 +96,11 @@ class Story:
 
     @cached_property
     def _asked(self) -> dict[int, set[str]]:
-        """The methods that are called on each value."""
+        """The methods that are called on each value, of those that tell what it is."""
         found: dict[int, set[str]] = {}
         for event in self.events:
-            if event.receiver is not None and event.name.startswith("."):
+            is_telling = event.name.startswith(".") and event.name[1:] in TELLING
+            if is_telling and event.receiver is not None:
                 for value in options_of(event.receiver):
                     found.setdefault(id(value), set()).add(event.name[1:])
         return found
@@ -114,15 +122,40 @@ class Story:
 
     def made(self, kind: Kind) -> list[Value]:
         """Return the values of a kind that the program makes, in order."""
-        found: list[Value] = []
+        return list(self._made.get(kind, {}).values())
+
+    @cached_property
+    def _made(self) -> dict[Kind, dict[int, Value]]:
+        found: dict[Kind, dict[int, Value]] = {}
         for event in self.events:
             value = event.result
-            if value is None or any(value is f for f in found) or event.act is Form.STORE:
+            if value is None or value.site is not event.site or event.act is Form.STORE:
                 continue
             nature = made_kind(value)
-            if nature is not None and nature.kind is kind and value.site is event.site:
-                found.append(value)
+            if nature is not None:
+                found.setdefault(nature.kind, {}).setdefault(id(value), value)
         return found
+
+    @cached_property
+    def _operations(self) -> dict[str, list[ProgramEvent]]:
+        """The calls that do each operation on tensors, in order."""
+        found: dict[str, list[ProgramEvent]] = {}
+        for event in self.events:
+            value = event.result
+            if event.act is not Form.CALL or not isinstance(value, Result):
+                continue
+            name = name_of_operation(value)
+            if name is not None and (value.site is event.site or event.name == "()"):
+                found.setdefault(name, []).append(event)
+        return found
+
+    def operations(self, *names: str) -> Iterator[Computed]:
+        """Yield what the named operations compute, in whatever form they are written."""
+        found = (self._operations.get(name, ()) for name in dict.fromkeys(names))
+        for event in merge(*found, key=lambda event: event.order):
+            operation = operation_of(event.result)
+            if operation is not None:
+                yield Computed(self, event, operation)
 
     def made_one(self, maker: str) -> Value | None:
         """Return the value that a function or class of that dotted name makes first."""
@@ -145,16 +178,19 @@ class Story:
         return list(found.values())
 
     @cached_property
-    def _users(self) -> dict[int, list[Value]]:
-        found: dict[int, list[Value]] = {}
+    def _users(self) -> dict[Value, list[Value]]:
+        found: dict[Value, list[Value]] = {}
         for value in self.values:
             for below in value.inputs:
-                found.setdefault(id(below), []).append(value)
+                if below in found:
+                    found[below].append(value)
+                else:
+                    found[below] = [value]
         return found
 
     def made_from(self, value: Value) -> list[Value]:
         """Return the values that were computed from one directly."""
-        return self._users.get(id(value), [])
+        return self._users.get(value, [])
 
     @staticmethod
     def is_given(event: ProgramEvent, value: Value) -> bool:
@@ -325,17 +361,8 @@ class Program:
 
     def results(self, *operations: str) -> Iterator[Computed]:
         """Yield what the named operations compute, in whatever form they are written."""
-        wanted = set(operations)
         for story in self.stories:
-            for event in story.events:
-                operation = operation_of(event.result) if event.act is Form.CALL else None
-                is_own = event.result is not None and event.result.site is event.site
-                if (
-                    operation is not None
-                    and operation.name in wanted
-                    and (is_own or event.name == "()")
-                ):
-                    yield Computed(story, event, operation)
+            yield from story.operations(*operations)
 
     @staticmethod
     def once(events: Iterable[ProgramEvent]) -> Iterator[ProgramEvent]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.values import (
+    Answer,
     Known,
     Result,
     Unknown,
@@ -56,6 +57,15 @@ def _maker(made: Result) -> str:
 def is_scaled(story: Story, backward: Deed) -> bool:
     """Tell whether a backward pass starts from a loss that a gradient scaler scaled."""
     return is_gradient_scaler(story, scaler_of(backward.subject))
+
+
+def scales_nothing(story: Story, scaler: Value | None) -> bool:
+    """Tell whether a scaler of torch's, made in sight, is never asked to scale anything."""
+    if not isinstance(scaler, Result) or not is_gradient_scaler(story, scaler):
+        return False
+    asked = [e.receiver for e in story.events if e.name == ".scale" and e.receiver is not None]
+    is_asked = any(o is scaler for receiver in asked for o in options_of(receiver))
+    return not is_asked and story.escapes(scaler) is Answer.NO
 
 
 def is_scaled_by_engine(story: Story, backward: Deed) -> bool:

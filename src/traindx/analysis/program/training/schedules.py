@@ -54,6 +54,13 @@ NUMBERS = frozenset({"operator.div", "operator.floordiv", "operator.sub", "opera
                      "operator.le", "operator.gt", "operator.ge", "operator.mod"})  # fmt: skip
 
 
+SCALING = frozenset(
+    {"StepLR", "MultiStepLR", "ExponentialLR", "LambdaLR", "MultiplicativeLR", "ConstantLR",
+     "LinearLR", "PolynomialLR", "ReduceLROnPlateau", "CosineAnnealingLR",
+     "CosineAnnealingWarmRestarts"}
+)  # fmt: skip
+
+
 @dataclass(frozen=True, eq=False)
 class Schedule:
     """A learning-rate schedule that a story makes."""
@@ -68,6 +75,12 @@ class Schedule:
     @property
     def optimizer(self) -> Value | None:
         return self._argument("optimizer", 0)
+
+    @property
+    def only_scales(self) -> bool:
+        """Whether it only multiplies the rate: a rate of zero stays zero."""
+        is_torch = self.made.maker.startswith("torch.optim.lr_scheduler.")
+        return is_torch and self.kind in SCALING and "eta_min" not in self.made.kwargs
 
     def _argument(self, name: str, position: int) -> Value | None:
         if name in self.made.kwargs:

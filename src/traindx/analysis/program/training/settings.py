@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.values import (
@@ -16,6 +18,10 @@ from traindx.analysis.program.execution.values import (
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
 
+ARITHMETIC: dict[str, Callable[..., object]] = {
+    f"operator.{f.__name__}": f
+    for f in (operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv)
+}
 PARSES = (".parse_args", ".parse_known_args")
 
 
@@ -27,7 +33,20 @@ def constants_of(story: Story, value: Value | None) -> list[object]:
     for option in options_of(value):
         held = default_of(story, option) or option
         found += [o.value for o in options_of(held) if isinstance(o, Known)]
+        if isinstance(held, Result) and held.maker in ARITHMETIC:
+            found += _computed(story, held)
     return found
+
+
+def _computed(story: Story, made: Result) -> list[object]:
+    """Return what a calculation with settings comes to, where each is one number."""
+    operands = [constants_of(story, v) for v in made.args]
+    if any(len(o) != 1 or type(o[0]) not in (int, float) for o in operands):
+        return []
+    try:
+        return [ARITHMETIC[made.maker](*(o[0] for o in operands))]
+    except (ArithmeticError, TypeError):
+        return []
 
 
 def default_of(story: Story, value: Value) -> Value | None:
@@ -37,12 +56,13 @@ def default_of(story: Story, value: Value) -> Value | None:
     if value.of.maker not in PARSES:
         return None
     for event in story.events:
-        if event.name == ".add_argument" and value.key in _destinations(event.args, event.kwargs):
+        if event.name == ".add_argument" and value.key in destinations(event.args, event.kwargs):
             return event.kwargs.get("default")
     return None
 
 
-def _destinations(flags: tuple[Value, ...], given: object) -> set[str]:
+def destinations(flags: tuple[Value, ...], given: object) -> set[str]:
+    """Return the attributes under which an option may be read."""
     named = constant(given.get("dest")) if isinstance(given, dict) else None
     if isinstance(named, str):
         return {named}

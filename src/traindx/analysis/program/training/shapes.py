@@ -454,6 +454,9 @@ def _are_indices(key: Value, depth: int) -> bool:
 
 
 def _sliced(key: Result, size: int | None) -> int | None:
+    if len(key.args) < 2:  # `slice(n)` and slices of a length that is not known
+        end = constant(key.args[0]) if key.args else None
+        return end if isinstance(end, int) and end > 0 else None
     low, high = (constant(v) for v in key.args[:2])
     if low is None and high is None and all(isinstance(v, Known) for v in key.args[:2]):
         return size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.values import (
@@ -17,13 +17,21 @@ from traindx.analysis.program.execution.values import (
     origins,
 )
 from traindx.analysis.program.training.contents import whole_tensor
-from traindx.analysis.program.training.data import Role, data_chain, feeds, is_draw, named_role
+from traindx.analysis.program.training.data import (
+    SEEDS,
+    Role,
+    data_chain,
+    feeds,
+    is_draw,
+    named_role,
+)
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Program, Story
 
 OF_CLASSES = ("cross_entropy", "nll_loss")
 LIBRARY = ("train_test_split", "random_split")
+PERMUTATIONS = ("torch.randperm", "numpy.random.permutation")
 DEPTH = 4  # steps from a part to what is made of it
 
 
@@ -69,8 +77,16 @@ def class_labels(program: Program) -> list[Value]:
     return found
 
 
-def divisions(story: Story) -> Iterator[Division]:
-    """Yield how the data of a program are divided."""
+def divisions(story: Story) -> tuple[Division, ...]:
+    """Return how the data of a program are divided."""
+    return story.recall(_divisions)
+
+
+def _divisions(story: Story) -> tuple[Division, ...]:
+    return tuple(_found_divisions(story))
+
+
+def _found_divisions(story: Story) -> Iterator[Division]:
     heads: list[tuple[Value, Value, Value, Value | None]] = []
     tails: list[tuple[Value, Value, Value, Value | None]] = []
     for value in story.values:
@@ -148,7 +164,7 @@ class Overlap:
 
     head: Value
     tail: Value
-    shared: int
+    shared: int | None  # how many, where that is known
 
 
 def overlaps(story: Story) -> Iterator[Overlap]:
@@ -164,6 +180,67 @@ def overlaps(story: Story) -> Iterator[Overlap]:
             is_pair = {Role.TRAIN} in parts and {Role.HELD_OUT} in parts
             if is_pair and 0 <= low < high:
                 yield Overlap(head, tail, high - low)
+
+
+def redrawn_parts(story: Story) -> Iterator[Overlap]:
+    """Yield training and held-out parts that two draws of one whole decide, each by itself.
+
+    A draw that decides both of its parts is a split of its own, as for another fold.
+    """
+    found: dict[int, _Drawn] = {}
+    for value in story.values:
+        drawn = _drawn(value)
+        if drawn is not None:
+            roles = roles_of(story, value)
+            held = found.setdefault(id(drawn.order), drawn)
+            held.roles.update(roles)
+            held.parts.append(value)
+    for train in found.values():
+        for held in found.values() if train.roles == {Role.TRAIN} else ():
+            if held.roles == {Role.HELD_OUT} and _are_two_draws(story, train, held):
+                yield Overlap(train.parts[0], held.parts[0], None)
+
+
+@dataclass(eq=False)
+class _Drawn:
+    """A random order or split of a whole, the parts that are cut out of it and their roles."""
+
+    whole: Value
+    order: Result
+    parts: list[Value] = field(default_factory=list)
+    roles: set[Role] = field(default_factory=set)
+
+
+def _drawn(value: Value) -> _Drawn | None:
+    """Return the draw that decides which examples a part holds."""
+    if isinstance(value, Part) and isinstance(value.of, Result):
+        made = value.of
+        is_split = made.maker.rsplit(".", 1)[-1] == "random_split" and bool(made.args)
+        return _Drawn(made.args[0], made) if is_split else None
+    cut = _cut(value)
+    if cut is None:
+        return None
+    _, whole, _, order = cut
+    order = whole if order is None else order
+    if not isinstance(order, Result) or order.maker not in PERMUTATIONS or not order.args:
+        return None
+    return _Drawn(order.args[0] if order is whole else whole, order)
+
+
+def _are_two_draws(story: Story, train: _Drawn, held: _Drawn) -> bool:
+    """Tell whether two draws of the same data differ: no seed makes them alike."""
+    if not (train.whole is held.whole or is_same(train.whole, held.whole)):
+        return False
+    if any({"generator", "random_state"} & set(d.order.kwargs) for d in (train, held)):
+        return False
+    events = [e for e in story.events if e.result is train.order or e.result is held.order]
+    if len(events) != 2 or events[0].turns != events[1].turns:
+        return False
+    first, second = events
+    return not any(
+        e.name.rsplit(".", 1)[-1] in SEEDS and first.order < e.order < second.order
+        for e in story.events
+    )
 
 
 RESAMPLES = (".fit_resample", "sklearn.utils.resample")

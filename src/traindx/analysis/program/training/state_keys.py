@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import (
+    Answer,
     Instance,
     Items,
     Known,
@@ -25,11 +26,18 @@ from traindx.analysis.program.execution.values import (
 )
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.checkpoints import state_owner
-from traindx.analysis.program.training.layers import attributes
+from traindx.analysis.program.training.layers import (
+    attributes,
+    has_weights,
+    is_layer,
+    is_parameter,
+)
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Program, Story
 
+LOADS = ".load_state_dict"
+EDITS = frozenset({".pop", ".popitem", ".update", ".clear", ".setdefault"})
 REST = ".…"  # what follows the known part of a key
 LEVELS = 2  # of a key that are looked at
 REGISTERS = frozenset({".add_module", ".register_module", ".register_parameter",
@@ -42,7 +50,7 @@ SAME_ENTRIES = frozenset({"builtins.dict", "collections.OrderedDict", ".copy", "
 
 @dataclass(frozen=True, eq=False)
 class ForeignState:
-    """A state that is loaded into a model that has none of its keys."""
+    """A state that is loaded into a model that has none of its keys, or not all that it must."""
 
     event: ProgramEvent  # where it is loaded
     owner: Value  # whose state it is
@@ -56,15 +64,49 @@ class ForeignState:
 
 
 def foreign_states(program: Program) -> Iterator[ForeignState]:
-    """Yield the states that are loaded where no key of theirs is known."""
+    """Yield the states that are loaded where no key of theirs is known, or one that is demanded."""
     for story in program.stories:
         for deed in story.does(Do.LOAD_STATE):
             given = deed.event.argument("state_dict", 0)
             known = None if deed.subject is None else known_keys(story, deed.subject)
             wanted = frozenset(key.split(".", 1)[0] for key in known or ())
-            for owner, held in _loaded(program, story, given) if given and wanted else ():
-                if not held & wanted:
-                    yield ForeignState(deed.event, owner, held, wanted)
+            if given is None or not wanted:
+                continue
+            for owner, held in _loaded(program, story, given):
+                extra = held
+                if held & wanted:
+                    is_strict = _demands_all(story, deed.event, given) and "…" not in wanted
+                    extra = _weights_of(owner) & held - wanted if is_strict else frozenset()
+                if extra:
+                    yield ForeignState(deed.event, owner, extra, wanted)
+
+
+def _demands_all(story: Story, event: ProgramEvent, state: Value) -> bool:
+    """Tell whether a load fails by a single key too many, in a state that is as it was saved."""
+    is_strict = event.argument("strict", 1) is None and not event.is_tried
+    return is_strict and not _renaming(state)[1] and not _is_edited(story, state)
+
+
+def _is_edited(story: Story, state: Value) -> bool:
+    """Tell whether entries of a state may be taken out or put in by hand."""
+    for event in story.events:
+        if event.receiver is state and (event.name in EDITS or event.act is EventForm.STORE):
+            return True
+        is_given = any(v is state for v in event.args) and not event.is_own
+        if is_given and not event.name.startswith("builtins.") and event.name != LOADS:
+            return True
+    return False
+
+
+def _weights_of(model: Value) -> frozenset[str]:
+    """Return the attributes of a model that certainly have weights, and keys of the state so."""
+    if not isinstance(model, Instance):
+        return frozenset()
+    held = attributes(model).items()
+    return frozenset(
+        name for name, part in held
+        if (is_layer(part) or is_parameter(part)) and has_weights(part) is Answer.YES
+    )  # fmt: skip
 
 
 def known_keys(story: Story, model: Value, depth: int = LEVELS) -> set[str] | None:
@@ -108,6 +150,12 @@ def _makes_table(value: Value) -> bool:
 def _loaded(program: Program, story: Story, given: Value) -> Iterator[tuple[Value, frozenset[str]]]:
     """Yield whose state is loaded, with what its keys begin with by then."""
     state, keys = _renaming(given)
+    whole = None if keys else _written(program, story, state)
+    if whole is not None and isinstance(whole[1], Table) and whole[1].is_whole:
+        names = frozenset(k for k in whole[1].fields if isinstance(k, str))
+        if len(names) == len(whole[1].fields):
+            yield from ((v, names) for v in whole[1].fields.values() if state_owner(v) is not None)
+        return
     for home, owner in _owners(program, story, state):
         held = known_keys(home, owner) or set()
         texts = [_text(k, state, text) for text in held for k in keys] if keys else list(held)
@@ -147,18 +195,26 @@ def _owners(program: Program, story: Story, state: Value) -> Iterator[tuple[Stor
         yield story, own
         return
     key = state.key if isinstance(state, Part) else None
-    read = state.of if isinstance(state, Part) else state
-    if not isinstance(read, Result) or not any(d.event.result is read for d in story.does(Do.LOAD)):
+    found = _written(program, story, state.of if isinstance(state, Part) else state)
+    if found is None:
         return
+    home, subject = found
+    content = subject.fields.get(key) if isinstance(subject, Table) else subject
+    owner = state_owner(content) if (key is None) is not isinstance(subject, Table) else None
+    if owner is not None:
+        yield home, owner
+
+
+def _written(program: Program, story: Story, read: Value) -> tuple[Story, Value | None] | None:
+    """Return what a file holds that is read, where the program writes it in one place."""
+    if not isinstance(read, Result) or not any(d.event.result is read for d in story.does(Do.LOAD)):
+        return None
     written = [(s, d) for s in program.stories for d in s.does(Do.SAVE)]
     places = {d.event.node: (s, d) for s, d in written if _is_same_file(d.event, read)}
     if len(places) != 1:
-        return  # none, or one of several
+        return None  # none, or one of several
     home, save = next(iter(places.values()))
-    content = save.subject.fields.get(key) if isinstance(save.subject, Table) else save.subject
-    owner = state_owner(content) if (key is None) is not isinstance(save.subject, Table) else None
-    if owner is not None:
-        yield home, owner
+    return home, save.subject
 
 
 def _is_same_file(save: ProgramEvent, read: Result) -> bool:

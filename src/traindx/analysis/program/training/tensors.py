@@ -17,6 +17,7 @@ from traindx.analysis.program.execution.values import (
     Result,
     Value,
     options_of,
+    origins,
 )
 from traindx.analysis.program.training.kinds import Kind, names_of
 from traindx.analysis.program.training.layers import is_layer, is_parameter, layer_kind
@@ -187,8 +188,12 @@ def made_without_device(event: ProgramEvent) -> bool:
     home, _, last = event.name.rpartition(".")
     is_factory = home == "torch" and last in FACTORIES
     is_placed = "device" in event.kwargs or "**" in event.kwargs or "out" in event.kwargs
-    is_placed = is_placed or any(g.site.node is event.node for g in event.guards)  # one of several
-    return is_factory and not is_placed and last not in ("tensor", "as_tensor") and bool(event.args)
+    return (
+        is_factory
+        and not (is_placed or event.is_one_of)
+        and last not in ("tensor", "as_tensor")
+        and bool(event.args)
+    )
 
 
 SIZES = frozenset({"size", "dim", "numel", "item", "len", "int", "tolist", "float", "stride"})
@@ -244,6 +249,9 @@ LEAVES = frozenset(
 )  # fmt: skip
 
 
+NEAR = 6  # values behind one of several, among which a move is looked for
+
+
 def left_in_place(story: Story, value: Value) -> Iterator[Value]:
     """Yield a tensor and the tensors computed from it that are where it is.
 
@@ -263,8 +271,9 @@ def left_in_place(story: Story, value: Value) -> Iterator[Value]:
 def is_left_in_place(value: Value) -> bool:
     """Tell whether a value is where those are that it is computed from."""
     if isinstance(value, Choice):
-        return all(is_left_in_place(option) for option in value.options)
-    if is_parameter(value) or is_number(value):
+        near = (v for option in value.options for v in origins(option, NEAR))
+        return all(is_left_in_place(v) for v in near if not isinstance(v, Choice))
+    if is_parameter(value) or is_number(value) or _is_out_of_sight(value):
         return False
     operation = operation_of(value)
     return operation is None or operation.name not in LEAVES

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import Guard, LoopRun, ProgramEvent
 from traindx.analysis.program.execution.values import Part, Result, Unknown, Value, origins
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Story
 
 # questions about a tensor or a setting: what follows may be made for the other case
 ASKED = frozenset({"shape", "ndim", "dtype", "device", "is_cuda", "training"})
@@ -17,14 +20,18 @@ QUESTIONS = frozenset(
 )  # fmt: skip
 
 
-def makers(events: Iterable[ProgramEvent]) -> dict[int, ProgramEvent]:
+def makers(story: Story) -> dict[Value, ProgramEvent]:
     """Return the event that makes each value; a call that only hands it on made none."""
-    found: dict[int, ProgramEvent] = {}
-    for event in events:
+    return story.recall(_makers)
+
+
+def _makers(story: Story) -> dict[Value, ProgramEvent]:
+    found: dict[Value, ProgramEvent] = {}
+    for event in story.events:
         if event.result is not None and event.result.site is event.site:
-            found[id(event.result)] = event
+            found[event.result] = event
         elif event.result is not None and not event.is_own:
-            found.setdefault(id(event.result), event)
+            found.setdefault(event.result, event)
     return found
 
 

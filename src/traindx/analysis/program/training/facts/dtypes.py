@@ -79,19 +79,22 @@ PRODUCTS = frozenset({"matmul", "einsum", "linear", "dot", "mv"})
 DEFAULTS = frozenset({"torch.set_default_dtype", "torch.set_default_tensor_type"})
 
 
+def _sets_default(story: Story) -> bool:
+    return any(event.name in DEFAULTS for event in story.events)
+
+
 class Dtypes:
     """The element types of the values of one story."""
 
     def __init__(self, story: Story) -> None:
         self.story = story
-        self._known: dict[int, tuple[Value, Element | None]] = {}
-        self._made = makers(story.events)
+        self._known: dict[Value, Element | None] = {}
+        self._made = makers(story)
 
     @cached_property
     def default(self) -> str | None:
         """The type of floating-point numbers that torch makes by default."""
-        stories = self.story.program.stories
-        is_set = any(e.name in DEFAULTS for s in stories for e in s.events)
+        is_set = any(s.recall(_sets_default) for s in self.story.program.stories)
         return None if is_set else "float32"
 
     @cached_property
@@ -102,12 +105,10 @@ class Dtypes:
         """Return the element type of a value; None where it is not known."""
         if value is None:
             return None
-        held = self._known.get(id(value))
-        if held is None:
-            self._known[id(value)] = (value, None)
-            held = (value, self._found(value))
-            self._known[id(value)] = held
-        return held[1]
+        if value not in self._known:
+            self._known[value] = None  # ends a circle
+            self._known[value] = self._found(value)
+        return self._known[value]
 
     def origin(self, value: Value) -> Value:
         """Return the value from which on a value has its element type."""
@@ -206,7 +207,7 @@ class Dtypes:
         return None
 
     def _layer(self, value: Result) -> Element | None:
-        layer, event = value.receiver, self._made.get(id(value))
+        layer, event = value.receiver, self._made.get(value)
         if not is_layer(layer) or event is None or is_autocast(event):
             return None
         kind = layer_kind(layer)

@@ -62,7 +62,7 @@ class Ranges:
 
     def __init__(self, story: Story) -> None:
         self.story = story
-        self._known: dict[int, tuple[Value, Reached | None]] = {}
+        self._known: dict[Value, Reached | None] = {}
         self._stored: dict[int, list[Value]] = {}
         events = [*story.events, *(e for x in story.execution.examples for e in x.events)]
         for event in events:
@@ -75,12 +75,10 @@ class Ranges:
         """Return what whole numbers a value reaches; None where that is not known."""
         if value is None:
             return None
-        held = self._known.get(id(value))
-        if held is None:
-            self._known[id(value)] = (value, None)
-            held = (value, self._found(value))
-            self._known[id(value)] = held
-        return held[1]
+        if value not in self._known:
+            self._known[value] = None  # ends a circle
+            self._known[value] = self._found(value)
+        return self._known[value]
 
     def _found(self, value: Value) -> Reached | None:
         if isinstance(value, Known):

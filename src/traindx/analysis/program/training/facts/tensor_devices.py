@@ -74,8 +74,8 @@ class Places:
 
     def __init__(self, story: Story) -> None:
         self.story = story
-        self._known: dict[int, tuple[Value, TensorPlace | None]] = {}
-        self._made = makers(story.events)
+        self._known: dict[Value, TensorPlace | None] = {}
+        self._made = makers(story)
         self._buffers: set[int] = set()
         self._moves: list[tuple[int, Value, TensorPlace]] = []
         for event in story.events:
@@ -90,12 +90,10 @@ class Places:
         """Return where a tensor is; None where that is not known."""
         if value is None or id(value) in self._buffers:
             return None
-        held = self._known.get(id(value))
-        if held is None:
-            self._known[id(value)] = (value, None)
-            held = (value, self._found(value))
-            self._known[id(value)] = held
-        return held[1]
+        if value not in self._known:
+            self._known[value] = None  # ends a circle
+            self._known[value] = self._found(value)
+        return self._known[value]
 
     def _found(self, value: Value) -> TensorPlace | None:
         if isinstance(value, Choice):
@@ -113,12 +111,12 @@ class Places:
 
     def _computed(self, value: Result) -> TensorPlace | None:
         if value.maker == "()":
-            event = self._made.get(id(value))
+            event = self._made.get(value)
             return None if event is None else self.layer(value.receiver, event)
         operation = operation_of(value)
         if operation is None:
             return None
-        name, event = operation.name, self._made.get(id(value))
+        name, event = operation.name, self._made.get(value)
         if name in ("to", "cuda", "cpu") and event is not None:
             given = event.argument("device", 0)
             if isinstance(given, Part) and given.key == "device":
@@ -141,7 +139,7 @@ class Places:
 
     def _created(self, value: Result) -> TensorPlace | None:
         given = value.kwargs.get("device")
-        event = self._made.get(id(value))
+        event = self._made.get(value)
         is_around = event is None or any(_sets_device(c) for c in event.contexts)
         if given is None and value.maker.rsplit(".", 1)[-1] in DATA and value.args:
             inside = self.of(value.args[0])

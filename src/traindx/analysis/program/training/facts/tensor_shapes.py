@@ -52,6 +52,7 @@ from traindx.analysis.program.training.operations import HOMES, LOSSES, Operatio
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
 
+DEEPEST = 120  # computations behind a value that are looked through
 GUESS = "~"  # begins the symbol of a dimension that a layer was taken to be fed with
 FUNCTIONS = {
     *OPERATIONS, *ALIKE_FUNCTIONS, *BINARY, *REDUCING, *CREATING, *SCALAR, *AS_LAYER,
@@ -97,11 +98,12 @@ class TensorShapes:
     def __init__(self, story: Story) -> None:
         self.story = story
         self.symbols = Guesses()
-        self._known: dict[int, tuple[Value, object]] = {}
+        self._depth = 0
+        self._known: dict[Value, object] = {}
         self._sizes: dict[tuple[int, int], Dim] = {}
         self._clashes: dict[int, tuple[Mismatch, tuple[object, ...]]] = {}
         self._first: dict[object, object] = {}
-        self._made = makers(story.events)
+        self._made = makers(story)
         self._reshaped: set[int] = set()
         self._unpacked: dict[int, Value] = {}
         for event in story.events:
@@ -114,12 +116,13 @@ class TensorShapes:
         """Return a tensor with its shape, a size, a tuple of these, or UNKNOWN."""
         if value is None:
             return UNKNOWN
-        held = self._known.get(id(value))
-        if held is None:
-            self._known[id(value)] = (value, UNKNOWN)
-            held = (value, self._found(value))
-            self._known[id(value)] = held
-        return held[1]
+        if value not in self._known:
+            self._known[value] = UNKNOWN  # ends a circle
+            self._depth += 1
+            if self._depth < DEEPEST:
+                self._known[value] = self._found(value)
+            self._depth -= 1
+        return self._known[value]
 
     def shape(self, value: Value | None) -> Shape | None:
         """Return the shape of a tensor; None where nothing is known of it."""
@@ -148,7 +151,7 @@ class TensorShapes:
                 continue
             self.of(event.result)
             found = self._clashes.get(id(event.result))
-            if found is None or self._made.get(id(event.result)) is not event:
+            if found is None or self._made.get(event.result) is not event:
                 continue
             mismatch, given = found
             taken = tuple(_tensors(given))
@@ -262,9 +265,11 @@ class TensorShapes:
         return self._size_of(home, index) if tensor.shape.is_open else UNKNOWN
 
     def _computed(self, value: Result) -> object:
-        event = self._made.get(id(value))
+        event = self._made.get(value)
         if event is not None and any(layers_of(c) is None for c in event.within if _is_chain(c)):
             return ShapedTensor()  # layers that stand for others that were not seen
+        if any(isinstance(v, Result) and v.maker == "operator.spread" for v in value.args):
+            return ShapedTensor()  # as many sizes as there are: `x.view(-1, *sizes)`
         receiver = () if value.receiver is None or value.maker == "()" else (value.receiver,)
         args = [_plain(self.of(v)) for v in (*receiver, *value.args)]
         kwargs = {k: _plain(self.of(v)) for k, v in value.kwargs.items()}

@@ -1,0 +1,37 @@
+"""The ranks of a recorded run: their collectives, fingerprints and series."""
+
+from __future__ import annotations
+
+from traindx.analysis.recordings.ranks import Standstill, call_kind, rank_series, shared_prints
+from traindx.examples import make_run
+from traindx.model.recording import Fingerprint, Process, Stall
+
+
+def test_a_rank_that_called_nothing_belongs_to_the_first_group_only():
+    calls = ({"seq": 3, "op": "nccl:all_reduce", "group": "1"},)
+    still = Standstill(Process(), Stall(1, 40, 60.0, collectives=calls))
+    assert still.calls_in("1").keys() == {3}
+    assert (still.last_call("0"), still.last_call("1"), still.last_call("2")) == (0, 3, -1)
+
+
+def test_sizes_count_only_where_all_ranks_must_have_the_same():
+    reduced = {"op": "nccl:all_reduce", "input_sizes": [[3]]}
+    assert call_kind(reduced) != call_kind({**reduced, "input_sizes": [[4]]})
+    gathered = {"op": "nccl:all_gather", "input_sizes": [[3]]}
+    assert call_kind(gathered) == call_kind({**gathered, "input_sizes": [[4]]})
+
+
+def test_fingerprints_are_compared_at_steps_that_all_ranks_have():
+    first = Process(fingerprints=(Fingerprint(1, 0, batch=0.1), Fingerprint(2, 8, batch=0.2)))
+    second = Process(fingerprints=(Fingerprint(1, 8, batch=0.3),))
+    assert list(shared_prints((first, second), "batch")) == [8]
+    assert shared_prints((first, second), "parameters") == {}
+    assert shared_prints((), "batch") == {}
+
+
+def test_the_series_of_rank_0_may_be_that_of_the_run():
+    run = make_run({"time/data": [0.1, 0.2], "ranks/1/time/data": [0.3, 0.4]})
+    first, second = rank_series(run, 0, "time/data"), rank_series(run, 1, "time/data")
+    assert first is not None and first.values.tolist() == [0.1, 0.2]
+    assert second is not None and second.values.tolist() == [0.3, 0.4]
+    assert rank_series(run, 2, "time/data") is None
