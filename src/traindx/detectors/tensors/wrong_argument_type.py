@@ -1,7 +1,8 @@
-"""A call of torch is given an argument of another kind than it takes."""
+"""A call of torch is given an argument that it does not take, by its kind or beside another."""
 
 from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.training.claims import callee_text, cite, finding, source_text
+from traindx.analysis.program.training.facts.refused_settings import refused_settings
 from traindx.analysis.program.training.facts.roles import Misuse, misuses
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
@@ -11,15 +12,18 @@ from traindx.registry import Findings, Run, detector
 
 @detector(needs=("source",), suggests=("api-misuse",))
 def check(run: Run) -> Findings:
-    """Arguments of a call are swapped, or one is of a kind that the call cannot take.
+    """Arguments of a call are swapped, exclude each other, or are of a kind that it cannot take.
 
     ## What it detects
     `update_bn(model, loader)` with its arguments swapped, a scheduler that is made with a model,
     `TensorDataset` or a layer that is given numpy arrays, a loss that is built with its inputs,
-    `nn.Sequential` that is given a list, `optimizer.step(loss)` and their kin.
+    `nn.Sequential` that is given a list, `optimizer.step(loss)` and their kin; a `DataLoader` with
+    a sampler and `shuffle=True`, a batch sampler and a batch size, or `shuffle=True` over an
+    `IterableDataset`.
 
     ## Why it matters
-    The call fails with a TypeError or AttributeError when it is reached, which may be after hours.
+    The call fails with a TypeError, ValueError or AttributeError when it is reached, which may be
+    after hours.
 
     ## What to do
     Pass what the function is documented to take, in its order.
@@ -29,7 +33,7 @@ def check(run: Run) -> Findings:
     """
     seen: set[object] = set()
     for story in program_of(run).stories:
-        for misuse in misuses(story):
+        for misuse in (*misuses(story), *refused_settings(story)):
             if misuse.event.node not in seen and not is_test_file(misuse.event.module):
                 seen.add(misuse.event.node)
                 yield _finding(misuse)
@@ -58,7 +62,7 @@ x = np.random.randn(64, 8).astype(np.float32)
 y = np.random.randn(64, 1).astype(np.float32)
 model = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, 1))
 average = AveragedModel(model)
-loader = DataLoader({data}, batch_size=16)
+loader = DataLoader({data}{more})
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 scheduler = torch.optim.lr_scheduler.StepLR({scheduled}, 10)
 for inputs, targets in loader:
@@ -74,7 +78,7 @@ def _train(**changed: str) -> Run:
     given = {
         "data": "TensorDataset(torch.from_numpy(x), torch.from_numpy(y))", "step": "",
         "scheduled": "optimizer", "loss": "nn.MSELoss()(model(inputs), targets)",
-        "last": "loader, average",
+        "last": "loader, average", "more": ", batch_size=16",
     }  # fmt: skip
     return make_run(sources={"train.py": _TRAIN.format(**{**given, **changed})})
 
@@ -85,6 +89,13 @@ FIRES = {
     "a scheduler of a model": _train(scheduled="model"),
     "a loss that is built with its inputs": _train(loss="nn.MSELoss(model(inputs), targets)"),
     "a step of a loss": _train(step="loss"),
+    "a sampler and shuffle": _train(more=", 16, True, torch.utils.data.RandomSampler(x)"),
+    "a sampler and shuffle, merged": _train(
+        more=", **{**{'shuffle': True}, 'sampler': torch.utils.data.RandomSampler(x)}"
+    ),
+    "a batch sampler and a batch size": _train(
+        more=", 16, batch_sampler=torch.utils.data.BatchSampler(range(64), 8, False)"
+    ),
 }
 
 _CHAINED = """
@@ -96,6 +107,13 @@ both = torch.optim.lr_scheduler.ChainedScheduler([first])
 
 SILENT = {
     "as documented": _train(),
+    "near miss: a sampler where nothing shuffles": _train(
+        more=", 16, shuffle=False, sampler=torch.utils.data.RandomSampler(x)"
+    ),
+    "near miss: shuffled where there is no sampler": _train(more=", 16, True, sampler=None"),
+    "near miss: one or the other": _train(
+        more=", 16, sampler=s, shuffle=s is None", data="TensorDataset(a, b)"
+    ),
     "near miss: a schedule of schedules": make_run(sources={"train.py": _CHAINED}),
     "near miss: by keyword": _train(last="model=average, loader=loader"),
     "near miss: a batch of inputs": _train(last="[i for i, _ in loader], average"),
