@@ -1,6 +1,7 @@
 """A distributed sampler repeats the same order in every epoch."""
 
 from traindx.analysis.program.execution.examples import is_loader
+from traindx.analysis.program.execution.loader_parts import attribute, is_sampler_of
 from traindx.analysis.program.execution.values import (
     Answer,
     Items,
@@ -58,8 +59,8 @@ def check(run: Run) -> Findings:
 
 
 def _shuffling(sampler: Value) -> Result | None:
-    """The distributed sampler that shuffles, be it one of several."""
-    for option in options_of(sampler):
+    """The distributed sampler that shuffles, be it one of several, or inside a batch sampler."""
+    for option in options_of(attribute(sampler, "sampler") or sampler):
         if isinstance(option, Result) and option.maker == SAMPLER:
             given = option.args[3] if len(option.args) > 3 else option.kwargs.get("shuffle")
             return None if constant(given) is False else option
@@ -95,11 +96,14 @@ def _counts(seed: Value) -> bool:
 
 
 def _is_lost(receiver: Value | None) -> bool:
-    """Tell whether `set_epoch` is asked of loaders, which have none."""
+    """Tell whether `set_epoch` is asked of loaders or other samplers, which have none."""
     if receiver is None:
         return False
     members = receiver.members if isinstance(receiver, Items) else options_of(receiver)
-    return all(is_loader(value) for value in members)
+    return all(
+        is_loader(v) or (isinstance(v, Result) and is_sampler_of(v, (SAMPLER,)) is False)
+        for v in members
+    )
 
 
 def _finding(made: Result, loop: Loop) -> Finding:
@@ -136,6 +140,16 @@ def _program(top: str = "model.train()", options: str = "") -> Run:
     return make_run(sources={"train.py": _PROGRAM.format(top=top, options=options)})
 
 
+_BATCHES = _PROGRAM.replace(
+    "batch_size=32, sampler=sampler",
+    "batch_sampler=torch.utils.data.BatchSampler(sampler, 32, False)",
+)
+
+
+def _batches(top: str) -> Run:
+    return make_run(sources={"train.py": _BATCHES.format(top=top, options="")})
+
+
 _CHOSEN = _PROGRAM.replace(
     "DistributedSampler(data{options})",
     "(RandomSampler if rank < 0 else DistributedSampler)",
@@ -144,6 +158,14 @@ _CHOSEN = _PROGRAM.replace(
 FIRES = {
     "never set": _program(),
     "made anew in one order": _program("sampler = DistributedSampler(data)"),
+    "in a batch sampler": _batches("model.train()"),
+    "of the loader's own sampler, beside a batch sampler": _batches(
+        "if isinstance(train_loader.sampler, DistributedSampler): "
+        "train_loader.sampler.set_epoch(epoch)"
+    ),
+    "of a sampler that has none": _batches(
+        "if hasattr(train_loader.sampler, 'set_epoch'): train_loader.sampler.set_epoch(epoch)"
+    ),
     "chosen by a condition": make_run(sources={"train.py": _CHOSEN.format(top="model.train()")}),
 }
 
@@ -156,6 +178,13 @@ _ANEW = """sampler = DistributedSampler(data, seed=epoch)
     train_loader = DataLoader(data, batch_size=32, sampler=sampler)"""
 
 SILENT = {
+    "near miss: set through the batch sampler": _batches(
+        "train_loader.batch_sampler.sampler.set_epoch(epoch)"
+    ),
+    "near miss: set where the loader has it": _program(
+        "if isinstance(train_loader.sampler, DistributedSampler): "
+        "train_loader.sampler.set_epoch(epoch)"
+    ),
     "near miss: set in another file": make_run(sources=_ELSEWHERE),
     "near miss: made anew for every epoch": make_run(
         sources={

@@ -4,8 +4,11 @@ import builtins
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import Choice, Items, Known, Result, Table, Value
+from traindx.analysis.program.training.acts import Deed
 from traindx.analysis.program.training.claims import callee_text, cite, finding, name_apart
 from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.layers import Assigned
+from traindx.analysis.program.training.modes import overwritten_modes
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.analysis.program.training.tensors import is_computed_tensor, is_number
 from traindx.examples import make_run
@@ -13,6 +16,9 @@ from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
 
 CAUSE = "name-shadowed"
+# methods of nn.Module by names that people give to what they keep
+MODULE_METHODS = frozenset({"parameters", "modules", "children", "buffers", "state_dict", "train",
+                            "eval", "type", "named_parameters", "forward"})  # fmt: skip
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
@@ -22,7 +28,9 @@ def check(run: Run) -> Findings:
     ## What it detects
     `loss = loss(output, target)` or `model = model(x)`, followed by another call of that name, as
     in a loop; a built-in such as `len` that holds a plain value and is called; and a library's name
-    such as `F` that is bound to a size of a tensor and used as the library afterwards.
+    such as `F` that is bound to a size of a tensor and used as the library afterwards. An attribute
+    `self.training` of a module that holds settings, which `train()` and `eval()` overwrite; and an
+    attribute such as `self.parameters` that holds a list or dict and is called.
 
     ## Why it matters
     The first iteration works. The second calls a tensor: `'Tensor' object is not callable`.
@@ -43,6 +51,10 @@ def check(run: Run) -> Findings:
             if found is not None and place not in seen:
                 seen.add(place)
                 yield found
+        for kept, deed in overwritten_modes(story):
+            if kept.event.node not in seen:
+                seen.add(kept.event.node)
+                yield _mode(kept, deed)
 
 
 def _judge(story: Story, event: ProgramEvent) -> Finding | None:
@@ -59,6 +71,8 @@ def _judge(story: Story, event: ProgramEvent) -> Finding | None:
         return _built_in(event, called, name)
     if isinstance(called, Result) and _is_output(called) and last in called.names:
         return _tensor(story, event, called, name)
+    if isinstance(called, (Items, Table)) and last in MODULE_METHODS and last in called.names:
+        return _method(event, called, last)
     return None
 
 
@@ -108,6 +122,28 @@ def _built_in(event: ProgramEvent, called: Value, name: str) -> Finding:
         at,
         cite(at, f"{name} becomes a value here"),
         cite(event, "and is called here"),
+        is_symptom=True,
+    )
+
+
+def _mode(kept: Assigned, deed: Deed) -> Finding:
+    return finding(
+        "self.training keeps settings, and train() and eval() write True or False there",
+        CAUSE,
+        kept.event,
+        cite(kept.event, "kept under the name of the flag"),
+        cite(deed.event, "overwrites it with True or False"),
+        is_symptom=True,
+    )
+
+
+def _method(event: ProgramEvent, called: Value, name: str) -> Finding:
+    kind = "dict" if isinstance(called, Table) else "list"
+    return finding(
+        f"Attribute {name} is a {kind} here and hides the method of nn.Module: the call fails",
+        CAUSE,
+        event,
+        cite(event, f"{name} holds a {kind}, which cannot be called"),
         is_symptom=True,
     )
 
@@ -164,7 +200,30 @@ class Net(nn.Module):
         return F.relu(x).mean()
 """
 
+_FLAG = """
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        {kept}
+        self.fc = nn.Linear(4, 2)
+
+net = Net({given})
+net.{after}
+"""
+
+
+def _flag(kept: str, given: str = "{'noise': 0.1}", after: str = "train()") -> Run:
+    return make_run(sources={"t.py": _FLAG.format(kept=kept, given=given, after=after)})
+
+
 FIRES = {
+    "settings as self.training": _flag("self.training = config"),
+    "settings that are set in a loop": _flag(
+        "for k, v in config.items(): setattr(self, k, v)", "{'training': {'lr': 1}}", "eval()"
+    ),
+    "a list as self.parameters": _flag("self.parameters = [1]", after="parameters()"),
     "loss = loss(…)": _loop("loss", "loss = loss(model(data), target)"),
     "model = model(…)": _loop("loss_fn", "model = model(data); loss = loss_fn(model, target)"),
     "in a trainer of one's own": make_run(sources={"trainer.py": _TRAINER}),
@@ -173,6 +232,9 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: the flag itself": _flag("self.training = True"),
+    "near miss: out of sight": _flag("self.training = config", "config"),
+    "near miss: another name": _flag("self.settings = config"),
     "near miss: sizes under other names": make_run(
         sources={"net.py": _SIZES.format(names="b, t, f")}
     ),

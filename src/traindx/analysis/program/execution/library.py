@@ -12,6 +12,7 @@ from traindx.analysis.program.execution import (
     configuration_files,
     frameworks,
     iteration,
+    loader_parts,
     mappings,
     model_zoo,
     names,
@@ -697,10 +698,14 @@ def _isinstance(
 
 
 def _is_layer_of(layer: Result, wanted: Sequence[Value]) -> Value | None:
-    """Tell whether a layer of torch is of one of some classes, where their names decide it."""
+    """Tell whether a layer or sampler of torch is of one of some classes, by their names."""
+    external = tuple(w.name for w in wanted if isinstance(w, External))
+    is_sampler = loader_parts.is_sampler_of(layer, external) if external else None
+    if is_sampler is not None and len(external) == len(wanted):
+        return Known(is_sampler)
     if not (layer.maker.startswith("torch.nn.") and _is_model_like(layer)):
         return None
-    named = [w.name for w in wanted if isinstance(w, External)]
+    named = external
     if layer.maker in named or "torch.nn.Module" in named:
         return Known(True)
     is_plain = all(n.startswith("torch.nn.") and n.count(".") == 2 for n in named)

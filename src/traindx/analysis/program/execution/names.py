@@ -13,6 +13,7 @@ from traindx.analysis.program.execution import (
     enumerations,
     expressions,
     library,
+    loader_parts,
     statements,
 )
 from traindx.analysis.program.execution.values import (
@@ -233,6 +234,8 @@ def attribute(m: Machine, owner: Value, name: str, node: ast.AST, scope: Scope) 
         return library.read_mode(owner)
     if name in WRAPPED and library.is_module(owner):
         return owner
+    if (kept := loader_parts.attribute(owner, name)) is not None:
+        return kept
     return part(owner, name)
 
 

@@ -12,10 +12,12 @@ from traindx.analysis.program.execution.values import (
     External,
     Instance,
     Items,
+    Known,
     ModeRead,
     Part,
     Result,
     SuperValue,
+    Table,
     Unknown,
     Value,
     constant,
@@ -24,7 +26,7 @@ from traindx.analysis.program.execution.values import (
 )
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.kinds import words_of
-from traindx.analysis.program.training.layers import mode_dependent_layers
+from traindx.analysis.program.training.layers import Assigned, assigned, mode_dependent_layers
 from traindx.analysis.program.training.operations import Operation, operation_of
 
 if TYPE_CHECKING:
@@ -206,3 +208,25 @@ def sets_own_mode(model: Value) -> bool:
         for cls in model.cls.lineage()
         for n in cls.node.body
     )
+
+
+def overwritten_modes(story: Story) -> Iterator[tuple[Assigned, Deed]]:
+    """Yield where `self.training` is made something else than a mode, and where a mode is set.
+
+    torch keeps the mode under that name: what stood there is lost, in every module inside too.
+    """
+    setting = [d for d in story.does(*MODES) if not isinstance(d.subject, SuperValue)]
+    for kept in assigned(story.events):
+        if kept.name == "training" and _is_no_mode(kept.value):
+            found = (d for d in setting if kept.model in modules_in(d.subject or kept.value))
+            deed = next(found, None)
+            if deed is not None:
+                yield kept, deed
+
+
+def _is_no_mode(value: Value) -> bool:
+    """Tell whether a value is certainly neither true nor false: settings, a text, a list."""
+    if isinstance(value, Known):
+        return isinstance(value.value, (str, float)) or type(value.value) is int
+    is_named = isinstance(value, Result) and value.maker.endswith(("Namespace", "EasyDict"))
+    return is_named or isinstance(value, (Instance, Items, Table))
