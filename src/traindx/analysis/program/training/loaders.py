@@ -235,11 +235,11 @@ def _is_drawn(value: Result, dataset: Instance) -> bool:
     if value.receiver is None:
         is_draw = value.maker.startswith(DRAWS) and not value.maker.startswith(GENERATORS)
     else:
-        is_draw = value.maker != SEEDED and _generator(source) is not None
+        is_draw = value.maker != SEEDED and generator_behind(source) is not None
     return is_draw and not _is_seeded(source, dataset)
 
 
-def _generator(value: Value | None) -> Result | None:
+def generator_behind(value: Value | None) -> Result | None:
     """Return the random generator that a value is, also where it is seeded at once."""
     while isinstance(value, Result) and value.maker == SEEDED:
         value = value.receiver
@@ -250,7 +250,7 @@ def _generator(value: Value | None) -> Result | None:
 
 def _is_seeded(source: Value | None, dataset: Instance) -> bool:
     """Tell whether each dataset starts a generator anew, by a seed that is known or given."""
-    generator = _generator(source)
+    generator = generator_behind(source)
     if generator is None or generator.site is None or not isinstance(source, Result):
         return False
     if not source.args or (source.maker == "torch.Generator"):

@@ -1,0 +1,87 @@
+"""The data are shuffled into a copy, and the copy is thrown away."""
+
+from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.shuffled_copies import dropped_shuffles
+from traindx.examples import make_run
+from traindx.registry import Findings, Run, detector
+
+CAUSE = "unshuffled-training-data"
+
+
+@detector(needs=("source",), suggests=(CAUSE,))
+def check(run: Run) -> Findings:
+    """A shuffle returns a copy, and nothing keeps it.
+
+    ## What it detects
+    `rng.permutation(indices)`, `random.sample(rows, len(rows))`, `sklearn.utils.shuffle(x, y)`,
+    `frame.sample(frac=1)` or `dataset.shuffle()` as a statement of its own, in a program that
+    trains and shuffles its data in no other way.
+
+    ## Why it matters
+    These return a shuffled copy and leave their argument as it was. The data stay in the order of
+    the files, which is often the order of the classes, in every epoch.
+
+    ## What to do
+    Keep the result (`indices = rng.permutation(indices)`), or shuffle in place (`rng.shuffle`).
+
+    ## When it is wrong
+    A draw whose only purpose is to move the random state on is harmless; nobody needs one.
+    """
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for event in dropped_shuffles(story):
+            if event.node in seen:
+                continue
+            seen.add(event.node)
+            yield finding(
+                f"The shuffled copy of `{source_text(event)}` is thrown away",
+                CAUSE,
+                event,
+                cite(event, "returns a shuffled copy; the data keep their order"),
+                is_symptom=True,
+            )
+
+
+_TRAIN = """
+import random
+import numpy as np
+import torch
+from sklearn.utils import shuffle
+from torch.utils.data import DataLoader
+
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+rng = np.random.default_rng(0)
+order = np.arange(len(x))
+for epoch in range(3):
+    {mix}
+    for i in {over}:
+        loss = torch.nn.functional.cross_entropy(model(x[i]), y[i])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def _train(mix: str, over: str = "np.array_split(order, 10)") -> Run:
+    return make_run(sources={"train.py": _TRAIN.format(mix=mix, over=over)})
+
+
+FIRES = {
+    "a permutation of a generator": _train("rng.permutation(order)"),
+    "a permutation of numpy": _train("np.random.permutation(order)"),
+    "a sample of all": _train("random.sample(rows, len(rows))"),
+    "sklearn": _train("shuffle(x, y, random_state=0)"),
+    "by an index": _train("x[torch.randperm(len(x))]"),
+}
+
+SILENT = {
+    "kept": _train("order = rng.permutation(order)"),
+    "near miss: in place": _train("rng.shuffle(order)"),
+    "near miss: the loader shuffles": _train(
+        "rng.permutation(order)", over="DataLoader(order, batch_size=8, shuffle=True)"
+    ),
+    "near miss: handed on": _train("order[:] = rng.permutation(order)"),
+    "near miss: a number": _train("np.random.permutation(5)"),
+}
