@@ -21,7 +21,9 @@ from traindx.analysis.program.training.layers import (
     forward_passes,
     has_weights,
     is_layer,
+    is_module,
     is_parameter,
+    kept_apart,
     layer_kind,
     models_made,
     registered,
@@ -44,8 +46,9 @@ def check(run: Run) -> Findings:
     """Layers are kept where nn.Module does not see them.
 
     ## What it detects
-    An attribute of a model that is a plain list, tuple or dict of layers or parameters through
-    which gradients flow and that nothing registers; and layers with weights that a forward pass
+    An attribute of a model that is a plain list, tuple or dict of layers or parameters, or an
+    object of a class that is no `nn.Module` and holds such, through which gradients flow and that
+    nothing registers; and layers with weights that a forward pass
     makes anew at each call and uses.
 
     ## Why it matters
@@ -53,7 +56,8 @@ def check(run: Run) -> Findings:
     the CPU when the model moves, and are not saved. No error says so.
 
     ## What to do
-    Hold them in `nn.ModuleList` or `nn.ModuleDict`, made in `__init__`.
+    Hold them in `nn.ModuleList` or `nn.ModuleDict`, made in `__init__`; derive a class that holds
+    layers from `nn.Module`.
 
     ## When it is wrong
     Layers that are registered elsewhere too (`nn.Sequential(*self.layers)`, `add_module`), or kept
@@ -76,20 +80,23 @@ def check(run: Run) -> Findings:
 
 
 def _is_unregistered(story: Story, kept: Assigned) -> bool:
-    """Tell whether a plain list or dict holds layers that train and that nothing registers."""
-    if not isinstance(kept.value, (Items, Table)):
+    """Tell whether a plain list, dict or object holds layers that train and nothing registers."""
+    is_object = isinstance(kept.value, Instance) and not is_module(kept.value)
+    if not (is_object or isinstance(kept.value, (Items, Table))):
         return False
-    members = list(kept.value.fields.values())
+    members = kept_apart(kept.value)
     kinds = [m for m in members if has_weights(m) is Answer.YES]
-    if len(kinds) * 2 <= len(members) or not _is_still_there(kept):
+    is_for_layers = len(kinds) * 2 > len(members) or (is_object and bool(kinds))
+    if not is_for_layers or not _is_still_there(kept):
         return False
-    layers = [option for m in kinds for option in options_of(m)]
+    layers = [part for m in kinds for option in options_of(m) for part in registered(option)]
     if len(members) == 1 and isinstance(members[0], Instance):
         return False  # a model alone in a list: a known way to hide a teacher from torch
     known = [p for m in models_made(story.events) for p in registered(m) if p is not m]
     if any(layer is part for layer in layers for part in known):
         return False
-    return any(_trains(story, m) for m in layers) and not any(_is_hidden(story, m) for m in layers)
+    trained = [m for m in layers if _trains(story, m, kept.model if is_object else None)]
+    return bool(trained) and not any(_is_hidden(story, m) for m in layers)
 
 
 def _is_still_there(kept: Assigned) -> bool:
@@ -97,12 +104,14 @@ def _is_still_there(kept: Assigned) -> bool:
     return kept.model.fields.get(kept.name) is kept.value
 
 
-def _trains(story: Story, layer: Value) -> bool:
-    """Tell whether gradients flow through a layer or parameter where it is used."""
+def _trains(story: Story, layer: Value, model: Value | None) -> bool:
+    """Tell whether gradients flow through a layer or parameter where it, or a model, is used."""
     if is_parameter(layer):
         takers = [e for e in story.flow.takers(layer) if e.act is EventForm.CALL and not e.is_own]
         return any(e.gradients is Answer.YES and operation_of(e.result) for e in takers)
     for event in forward_passes(story.events, layer):
+        if model is not None and model not in event.within:
+            continue
         users = [] if event.result is None else story.flow.users(event.result)
         cut = [u for u in users if isinstance(u, Result) and u.maker == ".detach"]
         if event.gradients is Answer.YES and (not users or len(cut) < len(users)):
@@ -128,11 +137,12 @@ def _is_hidden(story: Story, layer: Value) -> bool:
 
 def _held(kept: Assigned) -> Finding:
     kind = "dict" if isinstance(kept.value, Table) else "list"
+    kind = "object" if isinstance(kept.value, Instance) else kind
     return finding(
         f"Attribute self.{kept.name} keeps layers in a plain {kind}: they do not train",
         CAUSE,
         kept.event,
-        cite(kept.event, f"a plain {kind} of layers, missing from parameters()"),
+        cite(kept.event, f"a plain {kind} with layers, missing from parameters()"),
         is_symptom=True,
         patch=_patch(kept),
     )
@@ -140,6 +150,8 @@ def _held(kept: Assigned) -> Finding:
 
 def _patch(kept: Assigned) -> str | None:
     """Put the list into a ModuleList, the dict into a ModuleDict, written as its layers are."""
+    if isinstance(kept.value, Instance):
+        return None
     layers = [v for v in kept.value.fields.values() if is_layer(v)]
     has_names = all(isinstance(k, str) for k in kept.value.fields)
     is_dict = isinstance(kept.value, Table)
@@ -237,6 +249,39 @@ def _taught(teachers: str, guide: str) -> Run:
     return make_run(sources={"model.py": text})
 
 
+_OBJECT = """
+import torch
+from torch import nn
+
+class Bank{base}:
+    def __init__(self, n):
+        {made}
+
+    def predict(self, x):
+        return sum(head(x) for head in self.heads)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.trunk = nn.Linear(8, 8)
+        self.bank = Bank(2)
+        {more}
+
+    def forward(self, x):
+        return self.bank.predict(self.trunk(x))
+
+net = Net()
+{after}
+net(torch.randn(2, 8)).sum().backward()
+"""
+_HEADS = "self.heads = [nn.Linear(8, 1) for _ in range(n)]"
+
+
+def _object(made: str = _HEADS, base: str = "", more: str = "pass", after: str = "") -> Run:
+    text = _OBJECT.format(base=base, made=made, more=more, after=after)
+    return make_run(sources={"model.py": text})
+
+
 _TWO = "nn.Linear(8, 8), nn.Linear(8, 8)"
 _BARE_NORM = "nn.LayerNorm(8, elementwise_affine=False)(nn.InstanceNorm1d(8)(x))"
 
@@ -251,10 +296,24 @@ FIRES = {
     "a list that is filled": _net("[]", "self.layers.append(nn.Linear(8, 8))"),
     "a layer alone in a list": _taught("nn.Linear(8, 8)", "goal = self.teachers[0](x)"),
     "a list that gradients go through": _taught(_TWO, "goal = sum(t(x) for t in self.teachers)"),
+    "a list in a plain object": _object(),
+    "a ModuleList in a plain object": _object(
+        "self.heads = nn.ModuleList(nn.Linear(8, 1) for _ in range(n))"
+    ),
     "a layer made in forward": _net("nn.ModuleList()", out="nn.Linear(8, 2)(x)"),
 }
 
 SILENT = {
+    "near miss: an object that is a module": _object(
+        "super().__init__(); self.heads = nn.ModuleList(nn.Linear(8, 1) for _ in range(n))",
+        "(nn.Module)",
+    ),
+    "near miss: an object of registered layers": _object(
+        more="self.heads = nn.ModuleList(self.bank.heads)"
+    ),
+    "near miss: the optimizer gets them by hand": _object(
+        after="opt = torch.optim.SGD([p for h in net.bank.heads for p in h.parameters()], lr=0.1)"
+    ),
     "a ModuleList": _net("nn.ModuleList([nn.Linear(8, 8)])"),
     "near miss: registered beside": _net(
         "[nn.Linear(8, 8)]", "self.net = nn.Sequential(*self.layers)"

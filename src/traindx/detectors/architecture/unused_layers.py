@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import Answer, Instance, Value
 from traindx.analysis.program.shapes.structure import is_test_file
-from traindx.analysis.program.training.claims import cite
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.idle_layers import IdleMembers, idle_members
 from traindx.analysis.program.training.layers import (
     Assigned,
     assigned,
@@ -14,7 +15,7 @@ from traindx.analysis.program.training.layers import (
     is_layer,
     is_parameter,
 )
-from traindx.analysis.program.training.program import Program, program_of
+from traindx.analysis.program.training.program import Program, Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
 from traindx.registry import Findings, Run, detector
@@ -34,7 +35,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     An attribute of a module that holds a layer with weights and that no code reads; and a layer
     that the forward pass calls, where nothing that it returns, keeps or trains on was computed from
-    the result.
+    the result. Also a member of an `nn.ModuleList` that the forward pass never reaches while it
+    calls the others, as where `zip` stops at a shorter list.
 
     ## Why it matters
     The weights never get a gradient. They cost memory, mislead the parameter count, and make
@@ -63,6 +65,45 @@ def check(run: Run) -> Findings:
         dead = _lost_result(program, same)
         if dead is not None:
             yield _finding(kept, "called and its result is not used", dead, is_parallel=is_parallel)
+    yield from _members(program)
+
+
+def _members(program: Program) -> Iterator[Finding]:
+    """Yield the members of lists that no program reaches; one list may have several lengths."""
+    found: dict[object, list[IdleMembers]] = {}
+    reached = _reached_otherwise(program)
+    for story in program.stories:
+        for idle in idle_members(story):
+            found.setdefault(idle.kept.event.node, []).append(idle)
+    for every in found.values():
+        idle = every[-1]
+        is_whole = _is_whole(idle.kept, reached) and not is_test_file(idle.call.module)
+        if not is_whole or _is_reached_elsewhere(program, idle):
+            continue
+        which = ", ".join(str(place) for place in idle.places)
+        name = idle.kept.name
+        yield finding(
+            f"The forward pass of {idle.kept.model.cls.node.name} never calls self.{name}[{which}]",
+            CAUSE,
+            idle.call,
+            cite(idle.kept.event, "built here"),
+            cite(idle.call, f"the others are called here, and number {which} never"),
+            is_symptom=True,
+        )
+
+
+def _is_reached_elsewhere(program: Program, idle: IdleMembers) -> bool:
+    """Tell whether another program that makes the same list calls all of it."""
+    for story in program.stories:
+        made = [a for a in assigned(story.events) if a.event.node is idle.kept.event.node]
+        idle_there = [i.kept.model for i in idle_members(story)]
+        if any(a.model not in idle_there and _is_run(story, a.model) for a in made):
+            return True
+    return False
+
+
+def _is_run(story: Story, model: Value) -> bool:
+    return any(model in event.within for event in story.events)
 
 
 def _layers(program: Program) -> Iterator[Assigned]:
@@ -157,6 +198,41 @@ FIRES = {
     ),
 }
 
+_MEMBERS = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, n=3):
+        super().__init__()
+        self.convs = nn.ModuleList(nn.Linear(8, 8) for _ in range(n))
+        self.norms = nn.ModuleList([nn.LayerNorm(8) for _ in range({norms})])
+
+    def forward(self, x):
+        {body}
+        return x
+
+out = Net()(torch.randn(4, 8))
+"""
+
+
+def _members_of(body: str, norms: str = "n - 1") -> Run:
+    return make_run(sources={"model.py": _MEMBERS.format(body=body, norms=norms)})
+
+
+FIRES |= {
+    "a list that zip cuts short": _members_of(
+        "for conv, norm in zip(self.convs, self.norms):\n            x = norm(conv(x))"
+    ),
+    "a list that is gone through without its end": _members_of(
+        "for conv in self.convs[:-1]:\n            x = conv(x)\n"
+        "        for norm in self.norms: x = norm(x)"
+    ),
+    "a place that is called twice": _members_of(
+        "x = self.convs[0](x); x = self.norms[0](self.convs[1](x)); x = self.convs[1](x)", "1"
+    ),
+}
+
 _LISTS = """
 from torch import nn
 
@@ -179,6 +255,19 @@ class Net(nn.Module):
 """
 
 SILENT = {
+    "near miss: the last one by its place": _members_of(
+        "for conv, norm in zip(self.convs, self.norms):\n            x = norm(conv(x))\n"
+        "        x = self.convs[-1](x)"
+    ),
+    "near miss: a list that is run whole": _members_of(
+        "for conv, norm in zip(self.convs, self.norms):\n            x = norm(conv(x))", "n"
+    ),
+    "near miss: as many as are wanted": _members_of(
+        "for conv, norm in zip(self.convs[:wanted], self.norms):\n            x = norm(conv(x))"
+    ),
+    "near miss: one by a name that the data give": _members_of(
+        "x = self.convs[int(x.sum())](self.norms[int(x.mean())](x))"
+    ),
     "near miss: added to a list that is paired with names": _net(
         "parts, names = [self.fc1(x)], ['a']\n        parts.extend([self.fc2(x)])\n"
         "        names.extend(more)\n        return dict((k, v) for k, v in zip(names, parts))"

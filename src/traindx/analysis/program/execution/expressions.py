@@ -455,6 +455,9 @@ def _subscript(m: Machine, node: ast.Subscript, scope: Scope) -> Value:
     key = evaluate(m, node.slice, scope)
     if isinstance(node.slice, ast.Slice) and isinstance(owner, Items):
         return _sliced(owner, node.slice, m, scope)
+    some = iteration.sliced_layers(owner, key) if isinstance(node.slice, ast.Slice) else None
+    if some is not None:
+        return some
     own = calls.special(m, owner, "__getitem__", (key,), node, scope)
     if own is not None:
         return own

@@ -20,6 +20,7 @@ from traindx.analysis.program.execution.values import (
     Scope,
     Table,
     Value,
+    constant,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ CONTAINERS = ("torch.nn.ModuleList", "torch.nn.Sequential", "torch.nn.ParameterL
 
 def members(value: Value) -> list[Value] | None:
     """Return the members of a list that is written down; None where they are not known."""
-    if isinstance(value, Result) and value.maker in CONTAINERS and value.receiver is None:
+    if _is_container(value):
         return layers_of(value)
     if isinstance(value, Items) and value.is_whole:
         return value.members
@@ -72,6 +73,23 @@ def layers_of(container: Value) -> list[Value] | None:
     if any(isinstance(a, Result) and a.maker == "operator.spread" for a in container.args):
         return None
     return [*container.args, *added]
+
+
+def sliced_layers(container: Value, key: Value) -> Value | None:
+    """Return the container that a slice of one is: `self.layers[:-1]`; None where it is open."""
+    layers = layers_of(container) if _is_container(container) else None
+    bounds = [constant(b) for b in key.inputs]
+    are_known = all(isinstance(b, Known) for b in key.inputs)
+    if layers is None or not are_known or not isinstance(container, Result):
+        return None
+    some = layers[slice(*(b if isinstance(b, int) else None for b in bounds))]
+    args = tuple(some) if container.maker == "torch.nn.Sequential" else (items_of(some),)
+    kept = {k: v for k, v in container.fields.items() if not isinstance(k, int)}
+    return Result(container.maker, args=args, held=kept)
+
+
+def _is_container(value: Value) -> bool:
+    return isinstance(value, Result) and value.maker in CONTAINERS and value.receiver is None
 
 
 def seen_layers(container: Value) -> list[Value]:

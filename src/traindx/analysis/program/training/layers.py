@@ -168,6 +168,17 @@ def registered(model: Value) -> list[Value]:
     return found
 
 
+def kept_apart(value: Value, depth: int = 3) -> list[Value]:
+    """Return what plain lists, dicts and objects hold, where nn.Module does not look."""
+    if isinstance(value, Instance) and not is_module(value):
+        held = list(attributes(value).values())
+    elif isinstance(value, (Items, Table)):
+        held = list(value.fields.values())
+    else:
+        return [value]
+    return [inner for v in held for inner in kept_apart(v, depth - 1)] if depth else []
+
+
 @dataclass(frozen=True, eq=False)
 class Assigned:
     """An attribute that a model is given, and where."""

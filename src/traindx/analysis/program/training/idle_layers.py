@@ -1,0 +1,80 @@
+"""Members of a ModuleList or ModuleDict that no forward pass reaches, while others are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
+from traindx.analysis.program.execution.iteration import layers_of
+from traindx.analysis.program.execution.values import (
+    MAX_OPTIONS,
+    Answer,
+    Instance,
+    Result,
+    Value,
+)
+from traindx.analysis.program.training.layers import (
+    Assigned,
+    assigned,
+    forward_passes,
+    has_weights,
+)
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Story
+
+LISTS = frozenset({"torch.nn.ModuleList"})
+# what takes a container and gives out its members one by one, or only counts or moves them
+SEEN_THROUGH = frozenset(
+    {"builtins.zip", "builtins.enumerate", "builtins.len", "builtins.reversed", "builtins.list",
+     "builtins.iter", "builtins.range", "builtins.print", "builtins.isinstance"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class IdleMembers:
+    """A list of layers, the places in it that are never called, and a call of another one."""
+
+    kept: Assigned
+    places: tuple[int, ...]
+    call: ProgramEvent
+
+
+def idle_members(story: Story) -> Iterator[IdleMembers]:
+    """Yield the lists of layers of which a forward pass calls some and never reaches others."""
+    if story.execution.gave_up:
+        return
+    for kept in assigned(story.events):
+        members = _members(kept)
+        if not members or kept.model.fields.get(kept.name) is not kept.value:
+            continue
+        calls = [forward_passes(story.events, member) for member in members]
+        places = tuple(i for i, found in enumerate(calls) if not found)
+        first = next((found[0] for found in calls if found), None)
+        is_open = any(_is_taken(story, v) for v in (kept.value, *(members[i] for i in places)))
+        if places and first is not None and kept.model in first.within and not is_open:
+            yield IdleMembers(kept, places, first)
+
+
+def _members(kept: Assigned) -> list[Value]:
+    """Return the layers of a list, where they are few enough to be gone through one by one."""
+    value = kept.value
+    if not isinstance(value, Result) or value.maker not in LISTS:
+        return []
+    found = layers_of(value) or []
+    is_plain = all(has_weights(layer) is Answer.YES for layer in found)
+    return found if is_plain and 1 < len(found) <= MAX_OPTIONS else []
+
+
+def _is_taken(story: Story, value: Value) -> bool:
+    """Tell whether something takes a list or layer, and may call what is in it out of sight."""
+    for event in story.flow.takers(value):
+        is_known = event.act is EventForm.STORE or event.name in SEEN_THROUGH
+        is_made = event.result is not None and event.result.site is event.site
+        is_list = is_made and event.name in LISTS
+        is_own = event.is_own and not isinstance(event.receiver, Instance)
+        if not (is_known or is_list or is_own or event.receiver is value):
+            return True
+    return False
