@@ -89,14 +89,15 @@ def _is_unregistered(story: Story, kept: Assigned) -> bool:
     is_for_layers = len(kinds) * 2 > len(members) or (is_object and bool(kinds))
     if not is_for_layers or not _is_still_there(kept):
         return False
-    layers = [part for m in kinds for option in options_of(m) for part in registered(option)]
+    layers = [option for m in kinds for option in options_of(m)]
     if len(members) == 1 and isinstance(members[0], Instance):
         return False  # a model alone in a list: a known way to hide a teacher from torch
     known = [p for m in models_made(story.events) for p in registered(m) if p is not m]
     if any(layer is part for layer in layers for part in known):
         return False
-    trained = [m for m in layers if _trains(story, m, kept.model if is_object else None)]
-    return bool(trained) and not any(_is_hidden(story, m) for m in layers)
+    parts = [part for layer in layers for part in registered(layer)] if is_object else layers
+    trained = [m for m in parts if _trains(story, m, kept.model if is_object else None)]
+    return bool(trained) and not any(_is_hidden(story, m) for m in parts)
 
 
 def _is_still_there(kept: Assigned) -> bool:

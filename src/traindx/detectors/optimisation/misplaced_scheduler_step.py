@@ -8,6 +8,7 @@ from traindx.analysis.program.training.schedules import (
     Schedule,
     count_of,
     pace_of,
+    rounds_of,
     schedules_of,
 )
 from traindx.examples import make_run
@@ -76,7 +77,8 @@ def _wrong_pace(schedule: Schedule, step: Deed) -> str:
     if step.event.guards and not _is_alike(step, update):
         return ""
     pace, kind = pace_of(schedule.story, step.event), schedule.kind
-    is_inner = len(step.event.loops) > 1
+    around = rounds_of(step.event)
+    is_inner = len(around) > 1
     if pace is Unit.BATCHES and is_inner:
         if schedule.unit is Unit.EPOCHS:
             return f"{kind} counts epochs and is stepped for every batch"
@@ -85,10 +87,10 @@ def _wrong_pace(schedule: Schedule, step: Deed) -> str:
             return f"stepped for every batch, {kind} falls a millionfold in {steps:.0f} batches"
     if pace is Unit.STEPS:
         steps = schedule.steps_to(SMALL)
-        turns = count_of(Loop(schedule.story, step.event.loops[-1]))
+        turns = count_of(Loop(schedule.story, around[-1]))
         if turns is not None and turns > 2 * steps:
             return f"{kind} falls a millionfold in {steps:.0f} of {turns} steps"
-    is_outer = len(step.event.loops) < len(update.event.loops)
+    is_outer = len(around) < len(rounds_of(update.event))
     if pace is Unit.EPOCHS and is_outer and _counts_batches(schedule):
         return f"{kind} counts batches and is stepped once per epoch"
     return ""
@@ -120,8 +122,8 @@ def _ahead(schedule: Schedule) -> tuple[Deed, str] | None:
     update = schedule.updates[0]
     if step is None or step.event.order > update.event.order or not step.event.loops:
         return None
-    around = [x.site.node for x in update.event.loops]
-    own = [x.site.node for x in step.event.loops]
+    around = [x.site.node for x in rounds_of(update.event)]
+    own = [x.site.node for x in rounds_of(step.event)]
     if own != around[: len(own)] or not _is_alike(step, update):
         return None
     return step, f"{schedule.kind} is stepped before its optimizer, so the first rate is skipped"

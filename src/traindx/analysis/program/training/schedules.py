@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.events import LoopRun, ProgramEvent
 from traindx.analysis.program.execution.library import FACTORS
 from traindx.analysis.program.execution.values import (
     Items,
@@ -191,9 +191,13 @@ def schedules_of(story: Story) -> list[Schedule]:
 
 def pace_of(story: Story, event: ProgramEvent) -> Unit | None:
     """Return what the innermost loop around an event counts."""
-    if not event.loops:
-        return None
-    return Loop(story, event.loops[-1]).unit
+    around = rounds_of(event)
+    return Loop(story, around[-1]).unit if around else None
+
+
+def rounds_of(event: ProgramEvent) -> tuple[LoopRun, ...]:
+    """Return the loops around an event that count; one over callbacks or phases does not."""
+    return tuple(loop for loop in event.loops if not loop.is_whole) or event.loops
 
 
 def count_of(loop: Loop) -> int | None:

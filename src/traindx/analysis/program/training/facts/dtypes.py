@@ -53,7 +53,7 @@ SAME = frozenset(
      "clone", "detach", "cuda", "cpu", "expand", "repeat", "t", "relu", "clamp", "abs", "neg",
      "flip", "roll", "requires_grad", "copy", "dropout", "pin_memory", "unflatten",
      "expand_as", "view_as", "masked_fill", "tril", "triu", "amax", "amin", "narrow", "select",
-     "gather", "index_select", "masked_select", "cumsum", "sort", "topk", "split", "chunk",
+     "gather", "index_select", "masked_select", "cumsum", "cumprod", "diff", "sort", "topk", "split", "chunk",
      "unbind", "max", "min", "pad", "expand_dims", "ravel", "tile", "swapaxes", "square", "round",
      "floor", "ceil", "leaky_relu", "interpolate", "max_pool2d", "avg_pool2d", "max_pool1d",
      "adaptive_avg_pool2d", "repeat_interleave", "zeros_like", "ones_like", "rand_like",
@@ -314,7 +314,7 @@ class Dtypes:
             return self._tested(args)
         if (name in JOINS or name.endswith(".pad_sequence")) and args:
             members = args[0].members if isinstance(args[0], Items) else []
-            found = promoted([self.of(m) for m in members[:8]]) if members else None
+            found = self._joined([self.of(m) for m in members[:8]]) if members else None
             is_numbers = found is not None and found.holder == "number"
             return None if is_numbers else found
         if name == "where" and len(args) == 3:
@@ -338,6 +338,12 @@ class Dtypes:
             return first if first.is_float else first.cast("int64")
         is_kept = name in SAME or name == "getitem"
         return first if is_kept and first.holder != "number" else None
+
+    def _joined(self, elements: Sequence[Element | None]) -> Element | None:
+        """Return what tensors join to: doubles stay doubles, whatever they are joined with."""
+        doubles = (e for e in elements if e is not None and e.dtype == "float64")
+        widest = next((e for e in doubles if e.holder == "tensor"), None)
+        return widest or promoted(elements)
 
     def _tested(self, args: Sequence[Value]) -> Element | None:
         found = [self.of(a) for a in args]

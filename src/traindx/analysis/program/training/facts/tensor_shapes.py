@@ -18,6 +18,8 @@ from traindx.analysis.program.execution.values import (
     Part,
     Result,
     Value,
+    constant,
+    is_same,
 )
 from traindx.analysis.program.shapes import products, rearrangement
 from traindx.analysis.program.shapes.functions import ALIKE as ALIKE_FUNCTIONS
@@ -312,10 +314,16 @@ class TensorShapes:
         name = maker[1:] if maker.startswith(".") else _function_name(maker)
         if maker.startswith(".") and name in ("size", "dim", "ndimension", "shape"):
             return self._size_call(value, name, args, kwargs)
+        if maker.startswith(".") and name in arrays.EXTREMES and self._is_array(value.receiver):
+            name = arrays.EXTREMES[name]  # numpy gives the values alone
         found = arrays.apply(value, name, args, kwargs, self.symbols)
         if found is not None or name is None:
             return UNKNOWN if found is None else found
         return self._function(name, args, kwargs, is_method=maker.startswith("."))
+
+    def _is_array(self, value: Value | None) -> bool:
+        element = self.story.dtypes.of(value)
+        return element is not None and element.holder == "array"
 
     def _function(
         self, name: str, args: list[object], kwargs: dict[str, object], *, is_method: bool
@@ -399,7 +407,8 @@ class TensorShapes:
     def _builtin(self, name: str, value: Result, args: list[object]) -> object:
         first = args[0] if args else UNKNOWN
         if name == "slice":
-            return slice(*args)
+            width = _width(value)
+            return slice(*args) if width is None else slice(0, width)
         if name == "next":
             return arrays.element(first, self.symbols)
         if name == "len" and isinstance(first, ShapedTensor):
@@ -454,6 +463,17 @@ def _plain(value: object) -> object:
     if isinstance(value, SizesOf):
         return value if value.tensor.shape.is_open else value.tensor.shape.sizes
     return value
+
+
+def _width(cut: Result) -> int | None:
+    """Return how much `i:i + n` cuts out, wherever that begins."""
+    start, end, step = cut.args
+    if not isinstance(end, Result) or end.maker != "operator.add" or constant(step) is not None:
+        return None
+    counts = [constant(v) for v in end.args if isinstance(v, Known)]
+    is_beyond = any(is_same(v, start) for v in end.args)
+    width = counts[0] if len(counts) == 1 and is_beyond else None
+    return width if isinstance(width, int) and width > 0 else None
 
 
 def _is_plain_slice(key: slice) -> bool:
