@@ -22,7 +22,7 @@ def check(run: Run) -> Findings:
     """A model is converted to half precision and trained by a plain optimizer.
 
     ## What it detects
-    A model that is converted to float16, or loaded in it, before an optimizer of torch's own steps
+    A model that is converted to float16, loaded in it, or made while it is torch's default, before an optimizer of torch's own steps
     over the parameters of that very model, without a copy in full precision. The same with bfloat16
     where Adam's learning rate is so small that its updates are rounded away.
 
@@ -165,7 +165,43 @@ for x, y in loader:
     opt.step()
 """
 
+_DEFAULT = """
+import contextlib
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 2)
+    def forward(self, x):
+        return self.fc(x)
+
+@contextlib.contextmanager
+def building_in(dtype):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    yield
+    torch.set_default_dtype(before)
+
+{build}
+opt = torch.optim.AdamW(net.parameters(), lr=1e-4)
+for x, y in loader:
+    opt.zero_grad()
+    nn.functional.cross_entropy(net(x), y).backward()
+    opt.step()
+"""
+
+
+def _default(build: str) -> Run:
+    return make_run(sources={"train.py": _DEFAULT.format(build=build)})
+
+
 FIRES = {
+    "made while bfloat16 is the default": _default("with building_in(torch.bfloat16): net = Net()"),
+    "made with float16 as the default": _default(
+        "torch.set_default_dtype(torch.float16); net = nn.Sequential(nn.Linear(4, 2))"
+    ),
     "bfloat16, in groups": make_run(sources={"train.py": _GROUPS.format(after="")}),
     "loaded in bfloat16, with steps that it cannot show": _transformers(),
     "in a class": make_run(sources={"train.py": _LEARNER}),
@@ -179,6 +215,16 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: made when the default is back": _default(
+        "with building_in(torch.bfloat16): pass\nnet = Net()"
+    ),
+    "near miss: doubles by default": _default("with building_in(torch.float64): net = Net()"),
+    "near miss: made in bfloat16 and converted": _default(
+        "with building_in(torch.bfloat16): net = Net()\nnet.float()"
+    ),
+    "near miss: a default that is an option": _default(
+        "torch.set_default_dtype(args.dtype); net = Net()"
+    ),
     "near miss: bfloat16, and the parameters in full precision again": make_run(
         sources={
             "train.py": _GROUPS.format(

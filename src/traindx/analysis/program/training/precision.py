@@ -12,6 +12,7 @@ from traindx.analysis.program.execution.library import LISTINGS, SAME, modules_i
 from traindx.analysis.program.execution.values import (
     Choice,
     External,
+    Instance,
     Known,
     Result,
     Site,
@@ -19,6 +20,8 @@ from traindx.analysis.program.execution.values import (
     constant,
     origins,
 )
+from traindx.analysis.program.training.default_dtype import FIRST, default_dtype
+from traindx.analysis.program.training.layers import is_layer
 from traindx.analysis.program.training.operations import operation_of
 
 if TYPE_CHECKING:
@@ -78,10 +81,11 @@ def conversion_of(story: Story, model: Value, before: ProgramEvent) -> Conversio
     for event in story.events[: story.events.index(before)]:
         dtype = cast_to(event) if id(event.receiver) in same else ""
         made = same.get(id(event.result))
-        if made is not None and not dtype and event.site is made.site:
-            dtype = _loaded_type(made)
+        is_here = made is not None and made.site is not None and made.site.node is event.node
+        if made is not None and not dtype and is_here:
+            dtype = _loaded_type(made) or _default_type(story, made, event)
         if dtype:
-            found, last = Conversion(event.site, dtype, False), event.order
+            found, last = Conversion(event.site, dtype, False), _end_of(story, event)
     if found is None:
         return None
     return replace(found, is_mixed=_is_mixed(story, model, last, before))
@@ -100,6 +104,19 @@ def _loaded_type(model: Value) -> str:
         return ""
     given = model.kwargs.get("torch_dtype") or model.kwargs.get("dtype")
     return type_named(given)
+
+
+def _default_type(story: Story, model: Value, event: ProgramEvent) -> str:
+    """Return the type that a model is made in by default, where that is not float32."""
+    is_made = isinstance(model, Instance) or is_layer(model)
+    found = default_dtype(story, event.order, type_named) if is_made else ""
+    return "" if found == FIRST else found
+
+
+def _end_of(story: Story, event: ProgramEvent) -> int:
+    """Return the order of the last thing that is done inside of a call."""
+    inside = (e.order for e in story.events if any(c.node is event.node for c in e.callers))
+    return max(inside, default=event.order)
 
 
 def _is_mixed(story: Story, model: Value, since: int, before: ProgramEvent) -> bool:
