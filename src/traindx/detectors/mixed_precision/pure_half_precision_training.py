@@ -22,9 +22,10 @@ def check(run: Run) -> Findings:
     """A model is converted to half precision and trained by a plain optimizer.
 
     ## What it detects
-    A model that is converted to float16, loaded in it, or made while it is torch's default, before an optimizer of torch's own steps
-    over the parameters of that very model, without a copy in full precision. The same with bfloat16
-    where Adam's learning rate is so small that its updates are rounded away.
+    A model that is converted to float16, loaded in it, or made while it is torch's default, before
+    an optimizer of torch's own steps over the parameters of that very model, without a copy in full
+    precision. The same with bfloat16 where Adam's learning rate is so small that its updates are
+    rounded away.
 
     ## Why it matters
     Half precision has eleven bits: an update smaller than about 1/2000 of a weight is lost, and

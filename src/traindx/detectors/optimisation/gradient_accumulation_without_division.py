@@ -13,16 +13,16 @@ from traindx.analysis.program.training.claims import (
 )
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.losses import is_changed, is_mean
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.program import Story, program_of
 from traindx.analysis.program.training.scaling import scaler_of, unscaled
 from traindx.analysis.program.training.updates import (
     Repetition,
     UpdateWindow,
+    count_of_turns,
     group_step,
     happens_with,
     is_handed_on,
     period_of,
-    remainder_of,
     repetitions,
     writes_gradients,
 )
@@ -59,16 +59,17 @@ def check(run: Run) -> Findings:
                 continue
             if repeated.second.event.node not in seen:
                 seen.add(repeated.second.event.node)
-                yield _finding(repeated.second, step)
+                yield _finding(story, repeated.second, step)
 
 
 def _periodic_step(repeated: Repetition) -> Deed | None:
     """A step that runs every n batches, and clears only then."""
-    between = repeated.between
+    between, story = repeated.between, repeated.story
     steps, zeros = between.does(Do.STEP), between.does(Do.ZERO_GRAD)
-    if not steps or not zeros or period_of(repeated.second.event) is not None:
+    if not steps or not zeros or period_of(story, repeated.second.event) is not None:
         return None
-    if any(period_of(s.event) is None or constant(period_of(s.event)) == 1 for s in steps):
+    periods = [period_of(story, s.event) for s in steps]
+    if any(period is None or constant(period) == 1 for period in periods):
         return None
     return steps[0] if all(happens_with(steps[0].event, z.event) for z in zeros) else None
 
@@ -92,7 +93,7 @@ def _is_reckoned_with(repeated: Repetition, step: Deed) -> bool:
     events = (*repeated.between.events, *until.events)
     if repeated.between.does(Do.GRAD, Do.MANUAL_UPDATE) or writes_gradients(story, events):
         return True
-    if story.made(Kind.ENGINE) or is_handed_on(story, events, period_of(step.event)):
+    if story.made(Kind.ENGINE) or is_handed_on(story, events, period_of(story, step.event)):
         return True
     return _is_rate_computed(step.subject)
 
@@ -105,9 +106,9 @@ def _is_rate_computed(optimizer: Value | None) -> bool:
     return is_product or (isinstance(rate, Known) and bool(rate.operands))
 
 
-def _finding(backward: Deed, step: Deed) -> Finding:
-    remainder = remainder_of(step.event)
-    count = None if remainder is None else argument_of(remainder, 1)
+def _finding(story: Story, backward: Deed, step: Deed) -> Finding:
+    turns = count_of_turns(story, step.event)
+    count = None if turns is None else argument_of(turns, 1)
     text = "n" if count is None else source_text(count)
     maker = step.subject.maker if isinstance(step.subject, Result) else ""
     is_sgd = maker.endswith(".SGD")
@@ -207,7 +208,33 @@ def _micro_steps(count: str = "micro_steps", after: str = "pass") -> Run:
     return make_run(sources={"train.py": _MICRO_STEPS.format(count=count, after=after)})
 
 
+_COUNTED = """
+import torch
+from torch import nn
+model = nn.Linear(4, 2)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cuda")
+pending = 0
+for x, y in loader:
+    loss = nn.functional.mse_loss(model(x), y)
+    if scaler.is_enabled():
+        scaler.scale(loss / 8).backward()
+    else:
+        {backward}
+    pending += 1
+    if pending == 8:
+        opt.step()
+        opt.zero_grad()
+        {after}
+"""
+
+
+def _counted(backward: str = "loss.backward()", after: str = "pending = 0") -> Run:
+    return make_run(sources={"train.py": _COUNTED.format(backward=backward, after=after)})
+
+
 FIRES = {
+    "a count that begins anew, divided on one way only": _counted(),
     "the chunks of a batch": make_run(sources={"train.py": _CHUNKS.format(divide="")}),
     "several batches for one step": _micro_steps(),
     "by an early continue": make_run(sources={"train.py": _SKIPPED}),
@@ -237,6 +264,8 @@ for i, (x, y) in enumerate(loader):
 """
 
 SILENT = {
+    "near miss: divided on either way": _counted("(loss / 8).backward()"),
+    "near miss: a count that comes once": _counted(after="pass"),
     "near miss: the chunks are divided": make_run(
         sources={"train.py": _CHUNKS.format(divide=" / 4")}
     ),

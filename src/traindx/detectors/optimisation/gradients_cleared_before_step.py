@@ -16,11 +16,11 @@ from traindx.analysis.program.training.updates import (
     Update,
     UpdateWindow,
     clears,
+    count_of_turns,
     happens_with,
     has_closure,
     is_handed_on,
     period_of,
-    remainder_of,
     repetitions,
     updates,
     writes_gradients,
@@ -110,19 +110,19 @@ def _thrown_away(story: Story, repeated: Repetition) -> Finding | None:
     steps = [d for d in between.does(Do.STEP) if d.subject is not None]
     zeros = [d for d in between.does(Do.ZERO_GRAD) if happens_with(d.event, repeated.second.event)]
     for step in steps:
-        period = period_of(step.event)
-        if period is None or period_of(repeated.second.event) or constant(period) == 1:
+        period = period_of(story, step.event)
+        if period is None or period_of(story, repeated.second.event) or constant(period) == 1:
             continue
         zero = next((z for z in zeros if z.subject is step.subject), None)
         if zero is None or writes_gradients(story, between.events) or len(steps) > 1:
             continue
-        return _in_vain(zero, step, period)
+        return _in_vain(story, zero, step, period)
     return None
 
 
-def _in_vain(zero: Deed, step: Deed, period: Value) -> Finding:
-    number, remainder = constant(period), remainder_of(step.event)
-    count = None if remainder is None else argument_of(remainder, 1)
+def _in_vain(story: Story, zero: Deed, step: Deed, period: Value) -> Finding:
+    number, turns = constant(period), count_of_turns(story, step.event)
+    count = None if turns is None else argument_of(turns, 1)
     often = str(number) if number or count is None else source_text(count)
     return finding(
         f"The step waits for {often} batches, and gradients are cleared at every one",

@@ -246,6 +246,8 @@ def argument_of(where: Where, position: int = 0) -> Site | None:
     given = site.node.args if isinstance(site.node, ast.Call) else []
     if isinstance(site.node, ast.BinOp):
         given = [site.node.left, site.node.right]
+    elif isinstance(site.node, ast.Compare):
+        given = [site.node.left, *site.node.comparators]
     return Site(site.module, given[position]) if position < len(given) else None
 
 

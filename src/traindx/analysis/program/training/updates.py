@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution.events import EventForm, LoopRun, ProgramEvent
+from traindx.analysis.program.execution.events import (
+    EventForm,
+    Guard,
+    LoopRun,
+    ProgramEvent,
+)
 from traindx.analysis.program.execution.values import (
     Answer,
     Choice,
@@ -34,6 +39,8 @@ if TYPE_CHECKING:
 
 COMPUTES = frozenset({Do.BACKWARD, Do.GRAD})
 UPDATES = frozenset({Do.STEP, Do.MANUAL_UPDATE})
+REACHED = frozenset({"operator.eq", "operator.ge"})
+NOT_REACHED = frozenset({"operator.ne", "operator.lt"})
 
 
 def excludes(one: ProgramEvent, other: ProgramEvent) -> bool:
@@ -289,19 +296,45 @@ def is_handed_on(story: Story, events: Iterable[ProgramEvent], *values: Value | 
     return False
 
 
-def period_of(event: ProgramEvent) -> Value | None:
+def period_of(story: Story, event: ProgramEvent) -> Value | None:
     """Return the n of something that happens every n turns: `if (i + 1) % n == 0`."""
-    found = remainder_of(event)
+    found = count_of_turns(story, event)
     return None if found is None else found.args[1]
 
 
-def remainder_of(event: ProgramEvent) -> Result | None:
-    """Return the `i % n` that decides whether something happens."""
+def count_of_turns(story: Story, event: ProgramEvent) -> Result | None:
+    """Return the `i % n`, or the `count == n` with a count that begins anew, that decides."""
     for guard in reversed(event.guards):
         for found in origins(guard.test, 30) if guard.test is not None else ():
             if isinstance(found, Result) and found.maker == "operator.mod":
                 return found
+            if isinstance(found, Result) and _ends_a_count(story, found, guard):
+                return found
     return None
+
+
+def _ends_a_count(story: Story, compared: Result, guard: Guard) -> bool:
+    """Tell whether a count of turns has come to its end here, and begins at zero again."""
+    reaches = REACHED if guard.holds else NOT_REACHED
+    count = compared.args[0] if compared.maker in reaches else None
+    is_count = isinstance(count, Result) and count.maker in ("operator.iadd", "operator.add")
+    if count is None or not is_count or not any(constant(v) == 1 for v in count.inputs):
+        return False
+    return any(_is_same_way(g, guard) for g in _cleared_under(story, count.names))
+
+
+def _cleared_under(story: Story, names: frozenset[str]) -> Iterator[Guard]:
+    """Yield the conditions under which a name or attribute becomes zero."""
+    for given in story.execution.assignments:
+        if given.name in names and constant(given.value) == 0:
+            yield from given.guards
+    for event in story.events:
+        if event.act is EventForm.STORE and event.name in names and constant(event.args[0]) == 0:
+            yield from event.guards
+
+
+def _is_same_way(one: Guard, other: Guard) -> bool:
+    return one.site.node is other.site.node and one.holds is other.holds
 
 
 def is_endless(bound: Value | None) -> bool:
