@@ -9,6 +9,7 @@ from traindx.analysis.program.training.counters import (
     counter_of,
     counters,
     counts_matches,
+    half_reset,
     is_index,
     is_one,
     is_over,
@@ -34,7 +35,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     A sum that is made before the loop over epochs, grows with every batch, and is divided by the
     length of one epoch; counts of right and of all held-out examples that are both never reset
-    between epochs; a count of right examples that is divided by the number of batches, be it
+    between epochs; a sum that begins anew in every epoch and is divided by a count that does not,
+    or the reverse; a count of right examples that is divided by the number of batches, be it
     `len(loader)` or counted by one; and a mean over a count that grows by the number of the batch
     instead of by one.
 
@@ -60,6 +62,7 @@ def check(run: Run) -> Findings:
                 _never_reset(event, above, below, known)
                 or _of_all_epochs(event, above, below, known)
                 or _by_index(above, below, known)
+                or _half_reset(story, event, above, below)
             )
             if not claim and not is_of_one:
                 claim = _per_batch(story, above, below, known)
@@ -129,6 +132,15 @@ def _by_index(above: Value, below: Value, known: Counters) -> str:
         if any(depends_on(below, s) for s in sums) and not _is_weighted(above, counter):
             return f"`{counter.name}` grows by the index of the batch and is divided by as a count"
     return ""
+
+
+def _half_reset(story: Story, event: ProgramEvent, above: Value, below: Value) -> str:
+    """A mean of which the sum begins anew in every epoch and the count does not, or the reverse."""
+    which = half_reset(story, event, above, below)
+    if not which:
+        return ""
+    whole = "the sum" if which == "above" else "the count"
+    return f"A mean is taken of one epoch, and {whole} in it goes on from the epoch before"
 
 
 def _is_weighted(above: Value, counter: Counter) -> bool:
@@ -226,7 +238,57 @@ def mean_loss(model, loader, loss_fn):
     return total / (count + 1)
 """
 
+_METER = """
+import torch
+
+class Accuracy:
+    def __init__(self):
+        self.hits = 0
+        self.count = 0
+
+    def update(self, out, y):
+        self.hits += (out.argmax(1) == y).sum().item()
+        self.count += len(y)
+
+    def reset(self):
+        {reset}
+
+    def value(self):
+        return self.hits / max(1, self.count)
+
+meter = Accuracy()
+for epoch in range(5):
+    meter.reset()
+    for x, y in loader:
+        meter.update(model(x), y)
+    print(meter.value())
+"""
+_COUNTS = """
+import torch
+{before}
+for epoch in range(5):
+    {top}
+    for x, y in loader:
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        total += loss.item() * len(x)
+        seen += len(x)
+    print(total / seen)
+"""
+
+
+def _meter(reset: str) -> Run:
+    return make_run(sources={"train.py": _METER.format(reset=reset)})
+
+
+def _counts(before: str, top: str) -> Run:
+    return make_run(sources={"train.py": _COUNTS.format(before=before, top=top)})
+
+
 FIRES = {
+    "a reset that misses the count": _meter("self.hits = 0; self.total = 0"),
+    "a reset that misses the sum": _meter("self.count = 0"),
+    "a count that is made before the epochs": _counts("seen = 0", "total = 0.0"),
+    "a sum that is made before the epochs": _counts("total = 0.0", "seen = 0"),
     "both counts go on growing": make_run(sources={"train.py": _EPOCHS.format(top="pass")}),
     "counted by the index": make_run(sources={"train.py": _INDEXED.format(step="i")}),
     "never reset": _program(top="pass", before="correct = 0"),
@@ -249,6 +311,10 @@ while True:
 """
 
 SILENT = {
+    "near miss: a reset of both": _meter("self.hits = self.count = 0"),
+    "near miss: made in the loop": _counts("", "total, seen = 0.0, 0"),
+    "near miss: a mean of all so far": _counts("total, seen = 0.0, 0", "pass"),
+    "near miss: reset by a rule": _counts("total, seen = 0.0, 0", "if fresh: total = 0.0"),
     "near miss: both counts start anew": make_run(
         sources={"train.py": _EPOCHS.format(top="right = seen = 0")}
     ),

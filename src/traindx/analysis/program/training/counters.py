@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution.events import EventForm, LoopRun, ProgramEvent
+from traindx.analysis.program.execution.events import (
+    EventForm,
+    LoopRun,
+    ProgramEvent,
+    Turn,
+)
 from traindx.analysis.program.execution.values import (
     Choice,
     Known,
@@ -17,6 +22,7 @@ from traindx.analysis.program.execution.values import (
     constant,
     origins,
 )
+from traindx.analysis.program.training.facts.certainty import makers
 from traindx.analysis.program.training.operations import (
     name_of_operation,
     operation_name,
@@ -136,7 +142,7 @@ def quotients(story: Story) -> Iterator[tuple[ProgramEvent, Value, Value]]:
 
 def _divided(story: Story) -> list[ProgramEvent]:
     """The calls that divide."""
-    called = (e for e in story.events if e.act is EventForm.CALL)
+    called = (e for e in story.events if e.act is EventForm.CALL and not e.is_own)
     return [e for e in called if name_of_operation(e.result) == "div"]
 
 
@@ -160,6 +166,42 @@ def counter_of(value: Value, known: dict[object, Counter]) -> Counter | None:
         node = None if found.site is None else found.site.node
         if isinstance(found, Result) and found.maker in ADDS and node in known:
             return known[node]
+    return None
+
+
+def half_reset(story: Story, event: ProgramEvent, above: Value, below: Value) -> str:
+    """Return which of two sums goes on from an earlier turn around a quotient, where one does.
+
+    Empty where both begin anew or go on, and where that is not known of either.
+    """
+    for turn in event.turns:
+        if turn.number == 0 or turn.loop.is_whole:
+            continue
+        first, second = (_goes_on(story, v, turn) for v in (above, below))
+        if first is not None and second is not None and first is not second:
+            return "above" if first else "below"
+    return ""
+
+
+def _goes_on(story: Story, value: Value, turn: Turn) -> bool | None:
+    """Tell whether a sum has what an earlier turn added to it; None where it may be no sum."""
+    made, is_sum = makers(story), False
+    for _ in range(NEAR):
+        if isinstance(value, Known):
+            return False if is_sum else None
+        if not isinstance(value, Result):
+            return None
+        if value.maker == "builtins.max":  # held away from zero
+            rest = [v for v in value.args if not isinstance(v, Known)]
+            value = rest[0] if len(rest) == 1 else Known(None)
+            continue
+        event = made.get(value)
+        if value.maker not in ADDS or event is None:
+            return None
+        if any(t.loop is turn.loop and t.number < turn.number for t in event.turns):
+            return True
+        is_sum = is_sum or any(t.loop is not turn.loop for t in event.turns)
+        value = value.args[0]
     return None
 
 
