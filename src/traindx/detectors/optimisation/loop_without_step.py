@@ -4,6 +4,7 @@ from traindx.analysis.program.execution.values import Answer, Value
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import cite, finding, insert_after, variable_at
 from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.lengths import UnreachedStep, unreached_steps
 from traindx.analysis.program.training.ownership import left_out
 from traindx.analysis.program.training.phases import Loop, training_loops
 from traindx.analysis.program.training.program import program_of
@@ -23,7 +24,7 @@ def check(run: Run) -> Findings:
     optimizer nor any other is ever stepped, by hand or through a scaler or framework. The same
     where an optimizer is made, its gradients are never cleared, and no code in sight steps it; and
     where one of several optimizers is stepped, and the one that holds other layers of the loss is
-    not.
+    not. Also a step every n batches, counted anew in every epoch, where an epoch has fewer.
 
     ## Why it matters
     Gradients are computed and thrown away. The weights stay as they were initialised and the loss
@@ -45,6 +46,8 @@ def check(run: Run) -> Findings:
             optimizer = left_out(story, backward[-1]) if is_updated else _unstepped(loop)
             if optimizer is not None:
                 yield _finding(loop, backward[-1], optimizer)
+        for waiting in list(unreached_steps(story))[:1]:
+            yield _never(waiting)
 
 
 def _unstepped(loop: Loop) -> Value | None:
@@ -70,6 +73,18 @@ def _finding(loop: Loop, backward: Deed, optimizer: Value) -> Finding:
         cite(loop.run.site, f"no call of {name}.step() in this loop"),
         is_symptom=True,
         patch=insert_after(backward, f"{variable}.step()") if variable else None,
+    )
+
+
+def _never(waiting: UnreachedStep) -> Finding:
+    period, batches = waiting.period, waiting.batches
+    return finding(
+        f"The step comes every {period} batches, and an epoch has only {batches}",
+        "missing-optimizer-step",
+        waiting.step,
+        cite(waiting.step, f"waits for {period} batches of one epoch"),
+        cite(waiting.loop.site, f"{batches} batches, counted anew in every epoch"),
+        is_symptom=True,
     )
 
 
@@ -127,7 +142,46 @@ def _two(step: str, held: str = "decoder.parameters()") -> Run:
     return make_run(sources={"train.py": _TWO.format(step=step, held=held)})
 
 
+_WAITING = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+class Rows(Dataset):
+    def __init__(self, x):
+        self.x = x
+    def __len__(self):
+        return len(self.x) - 4
+    def __getitem__(self, i):
+        return self.x[i], self.x[i].sum()
+
+x = torch.randn(800, 4)
+loader = DataLoader({data}, batch_size=16, shuffle=True)
+model = nn.Linear(4, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+accumulate = 1024 // 16
+steps = 0
+for epoch in range(5):
+    opt.zero_grad()
+    for i, (a, b) in enumerate(loader{start}):
+        (nn.functional.mse_loss(model(a), b) / accumulate).backward()
+        steps += 1
+        if {test}:
+            opt.step()
+            opt.zero_grad()
+    {after}
+"""
+
+
+def _waiting(test: str, data: str = "Rows(x)", start: str = "", after: str = "pass") -> Run:
+    text = _WAITING.format(test=test, data=data, start=start, after=after)
+    return make_run(sources={"train.py": text})
+
+
 FIRES = {
+    "a period longer than an epoch": _waiting("(i + 1) % accumulate == 0"),
+    "the same, counted from one": _waiting("not i % accumulate", start=", start=1"),
+    "the same of tensors": _waiting("(i + 1) % 64 == 0", "TensorDataset(x, x[:, :1])"),
     "one of two is stepped": _two('opts["enc"].step()'),
     "scaled, and never stepped": make_run(sources={"train.py": _SCALED}),
     "no step at all": make_run(sources={"train.py": _LOOP.format(more="")}),
@@ -135,6 +189,13 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: a period that fits": _waiting("(i + 1) % 32 == 0"),
+    "near miss: counted over epochs": _waiting("steps % accumulate == 0"),
+    "near miss: the last batch steps too": _waiting(
+        "(i + 1) % accumulate == 0 or i + 1 == len(loader)"
+    ),
+    "near miss: a step after the epoch": _waiting("(i + 1) % accumulate == 0", after="opt.step()"),
+    "near miss: the first batch steps": _waiting("i % accumulate == 0"),
     "near miss: both are stepped, in a loop": _two("for opt in opts.values(): opt.step()"),
     "near miss: the other one is of the same layers": _two(
         'opts["enc"].step()', "encoder.parameters()"

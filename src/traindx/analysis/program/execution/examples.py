@@ -60,6 +60,7 @@ class Example:
     events: tuple[ProgramEvent, ...]
     order: tuple[ProgramEvent, ...]
     loops: tuple[LoopRun, ...] = ()
+    length: Value | None = None  # of the dataset, where its class says it
 
 
 def is_loader(value: Value | None) -> bool:
@@ -107,7 +108,16 @@ def _drawn(m: Machine, loader: Result) -> Example:
     loops = tuple(turn.loop for turn in m.drawn_in)
     sampler = given.get("sampler") or given.get("batch_sampler")
     _, order = _apart(m, lambda: None if sampler is None else _order(m, sampler, scope))
-    return Example(loader, value, events, order, loops)
+    length, _ = _apart(m, lambda: _length(m, given.get("dataset"), node, scope))
+    return Example(loader, value, events, order, loops, length)
+
+
+def _length(m: Machine, dataset: Value | None, node: ast.AST, scope: Scope) -> Value | None:
+    """Return what `len(dataset)` is, of a class of the project."""
+    if not isinstance(dataset, Instance):
+        return None
+    method = names.find_method(m, dataset.cls, "__len__", dataset)
+    return None if method is None else calls.call(m, method, (), {}, node, scope)
 
 
 def _apart(

@@ -1,0 +1,166 @@
+"""How many examples a dataset has, how many batches a loader gives, and what they never reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from traindx.analysis.program.execution.events import Guard, LoopRun
+from traindx.analysis.program.execution.truth import truth_of
+from traindx.analysis.program.execution.values import (
+    Answer,
+    Instance,
+    Items,
+    Known,
+    Result,
+    Value,
+    constant,
+)
+from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.counters import is_index
+from traindx.analysis.program.training.loaders import (
+    argument_of,
+    batch_size,
+    dataset_of,
+    has_sampler,
+    is_loader,
+)
+from traindx.analysis.program.training.phases import source_of
+from traindx.analysis.program.training.settings import ARITHMETIC, default_of
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Story
+
+DEEP = 12
+WRAPPED = frozenset({"builtins.int", "builtins.list", "builtins.tuple"})
+
+
+def number_of(story: Story, value: Value | None, depth: int = DEEP) -> int | None:
+    """Return the whole number that a value is with the settings as they are in the source."""
+    if isinstance(value, Known):
+        return value.value if type(value.value) is int else None
+    if value is None or depth == 0:
+        return None
+    default = default_of(story, value)
+    if default is not None:
+        return number_of(story, default, depth - 1)
+    if not isinstance(value, Result):
+        return None
+    if value.maker == "builtins.len" and len(value.args) == 1:
+        return length_of_data(story, value.args[0], depth - 1)
+    if value.maker in WRAPPED and len(value.args) == 1:
+        return number_of(story, value.args[0], depth - 1)
+    numbers = [number_of(story, v, depth - 1) for v in value.args]
+    known = [n for n in numbers if n is not None]
+    if value.maker not in ARITHMETIC or len(known) != len(numbers) or 0 in known[1:]:
+        return None
+    found = ARITHMETIC[value.maker](*known)
+    return found if type(found) is int else None
+
+
+def length_of_data(story: Story, data: Value | None, depth: int = DEEP) -> int | None:
+    """Return how many rows a list, tensor, dataset or loader has."""
+    if data is None or depth == 0:
+        return None
+    if is_loader(data):
+        return batches_of(story, data)
+    if isinstance(data, Items):
+        return len(data.members) if data.is_whole else None
+    if isinstance(data, Instance):
+        made = (x.length for x in story.execution.examples if dataset_of(x.loader) is data)
+        return number_of(story, next(made, None), depth - 1)
+    if isinstance(data, Result) and data.maker.endswith(".TensorDataset") and data.args:
+        return length_of_data(story, data.args[0], depth - 1)
+    shape = story.shapes.shape(data)
+    size = shape.sizes[0] if shape is not None and not shape.is_open and shape.sizes else None
+    return size if isinstance(size, int) else None
+
+
+def batches_of(story: Story, loader: Value) -> int | None:
+    """Return how many batches a loader gives in an epoch."""
+    rows, size = length_of_data(story, dataset_of(loader)), batch_size(story, loader)
+    if rows is None or not size or has_sampler(loader) or not isinstance(loader, Result):
+        return None
+    drops = truth_of(argument_of(loader, "drop_last", 8) or Known(False))
+    if drops is None:
+        return None
+    return rows // size if drops else -(-rows // size)
+
+
+@dataclass(frozen=True, eq=False)
+class UnreachedStep:
+    """A step that waits for more batches than an epoch has."""
+
+    step: Deed
+    loop: LoopRun
+    period: int
+    batches: int
+
+
+def unreached_steps(story: Story) -> Iterator[UnreachedStep]:
+    """Yield the steps of optimizers that no epoch is long enough for, where nothing else steps."""
+    steps = story.does(Do.STEP)
+    found = {id(s): f for s in steps if (f := _unreached(story, s)) is not None}
+    for step in steps:
+        others = [s for s in steps if s.subject is step.subject]
+        is_sure = step.subject is not None and story.escapes(step.subject) is Answer.NO
+        if is_sure and all(id(s) in found for s in others):
+            yield found[id(step)]
+
+
+def _unreached(story: Story, step: Deed) -> UnreachedStep | None:
+    around = [loop for loop in step.event.loops if not loop.is_whole]
+    over = around[-1].over if around else None
+    batches = None if over is None else batches_of(story, source_of(over))
+    if batches is None or over is None:
+        return None
+    for guard in step.event.guards:
+        wait = _wait(story, guard)
+        if wait is None:
+            continue
+        added, period, left = wait
+        first = _first_index(story, over)
+        turns = () if first is None else range(first, first + batches)
+        if turns and all((i + added) % period != left for i in turns):
+            return UnreachedStep(step, around[-1], period, batches)
+    return None
+
+
+def _wait(story: Story, guard: Guard) -> tuple[int, int, int] | None:
+    """Return what is added to the index, the period and the remainder of `(i + 1) % n == 0`."""
+    test, left = guard.test, 0
+    if isinstance(test, Result) and test.maker == "operator.not" and guard.holds:
+        test = test.args[0]
+    elif isinstance(test, Result) and test.maker == "operator.eq" and guard.holds:
+        given = constant(test.args[1])
+        test, left = test.args[0], given if isinstance(given, int) else -1
+    elif isinstance(test, Result) and test.maker == "operator.ne" and not guard.holds:
+        test, left = test.args[0], 0 if constant(test.args[1]) == 0 else -1
+    elif guard.holds:
+        return None
+    if not isinstance(test, Result) or test.maker != "operator.mod" or left < 0:
+        return None
+    period = number_of(story, test.args[1])
+    added = _added(test.args[0])
+    return None if added is None or not period else (added, period, left)
+
+
+def _added(value: Value) -> int | None:
+    """Return what is added to the running number of a loop; None where it is none."""
+    if is_index(value):
+        return 0
+    if isinstance(value, Result) and value.maker == "operator.add" and is_index(value.args[0]):
+        more = constant(value.args[1])
+        return more if isinstance(more, int) else None
+    return None
+
+
+def _first_index(story: Story, over: Value) -> int | None:
+    """Return the number that `enumerate` begins with."""
+    while isinstance(over, Result) and over.maker != "builtins.enumerate" and over.args:
+        over = over.args[0]
+    if not isinstance(over, Result) or over.maker != "builtins.enumerate":
+        return None
+    given = over.kwargs.get("start") or (over.args[1] if over.args[1:] else Known(0))
+    return number_of(story, given)
