@@ -17,6 +17,7 @@ from traindx.analysis.program.training.loaders import (
 )
 from traindx.analysis.program.training.phases import evaluations, loops_of, phase_word
 from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.same_rows import same_rows
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
@@ -31,7 +32,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     `val_loader = train_loader`; two loaders, one for training and one for validation, over the same
     dataset object, the same tensors, or datasets that are made alike: the same class or function
-    with the same split, also where the split is a default that nobody overrides.
+    with the same split, also where the split is a default that nobody overrides, or an argument
+    that the class forgets to hand on, so that both take the same rows.
 
     ## Why it matters
     The metric says how well the training data are remembered. It looks excellent and says nothing
@@ -81,7 +83,9 @@ def _same(story: Story, train: Named, held: Named) -> str:
     if one is other:
         return f"the same loader as {train_name}"
     data = dataset_of(one)
-    if has_sampler(one) or has_sampler(other) or not same_data(data, dataset_of(other)):
+    if has_sampler(one) or has_sampler(other):
+        return ""
+    if not same_data(data, dataset_of(other)) and not same_rows(story, one, other):
         return ""
     if data is None or is_switched(story, data, [one, other]) or not same_selection(one, other):
         return ""
@@ -116,7 +120,50 @@ def _program(val: str, made: str = "") -> Run:
     return make_run(sources={"train.py": _PROGRAM.format(val=val, made=made)})
 
 
+_FORGOTTEN = """
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+class Rows(Dataset):
+    def __init__(self, train=True, seed=0):
+        table = np.load("rows.npy")
+        order = np.random.default_rng(seed).permutation(len(table))
+        cut = int(0.8 * len(order))
+        keep = {keep}
+        self.x, self.y = torch.tensor(table[keep, 1:]), torch.tensor(table[keep, 0])
+
+    def __len__(self):
+        return len(self.y)
+
+    def load(self, i):
+        return self.x[i]
+
+    def __getitem__(self, i):
+        return self.load(i), self.y[i]
+
+class Noisy(Rows):
+    def __init__(self, train=True):
+        super().__init__({handed})
+        self.augment = train
+
+    def load(self, i):
+        x = super().load(i)
+        return x + 0.1 * torch.randn(4) if self.augment else x
+
+train_loader = DataLoader(Noisy(train=True), 32, shuffle=True)
+val_loader = DataLoader(Noisy(train=False), 32)
+"""
+_KEEP = "order[:cut] if train else order[cut:]"
+
+
+def _forgotten(handed: str, keep: str = _KEEP) -> Run:
+    return make_run(sources={"train.py": _FORGOTTEN.format(handed=handed, keep=keep)})
+
+
 FIRES = {
+    "a split that is not handed on": _forgotten(""),
+    "a split that is asked for and not taken": _forgotten("train=train", "order[:cut]"),
     "the same loader": _program("train_loader"),
     "the same dataset": _program("DataLoader(train_set, batch_size=32)"),
     "the same tensors": _program(
@@ -152,6 +199,8 @@ val_loader = DataLoader(graph, {"user": val_nodes})
 """
 
 SILENT = {
+    "near miss: a split that is handed on": _forgotten("train=train"),
+    "near miss: another seed": _forgotten("seed=int(train)"),
     "near miss: to debug": _program(
         "DataLoader(val_set)\nif args.debug:\n    val_loader = train_loader"
     ),
