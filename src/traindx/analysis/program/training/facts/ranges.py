@@ -135,6 +135,8 @@ class Ranges:
             return self._counted(value, name, args)
         if name in TESTS:
             return Reached(0, 1)
+        if name == "index" and isinstance(value.receiver, Items) and value.receiver.is_whole:
+            return _below(len(value.receiver.members))
         if name == "pad_sequence" and args:
             filled = operation.settings.get("padding_value", Known(0))
             return _all([self.of(args[0]), self.of(filled)])
