@@ -129,13 +129,11 @@ def _reached(
 
 def _of_hub(story: Story, trainer: ProgramEvent) -> Iterator[tuple[ProgramEvent, Value, Reached]]:
     """Yield the labels of a dataset of the hub that a trainer gets with its labels unchanged."""
-    value = settings_of(trainer.result).get("train_dataset") if trainer.result else None
-    for _ in range(12):
-        if not isinstance(value, Result) or (value.maker not in KEEPS and value.args):
-            break
-        if value.maker == ".map" and _may_relabel(value):
+    value = settings_of(trainer.result).get("dataset") if trainer.result else None
+    while isinstance(value, Part) or (isinstance(value, Result) and value.maker in KEEPS):
+        if isinstance(value, Result) and value.maker == ".map" and _may_relabel(value):
             return
-        value = value.receiver if value.receiver is not None else next(iter(value.args), None)
+        value = next(iter(value.inputs), None)
     if isinstance(value, Result) and value.maker == "datasets.load_dataset" and value.args:
         classes = HUB_CLASSES.get(str(constant(value.args[0])))
         if classes is not None and len(value.args) == 1:

@@ -59,6 +59,8 @@ def _of_event(story: Story, event: ProgramEvent) -> IndexClash | None:
         return _of_loss(story, event, operation)
     if operation.name == "one_hot" and operation.operands:
         return _of_one_hot(story, event, operation)
+    if operation.name in ("gather", "index_select"):
+        return _of_gather(story, event, operation)
     return None
 
 
@@ -106,7 +108,7 @@ def _beyond(
     if ignored in (reached.high, reached.low):
         return None
     outside = reached.high if reached.high >= count else reached.low
-    if reached.high >= count and reached.low == 0:
+    if reached.high >= count and reached.low == 0 and not reached.is_marked:
         text = f"Labels reach {reached.high} and the model has {count} outputs"
         return IndexClash("output-size-mismatch", text, event, target, layer)
     text = f"The label {outside} is no class index of {count} classes, 0 to {count - 1}"
@@ -130,6 +132,21 @@ def _of_one_hot(story: Story, event: ProgramEvent, operation: Operation) -> Inde
     if not isinstance(count, int) or count < 1 or reached is None:
         return None
     return _beyond(count, reached, None, event, operation.operands[0], None)
+
+
+def _of_gather(story: Story, event: ProgramEvent, operation: Operation) -> IndexClash | None:
+    """Compare the numbers that pick along a dimension with its size."""
+    owner, dim, index = (*operation.operands, None, None, None)[:3]
+    dim, index = operation.settings.get("dim", dim), operation.settings.get("index", index)
+    shape, at, reached = story.shapes.shape(owner), constant(dim), story.ranges.of(index)
+    if shape is None or shape.is_open or not isinstance(at, int) or reached is None:
+        return None
+    size = shape.sizes[at] if -len(shape.sizes) <= at < len(shape.sizes) else None
+    if not isinstance(size, int) or index is None or 0 <= reached.low <= reached.high < size:
+        return None
+    outside = reached.high if reached.high >= size else reached.low
+    text = f"{operation.name} is asked for number {outside} of {size} along dimension {at}"
+    return IndexClash("index-out-of-range", text, event, index, None)
 
 
 def _of_classifiers(story: Story) -> Iterator[IndexClash]:

@@ -49,6 +49,7 @@ from traindx.analysis.program.training.facts.certainty import is_certain, makers
 from traindx.analysis.program.training.facts.loaded import loaded
 from traindx.analysis.program.training.facts.loss_shapes import check_loss, scalar
 from traindx.analysis.program.training.facts.sequences import Several, either, joined
+from traindx.analysis.program.training.facts.zoo_models import zoo_output
 from traindx.analysis.program.training.layers import is_layer, layer_kind
 from traindx.analysis.program.training.operations import HOMES, LOSSES, Operation, operation_of
 
@@ -358,7 +359,8 @@ class TensorShapes:
         layer = self.layer(value.receiver)
         if layer is not None:
             return apply_layer(layer, args, kwargs, self.symbols)
-        return arrays.transformed(value, args, self)
+        given = zoo_output(value.receiver, args, self)
+        return arrays.transformed(value, args, self) if given is None else given
 
     def layer(self, value: Value | None) -> Layer | None:
         """Return a layer of torch with its options; None where it is none that we know."""
