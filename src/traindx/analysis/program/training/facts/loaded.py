@@ -29,7 +29,8 @@ ALIKE = frozenset({"fillna", "astype", "copy", "reset_index", "sort_values", "cl
 ARRAYS = frozenset({"to_numpy", "numpy.array", "numpy.asarray", "numpy.ascontiguousarray"})
 SIGNS = frozenset({"add", "sub", "mul", "div", "pow", "mod"})
 # channels of an image by its mode; 0 has no dimension for them
-MODES = {"RGB": 3, "L": 0, "RGBA": 4, "CMYK": 4, "1": 0, "P": 0, "I": 0, "F": 0, "HSV": 3}
+MODES = {"RGB": 3, "L": 0, "RGBA": 4, "CMYK": 4, "P": 0, "HSV": 3}  # all of bytes
+CV_CHANGES = frozenset({"cv2.cvtColor", "cv2.resize", "cv2.flip", "cv2.GaussianBlur"})
 CV_READ = {None: 3, "cv2.IMREAD_COLOR": 3, "cv2.IMREAD_GRAYSCALE": 0}
 
 
@@ -72,6 +73,8 @@ def loaded(value: Result | Part, shapes: TensorShapes) -> object | None:
         return Picture(shapes.symbols.new(), shapes.symbols.new(), None)
     if value.maker == "cv2.imread":
         return _read_by_cv(value, shapes)
+    if value.maker in CV_CHANGES:
+        return _changed_by_cv(value, shapes)
     first = value.receiver if value.receiver is not None else next(iter(value.args), None)
     owner = shapes.of(first)
     if value.maker in ("operator.getitem", "()") or value.maker.startswith("operator."):
@@ -84,12 +87,39 @@ def loaded(value: Result | Part, shapes: TensorShapes) -> object | None:
     return _method(value, name, owner, shapes) if isinstance(owner, Frame) else None
 
 
+def is_of_bytes(value: Value | None, shapes: TensorShapes) -> bool:
+    """Tell whether a value is an image whose pixels are whole numbers from 0 to 255."""
+    found = shapes.of(value)
+    return isinstance(found, Picture) and found.channels is not None
+
+
 def _read_by_cv(value: Result, shapes: TensorShapes) -> object:
     flag = value.args[1] if len(value.args) > 1 else None
     name = None if flag is None else getattr(flag, "name", "?")
     is_gray = isinstance(flag, Known) and flag.value == 0
     channels = 0 if is_gray else CV_READ.get(name)
     return Picture(shapes.symbols.new(), shapes.symbols.new(), channels).tensor
+
+
+def _changed_by_cv(value: Result, shapes: TensorShapes) -> object:
+    """Return an image that OpenCV gave another size, or other colours."""
+    found = shapes.of(value.args[0]) if value.args else UNKNOWN
+    if not isinstance(found, ShapedTensor) or found.shape.is_open:
+        return ShapedTensor()
+    if value.maker == "cv2.cvtColor":
+        kind = getattr(value.args[1], "name", "") if len(value.args) > 1 else ""
+        is_known = kind.startswith("cv2.COLOR_")
+        is_gray, is_plain = kind.endswith("2GRAY"), kind.endswith(("2RGB", "2BGR", "2HSV", "2LAB"))
+        if not is_known or not (is_gray or is_plain):
+            return ShapedTensor()
+        return ShapedTensor(Shape((*found.shape.sizes[:2], *(() if is_gray else (3,)))))
+    if value.maker != "cv2.resize":
+        return found
+    size = shapes.of(value.args[1]) if len(value.args) > 1 else UNKNOWN
+    is_known = isinstance(size, tuple) and len(size) == 2 and all(is_dim(s) for s in size)
+    if not isinstance(size, tuple) or not is_known:
+        return ShapedTensor()
+    return ShapedTensor(Shape((size[1], size[0], *found.shape.sizes[2:])))  # type: ignore[arg-type]
 
 
 def _attribute(frame: Frame, key: object, shapes: TensorShapes) -> object:
