@@ -17,6 +17,7 @@ from traindx.analysis.program.execution import (
     model_zoo,
     names,
     parameter_names,
+    scalars,
 )
 from traindx.analysis.program.execution.events import EventForm, LoopRun
 from traindx.analysis.program.execution.machine import BlockEnd
@@ -281,7 +282,7 @@ def _method(
         return args[0] if len(args) == 1 else iteration.items_of(list(args), "tuple")
     if name in SAME and _is_model_like(receiver):
         return receiver
-    return None
+    return scalars.answer(receiver, name)
 
 
 def _is_python(receiver: Value) -> bool:
