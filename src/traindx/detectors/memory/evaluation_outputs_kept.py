@@ -38,7 +38,7 @@ def check(run: Run) -> Findings:
     200 GB. It runs out at the end of an epoch that trained well.
 
     ## What to do
-    Sum losses and hits batch by batch, keep `argmax` (`preprocess_logits_for_metrics` of a trainer),
+    Sum losses and hits batch by batch, keep `argmax` (a trainer's `preprocess_logits_for_metrics`),
     or move outputs to the host with `.cpu()` (`eval_accumulation_steps`).
 
     ## When it is wrong
