@@ -1,10 +1,10 @@
 """A loss holds an operation that breaks at the edge of its domain."""
 
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Answer, Known, Result, Value, origins
+from traindx.analysis.program.execution.values import Answer, Result, Value, origins
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.contents import Content, contents, same_numbers
+from traindx.analysis.program.training.contents import Content, contents
 from traindx.analysis.program.training.kinds import Kind, names_of
 from traindx.analysis.program.training.layers import is_parameter
 from traindx.analysis.program.training.numbers import number_of
