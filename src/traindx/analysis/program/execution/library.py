@@ -163,7 +163,7 @@ def _result(
         return _run_chain(m, callee, args[0], node, scope)
     if not isinstance(callee, External):
         return _named_tuple(callee, args, kwargs)
-    folded = _folded(name, args, kwargs) or configuration_files.loaded(m, name, args, kwargs)
+    folded = _folded(m, name, args, kwargs) or configuration_files.loaded(m, name, args, kwargs)
     if folded is not None:
         return folded
     python = _PYTHON.get(name)
@@ -224,8 +224,8 @@ FOLDED: dict[str, Callable[..., object]] = {
 }  # fmt: skip
 
 
-def _folded(name: str, args: Sequence[Value], kwargs: Keywords) -> Value | None:
-    """Compute with numbers that the source gives."""
+def _folded(m: Machine, name: str, args: Sequence[Value], kwargs: Keywords) -> Value | None:
+    """Compute with numbers that the source gives; a text that is no number may end a `try`."""
     function = FOLDED.get(name)
     if name in ("builtins.int", "builtins.float") and not args:
         return Known(0 if name == "builtins.int" else 0.0)
@@ -237,7 +237,8 @@ def _folded(name: str, args: Sequence[Value], kwargs: Keywords) -> Value | None:
         return None
     try:
         return Known(function(*numbers), tuple(args))
-    except (ArithmeticError, ValueError, TypeError):
+    except (ArithmeticError, ValueError, TypeError) as error:
+        m.fail(type(error).__name__)
         return None
 
 
@@ -513,8 +514,11 @@ def _reorder(m: Machine, owner: Items, name: str) -> None:
         m.write(owner.fields, place, value)
 
 
-_TEXT_METHODS = frozenset({"lower", "upper", "strip", "startswith", "endswith", "replace", "split",
-                           "rsplit", "title", "capitalize"})  # fmt: skip
+_TEXT_METHODS = frozenset(
+    {"lower", "upper", "strip", "startswith", "endswith", "replace", "split", "rsplit", "title",
+     "capitalize", "splitlines", "lstrip", "rstrip", "partition", "rpartition", "removeprefix",
+     "removesuffix", "isdigit", "isnumeric", "isdecimal", "isalpha", "casefold", "count", "find"}
+)  # fmt: skip
 
 
 def _plain(value: Value) -> object:
@@ -532,8 +536,9 @@ def _text_method(text: str, name: str, args: Sequence[Value]) -> Value | None:
         found = getattr(text, name)(*given)
     except Exception:
         return None
-    if isinstance(found, list):
-        return iteration.items_of([Known(f) for f in found])
+    if isinstance(found, (list, tuple)):
+        kind = "tuple" if isinstance(found, tuple) else "list"
+        return iteration.items_of([Known(f) for f in found], kind)
     return Known(found)
 
 
