@@ -16,7 +16,6 @@ from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
 from traindx.registry import Findings, Run, detector
 
-
 CAUSE = "batchnorm-small-batch"
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from traindx.analysis.program.execution.values import Value
-from traindx.analysis.program.training.facts.bounds import bounds_of
 from traindx.analysis.program.training.facts.refused_settings import refused_settings
+from traindx.analysis.program.training.facts.score_bounds import bounds_of
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.analysis.program.training.self_distances import is_self_distance
 from traindx.examples import make_run

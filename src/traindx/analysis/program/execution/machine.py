@@ -55,7 +55,7 @@ class OutOfWork(Exception):
     """The program is too large to be followed to its end."""
 
 
-class Failed(Exception):
+class FailedCall(Exception):
     """What the program does fails for certain, inside of a `try`; `kind` is the exception's."""
 
     def __init__(self, kind: str) -> None:
@@ -109,7 +109,7 @@ class Machine:
     def fail(self, kind: str) -> None:
         """Leave the `try` that we are in; elsewhere, and under a condition, go on as if not."""
         if self.tried is not None and len(self.tried) == len(self.guards):
-            raise Failed(kind)
+            raise FailedCall(kind)
 
     def is_repeated(self, born: tuple[object, ...] = ()) -> bool:
         """Tell whether we are in a loop of unknown length that began after something was made."""

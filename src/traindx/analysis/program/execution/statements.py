@@ -15,7 +15,7 @@ from traindx.analysis.program.execution import (
     names,
 )
 from traindx.analysis.program.execution.events import EventForm, Guard, LoopRun
-from traindx.analysis.program.execution.machine import TURNS, BlockEnd, Failed
+from traindx.analysis.program.execution.machine import TURNS, BlockEnd, FailedCall
 from traindx.analysis.program.execution.truth import truth_of
 from traindx.analysis.program.execution.values import (
     Choice,
@@ -277,7 +277,7 @@ def _try(m: Machine, node: ast.Try, scope: Scope) -> BlockEnd:
     outer, m.tried = m.tried, m.guards if node.handlers else m.tried
     try:
         status = run(m, [*node.body, *node.orelse], scope)
-    except Failed as failed:
+    except FailedCall as failed:
         m.tried = outer
         status = _handled(m, node, failed, scope)
     else:
@@ -298,7 +298,7 @@ def _handlers(m: Machine, node: ast.Try, scope: Scope) -> None:
         m.explore([(guard, _running(m, handler.body, scope)), (None, lambda: BlockEnd.NEXT)])
 
 
-def _handled(m: Machine, node: ast.Try, failed: Failed, scope: Scope) -> BlockEnd:
+def _handled(m: Machine, node: ast.Try, failed: FailedCall, scope: Scope) -> BlockEnd:
     """Run the handler of something that fails for certain; where none is for it, go on outside."""
     for handler in node.handlers:
         named = [] if handler.type is None else [*ast.walk(handler.type)]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import Value
-from traindx.analysis.program.training.facts.bounds import bounds_of
 from traindx.analysis.program.training.facts.dtypes import is_autocast
+from traindx.analysis.program.training.facts.score_bounds import bounds_of
 from traindx.analysis.program.training.numbers import number_of
 from traindx.analysis.program.training.operations import Operation, operation_of
 
