@@ -68,3 +68,22 @@ def test_of_which_class_a_sampler_is(text: str, known: bool | None) -> None:
 )
 def test_how_many_there_are(text: str, count: int | None) -> None:
     assert constant(_found(text)) == count
+
+
+@pytest.mark.parametrize(
+    ("after", "dtype"), [("pass", "float64"), ("net.double()", None), ("net.half()", None)]
+)
+def test_a_buffer_is_kept_under_its_name(after: str, dtype: str | None) -> None:
+    text = f"""
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.zeros(4, dtype=torch.float64))
+net = Net()
+{after}
+found = net.table
+"""
+    story = program_of(make_run(sources={"t.py": START + text})).stories[0]
+    found = [a.value for a in story.execution.assignments if a.name == "found"][-1]
+    element = story.dtypes.of(found)
+    assert (element.dtype if element is not None else None) == dtype

@@ -266,6 +266,8 @@ def _method(
         m.write(receiver.fields, "saved_tensors", iteration.items_of(list(args), "tuple"))
     if name in ("append", "add_module", "register_module", "insert") and args:
         _add_layer(m, receiver, args)
+    if name in ("register_buffer", "register_parameter") and is_module(receiver):
+        _register(m, receiver, args, kwargs)
     if frameworks.is_trainer(receiver) and frameworks.drive(
         m, receiver, name, args, kwargs, node, scope
     ):
@@ -365,6 +367,15 @@ def _add_layer(m: Machine, receiver: Value, args: Sequence[Value]) -> None:
     elif isinstance(receiver, Result) and receiver.maker in iteration.CONTAINERS:
         position = 1 + max((k for k in receiver.fields if isinstance(k, int)), default=-1)
         m.write(receiver.fields, position, args[-1])
+
+
+def _register(m: Machine, owner: Value, args: Sequence[Value], kwargs: Keywords) -> None:
+    """Keep a tensor under its name, as `register_buffer` does."""
+    given = [*args, *(kwargs[k] for k in ("name", "tensor", "param") if k in kwargs)]
+    name = given[0].value if given and isinstance(given[0], Known) else None
+    if isinstance(name, str) and len(given) > 1:
+        given[1].add_name(name)
+        m.write(owner.fields, name, given[1])
 
 
 def _is_model_like(value: Value) -> bool:
