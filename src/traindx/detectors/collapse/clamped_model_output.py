@@ -2,13 +2,12 @@
 
 from traindx.analysis.recordings.observations import (
     Term,
-    is_sound,
     operation,
     processes_of,
-    rows,
     spans,
     terms_of,
 )
+from traindx.analysis.recordings.predictions import is_clipped
 from traindx.examples import recorded, sampled
 from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, Process, Summary
@@ -16,10 +15,8 @@ from traindx.registry import Findings, Run, detector
 
 CAUSE = "constant-prediction"
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "bce", "binary_cross_entropy")
-CLIPS = ("relu", "relu6", "threshold", "clamp", "clamp_min", "clamp_max", "hardtanh", "clip")
 EXPLAINED = ("frozen-parameters", "detached-loss", "degenerate-batch")  # the gradient is zero
 ENOUGH = 5  # samples
-EXAMPLES = 8
 
 
 @detector(needs=("recording",), suggests=(CAUSE, "dead-relu"))
@@ -44,17 +41,9 @@ def check(run: Run) -> Findings:
     for process in processes_of(run):
         for term in terms_of(process, *LOSSES):
             values = {given.prediction.low for given in term.inputs}
-            if len(term) >= ENOUGH and all(map(_is_clipped, term.inputs)) and len(values) == 1:
+            if len(term) >= ENOUGH and all(map(is_clipped, term.inputs)) and len(values) == 1:
                 yield _finding(process, term)
                 return
-
-
-def _is_clipped(given: LossInput) -> bool:
-    """Tell whether one value stands for all examples, and the targets differ."""
-    prediction, target = given.prediction, given.target
-    is_clip = operation(given.producer) in CLIPS
-    is_flat = prediction.low == prediction.high and rows(prediction.shape) >= EXAMPLES
-    return is_sound(given) and is_clip and is_flat and target is not None and target.std > 0.0
 
 
 def _finding(process: Process, term: Term) -> Finding:

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
+from traindx.analysis.recordings.loss_labels import prediction_count
 from traindx.analysis.recordings.observations import (
     Term,
-    count,
     largest_share,
     last_step,
     processes_of,
@@ -64,10 +64,10 @@ def check(run: Run) -> Findings:
 def _finding(process: Process, late: Term) -> Finding | None:
     if len(late) < ENOUGH or not 2 <= late.inputs[0].classes <= MANY_CLASSES:
         return None
-    chosen = [largest_share(i.predictions, _examples(i)) for i in late.inputs]
+    chosen = [largest_share(i.predictions, prediction_count(i)) for i in late.inputs]
     if len({label for label, _ in chosen}) != 1 or min(share for _, share in chosen) < ONE:
         return None
-    if min(_examples(i) for i in late.inputs) < EXAMPLES:
+    if min(prediction_count(i) for i in late.inputs) < EXAMPLES:
         return None
     labels = sum((Counter(i.labels) for i in late.inputs), Counter[str]())
     label, share = largest_share(labels)
@@ -93,14 +93,6 @@ def _finding(process: Process, late: Term) -> Finding | None:
         onset=late.samples[0].step,
         place=last.place,
     )
-
-
-def _examples(given: LossInput) -> int:
-    """The number of predictions of a batch; of a binary loss every output is one."""
-    shape = given.prediction.shape
-    per = given.classes if given.loss in ("cross_entropy", "nll_loss") else 1
-    counted = sum(given.predictions.values())
-    return min(counted, count(shape) // per) if shape else counted
 
 
 def _run(

@@ -1,26 +1,23 @@
 """Late in training a regression gives one value for every example."""
 
 from dataclasses import replace
-from math import isfinite
 
 from traindx.analysis.recordings.observations import (
     Term,
     last_step,
     processes_of,
-    rows,
     spans,
     terms_of,
 )
+from traindx.analysis.recordings.predictions import CONSTANT, is_constant_column
 from traindx.examples import recorded, sampled
 from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Counts, LossInput, Process, Summary
 from traindx.registry import Findings, Run, detector
 
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
-CONSTANT = 0.01  # of the spread of the targets; a model that explains 1 % of it has ten times that
 ENOUGH = 3  # late samples
 STEPS = 100  # a fresh network answers with its bias for a while
-EXAMPLES = 8
 
 
 @detector(needs=("recording",), suggests=("constant-prediction",))
@@ -47,21 +44,9 @@ def check(run: Run) -> Findings:
             continue
         for term in terms_of(process, *LOSSES):
             late = term.late(process)
-            if len(late) >= ENOUGH and all(map(_is_constant, late.inputs)):
+            if len(late) >= ENOUGH and all(map(is_constant_column, late.inputs)):
                 yield _finding(process, late)
                 return
-
-
-def _is_constant(given: LossInput) -> bool:
-    """One column that varies far less than its targets."""
-    target, prediction = given.target, given.prediction
-    columns = prediction.shape[1:]
-    is_column = not columns or columns == (1,)
-    if target is None or not is_column or rows(prediction.shape) < EXAMPLES:
-        return False
-    if not isfinite(target.std) or target.std <= 0.0 or target.distinct in (1, 2):
-        return False
-    return prediction.std < CONSTANT * target.std
 
 
 def _finding(process: Process, late: Term) -> Finding:

@@ -1,16 +1,14 @@
 """All labels that reach the loss are of one class."""
 
-from traindx.analysis.recordings.observations import Term, is_integer, processes_of, spans, terms_of
+from traindx.analysis.recordings.loss_labels import only_label, varied_labels
+from traindx.analysis.recordings.observations import Term, processes_of, spans, terms_of
 from traindx.examples import recorded, sampled
 from traindx.model.findings import Finding, cite_record, finding
 from traindx.model.recording import LossInput, Process, Sample, Summary
 from traindx.registry import Findings, Run, detector
 
 CAUSE = "degenerate-batch"
-ENOUGH = 5  # samples
-EXAMPLES = 100
 SOLVED = 0.02  # of the first loss: one answer for all is learnt to the end within a few steps
-WIDTH = 4  # outputs per class that the data name; contrast with a queue has thousands
 
 
 @detector(needs=("recording",), suggests=(CAUSE, "class-collapse"))
@@ -35,30 +33,12 @@ def check(run: Run) -> Findings:
     """
     for process in processes_of(run):
         for term in terms_of(process, "cross_entropy", "nll_loss"):
-            label = _only_label(term)
-            varied = _varied(term)
+            label = only_label(term)
+            varied = varied_labels(term)
             if label is None or varied is None or not _is_solved(term):
                 continue
             yield _finding(process, term, label, varied)
             return
-
-
-def _only_label(term: Term) -> str | None:
-    labels = term.labels()
-    is_seen = len(term) >= ENOUGH and labels.total() >= EXAMPLES and term.inputs[0].classes > 1
-    return next(iter(labels)) if is_seen and len(labels) == 1 else None
-
-
-def _varied(term: Term) -> tuple[Sample, Summary] | None:
-    """A tensor of the batch that looks like the labels of these classes and is not constant."""
-    for sample, given in term.pairs():
-        for part in sample.batch:
-            is_labels = is_integer(part) and part.low >= 0 and part.high < given.classes
-            is_alike = given.target is None or part.shape[:1] == given.target.shape[:1]
-            fits = given.classes <= WIDTH * (part.high + 1)
-            if is_labels and is_alike and len(part.shape) == 1 and part.std > 0 and fits:
-                return sample, part
-    return None
 
 
 def _is_solved(term: Term) -> bool:

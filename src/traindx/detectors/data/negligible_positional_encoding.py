@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from math import hypot, isfinite, log, prod, sqrt
+from math import isfinite, log
 
+from traindx.analysis.recordings.input_batches import position_ratio
 from traindx.analysis.recordings.observations import late_samples, medians
 from traindx.analysis.recordings.traces import latest_models, told_once
 from traindx.examples import recorded, watched
@@ -12,7 +13,6 @@ from traindx.model.recording import Activation, LossInput, Parameter, Process, S
 from traindx.registry import Findings, Run, detector
 
 CAUSE = "unnormalised-inputs"
-RAW = 10.0  # the size of the inputs; normalised ones have one
 DROWNED = 100.0  # times the size of the positions; a sound model begins at twenty and falls to five
 ENOUGH = 2  # late samples
 LEFT = 0.3  # of the loss of a guess
@@ -49,7 +49,9 @@ def _look(process: Process) -> Findings:
     for model in latest_models(process):
         shapes = {p.name: p.shape for p in model.parameters}
         tables = [n for n, s in shapes.items() if _POSITIONS.search(n) and len(s) >= 2]
-        ratios = [[r for s in late if (r := _ratio(s, shapes, t)) is not None] for t in tables]
+        ratios = [
+            [r for s in late if (r := position_ratio(s, shapes, t)) is not None] for t in tables
+        ]
         for table, known in zip(tables, ratios, strict=True):
             if len(known) == len(late) and min(known) >= DROWNED:
                 yield _finding(process, late[-1], table, known[-1])
@@ -62,20 +64,6 @@ def _is_high(late: Sequence[Sample]) -> bool:
     if len(given) < len(late) or any(i.loss != "cross_entropy" or i.classes < 2 for i in given):
         return False
     return medians(s.loss for s in late) > LEFT * log(given[-1].classes)
-
-
-def _ratio(sample: Sample, shapes: dict[str, tuple[int, ...]], table: str) -> float | None:
-    """How many times larger than the positions that is to which they are added."""
-    norms = dict(zip(sample.names, sample.weight_norms, strict=False))
-    batches = {b.shape for b in sample.batch if "float" in b.dtype and len(b.shape) > 1}
-    positions = norms.get(table, 0.0) / sqrt(max(1, prod(shapes[table])))
-    for layer in sample.activations:
-        weight = f"{layer.name}.weight"
-        size = hypot(layer.mean, layer.std)
-        is_first = layer.op.startswith("input of") and layer.shape in batches and size >= RAW
-        if is_first and weight in shapes and shapes[weight][0] == shapes[table][-1] and positions:
-            return norms.get(weight, 0.0) / sqrt(shapes[weight][0]) * size / positions
-    return None
 
 
 def _finding(process: Process, sample: Sample, table: str, ratio: float) -> Finding:

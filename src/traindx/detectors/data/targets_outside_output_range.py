@@ -8,6 +8,7 @@ from traindx.analysis.recordings.observations import (
     spans,
     terms_of,
 )
+from traindx.analysis.recordings.predictions import OUTPUT_RANGES, targets_exceed_range
 from traindx.examples import recorded, sampled
 from traindx.model.findings import Finding, cite_record, finding
 from traindx.model.recording import LossInput, Process, Summary
@@ -15,12 +16,7 @@ from traindx.registry import Findings, Run, detector
 
 CAUSE = "unnormalised-targets"
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
-RANGES = {
-    "sigmoid": (0.0, 1.0), "hardsigmoid": (0.0, 1.0), "softmax": (0.0, 1.0),
-    "tanh": (-1.0, 1.0), "hardtanh": (-1.0, 1.0), "softsign": (-1.0, 1.0),
-}  # fmt: skip
 ENOUGH = 3  # samples
-BEYOND = 0.5  # of the range; a target may be a little outside, from noise or rounding
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
@@ -46,26 +42,15 @@ def check(run: Run) -> Findings:
     for process in processes_of(run):
         for term in terms_of(process, *LOSSES):
             sound = [given for _, given in term.pairs() if is_sound(given)]
-            if len(sound) >= ENOUGH and all(map(_is_beyond, sound)):
+            if len(sound) >= ENOUGH and all(map(targets_exceed_range, sound)):
                 yield _finding(process, term)
                 return
-
-
-def _is_beyond(given: LossInput) -> bool:
-    bounds, target = RANGES.get(operation(given.producer)), given.target
-    if bounds is None or target is None or given.prediction.shape != target.shape:
-        return False
-    low, high = bounds
-    room = BEYOND * (high - low)
-    is_outside = target.high > high + room or target.low < low - room
-    is_inside = low <= given.prediction.low and given.prediction.high <= high
-    return is_outside and is_inside and target.std > room
 
 
 def _finding(process: Process, term: Term) -> Finding:
     first, given = term.samples[0], term.inputs[0]
     made = operation(given.producer)
-    low, high = RANGES[made]
+    low, high = OUTPUT_RANGES[made]
     target = given.target or Summary()
     says = (
         f"in all {len(term)} samples, {spans(term.samples)}, the {made} is limited to {low:g} … "

@@ -1,14 +1,13 @@
 """The targets of a regression are not normalized, and the predictions do not reach them."""
 
 from traindx.analysis.recordings.observations import Term, extreme, processes_of, spans, terms_of
+from traindx.analysis.recordings.predictions import are_raw_targets, is_far_below_target, size_of
 from traindx.examples import recorded, sampled
 from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, Process, Summary
 from traindx.registry import Findings, Run, detector
 
 CAUSE = "unnormalised-targets"
-RAW = 1000.0  # of the size of targets; an untrained network gives about one
-FAR = 0.1  # of the size of the targets; outputs that stay below it have not got there
 ENOUGH = 3  # late samples
 
 
@@ -34,26 +33,18 @@ def check(run: Run) -> Findings:
     for process in processes_of(run):
         for term in terms_of(process, "mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss"):
             late = term.late(process)
-            if len(late) >= ENOUGH and all(map(_is_far, late.inputs)) and _is_raw(term):
+            if (
+                len(late) >= ENOUGH
+                and all(map(is_far_below_target, late.inputs))
+                and are_raw_targets(term)
+            ):
                 yield _finding(process, late)
                 return
 
 
-def _size(summary: Summary | None) -> float:
-    return 0.0 if summary is None else max(abs(summary.mean), summary.std)
-
-
-def _is_raw(term: Term) -> bool:
-    return all(_size(i.target) >= RAW for i in term.inputs)
-
-
-def _is_far(given: LossInput) -> bool:
-    return extreme(given.prediction) < FAR * _size(given.target)
-
-
 def _finding(process: Process, late: Term) -> Finding:
     last, given = late.samples[-1], late.inputs[-1]
-    wanted, reached = _size(given.target), extreme(given.prediction)
+    wanted, reached = size_of(given.target), extreme(given.prediction)
     says = (
         f"targets are about {wanted:.3g}, and predictions reach {reached:.3g} in the last of "
         f"{len(late)} samples, {spans(late.samples)}"

@@ -1,9 +1,10 @@
 """The held-out accuracy is far below the accuracy that the training loss implies."""
 
 from dataclasses import replace
-from math import isnan, log
+from math import log
 
-from traindx.analysis.recordings.observations import Term, medians, processes_of, rows, terms_of
+from traindx.analysis.recordings.loss_labels import LISTED, are_class_labels, has_one_label_each
+from traindx.analysis.recordings.observations import Term, medians, processes_of, terms_of
 from traindx.examples import recorded, sampled
 from traindx.model.findings import (
     Evidence,
@@ -14,7 +15,7 @@ from traindx.model.findings import (
     finding,
     suggested,
 )
-from traindx.model.recording import Evaluation, LossInput, Process, Sample, Summary
+from traindx.model.recording import Evaluation, LossInput, Process, Summary
 from traindx.model.run import Series
 from traindx.registry import Findings, Run, detector
 
@@ -22,8 +23,6 @@ GAP = 0.25  # between what the loss says of training examples and the accuracy
 TOLD_GAP = 0.2  # where the labels of training tell why
 ENOUGH = 3  # late samples, and evaluations
 EXAMPLES = 200  # labels of which a class that is trained would be one
-LISTED = 20  # classes that a record names; of more, some are left out
-MARKED = 0.5  # of the targets that are not counted
 SKEWED = 10.0  # the most frequent class over the median one, or that over the rarest
 
 
@@ -59,7 +58,7 @@ def check(run: Run) -> Findings:
         return
     terms = terms_of(process, "cross_entropy", "nll_loss")
     late = terms[0].late(process) if len(terms) == 1 else None
-    if late is None or len(late) < ENOUGH or not _are_labels(late):
+    if late is None or len(late) < ENOUGH or not are_class_labels(late):
         return
     loss = _late_loss(run, late)
     if loss < 0:  # no cross-entropy is: other terms are part of it, or a minus stands before it
@@ -87,7 +86,7 @@ def check(run: Run) -> Findings:
 def _contradiction(run: Run, process: Process, late: Term, loss: float) -> Finding | None:
     """An accuracy of the training batches themselves, which their own loss rules out."""
     own, printed = run.get("accuracy/train"), run.get("loss/train")
-    if own is None or len(own.finite()) < ENOUGH or not all(map(_is_one_each, late.samples)):
+    if own is None or len(own.finite()) < ENOUGH or not all(map(has_one_label_each, late.samples)):
         return None
     # of a loss that is divided for accumulation the printed value may be the whole
     losses = [] if printed is None else printed.finite().values[-ENOUGH:].tolist()
@@ -105,22 +104,6 @@ def _contradiction(run: Run, process: Process, late: Term, loss: float) -> Findi
         cite(accuracy, f"{accuracy.origin.name} ends at {value:.4g}", -1, accuracy=value),
         onset=accuracy.steps[0],
     )
-
-
-def _is_one_each(sample: Sample) -> bool:
-    """Tell whether every example of the batch has one label, and every label counts."""
-    given = sample.losses[0]
-    examples = {rows(s.shape) for s in sample.batch}
-    is_counted = isnan(given.ignored) or given.ignored == 0
-    is_table = len(given.prediction.shape) == 2 and rows(given.prediction.shape) in examples
-    return is_counted and is_table
-
-
-def _are_labels(term: Term) -> bool:
-    """Tell a task of few classes from contrast within a batch and from marks to be ignored."""
-    seen = {c for i in term.inputs for c in i.labels}
-    is_counted = not any(i.ignored > MARKED for i in term.inputs)
-    return is_counted and len(seen) > 1 and term.inputs[0].classes <= LISTED
 
 
 def _held_out_accuracy(run: Run) -> Series | None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from traindx.analysis.recordings.evaluations import longest_in_eval_mode
 from traindx.analysis.recordings.traces import layers_named, told_once
 from traindx.examples import recorded, watched, weights
 from traindx.model.findings import Evidence, Finding, Strength, cite_record, finding
@@ -38,20 +39,9 @@ def check(run: Run) -> Findings:
 def _look(process: Process) -> Findings:
     for id in sorted({s.optimizer for s in process.samples}):
         samples = [s for s in process.samples if s.optimizer == id and s.is_training is not None]
-        run = _longest(samples)
+        run = longest_in_eval_mode(samples)
         if len(run) >= ENOUGH and any(any(s.has_moved) for s in run):
             yield _finding(process, samples, run)
-
-
-def _longest(samples: Sequence[Sample]) -> list[Sample]:
-    """The longest stretch of samples in evaluation mode."""
-    best: list[Sample] = []
-    current: list[Sample] = []
-    for sample in samples:
-        is_eval = sample.is_training is False and bool(sample.evaluating)
-        current = [*current, sample] if is_eval else []
-        best = current if len(current) > len(best) else best
-    return best
 
 
 def _finding(process: Process, samples: Sequence[Sample], run: list[Sample]) -> Finding:

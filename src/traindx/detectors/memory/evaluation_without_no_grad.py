@@ -1,9 +1,10 @@
 """Evaluation runs without no_grad and builds graphs that are never used."""
 
+from traindx.analysis.recordings.evaluations import is_over_idle_loader
 from traindx.analysis.recordings.traces import told_once
 from traindx.examples import recorded, watched, weights, with_evaluation
 from traindx.model.findings import Strength, cite_record, finding
-from traindx.model.recording import Evaluation, Process
+from traindx.model.recording import Process
 from traindx.registry import Findings, Run, detector
 
 ENOUGH = 3  # forward passes in a row
@@ -33,7 +34,7 @@ def check(run: Run) -> Findings:
 def _look(process: Process) -> Findings:
     for record in process.evaluations:
         is_idle = record.has_grad and not record.is_training and record.forwards >= ENOUGH
-        if not is_idle or not _is_held_out(process, record):
+        if not is_idle or not is_over_idle_loader(process, record):
             continue
         says = f"{record.forwards} forward passes with gradients enabled and no backward"
         yield finding(
@@ -45,12 +46,6 @@ def _look(process: Process) -> Findings:
             place=record.place,
         )
         return
-
-
-def _is_held_out(process: Process, record: Evaluation) -> bool:
-    trained_on = {e.loader for e in process.epochs if e.trained > 0}
-    known = {e.loader for e in process.epochs}
-    return record.loader in known - trained_on
 
 
 def _run(**given: object) -> Run:

@@ -1,17 +1,13 @@
 """Weight matrices are zero and stay so."""
 
-import re
-
-from traindx.analysis.recordings.traces import ADAPTERS, Trace, named, told_once, traces_of
+from traindx.analysis.recordings.owners import is_stuck_at_zero
+from traindx.analysis.recordings.traces import named, told_once, traces_of
 from traindx.examples import recorded, watched, weights
 from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Process
 from traindx.registry import Findings, Run, detector
 
 ENOUGH = 3  # samples
-LATER = 5  # steps by which a layer that starts at zero on purpose has left it
-# buffers in the guise of parameters, parts that rest
-_SPARE = re.compile(r"mask|pad|buffer|filt|window|spare|unused", re.IGNORECASE)
 
 
 @detector(needs=("recording",), suggests=("bad-initialisation",))
@@ -40,7 +36,7 @@ def check(run: Run) -> Findings:
 def _look(process: Process) -> Findings:
     traces = [t for t in traces_of(process) if t.is_owned and t.parameter.is_trainable]
     matrices = [t for t in traces if t.is_matrix and len(t.samples) >= ENOUGH]
-    stuck = [t for t in matrices if _is_stuck(t)]
+    stuck = [t for t in matrices if is_stuck_at_zero(t)]
     if len(stuck) < 2:
         return
     sample = stuck[0].samples[-1]
@@ -52,13 +48,6 @@ def _look(process: Process) -> Findings:
         onset=stuck[0].samples[0].step,
         place=sample.place,
     )
-
-
-def _is_stuck(trace: Trace) -> bool:
-    is_late = trace.samples[-1].step >= LATER
-    is_zero = all(n == 0.0 for n in trace.norms) and min(trace.parameter.shape) > 1
-    is_named = ADAPTERS.search(trace.name) or _SPARE.search(trace.name)
-    return is_late and is_zero and all(g == 0.0 for g in trace.grads) and not is_named
 
 
 _NAMES = ("0.weight", "2.weight", "4.weight")

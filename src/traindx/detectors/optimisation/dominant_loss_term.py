@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from math import hypot, isfinite, log
+from math import isfinite, log
 
-from traindx.analysis.recordings.observations import late_samples, rows
+from traindx.analysis.recordings.observations import late_samples
+from traindx.analysis.recordings.predictions import SQUARED, largest_cost, says_nothing
 from traindx.analysis.recordings.traces import told_once
 from traindx.examples import recorded, sampled
 from traindx.model.findings import Finding, Strength, cite_record, finding
@@ -12,11 +13,8 @@ from traindx.model.recording import Counts, LossInput, Process, Sample, Summary
 from traindx.registry import Findings, Run, detector
 
 CAUSE = "competing-losses"
-SQUARED = "mse_loss"
 DOMINANT = 5.0  # the loss over the most that the term with the targets can be
 ENOUGH = 4  # samples
-UNIFORM = 0.1  # how far log-probabilities may be from those of a model that knows nothing
-CONSTANT = 0.02  # the spread of predictions over that of their targets
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
@@ -52,10 +50,10 @@ def _look(process: Process) -> Findings:
     if is_scaled or len(told) < ENOUGH or not late:
         return
     first, last = told[0], late[-1]
-    most = _most(first, last)
+    most = largest_cost(first, last)
     if most is None or first.loss < DOMINANT * most or last.loss > 0.5 * first.loss:
         return
-    if not all(_is_uniform(s.losses[0]) for s in late):
+    if not all(says_nothing(s.losses[0]) for s in late):
         return
     yield _finding(process, first, last, most)
 
@@ -80,43 +78,6 @@ def _finding(process: Process, first: Sample, last: Sample, most: float) -> Find
         cite_record(process, last.line, ends, step=float(last.step), loss=last.loss),
         place=last.place,
     )
-
-
-def _most(first: Sample, last: Sample) -> float | None:
-    """The most that the first batch can cost by its targets; none if that is not known."""
-    given = first.losses[0]
-    if given.loss == SQUARED:
-        bounds = _most_squared(given), _most_squared(last.losses[0])
-        # summed or weighted, it is in the end as many times as large as it can be
-        return bounds[0] * max(1.0, last.loss / bounds[1]) if all(bounds) else None
-    low, size = given.prediction.low, max(1, rows(given.prediction.shape))
-    if given.loss not in ("cross_entropy", "nll_loss") or given.classes < 2:
-        return None
-    if not isfinite(low) or low >= 0:
-        return None
-    # summed over its examples, the cross-entropy of uniform outputs is as many times as large
-    is_summed = last.loss >= 0.5 * size * log(given.classes)
-    return -low * (size if is_summed else 1)
-
-
-def _most_squared(given: LossInput) -> float:
-    """The mean square of a difference is at most the square of the sum of both sizes."""
-    target = given.target
-    if target is None or given.loss != SQUARED:
-        return 0.0
-    sizes = (hypot(side.mean, side.std) for side in (given.prediction, target))
-    bound = sum(sizes) ** 2
-    return bound if isfinite(bound) else 0.0
-
-
-def _is_uniform(given: LossInput) -> bool:
-    if given.loss == SQUARED and given.target is not None:
-        return given.prediction.std < CONSTANT * given.target.std
-    if given.classes < 2:
-        return False
-    level = -log(given.classes)
-    ends = (given.prediction.low, given.prediction.high)
-    return all(isfinite(e) and abs(e - level) < UNIFORM for e in ends)
 
 
 def _process(losses: tuple[float, ...], given: Callable[[int], LossInput]) -> Process:

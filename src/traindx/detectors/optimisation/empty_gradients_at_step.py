@@ -1,5 +1,6 @@
 """Gradients are gone when the optimizer steps."""
 
+from traindx.analysis.recordings.optimizer_groups import decays_weights
 from traindx.analysis.recordings.traces import latest_optimizers, told_once, traces_of
 from traindx.examples import recorded, watched, weights
 from traindx.model.findings import cite_record, finding
@@ -38,7 +39,7 @@ def _look(process: Process) -> Findings:
         cleared = [s for s in known if s.cleared]
         if len(cleared) < ENOUGH or len(cleared) < NEARLY_ALL * len(known):
             continue
-        if _moves(process, optimizer) and not _decays(optimizer):
+        if _moves(process, optimizer) and not decays_weights(optimizer):
             continue
         first = cleared[0]
         says = f"gradients were gone before the step in {len(cleared)} of {len(known)} samples"
@@ -53,10 +54,6 @@ def _look(process: Process) -> Findings:
 def _moves(process: Process, optimizer: Optimizer) -> bool:
     own = (t for t in traces_of(process) if t.parameter.optimizer == optimizer.id)
     return any(t.has_moved for t in own)
-
-
-def _decays(optimizer: Optimizer) -> bool:
-    return any(bool(g.get("weight_decay")) for g in optimizer.groups)
 
 
 _NAMES = ("0.weight", "2.weight")

@@ -3,7 +3,8 @@
 from statistics import median
 
 from traindx.analysis.curves import curve
-from traindx.analysis.recordings.traces import Trace, told_once, traces_of
+from traindx.analysis.recordings.owners import still_moves
+from traindx.analysis.recordings.traces import told_once, traces_of
 from traindx.examples import decay, flat, recorded, watched, weights
 from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Process
@@ -51,7 +52,7 @@ def check(run: Run) -> Findings:
 def _look(process: Process) -> Findings:
     known = traces_of(process)
     traces = [t for t in known if t.parameter.is_trainable]
-    is_whole = all(t.is_owned and t.has_gradient and _still_moves(t) for t in traces)
+    is_whole = all(t.is_owned and t.has_gradient and still_moves(t) for t in traces)
     is_seen = traces and min(len(t.samples) for t in traces) >= ENOUGH
     if not is_whole or not is_seen or any(s.cleared for s in process.samples):
         return
@@ -72,12 +73,6 @@ def _look(process: Process) -> Findings:
         against=against,
         is_symptom=False,
     )
-
-
-def _still_moves(trace: Trace) -> bool:
-    """Tell whether it moved in the last steps too: a rate may have fallen to zero since."""
-    known = [moved for moved in trace.moves if moved is not None]
-    return bool(known) and known[-1]
 
 
 def _run(loss: Floats, *, still: tuple[str, ...] = (), grad: float | None = 0.1) -> Run:

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import isfinite, prod, sqrt
 from typing import Any
 
 import numpy as np
 
 from traindx.analysis.curves import curve
-from traindx.analysis.recordings.observations import is_integer, last_step
+from traindx.analysis.recordings.observations import last_step
+from traindx.analysis.recordings.predictions import has_large_targets
 from traindx.analysis.recordings.traces import Trace, told_once, traces_of
-from traindx.analysis.recordings.weight_updates import growth, update_ratios, uses_only
+from traindx.analysis.recordings.weight_updates import growth, step_gains, update_ratios, uses_only
 from traindx.examples import decay, flat, recorded, watched, weights
 from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, Optimizer, Process, Sample, Summary
@@ -33,7 +33,6 @@ ERASING = 1.0  # of what a sound layer passes on: the step alone passes on as mu
 TWICE = 2.0  # the weights' norm
 BLOWN_UP = 10.0  # the weights' norm, afterwards, over that at the start
 RECOVERED = 0.75  # of the first loss gained: it got over it
-RAW = 10.0  # targets that are larger need large weights
 
 
 @detector(needs=("recording", "loss"), suggests=("lr-too-high",))
@@ -131,9 +130,9 @@ def _erased(run: Run, process: Process, traces: Sequence[Trace]) -> Finding | No
     is_adaptive = uses_only(process, *ADAPTIVE)
     if not is_adaptive or len(traces) < 2 or gained is None or gained > RECOVERED:
         return None
-    if growth(traces) < BLOWN_UP or _has_raw_targets(process):
+    if growth(traces) < BLOWN_UP or has_large_targets(process):
         return None
-    sizes = _step_gains(traces)
+    sizes = step_gains(traces)
     first = [(s, r) for s, r in update_ratios(traces, np.median) if s.step < SETTLED and r > TWICE]
     for sample, ratio in first:
         if sizes.get(sample.line, 0.0) > ERASING:
@@ -146,23 +145,6 @@ def _erased(run: Run, process: Process, traces: Sequence[Trace]) -> Finding | No
                 is_symptom=True,
             )
     return None
-
-
-def _step_gains(traces: Sequence[Trace]) -> dict[int, float]:
-    """By sample, how much of its input's spread the step alone passes on, in the middle matrix."""
-    found: dict[int, list[float]] = {}
-    for trace in traces:
-        inputs = prod(trace.parameter.shape[1:])
-        for sample, ratio, norm in zip(trace.samples, trace.ratios, trace.norms, strict=True):
-            if ratio is not None and isfinite(ratio * norm):
-                gain = ratio * norm * sqrt(inputs / max(trace.size, 1))
-                found.setdefault(sample.line, []).append(gain)
-    return {line: float(np.median(gains)) for line, gains in found.items()}
-
-
-def _has_raw_targets(process: Process) -> bool:
-    targets = [i.target for s in process.samples for i in s.losses if i.target is not None]
-    return any(not is_integer(t) and abs(t.mean) + t.std > RAW for t in targets if isfinite(t.std))
 
 
 def _wrecked(run: Run, process: Process, sample: Sample, ratio: float) -> Finding:

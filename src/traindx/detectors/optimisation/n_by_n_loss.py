@@ -3,11 +3,11 @@
 from traindx.analysis.recordings.observations import (
     Term,
     processes_of,
-    rows,
     shape_words,
     spans,
     terms_of,
 )
+from traindx.analysis.recordings.predictions import is_of_the_batch, outer_broadcast
 from traindx.examples import recorded, sampled
 from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, Process, Shape, Summary
@@ -39,32 +39,14 @@ def check(run: Run) -> Findings:
     """
     for process in processes_of(run):
         for term in terms_of(process, *LOSSES, BY_HAND):
-            met = [m for m in map(_met, term.inputs) if m is not None]
+            met = [m for m in map(outer_broadcast, term.inputs) if m is not None]
             judged = [i for i in term.inputs if not i.broadcast or i.broadcast[-1] != (1, 1)]
             by_hand = term.inputs[0].loss == BY_HAND
             if not met or len(met) != len(judged):
                 continue
-            if not by_hand or _is_of_the_batch(term, met[0]):
+            if not by_hand or is_of_the_batch(term, met[0]):
                 yield _finding(process, term, met[0])
                 return
-
-
-def _met(given: LossInput) -> tuple[Shape, Shape, Shape] | None:
-    """Return the two shapes and what came of them, if it is the pattern of the fault."""
-    if len(given.broadcast) != 3:
-        return None
-    first, second, result = given.broadcast
-    n = result[0] if len(result) == 2 else 0
-    is_fault = n > 1 and result == (n, n) and {first, second} == {(n, 1), (n,)}
-    return (first, second, result) if is_fault else None
-
-
-def _is_of_the_batch(term: Term, met: tuple[Shape, Shape, Shape]) -> bool:
-    """A table of as many rows as the batch has is compared with every example on purpose."""
-    sizes = {i.broadcast[-1] for i in term.inputs}
-    alone = all(len(s.losses) == 1 for s in term.samples)
-    batches = {rows(b.shape) for b in term.samples[0].batch if b.shape}
-    return alone and (len(sizes) > 1 or met[-1][0] in batches)
 
 
 def _finding(process: Process, term: Term, met: tuple[Shape, Shape, Shape]) -> Finding:

@@ -1,6 +1,7 @@
 """A loss that normalises by itself is given probabilities."""
 
 from traindx.analysis.recordings.observations import Term, operation, processes_of, spans, terms_of
+from traindx.analysis.recordings.predictions import are_probabilities
 from traindx.examples import recorded, sampled
 from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, Place, Process
@@ -8,8 +9,6 @@ from traindx.registry import Findings, Run, detector
 
 CAUSE = "softmax-before-cross-entropy"
 WRONG = {"cross_entropy": ("softmax", "sigmoid"), "bce_with_logits": ("softmax", "sigmoid")}
-ENOUGH = 3  # samples; the rows of one may sum to one by chance
-HARMLESS = ("log_softmax",)
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
@@ -46,7 +45,7 @@ def _finding(process: Process, term: Term) -> Finding | None:
     if producer in WRONG[given.loss]:
         claim = f"A {producer} is applied before {given.loss}, which applies its own"
         says = f"the graph of the loss has {producer} below {given.loss}, {spans(term.samples)}"
-    elif _are_probabilities(term):
+    elif are_probabilities(term):
         claim = f"The input of {given.loss} is probabilities instead of logits; its rows sum to one"
         says = f"rows sum to one in all {len(term)} samples, {spans(term.samples)}"
     else:
@@ -58,14 +57,6 @@ def _finding(process: Process, term: Term) -> Finding | None:
         cite_record(process, first.line, says, step=float(first.step)),
         shows=CAUSE if is_shown else None,
         place=first.place,
-    )
-
-
-def _are_probabilities(term: Term) -> bool:
-    if len(term) < ENOUGH or any(operation(i.producer) in HARMLESS for i in term.inputs):
-        return False
-    return all(
-        i.rows_sum_to_one and i.loss == "cross_entropy" and i.classes > 1 for i in term.inputs
     )
 
 

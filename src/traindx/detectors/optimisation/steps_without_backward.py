@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from traindx.analysis.recordings.traces import latest_optimizers, told_once, traces_of
+from traindx.analysis.recordings.owners import are_all_seen_still
+from traindx.analysis.recordings.traces import latest_optimizers, told_once
 from traindx.examples import recorded, watched, weights
 from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Counts, Process
@@ -36,7 +37,7 @@ def _look(process: Process) -> Findings:
     counts = process.counts
     if counts is None or counts.backwards or counts.steps < ENOUGH or counts.has_moved:
         return
-    if counts.has_moved is None and not _is_seen_still(process):
+    if counts.has_moved is None and not are_all_seen_still(process):
         return
     if any(g is not None for s in process.samples for g in s.grad_norms):
         return
@@ -49,13 +50,6 @@ def _look(process: Process) -> Findings:
         onset=0.0,
         place=place,
     )
-
-
-def _is_seen_still(process: Process) -> bool:
-    """Tell whether every weight of every step that was looked at stayed what it was."""
-    traces = traces_of(process)
-    seen = [r for t in traces for r in t.ratios if r is not None]
-    return bool(seen) and not any(seen) and all(t.is_known_still for t in traces)
 
 
 def _process(

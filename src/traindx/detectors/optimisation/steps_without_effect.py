@@ -2,6 +2,7 @@
 
 from math import isfinite
 
+from traindx.analysis.recordings.optimizer_groups import learning_rates
 from traindx.analysis.recordings.traces import Trace, latest_optimizers, told_once, traces_of
 from traindx.examples import recorded, watched, weights
 from traindx.model.findings import Finding, Strength, cite_record, finding
@@ -42,7 +43,7 @@ def _look(process: Process) -> Findings:
     if process.counts is not None and process.counts.has_moved:
         return
     for optimizer in latest_optimizers(process):
-        rates = _rates(optimizer)
+        rates = learning_rates(optimizer)
         own = [t for t in traces_of(process) if t.parameter.optimizer == optimizer.id]
         samples = [s for s in process.samples if s.optimizer == optimizer.id]
         live = [t for t in own if t.of_owner().has_gradient]
@@ -55,11 +56,6 @@ def _look(process: Process) -> Findings:
 
 def _is_still(trace: Trace) -> bool:
     return trace.is_known_still and all(g is None or isfinite(g) for g in trace.grads)
-
-
-def _rates(optimizer: Optimizer) -> list[float]:
-    given = (g.get("lr") for g in optimizer.groups)
-    return [float(r) for r in given if isinstance(r, (int, float))]
 
 
 def _finding(
