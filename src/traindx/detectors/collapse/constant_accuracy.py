@@ -4,18 +4,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from traindx.analysis.curves import curve
+from traindx.analysis.metrics.scores import EVALUATIONS, is_constant_score, is_model_moving
 from traindx.examples import decay, flat, make_run
 from traindx.model.findings import Finding, Strength, cite, finding, suggested
 from traindx.model.run import Series
 from traindx.registry import Findings, Run, detector
 
-EVALUATIONS = 5  # from the first to the last, all but one of the first two alike
-GOOD = 0.9  # an accuracy that high may be the best there is
-DIGITS = 3  # of the accuracy: two repeat by chance
 FITTED = 0.3  # of its start: a training loss that has been learnt
-MOVED = 1e-3  # of the loss: it changes, and no answer does
-GAINED = 0.05  # of the training loss, on the scale of the logarithm
 
 
 @detector(
@@ -52,34 +47,10 @@ def check(run: Run) -> Findings:
         if accuracy is None or loss is None or len(loss.finite()) < EVALUATIONS:
             continue
         finite = accuracy.finite()
-        if not _is_constant(finite) or not _is_moving(run, loss.finite(), phase):
+        if not is_constant_score(finite) or not is_model_moving(run, loss.finite(), phase):
             continue
         yield _finding(finite, loss.finite())
         return
-
-
-def _is_constant(accuracy: Series) -> bool:
-    """Tell whether all evaluations but the first agree on a poor value of several digits."""
-    if len(accuracy) < EVALUATIONS:
-        return False
-    value = accuracy.last
-    scale = 100.0 if value > 1.5 else 1.0
-    digits = len(f"{value / scale:.10f}".split(".")[1].rstrip("0"))
-    is_told = max(digits, accuracy.origin.decimals + (2 if scale > 1.0 else 0)) >= DIGITS
-    is_same = bool(np.all(accuracy.values[1:] == value))
-    return 0 < value < GOOD * scale and is_told and is_same
-
-
-def _is_moving(run: Run, loss: Series, phase: str) -> bool:
-    """Tell whether the weights move: what is evaluated changes, or training gains.
-
-    The training loss of one batch and the next differs even where they stand still.
-    """
-    held_out = run.get(f"loss/{phase}") if phase != "train" else None
-    if held_out is None or len(held_out.finite()) < EVALUATIONS:
-        return curve(loss.values).net_improvement > GAINED
-    values = held_out.finite().values
-    return float(np.ptp(values)) > MOVED * abs(float(np.median(values)))
 
 
 def _finding(accuracy: Series, loss: Series) -> Finding:

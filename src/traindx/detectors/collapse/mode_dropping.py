@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from traindx.analysis.metrics.players import is_even_game
 from traindx.examples import flat, make_run
 from traindx.model.findings import Finding, Strength, cite, finding, suggested
 from traindx.model.run import Series
@@ -14,9 +15,6 @@ COUNTED = re.compile(
     r"(?i)^(?:num|n|nr|number|covered|captured|found|#)?[ _]?(?:of[ _])?modes?"
     r"(?:[ _](?:covered|captured|found|count|coverage))?$"
 )
-MAKERS = ("g", "gen", "generator", "netg")
-JUDGES = ("d", "disc", "discriminator", "netd", "critic")
-WON, BEATEN = 0.05, 4.0  # the loss of a discriminator that is always right, and always fooled
 LASTS = 0.6  # of the run, to its end
 HALF = 0.5  # of the modes that were covered
 ENOUGH = 8  # evaluations
@@ -44,7 +42,7 @@ def check(run: Run) -> Findings:
     Data of one mode has no second one to cover. A generator that does not learn at all covers one
     from the start; a game that one side has won outright is judged elsewhere.
     """
-    if not _is_game(run):
+    if not is_even_game(run):
         return
     for name in run.series:
         series = run.get(name)
@@ -59,16 +57,6 @@ def check(run: Run) -> Findings:
         if is_one or (top >= 2.0 and level <= HALF * top):
             yield _finding(finite, top, level)
             return
-
-
-def _is_game(run: Run) -> bool:
-    """Tell whether a generator and a discriminator train, and neither has won outright."""
-    parts = {s.name.split("/")[2]: s.finite() for s in run.matching("loss/train/*")}
-    judge = next((parts[n] for n in JUDGES if n in parts), None)
-    if judge is None or not len(judge) or not any(n in parts for n in MAKERS):
-        return False
-    late = float(np.median(judge.values[len(judge) // 2 :]))
-    return float(judge.values.min()) < 0 or WON < late < BEATEN
 
 
 def _finding(modes: Series, top: float, level: float) -> Finding:

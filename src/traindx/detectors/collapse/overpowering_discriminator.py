@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from traindx.analysis.curves import since
+from traindx.analysis.metrics.players import player_loss
 from traindx.examples import flat, make_run
 from traindx.model.findings import Strength, cite, finding, suggested
 from traindx.model.run import Floats, Series
@@ -45,7 +47,7 @@ def check(run: Run) -> Findings:
     Losses of Wasserstein and hinge GANs have no such level; they are unbounded or zero by design,
     and where the discriminator's loss is ever negative nothing is said.
     """
-    judge, maker = _part(run, DISCRIMINATORS), _part(run, GENERATORS)
+    judge, maker = player_loss(run, DISCRIMINATORS), player_loss(run, GENERATORS)
     if judge is None or maker is None or min(len(judge), len(maker)) < ENOUGH:
         return
     if float(judge.values.min()) < 0 or "hinge" in str(run.config.settings).lower():
@@ -55,7 +57,7 @@ def check(run: Run) -> Findings:
     end = float(np.median(maker.values[-max(1, len(maker) // 10) :]))
     if float(np.median(last)) > WON * np.log(2) or end < AWAY * start or end < 2.0:
         return
-    first = _since(judge)
+    first = min(since(judge.values <= 0.2 * np.log(2)), len(judge) - 1)
     yield finding(
         "The discriminator is too strong: its loss is near zero, the generator's keeps rising",
         _suggests(are_many=min(len(judge), len(maker)) >= MANY or _was_in_balance(judge, first)),
@@ -78,16 +80,6 @@ def _suggests(*, are_many: bool) -> Mapping[str, Strength]:
         "gradients-cleared-before-step saturated-activations",
         weak="parameters-not-in-optimizer lr-zero",
     )
-
-
-def _part(run: Run, names: tuple[str, ...]) -> Series | None:
-    found = (run.get(f"loss/train/{name}") for name in names)
-    return next((s.finite() for s in found if s is not None), None)
-
-
-def _since(judge: Series) -> int:
-    above = np.flatnonzero(judge.values > 0.2 * np.log(2))
-    return min(int(above[-1]) + 1, len(judge) - 1) if len(above) else 0
 
 
 def _run(judge: Floats, maker: Floats) -> Run:

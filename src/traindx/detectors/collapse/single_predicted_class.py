@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from traindx.analysis.metrics.class_counts import held_out_counts, largest_class_share
 from traindx.examples import make_run
 from traindx.model.findings import (
     Evidence,
@@ -14,7 +15,7 @@ from traindx.model.findings import (
     finding,
     suggested,
 )
-from traindx.model.run import Confusion, Series, Setting
+from traindx.model.run import Confusion, Series
 from traindx.registry import Findings, Run, detector
 
 ENOUGH = 20  # examples in a confusion matrix; of fewer, one class may be a matter of chance
@@ -92,18 +93,18 @@ def _from_recalls(run: Run) -> Finding | None:
         if len(full) != 1 or any(s.last > 0.0 for s in recalls if s is not full[0]):
             continue
         says = f"{full[0].origin.name} is 1, that of the other {len(recalls) - 1} classes is 0"
-        counts = _counts(run)
-        share = _largest(counts) if counts is not None else 0.0
+        counts = held_out_counts(run)
+        share = largest_class_share(counts) if counts is not None else 0.0
         claim = f"Every input is classified as {full[0].name.rsplit('/', 1)[-1]}"
         return _finding(claim, (cite(full[0], says, -1),), share, True)
     return None
 
 
 def _from_accuracy(run: Run) -> Finding | None:
-    counts = _counts(run)
+    counts = held_out_counts(run)
     if counts is None:
         return None
-    share = _largest(counts)
+    share = largest_class_share(counts)
     for phase in ("val", "test"):
         accuracy = run.get(f"accuracy/{phase}")
         if accuracy is None or len(accuracy.finite()) < REPEATS or share > TRIVIAL:
@@ -142,19 +143,6 @@ def _from_zeros(run: Run) -> Finding | None:
 def _scaled(accuracy: Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     values = accuracy.values
     return values / 100.0 if float(np.max(values)) > 1.5 else values
-
-
-def _counts(run: Run) -> Setting | None:
-    """Return the class counts of held-out data if they are known, else any."""
-    found = [s for s in run.config.matching("class_counts") if isinstance(s.value, dict)]
-    return next(
-        (s for s in found if s.key.startswith(("val", "test"))), found[-1] if found else None
-    )
-
-
-def _largest(counts: Setting) -> float:
-    numbers = [float(v) for v in counts.value.values()]
-    return max(numbers) / sum(numbers) if numbers and sum(numbers) > 0 else 0.0
 
 
 def _matrix(*rows: tuple[float, ...]) -> Run:

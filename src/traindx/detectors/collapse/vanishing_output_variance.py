@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 
+from traindx.analysis.curves import since
 from traindx.examples import flat, make_run
 from traindx.model.findings import Strength, cite, finding
 from traindx.model.run import Floats
@@ -43,16 +44,16 @@ def check(run: Run) -> Findings:
         if not name.startswith("other/") or not (is_prediction or EMBEDDINGS.search(label)):
             continue
         finite = series.finite()
-        since = _gone_since(finite.values)
-        if len(finite) < ENOUGH or since is None:
+        start = _gone_since(finite.values)
+        if len(finite) < ENOUGH or start is None:
             continue
         cause = "constant-prediction" if is_prediction else "representation-collapse"
         what = "predictions" if is_prediction else "embeddings"
         top, end = float(finite.values.max()), finite.last
         yield finding(
-            f"The {what} are nearly constant since {finite.when(since)}",
+            f"The {what} are nearly constant since {finite.when(start)}",
             {cause: Strength.STRONG},
-            cite(finite, f"{label} fell from {top:.3g} to {end:.2g}", since, -1, top=top),
+            cite(finite, f"{label} fell from {top:.3g} to {end:.2g}", start, -1, top=top),
         )
         return
 
@@ -60,9 +61,8 @@ def check(run: Run) -> Findings:
 def _gone_since(values: Floats) -> int | None:
     if not len(values) or values.min() < 0 or values.max() <= 0:
         return None
-    above = np.flatnonzero(values > GONE * values.max())
-    since = int(above[-1]) + 1
-    return since if 0 < since <= (1.0 - LASTS) * len(values) else None
+    start = since(values <= GONE * values.max())
+    return start if 0 < start <= (1.0 - LASTS) * len(values) else None
 
 
 FIRES = {

@@ -2,12 +2,11 @@
 
 import numpy as np
 
+from traindx.analysis.metrics.policies import GROUPS, has_reached_best
 from traindx.examples import make_run
 from traindx.model.findings import cite, finding, suggested
-from traindx.model.run import Series
 from traindx.registry import Findings, Run, detector
 
-ENOUGH = 10  # points
 NEARLY_ALWAYS = 0.9  # of the points
 SPREAD = "other/reward_std"
 
@@ -35,10 +34,10 @@ def check(run: Run) -> Findings:
     A task that is solved earns full marks everywhere; a run that has come there is left alone.
     """
     spread, reward = run.get(SPREAD), run.get("reward/train")
-    if spread is None or reward is None or len(spread.finite()) < ENOUGH:
+    if spread is None or reward is None or len(spread.finite()) < GROUPS:
         return
     share = float(np.mean(spread.finite().values == 0.0))
-    if share < NEARLY_ALWAYS or _has_learnt(reward.finite()):
+    if share < NEARLY_ALWAYS or has_reached_best(reward.finite()):
         return
     level = reward.finite().last
     yield finding(
@@ -47,13 +46,6 @@ def check(run: Run) -> Findings:
         cite(spread, f"{spread.origin.name} is 0 at {share:.0%} of the points", 0, -1),
         cite(reward, f"{reward.origin.name} is {level:.4g} at the end", -1, end=level),
     )
-
-
-def _has_learnt(reward: Series) -> bool:
-    """Tell whether the reward has risen to its best: then all answers are right."""
-    if len(reward) < ENOUGH:
-        return False
-    return reward.last >= float(reward.values.max()) > float(np.median(reward.values[:3]))
 
 
 FIRES = {

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from traindx.analysis.metrics.jumps import jump_between
 from traindx.analysis.recordings.input_batches import first_layer_input, input_change
 from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import decay, join, recorded, sampled
@@ -14,8 +15,6 @@ from traindx.model.run import Series
 from traindx.registry import Findings, Run, detector
 
 CAUSE = "data-distribution-change"
-JUMP = 3.0  # times the loss just before
-NEARBY = 0.05  # of the run: in how many points before and after a jump a loss is judged
 POINTS = 60  # of the loss
 
 
@@ -48,24 +47,10 @@ def check(run: Run) -> Findings:
         at = input_change([a for _, a in seen])
         if at is None or len({s.optimizer for s, _ in seen}) != 1:
             continue
-        jump = _jump(loss.finite(), seen[at - 1][0].step, seen[at][0].step)
+        jump = jump_between(loss.finite(), seen[at - 1][0].step, seen[at][0].step)
         if jump is not None:
             yield _finding(process, seen, at, loss.finite(), jump)
             return
-
-
-def _jump(loss: Series, first: int, last: int) -> int | None:
-    """The point between two steps at which the loss is suddenly several times as high."""
-    values = loss.values
-    part = max(3, round(NEARBY * len(values)))
-    inside = np.flatnonzero((loss.steps > first) & (loss.steps <= last))
-    for at in inside:
-        before, after = values[max(0, at - part) : at], values[at : at + part]
-        if len(before) < 3 or len(after) < 3 or np.median(before) <= 0:
-            continue
-        if values[at] > JUMP * before.max() and np.median(after) > JUMP * np.median(before):
-            return int(at)
-    return None
 
 
 def _finding(

@@ -2,14 +2,11 @@
 
 import numpy as np
 
+from traindx.analysis.metrics.scores import SCORED_POINTS, stays_near_zero
 from traindx.examples import make_run
 from traindx.model.findings import Strength, cite, finding, suggested
-from traindx.model.run import Series
 from traindx.registry import Findings, Run, detector
 
-ENOUGH = 6  # points
-NOTHING = 0.03  # of the examples
-STILL = 0.015  # of the examples, over the whole run
 LEARNT = 0.5  # of its first level: where the loss has come to, or below
 SMALL = 0.3  # a cross-entropy this small means that most answers are right
 
@@ -36,10 +33,10 @@ def check(run: Run) -> Findings:
     rises late.
     """
     accuracy, loss = run.get("accuracy/train"), run.get("loss/train")
-    if accuracy is None or loss is None or not _says_nothing(accuracy.finite()):
+    if accuracy is None or loss is None or not stays_near_zero(accuracy.finite()):
         return
     finite = loss.finite()
-    if len(finite) < ENOUGH or len(finite) < len(loss) or float(finite.values.min()) < 0:
+    if len(finite) < SCORED_POINTS or len(finite) < len(loss) or float(finite.values.min()) < 0:
         return
     first, last = float(finite.values[0]), float(np.median(finite.values[-3:]))
     if last > min(LEARNT * first, SMALL):
@@ -52,16 +49,6 @@ def check(run: Run) -> Findings:
         cite(accuracy, f"{accuracy.origin.name} is {highest:.2g} at most", 0, -1, max=highest),
         cite(finite, f"{loss.origin.name} fell from {first:.3g} to {last:.3g}", 0, -1, end=last),
         strength=Strength.MODERATE,
-    )
-
-
-def _says_nothing(accuracy: Series) -> bool:
-    values, half = accuracy.values, len(accuracy) // 2
-    return (
-        len(values) >= ENOUGH
-        and float(values.max()) < NOTHING
-        and float(np.ptp(values)) < STILL
-        and float(np.mean(values[half:]) - np.mean(values[:half])) < STILL / 3
     )
 
 

@@ -4,9 +4,10 @@ import re
 
 import numpy as np
 
+from traindx.analysis.curves import since
 from traindx.examples import decay, join, make_run
 from traindx.model.findings import Strength, cite_event, finding
-from traindx.model.run import Event, Series
+from traindx.model.run import Event
 from traindx.registry import Findings, Run, detector
 
 INVALID = re.compile(
@@ -41,14 +42,13 @@ def check(run: Run) -> Findings:
     nothing, as of a class without examples, counts little for that reason.
     """
     loss = run.main_loss()
-    onset = None if loss is None else _onset(loss)
-    if loss is None or onset is None:
+    if loss is None or loss.is_finite[-1]:
         return
     for event in run.events:
         if event.kind != "warning" or not INVALID.search(event.text):
             continue
         at = loss.position_of(event)
-        if at is not None and at <= onset:
+        if at is not None and at <= since(~loss.is_finite):
             yield finding(
                 "NumPy warned of an invalid value before the loss became NaN",
                 {"nan-in-data": Strength.WEAK if RATIO.search(event.text) else Strength.MODERATE},
@@ -57,12 +57,6 @@ def check(run: Run) -> Findings:
                 is_symptom=False,
             )
             return
-
-
-def _onset(loss: Series) -> int | None:
-    finite = np.flatnonzero(loss.is_finite)
-    onset = int(finite[-1]) + 1 if len(finite) else 0
-    return onset if onset < len(loss) else None
 
 
 def _warning(step: float, text: str = "RuntimeWarning: invalid value encountered in log") -> Event:

@@ -4,6 +4,8 @@ import re
 
 import numpy as np
 
+from traindx.analysis.curves import since
+from traindx.analysis.metrics.broken_losses import cite_half_precision
 from traindx.examples import decay, join, make_run
 from traindx.model.findings import (
     Evidence,
@@ -11,17 +13,15 @@ from traindx.model.findings import (
     Strength,
     cite,
     cite_event,
-    cite_setting,
     finding,
 )
-from traindx.model.run import Event, Series
+from traindx.model.run import Event
 from traindx.registry import Findings, Run, detector
 
 LASTS = 3  # points up to the end, after finite ones or beside a loss of nothing
 LASTS_FROM_THE_START = 6  # a gradient scaler may skip the first few steps to find its scale
 SETTLED = 100  # steps after which a scaler has found its scale
 ALL_INVALID = re.compile(r"(?i)gradients at all steps are invalid")  # ESPnet
-HALF = ("fp16", "half", "float16", "16", "16-mixed", "fp16-mixed")
 
 
 @detector(
@@ -56,7 +56,7 @@ def check(run: Run) -> Findings:
         yield _finding("All gradients of an epoch are NaN or infinite", cite_event(told))
     if norm is None or (loss is not None and not bool(loss.is_finite[-1])):
         return  # a loss that is NaN itself is told by another detector
-    onset = _onset(norm)
+    onset = since(~norm.is_finite)
     is_nothing = loss is not None and loss.last == 0.0
     is_late = norm.axis == "step" and norm.steps[0] > SETTLED
     least = LASTS if onset or is_nothing or is_late else LASTS_FROM_THE_START
@@ -66,7 +66,7 @@ def check(run: Run) -> Findings:
     evidence = [cite(norm, f"{norm.origin.name} is {word} from {norm.when(onset)} on", onset, -1)]
     if loss is not None and is_nothing:
         evidence.append(cite(loss, f"{loss.origin.name} is logged as 0 at the end", -1))
-    half = _half_precision(run)
+    half = cite_half_precision(run)
     beside = ", and the loss is logged as 0" if is_nothing else ""
     claim = f"The gradient norm is {word} since {norm.when(onset)}{beside}"
     yield _finding(claim, *evidence, half=half)
@@ -87,26 +87,10 @@ def _finding(claim: str, *evidence: Evidence, half: tuple[Evidence, ...] = ()) -
     )
 
 
-def _onset(norm: Series) -> int:
-    """The first of the non-finite points that last until the end; the length if there is none."""
-    finite = np.flatnonzero(norm.is_finite)
-    return int(finite[-1]) + 1 if len(finite) else 0
-
-
 def _finds_its_scale(run: Run) -> bool:
     """A scale that is far above one and still falling: the scaler is at work."""
     scale = run.get("loss_scale")
     return scale is not None and len(scale) > 1 and scale.values[-2] > scale.last >= 2.0
-
-
-def _half_precision(run: Run) -> tuple[Evidence, ...]:
-    for name in ("fp16", "precision", "mixed_precision", "torch_dtype", "half", "amp_dtype"):
-        setting = run.config.find(name)
-        if setting is not None and (setting.value is True or str(setting.value).lower() in HALF):
-            return (
-                cite_setting(setting, f"half precision is on ({setting.key} = {setting.value})"),
-            )
-    return ()
 
 
 _NAN = np.full(8, np.nan)

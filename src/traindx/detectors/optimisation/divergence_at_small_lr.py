@@ -3,9 +3,10 @@
 import numpy as np
 
 from traindx.analysis.curves import divergence
+from traindx.analysis.metrics.learning_rates import highest_rate
 from traindx.examples import decay, join, make_run
-from traindx.model.findings import Evidence, Strength, cite, cite_setting, finding
-from traindx.model.run import Floats, as_number
+from traindx.model.findings import Strength, finding
+from traindx.model.run import Floats
 from traindx.registry import Findings, Run, detector
 
 SMALL = 1e-5  # what large pre-trained models are fine-tuned with
@@ -31,7 +32,7 @@ def check(run: Run) -> Findings:
     loss = run.objective()
     if loss is None or not _is_broken(loss.values):
         return
-    told = _highest_rate(run)
+    told = highest_rate(run)
     if told is None or told[0] > SMALL:
         return
     rate, evidence = told
@@ -48,20 +49,6 @@ def check(run: Run) -> Findings:
 def _is_broken(values: Floats) -> bool:
     finite = values[np.isfinite(values)]
     return len(finite) < len(values) or divergence(finite) is not None
-
-
-def _highest_rate(run: Run) -> tuple[float, Evidence] | None:
-    series = run.get("lr")
-    if series is not None and len(series.finite()):
-        finite = series.finite()
-        top = int(np.argmax(finite.values))
-        rate = float(finite.values[top])
-        return (rate, cite(finite, f"{finite.origin.name} is at most {rate:.2g}", top))
-    settings = list(run.config.learning_rates())
-    if not settings:
-        return None
-    highest = max(settings, key=lambda s: as_number(s.value) or 0.0)
-    return as_number(highest.value) or 0.0, cite_setting(highest)
 
 
 _BROKEN = join(decay(60), np.full(20, np.nan))

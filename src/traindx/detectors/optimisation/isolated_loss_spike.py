@@ -1,16 +1,12 @@
 """Single points far above the loss around them."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from traindx.analysis.curves import divergence, running_median, spread
+from traindx.analysis.curves import divergence, isolated_spikes
 from traindx.examples import decay, make_run
 from traindx.model.findings import Strength, cite, finding
-from traindx.model.run import Floats
 from traindx.registry import Findings, Run, detector
 
-HEIGHT = 12.0  # in units of the spread around the running median; minibatch noise is heavy-tailed
-FACTOR = 3.0  # and this many times the level around it
 RARE = 0.01  # of all points; what happens more often is the noise of this run
 MANY_POINTS = 50  # fewer cannot tell a spike from noise
 
@@ -38,7 +34,7 @@ def check(run: Run) -> Findings:
     finite = loss.finite()
     if divergence(finite.values) is not None:
         return
-    spikes = _spikes(finite.values)
+    spikes = isolated_spikes(finite.values)
     if not len(spikes) or len(spikes) > max(1, RARE * len(finite)):
         return
     worst = int(spikes[np.argmax(finite.values[spikes])])
@@ -56,16 +52,6 @@ def check(run: Run) -> Findings:
         strength=Strength.WEAK,
         is_symptom=False,
     )
-
-
-def _spikes(values: Floats) -> NDArray[np.int64]:
-    level = running_median(values, 11)
-    residual = values - level
-    height = residual / max(spread(residual), 1e-12)
-    is_spike = (height > HEIGHT) & (values > FACTOR * np.abs(level))
-    is_spike[-3:] = False  # what comes last may be the beginning of the end
-    is_spike[: len(values) // 20] = False  # a steep first descent stands above its own median
-    return np.flatnonzero(is_spike).astype(np.int64)
 
 
 _SPIKY = decay(400)

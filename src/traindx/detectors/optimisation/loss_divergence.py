@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from traindx.analysis.curves import Divergence, divergence, slope_z
+from traindx.analysis.curves import Divergence, divergence
+from traindx.analysis.metrics.jumps import climbs_on
 from traindx.examples import decay, flat, join, make_run
 from traindx.model.findings import Finding, Strength, cite, finding
 from traindx.model.run import Series
@@ -10,10 +11,6 @@ from traindx.registry import Findings, Run, detector
 
 DOUBLED = 2.0  # a loss at twice its best is broken whatever the reason; below, several reasons fit
 NOTED = 1.15  # a climb of this factor is worth acting on
-LEARNT_FIRST = 0.2  # of the run: before that, a rise may be a warm-up or a queue that fills
-MANY_POINTS = 20  # in each half of the climb, to tell a climb from a step
-GOES_ON = 0.25  # of the whole rise that the second half of the climb adds
-SURELY_RISING = 4.0  # Mann-Kendall, over the second half
 FEW = 4  # points
 ASTRONOMICAL = 1e12  # values and advantages of a policy stay far below, in whatever unit
 HUNDREDFOLD = 100.0
@@ -80,7 +77,7 @@ def _beyond_reason(run: Run) -> Findings:
 def _diverged(loss: Series, found: Divergence) -> Finding:
     ratio = found.end_value / found.best_value if found.best_value > 0 else np.inf
     is_broken = found.is_explosive or ratio > DOUBLED
-    feeds_itself = is_broken or (ratio > NOTED and _climbs_on(loss, found))
+    feeds_itself = is_broken or (ratio > NOTED and climbs_on(loss, found))
     suggests = {
         "lr-too-high": Strength.STRONG if feeds_itself else Strength.MODERATE,
         "missing-gradient-clipping": Strength.WEAK,
@@ -104,22 +101,6 @@ def _diverged(loss: Series, found: Divergence) -> Finding:
         strength=Strength.STRONG if is_broken else Strength.MODERATE,
         onset=loss.steps[found.onset],
     )
-
-
-def _climbs_on(loss: Series, found: Divergence) -> bool:
-    """Tell a climb that goes on to the end from a step to another level.
-
-    Other data or one bad update lift the loss once; only steps that are too large keep lifting it.
-    """
-    if found.best < LEARNT_FIRST * len(loss):
-        return False
-    rest = loss.values[found.onset :]
-    half = len(rest) // 2
-    if half < MANY_POINTS:
-        return False
-    gained = float(np.median(rest[half:]) - np.median(rest[:half]))
-    share = gained / (found.end_value - found.best_value)
-    return share > GOES_ON and slope_z(rest[half:]) > SURELY_RISING
 
 
 def _recovering(loss: Series, found: Divergence) -> Finding:

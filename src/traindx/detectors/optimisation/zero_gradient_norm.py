@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from traindx.analysis.curves import since
+from traindx.analysis.metrics.gradient_norms import ZEROS_IN_A_ROW, does_loss_fall
 from traindx.examples import decay, join, make_run
 from traindx.model.findings import cite, finding, suggested
 from traindx.registry import Findings, Run, detector
 
-LASTS = 5  # points in a row up to the end; a batch without a signal comes alone
 SHARE = 0.5  # of all points: a run that ends converged has small gradients, not none
 
 
@@ -33,13 +34,12 @@ def check(run: Run) -> Findings:
     A logger that writes 0 for a norm that it did not measure.
     """
     norm = run.get("grad_norm")
-    if norm is None or len(norm) < LASTS:
+    if norm is None or len(norm) < ZEROS_IN_A_ROW:
         return
     norm = norm.finite()  # a step that a gradient scaler skipped tells nothing either way
-    other = np.flatnonzero(norm.values != 0.0)
-    onset = int(other[-1]) + 1 if len(other) else 0
+    onset = since(norm.values == 0.0)
     lasts = len(norm) - onset
-    if lasts < LASTS or lasts < SHARE * len(norm) or _learns(run):
+    if lasts < ZEROS_IN_A_ROW or lasts < SHARE * len(norm) or does_loss_fall(run):
         return
     yield finding(
         f"The gradient norm is exactly 0 since {norm.when(onset)}",
@@ -48,17 +48,6 @@ def check(run: Run) -> Findings:
         ),
         cite(norm, f"{norm.origin.name} is 0 at {lasts} points in a row", onset, -1),
     )
-
-
-def _learns(run: Run) -> bool:
-    """A loss that falls shows that the norm was not measured."""
-    loss = run.main_loss()
-    finite = None if loss is None else loss.finite()
-    if finite is None or len(finite) < LASTS:
-        return False
-    third = max(1, len(finite) // 3)
-    first, last = np.median(finite.values[:third]), np.median(finite.values[-third:])
-    return bool(last < first - 0.02 * abs(first))
 
 
 FIRES = {

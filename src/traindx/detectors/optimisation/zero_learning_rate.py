@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from traindx.analysis.metrics.learning_rates import do_evaluations_differ
 from traindx.examples import make_run, recorded
 from traindx.model.findings import Finding, Strength, cite, cite_setting, finding
 from traindx.model.recording import Process
@@ -42,7 +43,7 @@ def check(run: Run) -> Findings:
         return
     if rate.origin.decimals and not bool(np.any(rate.values)):
         if len(rate) >= ENOUGH:
-            yield _rounded(rate, moves=_moves(run))
+            yield _rounded(rate, moves=do_evaluations_differ(run))
         return
     yield from _logged(rate)
     for other in run.matching("lr/optimizer*"):
@@ -69,15 +70,6 @@ def _logged(rate: Series, whose: str = "") -> Findings:
         cite(rate, says, first, -1, share=share),
         shows="lr-zero" if is_exact else "lr-schedule-misuse",  # a decay alone never gets to 0
     )
-
-
-def _moves(run: Run) -> bool:
-    """Tell whether evaluations differ: weights that stand still give the same one again.
-
-    Not surely: the running statistics of a batch norm move without a step.
-    """
-    val = run.get("loss/val")
-    return val is not None and len(np.unique(val.values[len(val) // 2 :])) > 1
 
 
 def _rounded(rate: Series, *, moves: bool) -> Finding:
