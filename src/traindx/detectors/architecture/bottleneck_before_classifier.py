@@ -1,10 +1,8 @@
-"""The classifier gets two or three features for many classes."""
-
 from math import isfinite, log
 
 from traindx.analysis.recordings.observations import late_samples, medians
 from traindx.analysis.recordings.owners import NARROW, has_wide_input, keeps_moving
-from traindx.analysis.recordings.traces import told_once, traces_of
+from traindx.analysis.recordings.traces import per_process, traces_of
 from traindx.examples import recorded, watched
 from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import LossInput, Parameter, Process, Summary
@@ -17,7 +15,8 @@ ENOUGH = 3  # late samples
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """The last layer of a classifier gets two or three features for eight classes or more.
 
     ## What it detects
@@ -36,10 +35,6 @@ def check(run: Run) -> Findings:
     Features of two dimensions are made on purpose, to be drawn; where such a model learns, nothing
     is said. Nor of inputs that are no more than a few numbers themselves.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     late = [s for s in late_samples(process) if isfinite(s.loss)]
     kinds = {(i.loss, i.classes) for s in process.samples for i in s.losses}
     if len(late) < ENOUGH or len(kinds) != 1 or any(len(s.losses) != 1 for s in late):

@@ -1,5 +1,3 @@
-"""Units of a layer have equal weights."""
-
 import re
 from dataclasses import replace
 

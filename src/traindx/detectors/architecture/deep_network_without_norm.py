@@ -1,5 +1,3 @@
-"""A deep stack of layers without normalisation, in a run that does not learn."""
-
 import re
 
 from traindx.analysis.curves import curve

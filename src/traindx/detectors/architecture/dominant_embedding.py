@@ -1,5 +1,3 @@
-"""Embeddings hold most of a transformer's parameters."""
-
 import re
 from dataclasses import replace
 

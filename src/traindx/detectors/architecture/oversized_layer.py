@@ -1,5 +1,3 @@
-"""One layer holds nearly all parameters."""
-
 import re
 
 from traindx.examples import make_run

@@ -1,5 +1,3 @@
-"""A module assigned layers before it was initialised."""
-
 from traindx.analysis.errors.call_messages import LATE_SUPER_INIT
 from traindx.analysis.errors.class_blame import missing_super_init
 from traindx.analysis.errors.culprits import Culprit

@@ -1,5 +1,3 @@
-"""The embedding table has another size than the configured vocabulary."""
-
 import re
 
 from traindx.examples import make_run

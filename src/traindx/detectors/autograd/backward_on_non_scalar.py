@@ -1,5 +1,3 @@
-"""Backward was called on a tensor of several values."""
-
 from traindx.analysis.errors.graph_messages import BACKWARD_OF_MANY_VALUES
 from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.written_calls import unreduced_loss

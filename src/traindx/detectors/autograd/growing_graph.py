@@ -1,7 +1,5 @@
-"""The graph of the loss grows from step to step."""
-
 from traindx.analysis.recordings.memory_growth import contains_earlier_graphs, counted_graphs
-from traindx.analysis.recordings.traces import told_once
+from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded, watched, weights
 from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Process
@@ -11,7 +9,8 @@ ENOUGH = 4  # samples
 
 
 @detector(needs=("recording",), suggests=("graph-retained-across-steps",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Every step's graph contains those of the steps before.
 
     ## What it detects
@@ -29,10 +28,6 @@ def check(run: Run) -> Findings:
     Sequences of varying length make graphs that grow and shrink; a curriculum makes them grow
     slowly. Neither adds a good part of a step's graph with every step.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     for id in sorted({s.optimizer for s in process.samples}):
         samples = [s for s in process.samples if s.optimizer == id and s.graph_nodes > 0]
         samples = counted_graphs(samples)

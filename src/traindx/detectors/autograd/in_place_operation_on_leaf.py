@@ -1,5 +1,3 @@
-"""A parameter was modified in place while autograd records."""
-
 from traindx.analysis.errors.culprits import Culprit, site_of
 from traindx.analysis.errors.graph_messages import LEAF_CHANGED_IN_PLACE
 from traindx.analysis.errors.messages import KnownError, findings

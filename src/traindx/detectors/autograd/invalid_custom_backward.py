@@ -1,5 +1,3 @@
-"""A custom autograd function returned invalid gradients."""
-
 from traindx.analysis.errors.class_blame import returned_by
 from traindx.analysis.errors.graph_messages import CUSTOM_GRADIENT
 from traindx.analysis.errors.messages import finding, known_error

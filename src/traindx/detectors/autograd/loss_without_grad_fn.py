@@ -1,5 +1,3 @@
-"""Backward was called on a loss without a graph."""
-
 from dataclasses import replace
 
 from traindx.analysis.errors.graph_blame import why_no_graph

@@ -1,5 +1,3 @@
-"""The loss rises from the first step on in a program that writes its own gradient."""
-
 from itertools import pairwise
 
 import numpy as np

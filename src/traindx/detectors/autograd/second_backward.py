@@ -1,5 +1,3 @@
-"""Backward ran a second time through one graph."""
-
 from traindx.analysis.errors.culprits import Culprit
 from traindx.analysis.errors.graph_messages import SECOND_BACKWARD
 from traindx.analysis.errors.messages import finding, known_error

@@ -1,5 +1,3 @@
-"""A tensor that backward needs was modified in place."""
-
 from traindx.analysis.errors.graph_blame import overwriting
 from traindx.analysis.errors.graph_messages import OVERWRITTEN_TENSOR
 from traindx.analysis.errors.messages import finding, known_error

@@ -1,5 +1,3 @@
-"""A gradient was requested for a tensor that the output does not depend on."""
-
 from traindx.analysis.errors.graph_messages import INPUT_OUTSIDE_THE_GRAPH
 from traindx.analysis.errors.messages import findings
 from traindx.examples import make_failed_run

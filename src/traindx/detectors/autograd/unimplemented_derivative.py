@@ -1,5 +1,3 @@
-"""A derivative was needed that an operation does not have."""
-
 from traindx.analysis.errors.graph_messages import MISSING_DERIVATIVE
 from traindx.analysis.errors.messages import findings
 from traindx.examples import make_failed_run

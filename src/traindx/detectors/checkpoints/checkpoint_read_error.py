@@ -1,5 +1,3 @@
-"""A checkpoint could not be read to its end."""
-
 from traindx.analysis.errors.checkpoint_messages import UNREADABLE_ARCHIVE
 from traindx.analysis.errors.messages import KnownError, findings
 from traindx.examples import make_failed_run

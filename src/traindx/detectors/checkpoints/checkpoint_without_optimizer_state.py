@@ -1,5 +1,3 @@
-"""A training checkpoint lacks the optimizer's state."""
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,5 +1,3 @@
-"""A checkpoint file is truncated or damaged."""
-
 from traindx.examples import make_run
 from traindx.model.findings import cite_event, finding
 from traindx.model.run import Architecture, Event, Tensor, file_name

@@ -1,5 +1,3 @@
-"""Weights exploded between two checkpoints."""
-
 import math
 from dataclasses import replace
 

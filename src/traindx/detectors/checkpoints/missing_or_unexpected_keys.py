@@ -1,5 +1,3 @@
-"""A state dict's keys were not the model's."""
-
 from traindx.analysis.errors.checkpoint_messages import (
     UNMATCHED_KEYS,
     unmatched_keys,

@@ -1,5 +1,3 @@
-"""A state dict's tensors had other shapes than the model's."""
-
 from traindx.analysis.errors.checkpoint_messages import (
     MISMATCHED_TENSOR,
     UNMATCHED_SHAPES,

@@ -1,5 +1,3 @@
-"""torch.load refused a file, or could not place what it read."""
-
 from traindx.analysis.errors.checkpoint_messages import REFUSED_LOAD
 from traindx.analysis.errors.culprits import Culprit
 from traindx.analysis.errors.messages import KnownError, findings

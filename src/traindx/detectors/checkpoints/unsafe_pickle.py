@@ -1,5 +1,3 @@
-"""A checkpoint would run code when it is loaded."""
-
 from traindx.examples import make_run
 from traindx.model.findings import cite_event, finding
 from traindx.model.run import Event, file_name

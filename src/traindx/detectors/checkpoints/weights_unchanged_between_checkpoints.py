@@ -1,5 +1,3 @@
-"""Some parameters are the same in the first and the last checkpoint."""
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace

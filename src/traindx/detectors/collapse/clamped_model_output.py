@@ -1,5 +1,3 @@
-"""The last operation of the model clips every output to the same bound."""
-
 from traindx.analysis.recordings.observations import (
     Term,
     operation,

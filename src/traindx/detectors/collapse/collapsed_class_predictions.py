@@ -1,5 +1,3 @@
-"""Late in training every batch gets one and the same answer."""
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace

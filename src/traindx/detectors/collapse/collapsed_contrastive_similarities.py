@@ -1,5 +1,3 @@
-"""In a contrastive loss every example is as near to all others as to its partner."""
-
 from dataclasses import replace
 from math import exp, log
 

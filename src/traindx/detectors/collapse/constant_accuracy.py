@@ -1,5 +1,3 @@
-"""The accuracy is the same number at every evaluation while the loss moves."""
-
 from collections.abc import Mapping
 
 import numpy as np

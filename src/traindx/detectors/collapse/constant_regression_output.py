@@ -1,5 +1,3 @@
-"""Late in training a regression gives one value for every example."""
-
 from dataclasses import replace
 
 from traindx.analysis.recordings.observations import (

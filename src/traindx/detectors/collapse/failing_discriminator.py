@@ -1,5 +1,3 @@
-"""The discriminator of a GAN is worse than one that guesses, and stays so."""
-
 import numpy as np
 
 from traindx.analysis.metrics.players import player_loss

@@ -1,5 +1,3 @@
-"""The discriminator sees next to no difference between the generator's samples."""
-
 from collections.abc import Sequence
 
 from traindx.analysis.recordings.adversaries import (

@@ -1,5 +1,3 @@
-"""A generator that covers fewer modes of its data than it has covered before, or one."""
-
 import re
 from collections.abc import Mapping
 

@@ -1,5 +1,3 @@
-"""The discriminator of a GAN wins outright."""
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""The loss is lower than its mistakes allow: one class is made to count for all others."""
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import isfinite, log
@@ -12,7 +10,7 @@ from traindx.analysis.recordings.loss_labels import (
     least_mistakes,
 )
 from traindx.analysis.recordings.observations import spans
-from traindx.analysis.recordings.traces import told_once
+from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded, sampled
 from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, Process, Sample, Summary
@@ -24,7 +22,8 @@ UNSCALED = 0.9  # of the loss of a guess, with which a fresh classifier begins
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Batch after batch one class is predicted for others, at a price that is too low.
 
     ## What it detects
@@ -46,10 +45,6 @@ def check(run: Run) -> Findings:
     extent. A loss that is divided for accumulation begins below that of a guess and is left alone,
     and so are a class that is rare, and tokens and pixels, of which some are padding.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     told = [s for s in process.samples if len(s.losses) == 1 and isfinite(s.loss)]
     told = [s for s in told if is_counted(s)]
     is_scaled = process.counts is not None and process.counts.scaled

@@ -1,5 +1,3 @@
-"""Sampled outputs that are one token or a short cycle, repeated."""
-
 from dataclasses import replace
 
 from traindx.analysis.curves import cycle_of

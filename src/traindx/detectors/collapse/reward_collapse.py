@@ -1,5 +1,3 @@
-"""A policy loses what it had learnt to earn."""
-
 import numpy as np
 
 from traindx.analysis.metrics.policies import (

@@ -1,5 +1,3 @@
-"""One class is predicted for everything."""
-
 from dataclasses import replace
 
 import numpy as np

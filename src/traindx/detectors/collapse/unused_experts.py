@@ -1,5 +1,3 @@
-"""A few experts of a mixture take all the tokens."""
-
 import re
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""A variational autoencoder whose KL term goes to zero."""
-
 import numpy as np
 
 from traindx.analysis.curves import since

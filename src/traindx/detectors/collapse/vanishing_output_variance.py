@@ -1,5 +1,3 @@
-"""Embeddings or predictions lose their variety."""
-
 import re
 
 import numpy as np

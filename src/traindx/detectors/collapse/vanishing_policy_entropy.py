@@ -1,5 +1,3 @@
-"""The entropy of a policy goes to zero early."""
-
 import numpy as np
 
 from traindx.analysis.metrics.policies import (

@@ -1,5 +1,3 @@
-"""A variance over a single value, as the halting of adaptive computation takes it."""
-
 import re
 from collections.abc import Iterator
 

@@ -1,5 +1,3 @@
-"""All answers to a prompt earn the same, so that none is better than another."""
-
 import numpy as np
 
 from traindx.analysis.metrics.policies import GROUPS, has_reached_best

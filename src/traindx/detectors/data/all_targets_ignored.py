@@ -1,5 +1,3 @@
-"""All targets of a batch are ignored by the loss."""
-
 from traindx.analysis.recordings.breakdowns import Breakdown, BreakdownKind, breakdown_of
 from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import recorded

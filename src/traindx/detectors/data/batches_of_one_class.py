@@ -1,5 +1,3 @@
-"""Each batch holds one class or two of many: the data are read in the order of their classes."""
-
 from collections import Counter
 from dataclasses import replace
 

@@ -1,5 +1,3 @@
-"""The items of a dataset could not be collated into a batch."""
-
 from traindx.analysis.errors.loader_messages import (
     TEXTS_IN_BATCH,
     UNBATCHABLE_ITEMS,

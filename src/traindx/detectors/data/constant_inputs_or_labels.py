@@ -1,5 +1,3 @@
-"""The batches contain only one input value, or only one label."""
-
 from math import sqrt
 
 from traindx.analysis.recordings.input_batches import (

@@ -1,5 +1,3 @@
-"""All labels that reach the loss are of one class."""
-
 from traindx.analysis.recordings.loss_labels import only_label, varied_labels
 from traindx.analysis.recordings.observations import Term, processes_of, spans, terms_of
 from traindx.examples import recorded, sampled

@@ -1,5 +1,3 @@
-"""A data loader worker died."""
-
 from traindx.analysis.errors.loader_messages import DEAD_WORKER
 from traindx.analysis.errors.messages import findings
 from traindx.examples import make_failed_run

@@ -1,5 +1,3 @@
-"""A loader was made over no examples."""
-
 from traindx.analysis.errors.culprits import culprit_frame
 from traindx.analysis.errors.failing_lines import divides_by_a_count, divisors, is_held_out
 from traindx.analysis.errors.loader_messages import EMPTY_DATASET

@@ -1,5 +1,3 @@
-"""The loss is huge and does not fall."""
-
 import numpy as np
 
 from traindx.analysis.curves import curve

@@ -1,5 +1,3 @@
-"""The same example comes with another label."""
-
 from dataclasses import replace
 
 from traindx.analysis.recordings.loss_labels import has_duplicates, is_labelled_pair

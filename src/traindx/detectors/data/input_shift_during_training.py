@@ -1,5 +1,3 @@
-"""The scale of the inputs changes during training, and the loss jumps."""
-
 from collections.abc import Sequence
 from dataclasses import replace
 

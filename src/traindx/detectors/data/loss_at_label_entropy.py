@@ -1,5 +1,3 @@
-"""The loss stays at the entropy of the labels although training itself works."""
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,12 +1,10 @@
-"""Positional embeddings are negligible beside unscaled inputs."""
-
 import re
 from collections.abc import Sequence
 from math import isfinite, log
 
 from traindx.analysis.recordings.input_batches import position_ratio
 from traindx.analysis.recordings.observations import late_samples, medians
-from traindx.analysis.recordings.traces import latest_models, told_once
+from traindx.analysis.recordings.traces import latest_models, per_process
 from traindx.examples import recorded, watched
 from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Activation, LossInput, Parameter, Process, Sample, Summary
@@ -20,7 +18,8 @@ _POSITIONS = re.compile(r"(?:^|[._])(?:pos|wpe)", re.IGNORECASE)
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """The first layer's output is a hundred times as large as the positional embedding.
 
     ## What it detects
@@ -39,10 +38,6 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     A task that needs no order does not miss the positions; where the loss falls, nothing is said.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     late = [s for s in late_samples(process) if isfinite(s.loss)]
     if len(late) < ENOUGH or not _is_high(late):
         return

@@ -1,5 +1,3 @@
-"""The loss repeats the same pattern in every epoch."""
-
 import numpy as np
 
 from traindx.analysis.epochs import epoch_pattern

@@ -1,5 +1,3 @@
-"""Targets lie outside of what the last operation of the model can give."""
-
 from traindx.analysis.recordings.observations import (
     Term,
     is_sound,

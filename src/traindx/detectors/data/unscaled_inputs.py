@@ -1,5 +1,3 @@
-"""The inputs are not normalized."""
-
 from dataclasses import replace
 from math import prod
 

@@ -1,5 +1,3 @@
-"""The targets of a regression are not normalized, and the predictions do not reach them."""
-
 from traindx.analysis.recordings.observations import Term, extreme, processes_of, spans, terms_of
 from traindx.analysis.recordings.predictions import are_raw_targets, is_far_below_target, size_of
 from traindx.examples import recorded, sampled

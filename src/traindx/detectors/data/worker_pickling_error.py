@@ -1,5 +1,3 @@
-"""Something had to be sent to a worker and could not be pickled."""
-
 from traindx.analysis.errors.culprits import explain
 from traindx.analysis.errors.loader_messages import UNPICKLABLE
 from traindx.analysis.errors.messages import finding, known_error

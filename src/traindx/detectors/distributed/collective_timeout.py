@@ -1,5 +1,3 @@
-"""A collective timed out."""
-
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.process_group_messages import COLLECTIVES, collective_times
 from traindx.analysis.errors.root_failure import is_joining, last_burst

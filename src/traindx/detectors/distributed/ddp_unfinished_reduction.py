@@ -1,5 +1,3 @@
-"""DistributedDataParallel waited for gradients that never came, or came twice."""
-
 from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.process_group_messages import (
     PARAMETERS_WITHOUT_GRADIENT,

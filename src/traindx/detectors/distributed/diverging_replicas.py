@@ -1,5 +1,3 @@
-"""The replicas of a model are no longer the same."""
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

@@ -1,5 +1,3 @@
-"""The error that was reported follows from another rank's."""
-
 from traindx.analysis.errors.culprits import cite_failure, explain
 from traindx.analysis.errors.root_failure import (
     echoes,

@@ -1,5 +1,3 @@
-"""The ranks did not find each other."""
-
 from traindx.analysis.errors.messages import KnownError, findings, read
 from traindx.analysis.errors.process_group_messages import (
     OF_RANKS,

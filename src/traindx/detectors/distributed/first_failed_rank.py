@@ -1,5 +1,3 @@
-"""A rank was gone before the others came to a halt."""
-
 import re
 from math import isnan
 

@@ -1,5 +1,3 @@
-"""NCCL could not make or use its communicator."""
-
 from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.process_group_messages import COMMUNICATOR
 from traindx.examples import make_failed_run

@@ -1,5 +1,3 @@
-"""A process was not set up for its rank: no group, or the wrong GPU."""
-
 from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.process_group_messages import MISPLACED_PROCESS
 from traindx.examples import make_failed_run

@@ -1,5 +1,3 @@
-"""A rank is missing from a collective that others wait in."""
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

@@ -1,5 +1,3 @@
-"""Every rank trains on the very same batches."""
-
 from collections.abc import Sequence
 
 from traindx.analysis.recordings.ranks import (

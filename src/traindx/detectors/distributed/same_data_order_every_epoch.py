@@ -1,5 +1,3 @@
-"""The data come in the same order in every epoch."""
-
 from collections.abc import Sequence
 
 from traindx.analysis.recordings.ranks import ranks_of

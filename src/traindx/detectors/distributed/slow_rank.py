@@ -1,5 +1,3 @@
-"""One rank is slower than the others in what each does alone."""
-
 from dataclasses import replace
 
 import numpy as np

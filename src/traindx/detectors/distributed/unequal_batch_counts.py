@@ -1,5 +1,3 @@
-"""The ranks get different numbers of batches."""
-
 from traindx.analysis.recordings.batch_counts import overtaken, uneven_loaders, uneven_passes
 from traindx.analysis.recordings.ranks import (
     echoes_in,

@@ -1,5 +1,3 @@
-"""A recorded command was ended by a signal."""
-
 import re
 from dataclasses import replace
 

@@ -1,5 +1,3 @@
-"""cuBLAS, cuDNN or another CUDA library failed."""
-
 from traindx.analysis.errors.culprits import embedding_culprit
 from traindx.analysis.errors.environment_messages import DEVICE_LIBRARY
 from traindx.analysis.errors.messages import finding, known_error

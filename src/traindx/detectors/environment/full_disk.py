@@ -1,5 +1,3 @@
-"""A write failed for lack of space."""
-
 from traindx.analysis.errors.environment_messages import FULL_DISK
 from traindx.analysis.errors.messages import finding, known_error, logged
 from traindx.examples import make_failed_run, make_run

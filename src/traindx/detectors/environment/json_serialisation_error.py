@@ -1,5 +1,3 @@
-"""A value could not be written as JSON."""
-
 from traindx.analysis.errors.environment_messages import UNSERIALISABLE
 from traindx.analysis.errors.messages import findings
 from traindx.examples import make_failed_run

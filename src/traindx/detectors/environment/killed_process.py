@@ -1,5 +1,3 @@
-"""The process was ended from outside, or crashed below Python."""
-
 from collections.abc import Sequence
 
 from traindx.analysis.errors.culprits import cite_failure

@@ -1,5 +1,3 @@
-"""Driver, CUDA, torch or a library did not fit each other."""
-
 from traindx.analysis.errors.environment_messages import VERSIONS
 from traindx.analysis.errors.messages import findings
 from traindx.examples import make_failed_run

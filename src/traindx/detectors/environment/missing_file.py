@@ -1,5 +1,3 @@
-"""A file that the run wanted was not there."""
-
 from traindx.analysis.errors.environment_messages import MISSING_FILE
 from traindx.analysis.errors.messages import findings
 from traindx.examples import make_failed_run

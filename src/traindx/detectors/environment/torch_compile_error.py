@@ -1,5 +1,3 @@
-"""torch.compile could not compile."""
-
 from traindx.analysis.errors.environment_messages import COMPILER
 from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.root_failure import last_part

@@ -1,5 +1,3 @@
-"""The run hangs: it makes no progress any more."""
-
 from collections.abc import Sequence
 
 from traindx.analysis.recordings.ranks import Standstill, operation_words, standstills

@@ -1,5 +1,3 @@
-"""The run ended with an exception."""
-
 from traindx.analysis.errors.root_failure import last_burst, root_failure, standing
 from traindx.examples import make_run
 from traindx.model.findings import Evidence, Finding, Strength

@@ -1,5 +1,3 @@
-"""Batch norm runs on one or two examples at a time, and nothing is learnt."""
-
 from dataclasses import replace
 
 from traindx.analysis.recordings.observations import has_learnt, rows, spans

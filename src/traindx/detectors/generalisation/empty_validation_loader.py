@@ -1,5 +1,3 @@
-"""The validation loader yields no batch."""
-
 from dataclasses import replace
 
 from traindx.analysis.recordings.observations import processes_of

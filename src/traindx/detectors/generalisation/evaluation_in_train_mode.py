@@ -1,5 +1,3 @@
-"""Held-out data runs through the model in training mode."""
-
 from dataclasses import replace
 
 from traindx.analysis.recordings.evaluations import (
@@ -7,17 +5,18 @@ from traindx.analysis.recordings.evaluations import (
     is_named_evaluation,
     is_over_held_out_data,
 )
-from traindx.analysis.recordings.traces import layers_named, told_once
+from traindx.analysis.recordings.traces import layers_named, per_process
 from traindx.examples import recorded, watched, weights, with_evaluation
 from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Epoch, Loader, Place, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, detector
 
 ENOUGH = 2  # forward passes in a row
 
 
 @detector(needs=("recording",), suggests=("validation-in-train-mode",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """An evaluation over a loader of its own runs with dropout on or batch statistics.
 
     ## What it detects
@@ -37,10 +36,6 @@ def check(run: Run) -> Findings:
     on, or that is as large as one, is left alone. So are other passes outside of a loader
     (rollouts, generators) and repeated passes over one batch (dropout that samples predictions).
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     for record in process.evaluations:
         if not is_live(record):
             continue

@@ -1,16 +1,14 @@
-"""The inputs have another scale in evaluation than in training."""
-
 from traindx.analysis.recordings.evaluations import (
     evaluation_inputs,
     is_steady,
     spread_factor,
     training_inputs,
 )
-from traindx.analysis.recordings.traces import told_once
+from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded, watched, weights, with_evaluation
 from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Evaluation, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, detector
 
 FACTOR = 3.0
 PLAIN_FACTOR = 20.0  # pixels from 0 to 255 against 0 to 1, and the like
@@ -18,7 +16,8 @@ FAR = 3.0  # standard deviations of training between the means
 
 
 @detector(needs=("recording",), suggests=("preprocessing-mismatch",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """The model's inputs have another scale in evaluation than in training.
 
     ## What it detects
@@ -37,10 +36,6 @@ def check(run: Run) -> Findings:
     Evaluation on data that is meant to be foreign. Whole numbers, as tokens are, are not compared,
     nor is what is made up on the way, as samples of a generator are.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     trained = training_inputs(process.samples)
     for key, seen in evaluation_inputs(process).items():
         usual = trained.get(key, [])

@@ -1,5 +1,3 @@
-"""An earlier task's metric falls as a new one is learnt."""
-
 import numpy as np
 
 from traindx.analysis.metrics.scores import forgotten_task

@@ -1,5 +1,3 @@
-"""The held-out accuracy is far below the accuracy that the training loss implies."""
-
 from dataclasses import replace
 from math import log
 

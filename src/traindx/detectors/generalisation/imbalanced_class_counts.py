@@ -1,5 +1,3 @@
-"""Class counts that differ by an order of magnitude."""
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,5 +1,3 @@
-"""A high accuracy while the rare class is never predicted."""
-
 import numpy as np
 
 from traindx.analysis.metrics.scores import ZERO_REPEATS, zero_score

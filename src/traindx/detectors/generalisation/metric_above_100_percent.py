@@ -1,5 +1,3 @@
-"""A metric such as accuracy is above 100 %."""
-
 import numpy as np
 
 from traindx.examples import make_run

@@ -1,5 +1,3 @@
-"""Batch norm got a single value per channel while training."""
-
 from traindx.analysis.errors.call_messages import NORM_OF_ONE_VALUE
 from traindx.analysis.errors.messages import findings
 from traindx.examples import make_failed_run

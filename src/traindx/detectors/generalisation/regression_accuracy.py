@@ -1,5 +1,3 @@
-"""An accuracy that compares for equality, in a regression or with labels of another form."""
-
 import numpy as np
 
 from traindx.analysis.metrics.scores import SCORED_POINTS, stays_near_zero

@@ -1,5 +1,3 @@
-"""The training loss jumps above its start, is learnt again, and validation falls at the jump."""
-
 import numpy as np
 
 from traindx.analysis.metrics.jumps import drop_after, jump_above_start, swap_after

@@ -1,5 +1,3 @@
-"""Validation worsens while training goes on improving."""
-
 import numpy as np
 
 from traindx.analysis.metrics.validation import (

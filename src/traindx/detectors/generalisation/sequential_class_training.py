@@ -1,5 +1,3 @@
-"""The classes trained late differ from those trained early."""
-
 from traindx.analysis.recordings.loss_labels import class_change, class_words
 from traindx.analysis.recordings.observations import Term, processes_of, terms_of
 from traindx.examples import recorded, sampled

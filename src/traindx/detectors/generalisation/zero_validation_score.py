@@ -1,5 +1,3 @@
-"""A held-out score is zero, or NaN, at every evaluation while training goes well."""
-
 import numpy as np
 
 from traindx.analysis.metrics.scores import ZERO_EVALUATIONS, are_all, last_share

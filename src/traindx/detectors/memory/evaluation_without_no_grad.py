@@ -1,7 +1,5 @@
-"""Evaluation runs without no_grad and builds graphs that are never used."""
-
 from traindx.analysis.recordings.evaluations import is_over_idle_loader
-from traindx.analysis.recordings.traces import told_once
+from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded, watched, weights, with_evaluation
 from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Process
@@ -11,7 +9,8 @@ ENOUGH = 3  # forward passes in a row
 
 
 @detector(needs=("recording",), suggests=("evaluation-with-grad",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Forward passes over a loader that nothing is trained on record gradients.
 
     ## What it detects
@@ -28,10 +27,6 @@ def check(run: Run) -> Findings:
     Evaluation that asks for gradients by `torch.autograd.grad` (attacks, saliency) needs them;
     this is only a remark.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     for record in process.evaluations:
         is_idle = record.has_grad and not record.is_training and record.forwards >= ENOUGH
         if not is_idle or not is_over_idle_loader(process, record):

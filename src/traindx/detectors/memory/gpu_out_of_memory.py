@@ -1,5 +1,3 @@
-"""The GPU ran out of memory."""
-
 import numpy as np
 
 from traindx.analysis.errors.failing_lines import evaluates_with_gradients

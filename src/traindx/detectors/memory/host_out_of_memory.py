@@ -1,5 +1,3 @@
-"""The host ran out of memory."""
-
 from traindx.analysis.errors.memory_messages import HOST_MEMORY
 from traindx.analysis.errors.memory_sizes import memory_bytes, memory_words
 from traindx.analysis.errors.messages import finding, known_error

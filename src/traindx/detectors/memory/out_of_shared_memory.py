@@ -1,5 +1,3 @@
-"""Workers ran out of shared memory or of file handles to it."""
-
 from traindx.analysis.errors.memory_messages import SHARED_MEMORY
 from traindx.analysis.errors.messages import findings
 from traindx.examples import make_failed_run

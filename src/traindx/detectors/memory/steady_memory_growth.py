@@ -1,5 +1,3 @@
-"""Memory grows from step to step and does not level off."""
-
 from collections.abc import Sequence
 from dataclasses import replace
 

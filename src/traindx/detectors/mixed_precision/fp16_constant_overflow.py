@@ -1,5 +1,3 @@
-"""A constant does not fit into half precision."""
-
 from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.precision_messages import CONSTANT_BEYOND_HALF
 from traindx.examples import make_failed_run

@@ -1,5 +1,3 @@
-"""The gradient scaler was called out of order."""
-
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.precision_messages import SCALER
 from traindx.analysis.program import project_of

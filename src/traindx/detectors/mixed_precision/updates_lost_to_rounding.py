@@ -1,5 +1,3 @@
-"""Updates of half-precision weights are lost to rounding."""
-
 from traindx.analysis.recordings.traces import named, told_once
 from traindx.analysis.recordings.weight_updates import (
     at_full_rate,

@@ -1,5 +1,3 @@
-"""Every layer of the untrained model makes its signal larger."""
-
 from dataclasses import replace
 
 from traindx.analysis.recordings.initialisation import (

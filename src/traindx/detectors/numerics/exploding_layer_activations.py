@@ -1,5 +1,3 @@
-"""The inputs of layers grow by orders of magnitude while the loss does not fall."""
-
 from math import isfinite
 
 from traindx.analysis.recordings.observations import has_learnt, late_from, medians, processes_of

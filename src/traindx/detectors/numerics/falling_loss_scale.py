@@ -1,5 +1,3 @@
-"""The gradient scaler keeps halving its scale."""
-
 import re
 from dataclasses import replace
 from itertools import pairwise

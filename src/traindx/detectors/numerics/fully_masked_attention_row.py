@@ -1,5 +1,3 @@
-"""Attention gets a row in which every key is masked."""
-
 from math import prod
 
 from traindx.analysis.recordings.breakdowns import BreakdownKind, breakdown_of

@@ -1,5 +1,3 @@
-"""Activations grow without bound."""
-
 import re
 
 import numpy as np

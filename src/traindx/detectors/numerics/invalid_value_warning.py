@@ -1,5 +1,3 @@
-"""NumPy warned of an invalid value before the loss became NaN."""
-
 import re
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""A distribution refuses its parameters, because they hold NaN."""
-
 from traindx.analysis.errors.messages import finding, known_error, occurrences
 from traindx.analysis.errors.precision_messages import DISTRIBUTION, PRINTED_NUMBER
 from traindx.analysis.program.program_words import writes_minus_infinity

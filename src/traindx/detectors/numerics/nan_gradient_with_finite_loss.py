@@ -1,5 +1,3 @@
-"""A finite loss has NaN gradients, before any weight broke."""
-
 from dataclasses import replace
 from math import nan
 from typing import Any

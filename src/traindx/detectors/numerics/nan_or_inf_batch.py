@@ -1,5 +1,3 @@
-"""The batch itself holds NaN or infinity."""
-
 from math import nan
 from typing import Any
 

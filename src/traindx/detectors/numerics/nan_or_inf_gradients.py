@@ -1,5 +1,3 @@
-"""The gradient norm becomes NaN or infinite and stays so, while the loss looks like a number."""
-
 import re
 
 import numpy as np

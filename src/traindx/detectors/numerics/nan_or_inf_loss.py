@@ -1,5 +1,3 @@
-"""The loss becomes NaN or infinite and stays so."""
-
 import re
 from collections.abc import Mapping
 

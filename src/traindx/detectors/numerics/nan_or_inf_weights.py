@@ -1,5 +1,3 @@
-"""Saved weights are NaN or infinite."""
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,5 +1,3 @@
-"""A distribution refuses its parameters because some outputs of the model are NaN."""
-
 from dataclasses import replace
 from math import isfinite
 

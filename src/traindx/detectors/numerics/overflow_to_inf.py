@@ -1,5 +1,3 @@
-"""Values outgrow the range of their number type."""
-
 from collections.abc import Mapping
 from dataclasses import replace
 

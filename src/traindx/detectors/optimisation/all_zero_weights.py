@@ -1,17 +1,16 @@
-"""Weight matrices are zero and stay so."""
-
 from traindx.analysis.recordings.owners import is_stuck_at_zero
-from traindx.analysis.recordings.traces import named, told_once, traces_of
+from traindx.analysis.recordings.traces import named, per_process, traces_of
 from traindx.examples import recorded, watched, weights
 from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, detector
 
 ENOUGH = 3  # samples
 
 
 @detector(needs=("recording",), suggests=("bad-initialisation",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Weight matrices that are trained are all zero from the start and get no gradient.
 
     ## What it detects
@@ -30,10 +29,6 @@ def check(run: Run) -> Findings:
     A layer that starts at zero on purpose (a last layer, LoRA's B, a zero convolution) gets a
     gradient and leaves zero with the first steps, so it is not concerned.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     traces = [t for t in traces_of(process) if t.is_owned and t.parameter.is_trainable]
     matrices = [t for t in traces if t.is_matrix and len(t.samples) >= ENOUGH]
     stuck = [t for t in matrices if is_stuck_at_zero(t)]

@@ -1,20 +1,19 @@
-"""Backward runs, and no optimizer ever takes a step."""
-
 from dataclasses import replace
 from math import isfinite
 
-from traindx.analysis.recordings.traces import latest_optimizers, told_once
+from traindx.analysis.recordings.traces import latest_optimizers, per_process
 from traindx.examples import recorded, watched, weights
 from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Counts, NonFinite, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, detector
 
 ENOUGH = 10  # backward passes of a run that has ended; attacks and saliency maps need a few
 LONG = 600  # of a run that goes on: nobody accumulates over more micro-batches
 
 
 @detector(needs=("recording",), suggests=("missing-optimizer-step", "loss-scale-collapse"))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Gradients were computed many times and no step was taken; the weights never changed.
 
     ## What it detects
@@ -32,10 +31,6 @@ def check(run: Run) -> Findings:
     optimizer (saliency, attacks), and gradients that are not finite. A gradient scaler may skip
     every step; where losses went through one, both are named.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     counts = process.counts
     if counts is None or counts.steps or counts.has_moved or not latest_optimizers(process):
         return

@@ -1,5 +1,3 @@
-"""The weights of a fresh model begin far too small, or far too large."""
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,5 +1,3 @@
-"""The run ends near where it began: weights barely moved, the loss still falls in a line."""
-
 from dataclasses import replace
 
 import numpy as np

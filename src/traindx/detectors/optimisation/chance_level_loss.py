@@ -1,5 +1,3 @@
-"""The loss stays where guessing puts it."""
-
 from math import log
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""The gradient clip acts on nearly every step and stalls the run."""
-
 import numpy as np
 
 from traindx.analysis.curves import curve

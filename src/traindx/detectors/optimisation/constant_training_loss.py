@@ -1,5 +1,3 @@
-"""The training loss is the same number, epoch after epoch."""
-
 import numpy as np
 
 from traindx.analysis.curves import since

@@ -1,5 +1,3 @@
-"""An evaluation gives the very same number again and again."""
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Cross-entropy over a single class is always zero."""
-
 from traindx.analysis.recordings.observations import Term, processes_of, shape_words, terms_of
 from traindx.examples import recorded, sampled
 from traindx.model.findings import Finding, cite_record, finding

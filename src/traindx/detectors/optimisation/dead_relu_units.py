@@ -1,5 +1,3 @@
-"""A layer of rectified units gives zero for every example."""
-
 from dataclasses import replace
 from statistics import median
 from typing import Any

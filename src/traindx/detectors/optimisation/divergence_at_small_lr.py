@@ -1,5 +1,3 @@
-"""The loss breaks down under a learning rate that is too small to be at fault."""
-
 import numpy as np
 
 from traindx.analysis.curves import divergence

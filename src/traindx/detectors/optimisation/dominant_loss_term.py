@@ -1,15 +1,13 @@
-"""The loss that is minimised is mostly not the one that sees the labels."""
-
 from collections.abc import Callable
 from dataclasses import replace
 from math import isfinite, log
 
 from traindx.analysis.recordings.observations import late_samples
 from traindx.analysis.recordings.predictions import SQUARED, largest_cost, says_nothing
-from traindx.analysis.recordings.traces import told_once
+from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
-from traindx.model.recording import Counts, LossInput, Process, Sample, Summary
+from traindx.model.findings import Strength, cite_record, finding
+from traindx.model.recording import Counts, LossInput, Process, Summary
 from traindx.registry import Findings, Run, detector
 
 CAUSE = "competing-losses"
@@ -18,7 +16,8 @@ ENOUGH = 4  # samples
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Most of the loss comes from another term, and the outputs end up saying nothing.
 
     ## What it detects
@@ -40,10 +39,6 @@ def check(run: Run) -> Findings:
     a squared error that is summed or weighted. A run that is stopped early may have outputs that
     are still near uniform, so the loss must have fallen.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     told = [s for s in process.samples if isfinite(s.loss) and len(s.losses) == 1]
     is_scaled = process.counts is not None and process.counts.scaled
     late = [s for s in late_samples(process) if len(s.losses) == 1]
@@ -55,10 +50,6 @@ def _look(process: Process) -> Findings:
         return
     if not all(says_nothing(s.losses[0]) for s in late):
         return
-    yield _finding(process, first, last, most)
-
-
-def _finding(process: Process, first: Sample, last: Sample, most: float) -> Finding:
     given = last.losses[0]
     is_squared = given.loss == SQUARED
     term = "the squared error" if is_squared else "cross-entropy"
@@ -70,7 +61,7 @@ def _finding(process: Process, first: Sample, last: Sample, most: float) -> Find
         f"uniform output over {given.classes} classes has {-log(given.classes):.3f}"
     )
     outputs = "constant" if is_squared else "uniform"
-    return finding(
+    yield finding(
         f"Another loss term dominates: the total loss starts at {first.loss:.4g}, {term} is at "
         f"most {most:.3g} of it, and the outputs end up {outputs}",
         {CAUSE: Strength.STRONG},

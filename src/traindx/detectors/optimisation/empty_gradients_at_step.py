@@ -1,18 +1,17 @@
-"""Gradients are gone when the optimizer steps."""
-
 from traindx.analysis.recordings.optimizer_groups import decays_weights
-from traindx.analysis.recordings.traces import latest_optimizers, told_once, traces_of
+from traindx.analysis.recordings.traces import latest_optimizers, per_process, traces_of
 from traindx.examples import recorded, watched, weights
 from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Optimizer, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, detector
 
 ENOUGH = 2  # samples
 NEARLY_ALL = 0.9  # of them
 
 
 @detector(needs=("recording",), suggests=("gradients-cleared-before-step",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Backward gave gradients, and the step that followed found none.
 
     ## What it detects
@@ -29,10 +28,6 @@ def check(run: Run) -> Findings:
     Updates that are applied inside of backward clear gradients on purpose; where weights move
     without weight decay, nothing is said.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     for optimizer in latest_optimizers(process):
         samples = [s for s in process.samples if s.optimizer == optimizer.id]
         known = [s for s in samples if s.cleared is not None]

@@ -1,5 +1,3 @@
-"""Momentum carries the weights far beyond what the learning rate says."""
-
 import numpy as np
 
 from traindx.analysis.curves import curve

@@ -1,5 +1,3 @@
-"""The loss stands still although every parameter gets gradients and moves."""
-
 from statistics import median
 
 from traindx.analysis.curves import curve

@@ -1,20 +1,19 @@
-"""Parameters are frozen where they should learn."""
-
 from collections.abc import Sequence
 from dataclasses import replace
 
 from traindx.analysis.recordings.frozen_layers import frozen_head, lone_trained_bias
-from traindx.analysis.recordings.traces import latest_models, latest_optimizers, told_once
+from traindx.analysis.recordings.traces import latest_models, latest_optimizers, per_process
 from traindx.examples import recorded, watched, weights
 from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Counts, Model, Parameter, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, detector
 
 ENOUGH = 5  # steps
 
 
 @detector(needs=("recording",), suggests=("frozen-parameters",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Steps are taken and every parameter is frozen, or the output layer of a model that trains is.
 
     ## What it detects
@@ -33,10 +32,6 @@ def check(run: Run) -> Findings:
     A fixed backbone below a head that trains, adapters, fixed embeddings and fixed teachers are
     usual, and left alone. A fixed output layer may be meant, so it is only remarked.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     steps = process.counts.steps if process.counts is not None else len(process.samples)
     models = [m for m in latest_models(process) if m.parameters]
     if steps < ENOUGH or not models or any(o.strangers for o in latest_optimizers(process)):

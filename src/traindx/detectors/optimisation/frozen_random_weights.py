@@ -1,5 +1,3 @@
-"""Layers are frozen at the random weights they were made with."""
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,5 +1,3 @@
-"""The gradient norm jumps where the loss leaves its best level."""
-
 from collections.abc import Mapping
 
 import numpy as np

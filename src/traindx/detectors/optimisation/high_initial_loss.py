@@ -1,5 +1,3 @@
-"""The first loss is far above that of guessing."""
-
 from math import isfinite, log
 
 from traindx.analysis.recordings.traces import told_once

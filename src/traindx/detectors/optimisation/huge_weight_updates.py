@@ -1,5 +1,3 @@
-"""Each step changes the weights by a large part of their size."""
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,5 +1,3 @@
-"""Single points far above the loss around them."""
-
 import numpy as np
 
 from traindx.analysis.curves import divergence, isolated_spikes

@@ -1,5 +1,3 @@
-"""The learning rate rises just before the loss leaves its best level."""
-
 import numpy as np
 
 from traindx.analysis.curves import divergence

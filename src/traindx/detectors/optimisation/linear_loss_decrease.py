@@ -1,5 +1,3 @@
-"""Training and validation loss fall from the level of guessing in one straight line."""
-
 from math import log
 
 import numpy as np
@@ -7,8 +5,8 @@ import numpy as np
 from traindx.analysis.metrics.chance import is_line_from_chance
 from traindx.analysis.metrics.scores import has_accuracy_risen
 from traindx.examples import decay, make_run
-from traindx.model.findings import Finding, Strength, cite, finding
-from traindx.model.run import Floats, Series
+from traindx.model.findings import Strength, cite, finding
+from traindx.model.run import Floats
 from traindx.registry import Findings, Run, detector
 
 CLASSES = range(2, 21)
@@ -45,15 +43,11 @@ def check(run: Run) -> Findings:
         return
     if abs(train.last - val.last) > BESIDE * chance or has_accuracy_risen(run):
         return
-    yield _finding(val, chance)
-
-
-def _finding(val: Series, chance: float) -> Finding:
     first, last = float(val.values[0]), val.last
     says = (
         f"{val.origin.name} falls from {first:.4g} to {last:.4g}; random guessing has {chance:.4g}"
     )
-    return finding(
+    yield finding(
         "The loss falls slowly in a straight line and is still close to random guessing",
         {"lr-too-low": Strength.MODERATE},
         cite(val, says, 0, -1, start=first, end=last, chance=chance),

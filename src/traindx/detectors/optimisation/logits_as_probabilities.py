@@ -1,5 +1,3 @@
-"""A loss that wants probabilities is given something else."""
-
 import re
 
 from traindx.analysis.recordings.observations import (

@@ -1,5 +1,3 @@
-"""The training loss leaves its best level for good."""
-
 import numpy as np
 
 from traindx.analysis.curves import Divergence, divergence

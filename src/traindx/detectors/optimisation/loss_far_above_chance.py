@@ -1,5 +1,3 @@
-"""A classifier begins and ends near the loss of a guess, and is far above it in between."""
-
 from math import log
 from statistics import median
 

@@ -1,5 +1,3 @@
-"""The loss steps up where the data or the curriculum changes."""
-
 from traindx.analysis.metrics.jumps import boundaries, goes_on, step_up
 from traindx.examples import decay, join, make_run
 from traindx.model.findings import Strength, cite, finding

@@ -1,5 +1,3 @@
-"""The loss jumps where the run was resumed."""
-
 import numpy as np
 
 from traindx.analysis.metrics.jumps import jump_at_resume, resumes

@@ -1,5 +1,3 @@
-"""No gradient reaches the lower layers of a model."""
-
 from collections.abc import Sequence
 
 from traindx.analysis.curves import curve

@@ -1,5 +1,3 @@
-"""The learning rate in the log is not the one that was configured."""
-
 import numpy as np
 
 from traindx.analysis.metrics.learning_rates import is_rate_scaled

@@ -1,5 +1,3 @@
-"""A learning-rate schedule was stepped past its end, or resumed without what it starts from."""
-
 from traindx.analysis.errors.call_messages import SCHEDULE
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.written_calls import only, program_calls

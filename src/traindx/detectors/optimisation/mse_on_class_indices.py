@@ -1,11 +1,9 @@
-"""The largest output of a classifier is fitted to the number of the class."""
-
 from dataclasses import replace
 from typing import Any
 
 from traindx.analysis.recordings.observations import operation, summary_words
 from traindx.analysis.recordings.predictions import is_class_number, output_count
-from traindx.analysis.recordings.traces import latest_models, told_once
+from traindx.analysis.recordings.traces import latest_models, per_process
 from traindx.examples import recorded, sampled
 from traindx.model.findings import cite_record, finding
 from traindx.model.recording import LossInput, Model, Parameter, Process, Summary
@@ -18,7 +16,8 @@ ENOUGH = 3  # samples
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """A squared or absolute error compares the largest of several outputs with class numbers.
 
     ## What it detects
@@ -37,10 +36,6 @@ def check(run: Run) -> Findings:
     Regression to an age or a count through the expected value of many outputs is a method of its
     own; it takes a sum, no maximum.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     found = [(s, i) for s in process.samples for i in s.losses if i.loss in AMOUNTS]
     odd = [(s, i) for s, i in found if is_class_number(s, i)]
     if len(odd) < ENOUGH or len(odd) < len(found) / 2:

@@ -1,5 +1,3 @@
-"""A column of predictions meets a row of targets, and every pair is compared."""
-
 from traindx.analysis.recordings.observations import (
     Term,
     processes_of,

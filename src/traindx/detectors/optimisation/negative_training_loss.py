@@ -1,5 +1,3 @@
-"""The training loss falls below zero as the validation loss rises by the same amount."""
-
 import numpy as np
 
 from traindx.examples import decay, flat, make_run

@@ -1,5 +1,3 @@
-"""The learning rate rises from the first point of the run to the last."""
-
 import numpy as np
 
 from traindx.analysis.curves import curve

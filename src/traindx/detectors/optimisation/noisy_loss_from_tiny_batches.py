@@ -1,5 +1,3 @@
-"""The noise of tiny batches hides whether anything is learnt."""
-
 from traindx.analysis.curves import curve, noise, slope_z
 from traindx.examples import decay, flat, make_run
 from traindx.model.findings import Strength, cite, cite_setting, finding

@@ -1,5 +1,3 @@
-"""Parameters get gradients and are in no optimizer."""
-
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,17 +13,18 @@ from traindx.analysis.recordings.traces import (
     latest_models,
     latest_optimizers,
     named,
-    told_once,
+    per_process,
     traces_of,
 )
 from traindx.examples import recorded, watched, weights
 from traindx.model.findings import Evidence, Finding, Strength, cite_record, finding
 from traindx.model.recording import Model, Parameter, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, detector
 
 
 @detector(needs=("recording",), suggests=("parameters-not-in-optimizer",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Part of a model that is trained gets gradients, is in no optimizer, and never moves.
 
     ## What it detects
@@ -45,10 +44,6 @@ def check(run: Run) -> Findings:
     Training only the last layers, a small part, adapters, or one of several networks may be meant
     so; those are only remarked, unless the loss stays at that of a guess.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     if not latest_optimizers(process):
         return
     traces = [t for t in traces_of(process) if t.parameter.is_trainable]

@@ -1,5 +1,3 @@
-"""A language model is worse than a guess among more words than any vocabulary has."""
-
 import numpy as np
 
 from traindx.examples import make_run

@@ -1,5 +1,3 @@
-"""A policy that stays as random as it began, and earns no more."""
-
 import numpy as np
 
 from traindx.analysis.metrics.policies import (
@@ -9,8 +7,8 @@ from traindx.analysis.metrics.policies import (
     policy_reward,
 )
 from traindx.examples import make_run
-from traindx.model.findings import Finding, cite, finding, suggested
-from traindx.model.run import Floats, Series
+from traindx.model.findings import cite, finding, suggested
+from traindx.model.run import Floats
 from traindx.registry import Findings, Run, detector
 
 ENOUGH = 8  # points
@@ -48,13 +46,9 @@ def check(run: Run) -> Findings:
         return
     if does_reward_rise(reward.values):
         return
-    yield _finding(entropy, reward)
-
-
-def _finding(entropy: Series, reward: Series) -> Finding:
     level = float(np.median(entropy.values))
     first, last = float(reward.values[0]), reward.last
-    return finding(
+    yield finding(
         "The policy stays random and the reward does not rise",
         suggested(
             moderate="lr-too-low lr-zero lr-schedule-misuse missing-optimizer-step "

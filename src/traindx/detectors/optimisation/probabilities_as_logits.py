@@ -1,5 +1,3 @@
-"""A loss that normalises by itself is given probabilities."""
-
 from traindx.analysis.recordings.observations import Term, operation, processes_of, spans, terms_of
 from traindx.analysis.recordings.predictions import are_probabilities
 from traindx.examples import recorded, sampled

@@ -1,5 +1,3 @@
-"""Hidden units sit at the flat ends of tanh or sigmoid, and nothing is learnt."""
-
 from collections.abc import Sequence
 from dataclasses import replace
 

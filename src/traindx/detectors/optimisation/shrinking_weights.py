@@ -1,5 +1,3 @@
-"""Weight decay pulls the weights towards zero."""
-
 import numpy as np
 
 from traindx.analysis.curves import curve

@@ -1,5 +1,3 @@
-"""The loss falls surely but by next to nothing."""
-
 import numpy as np
 
 from traindx.analysis.curves import curve, slope_z

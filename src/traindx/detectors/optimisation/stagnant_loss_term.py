@@ -1,5 +1,3 @@
-"""One term of a composite loss falls while another is given up."""
-
 from traindx.analysis.metrics.loss_terms import is_task_term, term_levels
 from traindx.examples import decay, flat, join, make_run
 from traindx.model.findings import Evidence, Strength, cite, finding

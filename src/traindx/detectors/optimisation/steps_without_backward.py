@@ -1,19 +1,18 @@
-"""The optimizer steps, and backward is never called."""
-
 from dataclasses import replace
 
 from traindx.analysis.recordings.owners import are_all_seen_still
-from traindx.analysis.recordings.traces import latest_optimizers, told_once
+from traindx.analysis.recordings.traces import latest_optimizers, per_process
 from traindx.examples import recorded, watched, weights
 from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Counts, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, detector
 
 ENOUGH = 10  # steps
 
 
 @detector(needs=("recording",), suggests=("missing-backward",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Steps are taken, no backward pass ever ran, and no weight changed.
 
     ## What it detects
@@ -30,10 +29,6 @@ def check(run: Run) -> Findings:
     Gradients that come from elsewhere (`torch.autograd.grad`, another engine, evolution) move the
     weights; where they move, or that is not known, nothing is said.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     counts = process.counts
     if counts is None or counts.backwards or counts.steps < ENOUGH or counts.has_moved:
         return

@@ -1,13 +1,11 @@
-"""The optimizer steps, and no weight changes."""
-
 from math import isfinite
 
 from traindx.analysis.recordings.optimizer_groups import learning_rates
-from traindx.analysis.recordings.traces import Trace, latest_optimizers, told_once, traces_of
+from traindx.analysis.recordings.traces import Trace, latest_optimizers, per_process, traces_of
 from traindx.examples import recorded, watched, weights
 from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Optimizer, Parameter, Process, Sample
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, detector
 
 ENOUGH = 2  # samples
 HALVES = ("float16", "bfloat16")
@@ -18,7 +16,8 @@ TINY_RATE = 1e-7  # below it, float32 swallows the update of most weights
     needs=("recording",),
     suggests=("half-precision-weights", "lr-too-low", "missing-optimizer-step"),
 )
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """The optimizer takes steps with gradients and a learning rate, and nothing moves.
 
     ## What it detects
@@ -36,10 +35,6 @@ def check(run: Run) -> Findings:
     Optimizers that keep a copy of the weights and write it back later move them between the
     samples, and are left alone.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     if process.counts is not None and process.counts.has_moved:
         return
     for optimizer in latest_optimizers(process):

@@ -1,5 +1,3 @@
-"""torch warned that predictions and targets of different shapes meet in the loss."""
-
 import re
 
 from traindx.examples import make_run

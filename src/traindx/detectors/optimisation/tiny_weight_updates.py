@@ -1,5 +1,3 @@
-"""Steps change the weights by next to nothing."""
-
 import numpy as np
 
 from traindx.analysis.curves import curve

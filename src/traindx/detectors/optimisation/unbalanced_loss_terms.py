@@ -1,5 +1,3 @@
-"""One term of a composite loss outweighs another by orders of magnitude."""
-
 from traindx.analysis.metrics.loss_terms import term_levels
 from traindx.examples import decay, flat, make_run
 from traindx.model.findings import Strength, cite, finding

@@ -1,5 +1,3 @@
-"""Training and validation level off together, far from good."""
-
 import numpy as np
 
 from traindx.analysis.metrics.scores import end_level, is_level, level_start

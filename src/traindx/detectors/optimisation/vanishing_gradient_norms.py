@@ -1,5 +1,3 @@
-"""Gradients fade towards the input layers."""
-
 import re
 from dataclasses import replace
 from typing import Any

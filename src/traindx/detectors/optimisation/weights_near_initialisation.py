@@ -1,5 +1,3 @@
-"""All steps of a run together hardly move the weights, for the rate is too small."""
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""Weight decay takes the weight matrices down faster than the gradients build them."""
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""The gradient norm is exactly zero, step after step."""
-
 import numpy as np
 
 from traindx.analysis.curves import since

@@ -1,5 +1,3 @@
-"""The learning rate is zero where it should not be."""
-
 from dataclasses import replace
 
 import numpy as np

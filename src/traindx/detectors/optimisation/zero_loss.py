@@ -1,5 +1,3 @@
-"""The loss is zero from the first step on."""
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""A regression that explains none of the variance."""
-
 import numpy as np
 
 from traindx.examples import flat, make_run

@@ -1,5 +1,3 @@
-"""Most of each step is spent waiting for data."""
-
 import re
 from dataclasses import replace
 

@@ -1,5 +1,3 @@
-"""torch.compile hit its recompile limit."""
-
 import re
 
 from traindx.examples import make_run

@@ -1,5 +1,3 @@
-"""A convolution or normalisation gets another number of channels than it was built for."""
-
 from traindx.analysis.errors.layer_messages import CHANNELS, channel_hint, is_channels_last
 from traindx.analysis.errors.messages import KnownError, finding, known_error
 from traindx.analysis.errors.shape_blame import (

@@ -1,5 +1,3 @@
-"""A CUDA kernel's assertion failed, and the log does not say which."""
-
 from traindx.analysis.errors.culprits import embedding_culprit
 from traindx.analysis.errors.device_messages import DEVICE_ASSERT
 from traindx.analysis.errors.messages import finding, known_error

@@ -1,5 +1,3 @@
-"""Tensors of different types met in one operation."""
-
 from traindx.analysis.errors.culprits import Culprit
 from traindx.analysis.errors.messages import KnownError, findings
 from traindx.analysis.errors.precision_messages import DTYPES, dtype_words, names_float64

@@ -1,5 +1,3 @@
-"""An optimizer was made with nothing to optimise."""
-
 from traindx.analysis.errors.call_messages import NO_PARAMETERS
 from traindx.analysis.errors.class_blame import why_no_parameters
 from traindx.analysis.errors.messages import finding, known_error

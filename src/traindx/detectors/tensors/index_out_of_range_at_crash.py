@@ -1,5 +1,3 @@
-"""The index that a lookup failed on, with the table it was looked up in."""
-
 import re
 
 from traindx.analysis.recordings.crashes import failed_lookup, name_in_own_code

@@ -1,5 +1,3 @@
-"""An index lay outside of the table it looked up."""
-
 from dataclasses import replace
 
 from traindx.analysis.errors.culprits import looked_up_table

@@ -1,5 +1,3 @@
-"""Labels of another shape than what Keras or TensorFlow compares them with."""
-
 from traindx.analysis.errors.layer_messages import LABEL_SHAPES, label_shapes
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.examples import make_failed_run

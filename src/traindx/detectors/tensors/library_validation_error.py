@@ -1,5 +1,3 @@
-"""A library checked its arguments and raised an error."""
-
 from traindx.analysis.errors.call_messages import REFUSALS, VALUE_CHECKS
 from traindx.analysis.errors.culprits import explain
 from traindx.analysis.errors.messages import finding, known_error, read

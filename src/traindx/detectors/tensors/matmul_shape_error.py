@@ -1,5 +1,3 @@
-"""A matrix product of sizes that do not fit: a layer built for other inputs than it gets."""
-
 from dataclasses import replace
 
 from traindx.analysis.errors.culprits import explain

@@ -1,5 +1,3 @@
-"""An attribute was read that the object does not have."""
-
 from traindx.analysis.errors.call_messages import MISSING_ATTRIBUTE
 from traindx.analysis.errors.failing_lines import failing_code
 from traindx.analysis.errors.messages import KnownError, findings

@@ -1,5 +1,3 @@
-"""A module was called that has no forward."""
-
 from traindx.analysis.errors.call_messages import NO_FORWARD
 from traindx.analysis.errors.class_blame import missing_forward
 from traindx.analysis.errors.messages import findings

@@ -1,5 +1,3 @@
-"""A tensor of several values was used as a scalar or as a condition."""
-
 from traindx.analysis.errors.call_messages import MANY_VALUES
 from traindx.analysis.errors.culprits import Culprit
 from traindx.analysis.errors.failing_lines import failing_code, loss_called_as_function

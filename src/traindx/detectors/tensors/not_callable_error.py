@@ -1,5 +1,3 @@
-"""A name meant a function, and now means a value."""
-
 from traindx.analysis.errors.call_messages import NOT_CALLABLE
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.name_blame import calls_names_only, hidden_name, taken_name

@@ -1,5 +1,3 @@
-"""A tensor was converted to numpy that numpy cannot take."""
-
 from traindx.analysis.errors.culprits import Culprit
 from traindx.analysis.errors.device_messages import NUMPY
 from traindx.analysis.errors.messages import KnownError, findings

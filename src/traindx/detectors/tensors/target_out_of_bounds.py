@@ -1,5 +1,3 @@
-"""A label was out of range for the model's classes."""
-
 from traindx.analysis.errors.culprits import number_named
 from traindx.analysis.errors.device_messages import LABELS
 from traindx.analysis.errors.messages import finding, known_error

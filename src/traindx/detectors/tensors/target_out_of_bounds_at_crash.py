@@ -1,5 +1,3 @@
-"""The label that a loss failed on, with the number of classes."""
-
 import re
 from collections.abc import Mapping
 

@@ -1,5 +1,3 @@
-"""The recorded shapes, dtypes and devices of the tensors that an operation failed on."""
-
 import re
 
 from traindx.analysis.recordings.crashes import cite_modules_and_tensors, failed_layer

@@ -1,5 +1,3 @@
-"""Tensor sizes do not match in a sum, a concatenation, a view, a batch or a loss."""
-
 from traindx.analysis.errors.culprits import Culprit, explain
 from traindx.analysis.errors.other_frameworks import read_other
 from traindx.analysis.errors.root_failure import root_failure

@@ -1,5 +1,3 @@
-"""Tensors of one operation are on different devices."""
-
 from traindx.analysis.errors.culprits import Culprit, site_of
 from traindx.analysis.errors.device_messages import TWO_DEVICES
 from traindx.analysis.errors.messages import KnownError, findings

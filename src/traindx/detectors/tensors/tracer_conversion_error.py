@@ -1,5 +1,3 @@
-"""A traced value of JAX or TensorFlow was used as a concrete number."""
-
 from traindx.analysis.errors.call_messages import TRACED_VALUE
 from traindx.analysis.errors.messages import findings
 from traindx.examples import make_failed_run

@@ -1,5 +1,3 @@
-"""A batch or record did not have the form that the code read it by."""
-
 from traindx.analysis.errors.call_messages import STRUCTURE
 from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.root_failure import last_burst

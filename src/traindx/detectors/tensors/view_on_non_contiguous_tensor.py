@@ -1,5 +1,3 @@
-"""view() on a tensor whose memory order does not allow it."""
-
 from traindx.analysis.errors.call_messages import STRIDED_VIEW
 from traindx.analysis.errors.messages import KnownError, finding, known_error
 from traindx.analysis.errors.written_calls import WrittenCall, failing_calls

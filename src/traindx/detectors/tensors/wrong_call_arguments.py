@@ -1,5 +1,3 @@
-"""A call did not fit what was called."""
-
 from traindx.analysis.errors.call_messages import CALL_ARGUMENTS, argument_counts
 from traindx.analysis.errors.class_blame import definition_of
 from traindx.analysis.errors.messages import finding, known_error
