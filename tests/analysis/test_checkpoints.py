@@ -4,8 +4,12 @@ import pytest
 
 from traindx.analysis.checkpoints import (
     block_of,
+    cite_broken,
     grown_matrices,
+    is_broken,
     is_comparable,
+    is_dense_matrix,
+    last_sound,
     moved_and_still,
     shared_matrices,
     vocabulary_tables,
@@ -58,3 +62,18 @@ def test_a_vocabulary_is_a_large_table():
     table, head = tensor("wte.weight", (5000, 64)), tensor("lm_head.weight", (5000, 64))
     others = (tensor("pos_embed.weight", (5000, 64)), tensor("fc.weight", (5000, 32)))
     assert vocabulary_tables([table, head, *others]) == [table, head]
+
+
+def test_rows_are_compared_in_matrices_only():
+    assert is_dense_matrix(tensor(equal_rows=1.0))
+    assert not is_dense_matrix(tensor(shape=(2, 8), equal_rows=1.0))
+    assert not is_dense_matrix(tensor(equal_rows=1.0, nan=3.0))
+
+
+def test_a_tensor_that_broke_since_the_last_sound_checkpoint():
+    broken, sound = tensor(nan=3.0), tensor(nan=0.0)
+    assert is_broken(broken) and not is_broken(sound)
+    assert cite_broken(broken, Architecture((), "a")).says.startswith("fc.weight has 3 NaN")
+    saved = [Architecture((t,), name) for t, name in ((sound, "a"), (broken, "b"))]
+    found = last_sound(saved, {"fc.weight"})
+    assert found is not None and found.artifact == "a"

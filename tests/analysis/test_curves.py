@@ -15,6 +15,7 @@ from traindx.analysis.curves import (
     grows_steadily,
     isolated_spikes,
     noise,
+    only_rises,
     rank_z,
     running_median,
     since,
@@ -160,3 +161,8 @@ def test_a_spike_stands_alone():
     assert not len(isolated_spikes(values))
     values[150] = 9.0
     assert isolated_spikes(values).tolist() == [150]
+
+
+def test_a_curve_that_only_rises():
+    assert only_rises(2.3 * np.exp(np.linspace(0.0, 3.0, 100)))
+    assert not only_rises(join(decay(50), 2.3 * np.exp(np.linspace(0.0, 1.0, 50))))

@@ -21,6 +21,10 @@ STILL_GROWING = 0.5  # of the average pace, in each third; what fills up slows d
 _TO_SIGMA = 1.4826  # median absolute deviation to standard deviation
 HEIGHT = 12.0  # in units of the spread around the running median; minibatch noise is heavy-tailed
 FACTOR = 3.0  # and this many times the level around it
+STAGES = 5
+LAST_POINTS = 5  # points: what feeds itself shows most at the end
+RISES = 0.002  # of the level, from one fifth of the run to the next
+IN_ALL = 1.5  # times the first level; the terms of a sum that grow as planned add less
 
 
 def spread(values: Floats) -> float:
@@ -401,3 +405,10 @@ def isolated_spikes(values: Floats) -> NDArray[np.int64]:
     is_spike[-3:] = False  # what comes last may be the beginning of the end
     is_spike[: len(values) // 20] = False  # a steep first descent stands above its own median
     return np.flatnonzero(is_spike).astype(np.int64)
+
+
+def only_rises(values: Floats) -> bool:
+    """Tell whether a curve rises from each fifth to the next, and far in all."""
+    levels = [float(np.median(part)) for part in np.array_split(values, STAGES)]
+    climbs = all(after > before * (1 + RISES) for before, after in pairwise(levels))
+    return 0 < levels[0] < float(np.median(values[-LAST_POINTS:])) / IN_ALL and climbs

@@ -12,6 +12,7 @@ from traindx.analysis.metrics.chance import (
     is_line_from_chance,
     is_unbent_from_chance,
     learns,
+    stays_at_level,
 )
 from traindx.examples import decay, flat, make_run
 from traindx.model.findings import Strength
@@ -58,3 +59,8 @@ def test_a_few_steps_are_only_the_beginning():
 def test_a_fall_beyond_the_noise_is_learning():
     assert learns(loss_of(decay(50)))
     assert not learns(loss_of(flat(50, 2.3)))
+
+
+def test_a_loss_that_never_left_its_level():
+    assert stays_at_level(flat(100, 2.3, noise=0.01), 2.3)
+    assert not stays_at_level(decay(100, 2.3, 1.0), 2.3)

@@ -4,6 +4,7 @@ import numpy as np
 
 from traindx.analysis.metrics.learning_rates import (
     cite_rate_in_use,
+    cite_tiny_rate,
     do_evaluations_differ,
     highest_rate,
     is_rate_scaled,
@@ -40,3 +41,9 @@ def test_a_rate_that_rises_at_a_point_of_the_loss():
 def test_evaluations_differ_where_weights_move():
     assert do_evaluations_differ(make_run({"loss/val": [1.0, 0.9, 0.8]}))
     assert not do_evaluations_differ(make_run({"loss/val": [1.0, 0.9, 0.9]}))
+
+
+def test_a_tiny_rate_is_cited():
+    assert cite_tiny_rate(make_run({"lr": [1e-8] * 3}))
+    assert cite_tiny_rate(make_run(config={"lr": 1e-8}))
+    assert cite_tiny_rate(make_run({"lr": [1e-3] * 3}, config={"lr": 1e-8})) == ()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from traindx.analysis.metrics.players import is_even_game, player_loss
+from traindx.analysis.metrics.players import is_even_game, player_loss, was_in_balance
 from traindx.examples import flat, make_run
 
 
@@ -22,3 +22,9 @@ def test_a_game_is_even_until_one_side_has_won():
     assert game(1.2)
     assert not game(0.001) and not game(25.0)
     assert not is_even_game(make_run({"loss/train": flat(14, 1.0)}))
+
+
+def test_a_log_may_begin_late_with_a_judge_that_errs():
+    judge = make_run({"d": [1.7, 0.0, 0.0]}, steps=[44, 45, 46], axis="epoch").series["d"]
+    assert was_in_balance(judge, 1)
+    assert not was_in_balance(make_run({"d": [1.7, 0.0, 0.0]}, axis="epoch").series["d"], 1)

@@ -5,12 +5,15 @@ import pytest
 
 from traindx.analysis.metrics.scores import (
     are_all,
+    best_late_share,
     end_level,
     forgotten_task,
     has_accuracy_risen,
+    held_out_accuracy,
     is_constant_score,
     is_level,
     is_model_moving,
+    is_often_wrong,
     last_share,
     stays_near_zero,
     zero_score,
@@ -70,3 +73,12 @@ def test_a_task_is_forgotten_as_another_is_learnt():
     found = forgotten_task([new, old])
     assert found is not None and (found[0], found[2]) == (old, new)
     assert forgotten_task([old]) is None
+
+
+def test_the_accuracy_of_held_out_data_comes_first():
+    told = {"accuracy/train": [0.9] * 3, "accuracy/test": [0.5] * 3}
+    found = held_out_accuracy(make_run(told))
+    assert found is not None and found.name == "accuracy/test"
+    assert best_late_share(series([10.0, 80.0, 70.0])) == pytest.approx(0.8)
+    assert is_often_wrong(make_run({"accuracy/val": [0.5] * 5}))
+    assert not is_often_wrong(make_run({"accuracy/val": [0.99] * 5}))

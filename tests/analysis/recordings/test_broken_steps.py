@@ -4,13 +4,23 @@ from dataclasses import replace
 from math import inf, nan
 
 from traindx.analysis.recordings.broken_steps import (
+    are_gradients_finite,
     broke_before,
     broke_ever,
     cite_growth,
     first_nan_gradient,
     gives_nan,
+    masked_softmax,
 )
-from traindx.model.recording import Counts, LossInput, NonFinite, Process, Sample, Summary
+from traindx.model.recording import (
+    Activation,
+    Counts,
+    LossInput,
+    NonFinite,
+    Process,
+    Sample,
+    Summary,
+)
 
 SAMPLE = Sample(1, 5, loss=2.4, grad_norms=(nan,), weight_norms=(3.0,))
 
@@ -42,3 +52,14 @@ def test_weights_that_grew_tenfold_are_cited():
     (cited,) = cite_growth(Process(), [first, last])
     assert cited.says.startswith("the norm of all weights grew")
     assert cite_growth(Process(), [first, first]) == ()
+
+
+def test_rows_of_a_softmax_are_nan_where_all_is_masked():
+    masked = Activation("attn", "softmax", (4, 8, 8), masked_rows=2)
+    assert masked_softmax(replace(SAMPLE, activations=(masked,))) is masked
+    assert masked_softmax(replace(SAMPLE, activations=(replace(masked, masked_rows=32),))) is None
+
+
+def test_gradients_that_a_scaler_would_skip():
+    assert not are_gradients_finite(Process(samples=(SAMPLE,)))
+    assert are_gradients_finite(Process(samples=(replace(SAMPLE, grad_norms=(0.1, None)),)))

@@ -1,6 +1,7 @@
 """Errors with the tensors at hand when they were raised."""
 
 from traindx.analysis.recordings.crashes import (
+    causes_of_labels,
     cite_modules_and_tensors,
     failed_labels,
     failed_layer,
@@ -10,6 +11,7 @@ from traindx.analysis.recordings.crashes import (
     reason_of_labels,
     signal_of,
 )
+from traindx.model.findings import Strength
 from traindx.model.recording import Caught, Ending, Process, Recording, Sample, Summary
 
 
@@ -61,3 +63,8 @@ def test_the_last_memory_of_every_process():
     process = Process(samples=(Sample(1, 5, rss_bytes=1e9), Sample(2, 9, rss_bytes=3e9)))
     (cited,) = last_memory(Recording((process,)))
     assert cited.says.endswith("at step 9")
+
+
+def test_labels_far_beyond_speak_for_too_small_an_output():
+    far = Summary("target", (32,), "int64", "cpu", 0.0, 99.0)
+    assert causes_of_labels(far, 10) == {"output-size-mismatch": Strength.MODERATE}

@@ -9,6 +9,7 @@ from traindx.analysis.recordings.initialisation import (
     initial_scales,
     is_amplified,
     is_far_above_guess,
+    is_near_overflow,
     keeps_spread,
     layer_inputs,
     scale_fault,
@@ -61,3 +62,8 @@ def test_scales_that_shrink_every_input_are_a_fault():
     assert scales.gains == pytest.approx((5e-4, 5e-4))
     assert "no layer scales" in scale_fault(scales, process.samples[0])
     assert scale_fault(replace(scales, gains=(1.0, 1.0)), process.samples[0]) == ""
+
+
+def test_squares_of_huge_activations_overflow():
+    assert is_near_overflow(sampled(1, activations=(Activation("0", "relu", high=1e19),)))
+    assert not is_near_overflow(sampled(1, activations=(Activation("0", "relu", high=1e3),)))

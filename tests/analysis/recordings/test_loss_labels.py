@@ -9,12 +9,14 @@ from traindx.analysis.recordings.loss_labels import (
     batch_labels,
     class_change,
     class_words,
+    classes_of_only_loss,
     favourite_class,
     has_duplicates,
     is_cheap,
     is_counted,
     is_labelled_pair,
     label_entropy,
+    late_loss,
     least_mistakes,
     only_batch_label,
     only_label,
@@ -22,7 +24,7 @@ from traindx.analysis.recordings.loss_labels import (
     varied_labels,
 )
 from traindx.analysis.recordings.observations import Term, terms_of
-from traindx.examples import sampled
+from traindx.examples import make_run, sampled
 from traindx.model.recording import Loader, LossInput, Process, Sample, Summary
 
 INPUTS = Summary("0", (32, 8), "float32")
@@ -106,3 +108,15 @@ def test_duplicates_come_again_within_the_first_pass():
     assert has_duplicates(known, samples)
     assert not has_duplicates(known, [replace(s, repeated=0) for s in samples])
     assert has_duplicates(Process(loaders=(Loader(1, 0),)), samples)
+
+
+def test_the_classes_of_the_only_loss():
+    only = Sample(1, 0, losses=(classes({}),))
+    assert classes_of_only_loss(only) == {4}
+    assert classes_of_only_loss(replace(only, losses=(*only.losses, *only.losses))) == {0, 1}
+
+
+def test_the_late_loss_is_that_of_the_log_where_it_is_long_enough():
+    late = Term((Sample(1, 0, loss=0.5),), (classes({}),))
+    assert late_loss(make_run(), late) == 0.5
+    assert late_loss(make_run({"loss/train": [1.0] * 12 + [0.1] * 4}), late) == 0.1

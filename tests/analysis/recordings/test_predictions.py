@@ -14,6 +14,7 @@ from traindx.analysis.recordings.predictions import (
     is_clipped,
     is_constant_column,
     is_far_below_target,
+    is_far_from_learnt,
     is_of_the_batch,
     largest_cost,
     outer_broadcast,
@@ -86,3 +87,9 @@ def test_rows_that_sum_to_one_are_probabilities():
     given = LossInput("cross_entropy", rows_sum_to_one=True, classes=10)
     assert are_probabilities(terms_of(sampled(3, losses=(given,)), "cross_entropy")[0])
     assert not are_probabilities(terms_of(sampled(1, losses=(given,)), "cross_entropy")[0])
+
+
+def test_a_cross_entropy_that_is_far_from_learnt():
+    given = (LossInput("cross_entropy", classes=10),)
+    assert is_far_from_learnt([Sample(1, 0, loss=2.0, losses=given)])
+    assert not is_far_from_learnt([Sample(1, 0, loss=0.1, losses=given)])

@@ -34,6 +34,8 @@ BELOW, ABOVE = 0.98, 1.12  # of ln C: a model that is no better than a guess, su
 SMALL_RATE = 1e-5  # rarely used from scratch, and never seen to learn there
 NEAR_GUESS = 0.02  # of ln C
 FALL = -4.0  # a surer fall than this (Mann-Kendall) means that the run learns
+AT_LEVEL = 0.04  # of the entropy of the labels
+BLOWN_UP = 1.5  # of the entropy: a loss that was so high has another story
 
 
 def is_line_from_chance(values: Floats, chance: float) -> bool:
@@ -124,3 +126,10 @@ def learns(loss: Series) -> bool:
     c = curve(loss.values)
     is_sure = slope_z(loss.values) < FALL and c.net_improvement > 3.0 * c.noise
     return is_sure or c.net_improvement > 0.05
+
+
+def stays_at_level(loss: Floats, level: float) -> bool:
+    """Tell whether a loss stays at a level from its first part on."""
+    parts = [float(np.median(part)) for part in np.array_split(loss, 8)[1:]]
+    is_near = all(abs(p - level) < AT_LEVEL * level for p in parts)
+    return is_near and float(loss.max()) < BLOWN_UP * level

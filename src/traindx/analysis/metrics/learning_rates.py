@@ -12,6 +12,7 @@ from traindx.model.run import Run, Series, as_number
 SCALED = ("scale_lr", "auto_lr", "lr_find", "linear_scaling", "base_batch_size", "layer_decay",
           "lr_mult", "layerwise", "gpus", "world_size", "num_gpus")  # fmt: skip
 SAME_RATE = 1.5  # times: a rate that rises more explains the jump
+TINY_RATE = 1e-6  # below what any published recipe trains a network from scratch with
 
 
 def highest_rate(run: Run) -> tuple[float, Evidence] | None:
@@ -61,3 +62,19 @@ def do_evaluations_differ(run: Run) -> bool:
     """
     val = run.get("loss/val")
     return val is not None and len(np.unique(val.values[len(val) // 2 :])) > 1
+
+
+def cite_tiny_rate(run: Run) -> tuple[Evidence, ...]:
+    """A learning rate that is too small by any measure, if the artifacts tell of one."""
+    series = run.get("lr")
+    if series is not None and len(series.finite()):
+        peak = int(np.argmax(series.finite().values))
+        value = float(series.finite().values[peak])
+        if 0.0 < value < TINY_RATE:
+            return (cite(series.finite(), f"the learning rate is never above {value:.2g}", peak),)
+        return ()
+    settings = list(run.config.learning_rates())
+    numbers = [as_number(s.value) or 0.0 for s in settings]
+    if numbers and 0.0 < max(numbers) < TINY_RATE:
+        return (cite_setting(settings[int(np.argmax(numbers))]),)
+    return ()

@@ -7,6 +7,7 @@ from traindx.model.run import Run, Series
 MAKERS = ("g", "gen", "generator", "netg")
 JUDGES = ("d", "disc", "discriminator", "netd", "critic")
 WON, BEATEN = 0.05, 4.0  # the loss of a discriminator that is always right, and always fooled
+LATE = 10  # epochs, after which a generator that cannot learn has lost long ago
 
 
 def player_loss(run: Run, names: tuple[str, ...]) -> Series | None:
@@ -23,3 +24,9 @@ def is_even_game(run: Run) -> bool:
         return False
     late = float(np.median(judge.values[len(judge) // 2 :]))
     return float(judge.values.min()) < 0 or WON < late < BEATEN
+
+
+def was_in_balance(judge: Series, first: int) -> bool:
+    """Tell whether the log begins late in the run, with a judge that still errs."""
+    is_late = judge.axis == "epoch" and float(judge.steps[0]) >= LATE
+    return is_late and first > 0 and float(judge.values[:first].max()) > 0.5 * np.log(2)

@@ -22,6 +22,10 @@ LEVEL_PART = 0.4  # of the run that must be flat
 RISEN = 0.1  # of all examples: by so much more right answers, it learns
 TASK_LOST = 0.3  # of its best value
 TASK_GAINED = 0.3  # of its best value that another task gains meanwhile
+POINTS = 5
+SCORED_PHASES = ("train", "val", "test")
+RIGHT = 0.9  # of the answers; a loss of nothing leaves no mistakes
+LATE_SCORES = 3  # late samples, and evaluations
 
 
 def is_constant_score(accuracy: Series) -> bool:
@@ -119,3 +123,25 @@ def forgotten_task(tasks: list[Series]) -> tuple[Series, int, Series] | None:
             if new is not old and gain > TASK_GAINED * float(new.values.max()):
                 return old, top, new
     return None
+
+
+def is_often_wrong(run: Run) -> bool:
+    """Tell whether an accuracy contradicts a loss that is as small as the log's digits."""
+    told = [s.finite() for p in SCORED_PHASES if (s := run.get(f"accuracy/{p}")) is not None]
+    values = [float(s.values.max()) for s in told if len(s) >= POINTS]
+    return bool(values) and max(values) < RIGHT
+
+
+def held_out_accuracy(run: Run) -> Series | None:
+    """Return the accuracy of validation, else of the test, else of training."""
+    for phase in ("val", "test", "train"):
+        found = run.get(f"accuracy/{phase}")
+        if found is not None and len(found.finite()) >= LATE_SCORES:
+            return found.finite()
+    return None
+
+
+def best_late_share(accuracy: Series) -> float:
+    """The best of the last accuracies, as a share."""
+    best = float(accuracy.values[-LATE_SCORES:].max())
+    return best / 100.0 if float(accuracy.values.max()) > 1.0 else best

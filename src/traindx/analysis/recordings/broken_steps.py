@@ -1,9 +1,11 @@
 """The first step of a recorded run that gave NaN or infinity, and what came before it."""
 
-from math import hypot, isfinite, isnan
+from math import hypot, isfinite, isnan, prod
 
+from traindx.analysis.recordings.observations import operation
 from traindx.model.findings import Evidence, cite_record
 from traindx.model.recording import (
+    Activation,
     Process,
     Sample,
 )
@@ -79,3 +81,23 @@ def cite_growth(process: Process, earlier: list[Sample]) -> tuple[Evidence, ...]
 
 def _size(sample: Sample) -> float:
     return hypot(*sample.weight_norms) if sample.weight_norms else float("nan")
+
+
+def masked_softmax(sample: Sample) -> Activation | None:
+    """The softmax whose rows are NaN, unless what feeds it may be NaN already."""
+    softmaxes = [a for a in sample.activations if operation(a.op) == "softmax" and a.masked_rows]
+    rest = [a for a in sample.activations if operation(a.op) != "softmax"]
+    is_partial = softmaxes and all(_rows(a) == 0 or a.masked_rows < _rows(a) for a in softmaxes)
+    if not is_partial or (rest and all(a.nonfinite for a in rest)):
+        return None
+    return min(softmaxes, key=lambda a: a.masked_rows)
+
+
+def _rows(activation: Activation) -> int:
+    return prod(activation.shape[:-1]) if activation.shape else 0
+
+
+def are_gradients_finite(process: Process) -> bool:
+    """Tell whether all gradients are finite; of others a scaler skips the step."""
+    grads = (g for s in process.samples for g in s.grad_norms if g is not None)
+    return all(isfinite(g) for g in grads)

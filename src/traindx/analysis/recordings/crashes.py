@@ -1,6 +1,6 @@
 """Errors that a recorder saw, with the tensors at hand when they were raised."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from traindx.analysis.errors.memory_sizes import memory_words
 from traindx.analysis.recordings.observations import (
@@ -12,6 +12,7 @@ from traindx.analysis.recordings.observations import (
 )
 from traindx.model.findings import (
     Evidence,
+    Strength,
     cite_record,
 )
 from traindx.model.recording import (
@@ -108,3 +109,9 @@ def last_memory(recording: Recording) -> Iterator[Evidence]:
         for sample in [s for s in process.samples if s.rss_bytes > 0][-1:]:
             says = f"the process used {memory_words(sample.rss_bytes)} at step {sample.step}"
             yield cite_record(process, sample.line, says, step=sample.step)
+
+
+def causes_of_labels(labels: Summary, classes: int) -> Mapping[str, Strength]:
+    """Return how far labels beyond the classes speak for too small an output."""
+    is_small = labels.low >= 0 and labels.high > classes
+    return {"output-size-mismatch": Strength.MODERATE if is_small else Strength.WEAK}

@@ -7,7 +7,9 @@ from math import isfinite, log, prod, sqrt
 
 import numpy as np
 
-from traindx.analysis.recordings.observations import late_samples
+from traindx.analysis.recordings.observations import (
+    late_samples,
+)
 from traindx.analysis.recordings.traces import FOLLOWERS, latest_models
 from traindx.model.recording import (
     Activation,
@@ -35,6 +37,7 @@ FADED = 0.2  # biases, which have a scale of their own, remain
 SATURATED = 0.3  # of the units
 NORM = re.compile(r"norm", re.IGNORECASE)
 EMBEDDING = re.compile(r"embedding", re.IGNORECASE)
+EDGE = 1e18  # squares of larger numbers are infinite in float32
 
 
 def layer_inputs(model: Model, sample: Sample) -> list[Activation]:
@@ -161,3 +164,9 @@ def _counts(parameter: Parameter, kind: str) -> bool:
     is_table = EMBEDDING.search(kind) or EMBEDDING.search(parameter.name)
     is_followed = FOLLOWERS.search(parameter.name)
     return bool(parameter.shape) and not is_table and not is_followed and parameter.is_trainable
+
+
+def is_near_overflow(process: Process) -> bool:
+    """Tell whether an activation of the first sample is near the end of float32."""
+    first = process.samples[0]
+    return max(abs(a.high) for a in first.activations if a.high == a.high) > EDGE

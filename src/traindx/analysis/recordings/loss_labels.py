@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 from math import isnan, log
 from statistics import median
 
+from traindx.analysis.metrics.scores import LATE_SCORES
 from traindx.analysis.recordings.observations import (
     Term,
     count,
     is_integer,
     largest_share,
     last_step,
+    medians,
     rows,
 )
 from traindx.model.recording import (
@@ -19,6 +21,7 @@ from traindx.model.recording import (
     Sample,
     Summary,
 )
+from traindx.model.run import Run
 
 BATCH_LABELS = 8  # of a batch: of one class by chance once in thousands of batches
 CLASS_LOSSES = ("cross_entropy", "nll_loss")
@@ -206,3 +209,17 @@ def are_class_labels(term: Term) -> bool:
     seen = {c for i in term.inputs for c in i.labels}
     is_counted = not any(i.ignored > MARKED for i in term.inputs)
     return is_counted and len(seen) > 1 and term.inputs[0].classes <= LISTED
+
+
+def classes_of_only_loss(sample: Sample) -> set[int]:
+    """Return the number of classes of the only loss of a step; none fits where there are others."""
+    is_only = len(sample.losses) == 1 and sample.losses[0].loss in CLASS_LOSSES
+    return {sample.losses[0].classes} if is_only else {0, 1}
+
+
+def late_loss(run: Run, late: Term) -> float:
+    """The middle of the last quarter of the loss, or of its late samples."""
+    loss = run.objective()
+    values = [] if loss is None else loss.finite().values.tolist()
+    is_enough = len(values) >= 4 * LATE_SCORES
+    return medians(values[-len(values) // 4 :] if is_enough else (s.loss for s in late.samples))

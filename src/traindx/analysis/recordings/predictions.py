@@ -1,5 +1,6 @@
 """Predictions beside the targets that a loss compares them with."""
 
+from collections.abc import Sequence
 from math import hypot, isfinite, log
 
 from traindx.analysis.recordings.observations import (
@@ -7,6 +8,7 @@ from traindx.analysis.recordings.observations import (
     extreme,
     is_integer,
     is_sound,
+    medians,
     operation,
     rows,
 )
@@ -36,6 +38,7 @@ FLAT = 0.02  # the spread of predictions over that of their targets
 PROBABLE_SAMPLES = 3  # samples; the rows of one may sum to one by chance
 HARMLESS = ("log_softmax",)
 LARGE_TARGET = 10.0  # targets that are larger need large weights
+LEFT_OF_GUESS = 0.3  # of the loss of a guess
 
 
 def is_clipped(given: LossInput) -> bool:
@@ -175,3 +178,11 @@ def has_large_targets(process: Process) -> bool:
     return any(
         not is_integer(t) and abs(t.mean) + t.std > LARGE_TARGET for t in targets if isfinite(t.std)
     )
+
+
+def is_far_from_learnt(late: Sequence[Sample]) -> bool:
+    """Tell whether the only loss is a cross-entropy that is far from learnt."""
+    given = [s.losses[0] for s in late if len(s.losses) == 1]
+    if len(given) < len(late) or any(i.loss != "cross_entropy" or i.classes < 2 for i in given):
+        return False
+    return medians(s.loss for s in late) > LEFT_OF_GUESS * log(given[-1].classes)

@@ -1,10 +1,7 @@
-from traindx.analysis.errors.culprits import Culprit
+from traindx.analysis.errors.graph_blame import why_second_backward
 from traindx.analysis.errors.graph_messages import SECOND_BACKWARD
 from traindx.analysis.errors.messages import finding, known_error
-from traindx.analysis.program import Project, project_of
-from traindx.analysis.program.carried import carried_state, made_before, repeated, running_sum
-from traindx.analysis.program.loops import training_loops
-from traindx.analysis.program.written_acts import WrittenDo
+from traindx.analysis.program import project_of
 from traindx.examples import make_failed_run
 from traindx.registry import Findings, Run, detector
 
@@ -32,20 +29,8 @@ def check(run: Run) -> Findings:
     """
     known = known_error(run, SECOND_BACKWARD)
     if known is not None:
-        cause, culprit = _reason(project_of(run))
+        cause, culprit = why_second_backward(project_of(run))
         yield finding(known, cause=cause, culprit=culprit)
-
-
-def _reason(project: Project) -> tuple[str | None, Culprit | None]:
-    for loop in training_loops(project):
-        for backward in loop.does(WrittenDo.BACKWARD):
-            found = carried_state(project, loop, backward) or running_sum(loop, backward)
-            if found is not None:
-                return "graph-retained-across-steps", found
-            found = made_before(loop, backward) or repeated(loop, backward)
-            if found is not None:
-                return "graph-freed", found
-    return None, None
 
 
 _ERROR = (

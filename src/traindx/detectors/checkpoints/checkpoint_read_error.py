@@ -1,10 +1,7 @@
-from traindx.analysis.errors.checkpoint_messages import UNREADABLE_ARCHIVE
-from traindx.analysis.errors.messages import KnownError, findings
+from traindx.analysis.errors.checkpoint_messages import UNREADABLE_ARCHIVE, is_load
+from traindx.analysis.errors.messages import findings
 from traindx.examples import make_failed_run
 from traindx.registry import Findings, Run, detector
-from traindx.tracebacks import own_frames
-
-LOADS = ("load", "restore", "resume", "from_pretrained", "serialization")
 
 
 @detector(needs=("failure",), suggests=("corrupt-checkpoint", "disk-full"))
@@ -26,17 +23,7 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     "invalid magic number" also comes from opening another kind of file with `torch.load`.
     """
-    yield from findings(run, UNREADABLE_ARCHIVE, when=_is_load)
-
-
-def _is_load(known: KnownError) -> bool:
-    """Tell whether the user's code loads a file, rather than a worker reading its pipe."""
-    frames = known.failure.frames
-    if known.kind != "pickle":
-        return True
-    if any("multiprocessing" in f.file for f in frames) or not own_frames(known.failure):
-        return False
-    return any(w in f"{f.code} {f.function} {f.file}" for f in frames for w in LOADS)
+    yield from findings(run, UNREADABLE_ARCHIVE, when=is_load)
 
 
 FIRES = {

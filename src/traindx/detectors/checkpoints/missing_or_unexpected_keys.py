@@ -3,9 +3,8 @@ from traindx.analysis.errors.checkpoint_messages import (
     unmatched_keys,
     why_unmatched,
 )
-from traindx.analysis.errors.culprits import Culprit
-from traindx.analysis.errors.messages import KnownError, finding, known_error
-from traindx.analysis.errors.written_calls import failing_calls
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.written_calls import prefixed_load
 from traindx.examples import make_failed_run
 from traindx.registry import Findings, Run, detector
 
@@ -33,18 +32,8 @@ def check(run: Run) -> Findings:
     if known is not None and (missing or unexpected):
         reason, prefix = why_unmatched(missing, unexpected)
         counts = {"missing": str(len(missing)), "unexpected": str(len(unexpected))}
-        culprit = _culprit(known, prefix) if prefix else None
+        culprit = prefixed_load(known, prefix) if prefix else None
         yield finding(known, known.claim(reason=reason, **counts), culprit=culprit)
-
-
-def _culprit(known: KnownError, prefix: str) -> Culprit | None:
-    for call in failing_calls(known.run, known.failure, "load_state_dict"):
-        if call.arguments:
-            state = call.arguments[0]
-            text = f'{{k.removeprefix("{prefix}"): v for k, v in {state}.items()}}'
-            says = f"the keys are loaded with the prefix {prefix}"
-            return call.blamed(says, call.with_first_argument(text), as_a_whole=True)
-    return None
 
 
 _ERROR = (

@@ -1,7 +1,6 @@
 from traindx.analysis.errors.checkpoint_messages import REFUSED_LOAD
-from traindx.analysis.errors.culprits import Culprit
-from traindx.analysis.errors.messages import KnownError, findings
-from traindx.analysis.errors.written_calls import failing_calls
+from traindx.analysis.errors.messages import findings
+from traindx.analysis.errors.written_calls import unmapped_load
 from traindx.examples import make_failed_run
 from traindx.registry import Findings, Run, detector
 
@@ -26,17 +25,7 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     A name in `__main__` is a class of the script that saved the file, dangerous or not.
     """
-    yield from findings(run, REFUSED_LOAD, blame=_unmapped)
-
-
-def _unmapped(known: KnownError) -> Culprit | None:
-    """The call that loads to the device of the file."""
-    for call in failing_calls(known.run, known.failure, "load") if known.kind == "device" else ():
-        if call.name == "torch.load" and call.arguments and not call.has("map_location", 1):
-            patch = call.with_another_argument('map_location="cpu"')
-            says = f"`{call.text}` loads to the device that the file was saved from"
-            return call.blamed(says, patch, as_a_whole=True)
-    return None
+    yield from findings(run, REFUSED_LOAD, blame=unmapped_load)
 
 
 _CODE = "state = torch.load('m.pt')"

@@ -31,7 +31,7 @@ def check(run: Run) -> Findings:
 FIRES = {
     "it calls os.system": make_run(
         events=[Event("unsafe-checkpoint", "it refers to posix.system", "model.pt", "data.pkl")]
-    ),
+    )
 }
 
 SILENT = {

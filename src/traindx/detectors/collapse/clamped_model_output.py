@@ -1,10 +1,4 @@
-from traindx.analysis.recordings.observations import (
-    Term,
-    operation,
-    processes_of,
-    spans,
-    terms_of,
-)
+from traindx.analysis.recordings.observations import Term, operation, processes_of, spans, terms_of
 from traindx.analysis.recordings.predictions import is_clipped
 from traindx.examples import recorded, sampled
 from traindx.model.findings import Finding, Strength, cite_record, finding

@@ -2,13 +2,7 @@ from dataclasses import replace
 from math import exp, log
 
 from traindx.analysis.recordings.contrast import are_alike, late_similarities, point_apart
-from traindx.analysis.recordings.observations import (
-    Term,
-    last_step,
-    processes_of,
-    spans,
-    terms_of,
-)
+from traindx.analysis.recordings.observations import Term, last_step, processes_of, spans, terms_of
 from traindx.examples import recorded, sampled
 from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Activation, Counts, LossInput, Process, Summary

@@ -1,12 +1,6 @@
 from dataclasses import replace
 
-from traindx.analysis.recordings.observations import (
-    Term,
-    last_step,
-    processes_of,
-    spans,
-    terms_of,
-)
+from traindx.analysis.recordings.observations import Term, last_step, processes_of, spans, terms_of
 from traindx.analysis.recordings.predictions import CONSTANT, is_constant_column
 from traindx.examples import recorded, sampled
 from traindx.model.findings import Finding, Strength, cite_record, finding

@@ -1,15 +1,7 @@
 from collections.abc import Sequence
 
-from traindx.analysis.recordings.adversaries import (
-    VerdictPair,
-    late_pairs,
-    times_faster,
-)
-from traindx.analysis.recordings.observations import (
-    medians,
-    processes_of,
-    spans,
-)
+from traindx.analysis.recordings.adversaries import VerdictPair, late_pairs, times_faster
+from traindx.analysis.recordings.observations import medians, processes_of, spans
 from traindx.analysis.recordings.traces import latest_optimizers
 from traindx.examples import recorded
 from traindx.model.findings import Finding, Strength, cite_record, finding

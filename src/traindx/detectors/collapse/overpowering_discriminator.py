@@ -3,10 +3,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from traindx.analysis.curves import since
-from traindx.analysis.metrics.players import player_loss
+from traindx.analysis.metrics.players import player_loss, was_in_balance
 from traindx.examples import flat, make_run
 from traindx.model.findings import Strength, cite, finding, suggested
-from traindx.model.run import Floats, Series
+from traindx.model.run import Floats
 from traindx.registry import Findings, Run, detector
 
 WON = 0.02  # of ln 2, where a discriminator that is fooled half of the time stands
@@ -14,7 +14,6 @@ LASTS = 0.3  # of the run, to the end
 AWAY = 3.0  # times its start: the loss of a generator that is seen through
 ENOUGH = 10  # points
 MANY = 30  # points; fewer do not tell a generator that gave up from one that never learnt
-LATE = 10  # epochs, after which a generator that cannot learn has lost long ago
 DISCRIMINATORS = ("d", "disc", "discriminator", "netd", "d_loss")
 GENERATORS = ("g", "gen", "generator", "netg", "g_loss")
 
@@ -58,16 +57,10 @@ def check(run: Run) -> Findings:
     first = min(since(judge.values <= 0.2 * np.log(2)), len(judge) - 1)
     yield finding(
         "The discriminator is too strong: its loss is near zero, the generator's keeps rising",
-        _suggests(are_many=min(len(judge), len(maker)) >= MANY or _was_in_balance(judge, first)),
+        _suggests(are_many=min(len(judge), len(maker)) >= MANY or was_in_balance(judge, first)),
         cite(judge, f"{judge.origin.name} is {float(np.median(last)):.2g}", first, -1),
         cite(maker, f"{maker.origin.name} rose from {start:.3g} to {end:.3g}", 0, -1, end=end),
     )
-
-
-def _was_in_balance(judge: Series, first: int) -> bool:
-    """Tell whether the log begins late in the run, with a judge that still errs."""
-    is_late = judge.axis == "epoch" and float(judge.steps[0]) >= LATE
-    return is_late and first > 0 and float(judge.values[:first].max()) > 0.5 * np.log(2)
 
 
 def _suggests(*, are_many: bool) -> Mapping[str, Strength]:

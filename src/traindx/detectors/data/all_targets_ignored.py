@@ -74,10 +74,7 @@ def _sampled(ignored: float, *broken: NonFinite) -> Run:
 
 _LOST = NonFinite(4, 20)
 
-FIRES = {
-    "sampled": _sampled(1.0, _LOST),
-    "replayed": _replayed("nll_loss_forward", _LOGITS, _NONE),
-}
+FIRES = {"sampled": _sampled(1.0, _LOST), "replayed": _replayed("nll_loss_forward", _LOGITS, _NONE)}
 
 SILENT = {
     "near miss: nearly all": _sampled(0.98, _LOST),

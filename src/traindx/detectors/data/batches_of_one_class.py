@@ -82,10 +82,7 @@ _MIXED = {"0": 9, "1": 7, "2": 8, "3": 8}
 
 _CLASSES = [{str(i): 32} if i % 2 else {str(i): 20, str(i + 1): 12} for i in range(8)]
 
-FIRES = {
-    "sorted by class": _run(*_SORTED),
-    "batches in which two classes meet": _run(*_CLASSES),
-}
+FIRES = {"sorted by class": _run(*_SORTED), "batches in which two classes meet": _run(*_CLASSES)}
 
 SILENT = {
     "near miss: in order, and mixed beforehand": _run(*[_MIXED] * 6),

@@ -4,9 +4,8 @@ from traindx.analysis.errors.loader_messages import (
     UNPADDED_FIELD,
 )
 from traindx.analysis.errors.messages import finding, known_error, read
-from traindx.analysis.errors.root_failure import last_burst
+from traindx.analysis.errors.root_failure import is_in_worker, last_burst
 from traindx.examples import make_failed_run
-from traindx.model.run import Failure
 from traindx.registry import Findings, Run, detector
 
 
@@ -40,14 +39,8 @@ def check(run: Run) -> Findings:
             yield finding(known, known.claim(why=why))
             return
     known = known_error(run, UNBATCHABLE_ITEMS)
-    if known is not None and (known.kind != "in a worker" or _is_in_worker(run, known.failure)):
+    if known is not None and (known.kind != "in a worker" or is_in_worker(run, known.failure)):
         yield finding(known)
-
-
-def _is_in_worker(run: Run, failure: Failure) -> bool:
-    near = (failure, *last_burst(run))
-    is_named = any("DataLoader worker" in f.message for f in near)
-    return is_named or any("collate" in frame.file for f in near for frame in f.frames)
 
 
 FIRES = {

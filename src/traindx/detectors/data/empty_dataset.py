@@ -1,7 +1,10 @@
-from traindx.analysis.errors.culprits import culprit_frame
-from traindx.analysis.errors.failing_lines import divides_by_a_count, divisors, is_held_out
+from traindx.analysis.errors.failing_lines import (
+    is_held_out,
+    is_of_no_batch,
+    names_training,
+)
 from traindx.analysis.errors.loader_messages import EMPTY_DATASET
-from traindx.analysis.errors.messages import KnownError, finding, known_error
+from traindx.analysis.errors.messages import finding, known_error
 from traindx.examples import make_failed_run
 from traindx.model.findings import Strength
 from traindx.model.run import Frame
@@ -30,28 +33,14 @@ def check(run: Run) -> Findings:
     A rank that gets no shard of a small dataset sees the same while the others do not.
     """
     known = known_error(run, EMPTY_DATASET)
-    if known is None or not _is_of_no_batch(known):
+    if known is None or not is_of_no_batch(known):
         return
-    is_averaging = known.kind == "division" and run.has("loss") and not _names_training(known)
+    is_averaging = known.kind == "division" and run.has("loss") and not names_training(known)
     if is_held_out(known.failure) or is_averaging:
         what, cause = "The held-out dataset", "empty-validation"
     else:
         what, cause = "The dataset", "api-misuse"
     yield finding(known, known.claim(what=what), suggests={cause: Strength.STRONG})
-
-
-def _is_of_no_batch(known: KnownError) -> bool:
-    """Tell whether the error can only come of a pass over no batch: any list may be empty."""
-    if known.kind == "unbound":
-        return f"{known['name']} + 1" in divisors(known.run, known.failure)
-    if known.kind == "division":
-        return divides_by_a_count(known.run, known.failure)
-    return known.kind != "joined" or is_held_out(known.failure)
-
-
-def _names_training(known: KnownError) -> bool:
-    frame = culprit_frame(known.run, known.failure)
-    return frame is not None and "train" in f"{frame.code} {frame.function}"
 
 
 _ERROR = "ValueError: num_samples should be a positive integer value, but got num_samples=0"

@@ -1,6 +1,7 @@
 import numpy as np
 
 from traindx.analysis.curves import curve
+from traindx.analysis.metrics.objective import finite_objective
 from traindx.examples import decay, flat, make_run
 from traindx.model.findings import cite, finding, suggested
 from traindx.registry import Findings, Run, detector
@@ -27,10 +28,9 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     Squared errors on raw money or counts are large too; where they fall, nothing is said.
     """
-    loss = run.objective()
-    if loss is None or len(loss.finite()) < ENOUGH:
+    finite = finite_objective(run, ENOUGH)
+    if finite is None:
         return
-    finite = loss.finite()
     c = curve(finite.values)
     start, end = c.start_value, c.end_value
     if start < ASTRONOMICAL or not (1.0 - MOVED) * start < end < 2.0 * start:

@@ -4,6 +4,7 @@ from dataclasses import replace
 import numpy as np
 
 from traindx.analysis.metrics.jumps import jump_between
+from traindx.analysis.metrics.objective import finite_objective
 from traindx.analysis.recordings.input_batches import first_layer_input, input_change
 from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import decay, join, recorded, sampled
@@ -37,17 +38,17 @@ def check(run: Run) -> Findings:
     A curriculum changes its inputs on purpose; where the loss follows smoothly nothing is said.
     States of a policy and outputs of a generator change as these learn, and are left alone.
     """
-    loss = run.objective()
-    if loss is None or len(loss.finite()) < POINTS:
+    loss = finite_objective(run, POINTS)
+    if loss is None:
         return
     for process in processes_of(run):
         seen = [(s, a) for s in process.samples if (a := first_layer_input(s)) is not None]
         at = input_change([a for _, a in seen])
         if at is None or len({s.optimizer for s, _ in seen}) != 1:
             continue
-        jump = jump_between(loss.finite(), seen[at - 1][0].step, seen[at][0].step)
+        jump = jump_between(loss, seen[at - 1][0].step, seen[at][0].step)
         if jump is not None:
-            yield _finding(process, seen, at, loss.finite(), jump)
+            yield _finding(process, seen, at, loss, jump)
             return
 
 

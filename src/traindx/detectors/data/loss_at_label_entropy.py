@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from traindx.analysis.metrics.chance import stays_at_level
 from traindx.analysis.recordings.loss_labels import label_entropy
 from traindx.analysis.recordings.observations import processes_of, terms_of
 from traindx.analysis.recordings.soundness import is_trained_soundly
@@ -13,8 +14,6 @@ from traindx.registry import Findings, Run, detector
 
 POINTS = 100  # of the loss
 STEPS = 150  # fewer, and a healthy run may not have left this level
-NEAR = 0.04  # of the entropy of the labels
-BLOWN = 1.5  # of the entropy: a loss that was so high has another story
 CLEARED = ("lr-too-high", "lr-too-low", "bad-initialisation", "vanishing-gradients", "dead-relu",
            "unnormalised-inputs", "saturated-activations")  # fmt: skip
 
@@ -52,7 +51,7 @@ def check(run: Run) -> Findings:
     level = label_entropy(terms[0])
     if (
         level is None
-        or not _stays(finite.values, level)
+        or not stays_at_level(finite.values, level)
         or not is_trained_soundly(process, terms[0])
     ):
         return
@@ -67,12 +66,6 @@ def check(run: Run) -> Findings:
         cite_record(process, sample.line, works, step=sample.step),
         against=dict.fromkeys(CLEARED, Strength.MODERATE),
     )
-
-
-def _stays(loss: Floats, level: float) -> bool:
-    parts = [float(np.median(part)) for part in np.array_split(loss, 8)[1:]]
-    is_near = all(abs(p - level) < NEAR * level for p in parts)
-    return is_near and float(loss.max()) < BLOWN * level
 
 
 def _run(

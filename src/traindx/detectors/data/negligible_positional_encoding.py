@@ -1,9 +1,9 @@
 import re
-from collections.abc import Sequence
-from math import isfinite, log
+from math import isfinite
 
 from traindx.analysis.recordings.input_batches import position_ratio
-from traindx.analysis.recordings.observations import late_samples, medians
+from traindx.analysis.recordings.observations import late_samples
+from traindx.analysis.recordings.predictions import is_far_from_learnt
 from traindx.analysis.recordings.traces import latest_models, per_process
 from traindx.examples import recorded, watched
 from traindx.model.findings import Finding, Strength, cite_record, finding
@@ -13,7 +13,6 @@ from traindx.registry import Findings, Run, detector
 CAUSE = "unnormalised-inputs"
 DROWNED = 100.0  # times the size of the positions; a sound model begins at twenty and falls to five
 ENOUGH = 2  # late samples
-LEFT = 0.3  # of the loss of a guess
 _POSITIONS = re.compile(r"(?:^|[._])(?:pos|wpe)", re.IGNORECASE)
 
 
@@ -39,7 +38,7 @@ def check(process: Process) -> Findings:
     A task that needs no order does not miss the positions; where the loss falls, nothing is said.
     """
     late = [s for s in late_samples(process) if isfinite(s.loss)]
-    if len(late) < ENOUGH or not _is_high(late):
+    if len(late) < ENOUGH or not is_far_from_learnt(late):
         return
     for model in latest_models(process):
         shapes = {p.name: p.shape for p in model.parameters}
@@ -51,14 +50,6 @@ def check(process: Process) -> Findings:
             if len(known) == len(late) and min(known) >= DROWNED:
                 yield _finding(process, late[-1], table, known[-1])
                 return
-
-
-def _is_high(late: Sequence[Sample]) -> bool:
-    """Tell whether the only loss is a cross-entropy that is far from learnt."""
-    given = [s.losses[0] for s in late if len(s.losses) == 1]
-    if len(given) < len(late) or any(i.loss != "cross_entropy" or i.classes < 2 for i in given):
-        return False
-    return medians(s.loss for s in late) > LEFT * log(given[-1].classes)
 
 
 def _finding(process: Process, sample: Sample, table: str, ratio: float) -> Finding:

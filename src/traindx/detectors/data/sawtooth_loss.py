@@ -1,8 +1,8 @@
 import numpy as np
 
-from traindx.analysis.epochs import epoch_pattern
+from traindx.analysis.epochs import cite_unshuffled, epoch_pattern
 from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Evidence, Strength, cite, cite_setting, finding
+from traindx.model.findings import Strength, cite, finding
 from traindx.model.run import Floats
 from traindx.registry import Findings, Run, detector
 
@@ -38,7 +38,7 @@ def check(run: Run) -> Findings:
         return
     if pattern.only_falls or pattern.persistence < KEEPS:
         return
-    setting = _unshuffled(run)
+    setting = cite_unshuffled(run)
     says = (
         f"{loss.origin.name} has the same shape in {pattern.epochs} epochs (correlation "
         f"{pattern.likeness:.2f}), with an amplitude of {pattern.swing:.3g}"
@@ -50,13 +50,6 @@ def check(run: Run) -> Findings:
         *setting,
         shows="unshuffled-training-data" if setting else None,
     )
-
-
-def _unshuffled(run: Run) -> tuple[Evidence, ...]:
-    setting = run.config.find("shuffle", "shuffle_train", "train_shuffle")
-    if setting is not None and str(setting.value).lower() in {"false", "0", "no"}:
-        return (cite_setting(setting),)
-    return ()
 
 
 def _run(

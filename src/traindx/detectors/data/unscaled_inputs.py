@@ -9,12 +9,7 @@ from traindx.analysis.recordings.input_batches import (
     scale_of,
     takes_raw_inputs,
 )
-from traindx.analysis.recordings.observations import (
-    extreme,
-    medians,
-    processes_of,
-    spans,
-)
+from traindx.analysis.recordings.observations import extreme, medians, processes_of, spans
 from traindx.examples import recorded, watched
 from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Activation, NonFinite, Parameter, Process, Summary

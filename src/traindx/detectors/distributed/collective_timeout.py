@@ -1,6 +1,10 @@
 from traindx.analysis.errors.messages import finding, known_error
-from traindx.analysis.errors.process_group_messages import COLLECTIVES, collective_times
-from traindx.analysis.errors.root_failure import is_joining, last_burst
+from traindx.analysis.errors.process_group_messages import (
+    COLLECTIVES,
+    collective_times,
+    waits_by_rank,
+)
+from traindx.analysis.errors.root_failure import is_joining
 from traindx.examples import make_failed_run, make_run
 from traindx.registry import Findings, Run, detector
 
@@ -34,7 +38,7 @@ def check(run: Run) -> Findings:
     if known.kind == "different":
         yield finding(known)
         return
-    waits = _waits(run)
+    waits = waits_by_rank(run)
     notes = [
         note
         for rank, works in waits.items()
@@ -49,16 +53,6 @@ def check(run: Run) -> Findings:
         yield finding(known, claim, cause="collective-mismatch", notes=notes)
     else:
         yield finding(known, known.claim(**collective_times(known)), notes=notes)
-
-
-def _waits(run: Run) -> dict[int | None, set[tuple[str, str]]]:
-    """The collectives that each rank waits in, by number and operation."""
-    waits: dict[int | None, set[tuple[str, str]]] = {}
-    for each in last_burst(run):
-        known = known_error(run, COLLECTIVES, each)
-        if known is not None and known.kind == "work":
-            waits.setdefault(each.rank, set()).add((known["number"], known["operation"]))
-    return waits
 
 
 def _watchdog(number: int, kind: str) -> str:

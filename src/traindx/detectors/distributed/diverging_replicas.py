@@ -6,12 +6,7 @@ from traindx.analysis.program.training.rank_exchange import (
     brings_weights_together,
     gives_parts_of_data,
 )
-from traindx.analysis.recordings.ranks import (
-    is_data_parallel,
-    is_sharded,
-    ranks_of,
-    shared_prints,
-)
+from traindx.analysis.recordings.ranks import is_data_parallel, is_sharded, ranks_of, shared_prints
 from traindx.analysis.recordings.replicas import differ, is_averaged, layout_of
 from traindx.examples import make_run, recorded
 from traindx.model.findings import Evidence, Strength, cite_record, finding

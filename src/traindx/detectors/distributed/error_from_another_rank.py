@@ -2,13 +2,12 @@ from traindx.analysis.errors.culprits import cite_failure, explain
 from traindx.analysis.errors.root_failure import (
     echoes,
     first_line,
-    last_burst,
+    ranks_that_raised,
     root_failure,
     standing,
 )
 from traindx.examples import make_failed_run, make_run
 from traindx.model.findings import Strength
-from traindx.model.run import Failure
 from traindx.registry import Findings, Run, detector
 
 SHOWN = 3  # echoes that are cited; the others say the same
@@ -36,7 +35,7 @@ def check(run: Run) -> Findings:
     root = root_failure(run)
     if root is None or standing(root):
         return
-    alike = _ranks_that_raised_it(run, root)
+    alike = ranks_that_raised(run, root)
     # a launcher's word that names no rank is no news where several failed alike
     others = [e for e in echoes(run) if e.rank not in (alike | {None} if len(alike) > 1 else alike)]
     if not others:
@@ -49,14 +48,6 @@ def check(run: Run) -> Findings:
     # not shown: where that error is explained, its cause is the root and this only follows from it
     guess = {"rank-failed-first": Strength.STRONG}
     yield explain(run, root, claim.rstrip("."), suggests=guess, notes=notes)
-
-
-def _ranks_that_raised_it(run: Run, root: Failure) -> frozenset[int | None]:
-    """The ranks that raised the same error themselves: the launcher's word on them is no echo."""
-    says = first_line(root)
-    burst = ((f.rank, first_line(f)) for f in last_burst(run) if not standing(f))
-    # a recorder has the message without the suggestion that the interpreter prints after it
-    return frozenset(r for r, s in burst if s.startswith(says) or says.startswith(s))
 
 
 def _failures(*pairs: tuple[str, int]) -> Run:

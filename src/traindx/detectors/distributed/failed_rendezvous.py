@@ -1,11 +1,9 @@
-from traindx.analysis.errors.messages import KnownError, findings, read
+from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.process_group_messages import (
-    OF_RANKS,
-    OTHER_SOCKETS,
     RENDEZVOUS,
+    is_between_ranks,
     port,
 )
-from traindx.analysis.errors.root_failure import is_joining
 from traindx.examples import make_failed_run
 from traindx.model.run import Frame
 from traindx.registry import Findings, Run, detector
@@ -32,21 +30,7 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     If one rank failed before it could join, the timeout of the others is a consequence.
     """
-    yield from findings(run, RENDEZVOUS, words=port, when=_is_of_ranks)
-
-
-def _is_of_ranks(known: KnownError) -> bool:
-    """Tell ranks from a tracker, a download or a web server, which use sockets as well."""
-    failure = known.failure
-    files = [frame.file.replace("\\", "/") for frame in failure.frames]
-    if known.kind == "joining" and not is_joining(failure):
-        return False
-    if any(read(file, OTHER_SOCKETS) for file in files):
-        return False
-    if known.kind != "any socket" or failure.rank is not None or is_joining(failure):
-        return True
-    said = f"{failure.type}: {failure.message}"
-    return any("torch/distributed" in file for file in files) or read(said, OF_RANKS) is not None
+    yield from findings(run, RENDEZVOUS, words=port, when=is_between_ranks)
 
 
 FIRES = {

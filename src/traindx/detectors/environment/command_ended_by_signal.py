@@ -5,14 +5,7 @@ from traindx.analysis.errors.root_failure import root_failure
 from traindx.analysis.recordings.crashes import last_memory, signal_of
 from traindx.analysis.recordings.ranks import own_places, place_words
 from traindx.examples import make_failed_run, recorded
-from traindx.model.findings import (
-    Evidence,
-    Finding,
-    Strength,
-    cite_event,
-    finding,
-    suggested,
-)
+from traindx.model.findings import Evidence, Finding, Strength, cite_event, finding, suggested
 from traindx.model.recording import Ending, Place, Process, Recording, Sample
 from traindx.model.run import Event
 from traindx.registry import Findings, Run, detector

@@ -63,7 +63,4 @@ def _run(accuracy: float, recall: float) -> Run:
 
 FIRES = {"two per cent positives": _run(0.979, 0.0)}
 
-SILENT = {
-    "found, if rarely": _run(0.979, 0.3),
-    "near miss: both poor": _run(0.5, 0.0),
-}
+SILENT = {"found, if rarely": _run(0.979, 0.3), "near miss: both poor": _run(0.5, 0.0)}

@@ -55,7 +55,7 @@ _FALLING = np.geomspace(0.16, 0.02, 12)
 FIRES = {
     "a regression": make_run(
         {"loss/train": _FALLING, "accuracy/train": np.tile([0.0, 0.0056], 6)}, axis="epoch"
-    ),
+    )
 }
 
 SILENT = {

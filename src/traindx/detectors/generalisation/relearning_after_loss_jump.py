@@ -2,6 +2,7 @@ import numpy as np
 
 from traindx.analysis.metrics.jumps import drop_after, jump_above_start, swap_after
 from traindx.analysis.metrics.learning_rates import rate_rises
+from traindx.analysis.metrics.objective import finite_objective
 from traindx.examples import decay, flat, join, make_run
 from traindx.model.findings import Finding, cite, finding, suggested
 from traindx.model.metric_names import HIGHER_IS_BETTER, kind_of
@@ -36,10 +37,9 @@ def check(run: Run) -> Findings:
     A broken update makes the loss jump as well; then the same data is learnt again, and the metric
     comes back to where it was.
     """
-    loss = run.objective()
-    if loss is None or len(loss.finite()) < ENOUGH:
+    finite = finite_objective(run, ENOUGH)
+    if finite is None:
         return
-    finite = loss.finite()
     at = jump_above_start(finite.values)
     if at is None or rate_rises(run, finite, at):
         return

@@ -29,7 +29,7 @@ FIRES = {
     "a mask": make_failed_run(
         "RuntimeError: value cannot be converted to type at::Half without overflow",
         "scores = scores.masked_fill(mask == 0, -1e9)",
-    ),
+    )
 }
 
 SILENT = {

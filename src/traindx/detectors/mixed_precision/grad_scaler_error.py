@@ -1,6 +1,6 @@
+from traindx.analysis.errors.failing_lines import never_calls_backward
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.precision_messages import SCALER
-from traindx.analysis.program import project_of
 from traindx.examples import make_failed_run
 from traindx.registry import Findings, Run, detector
 
@@ -33,16 +33,11 @@ def check(run: Run) -> Findings:
     known = known_error(run, SCALER)
     if known is None:
         return
-    if known.kind == "no gradient" and _has_no_backward(run):
+    if known.kind == "no gradient" and never_calls_backward(run):
         claim = "The GradScaler steps the optimizer, but the source never calls backward()"
         yield finding(known, claim, cause="missing-backward")
     else:
         yield finding(known)
-
-
-def _has_no_backward(run: Run) -> bool:
-    modules = project_of(run).modules
-    return bool(modules) and not any("backward" in line for m in modules for line in m.lines)
 
 
 FIRES = {

@@ -65,10 +65,7 @@ def _run(
     return recorded(process, lr=rates)
 
 
-FIRES = {
-    "most stand still": _run("bfloat16", "a", "b"),
-    "one of three": _run("float16", "c"),
-}
+FIRES = {"most stand still": _run("bfloat16", "a", "b"), "one of three": _run("float16", "c")}
 
 SILENT = {
     "all move": _run("bfloat16"),

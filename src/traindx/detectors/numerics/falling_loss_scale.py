@@ -4,20 +4,19 @@ from itertools import pairwise
 
 import numpy as np
 
+from traindx.analysis.metrics.loss_scales import REDUCED, USELESS, skips_to_the_end
 from traindx.examples import decay, make_run
 from traindx.model.findings import Evidence, Finding, Strength, cite, cite_event, finding
 from traindx.model.run import Event, Failure, Series
 from traindx.registry import Findings, Run, detector
 
 CAUSE = "loss-scale-collapse"
-USELESS = 1.0  # at a scale of one nothing is left to scale; healthy scales stay above a hundred
 HALVINGS = 6  # in the last part of the run, without a doubling between them
 FEW = 5  # points in a row, before a scale means anything
 AT_THE_FLOOR = 4  # skips in a row at a scale of one: what overflows there overflows for good
 SMALL = 4.0  # a scale that a scaler at work never comes near, and that halves on
 MANY_SKIPS = 8  # at the start of a run a scaler skips a few steps to find its scale
 ATTEMPT = re.compile(r"(?i)attempted loss scale: ?([\d.e+-]+)")  # DeepSpeed, at each skipped step
-REDUCED = re.compile(r"(?i)reducing (?:loss scale )?to ([\d.e+-]*\d)")  # apex, and DeepSpeed
 # how DeepSpeed, fairseq, icefall and their kin give up
 GAVE_UP = re.compile(
     r"(?i)minimum loss scale|loss[ _]scale (?:already )?(?:is )?at (?:its )?minimum"
@@ -63,7 +62,7 @@ def check(run: Run) -> Findings:
         yield stuck
     elif (falling := _halves_on(skips)) is not None:
         yield falling
-    elif scale is None and len(skips) >= MANY_SKIPS and _last_until_the_end(run, skips):
+    elif scale is None and len(skips) >= MANY_SKIPS and skips_to_the_end(run, skips):
         claim = f"{len(skips)} steps were skipped because of gradient overflow"
         yield finding(claim, CAUSE, cite_event(skips[0]), cite_event(skips[-1]))
 
@@ -122,15 +121,6 @@ def _by_scale(scale: Series) -> Findings:
     )
     evidence = cite(scale, says, start, -1, before=float(values[start]), end=end)
     yield finding(f"The loss scale collapsed to {end:.3g}", CAUSE, evidence)
-
-
-def _last_until_the_end(run: Run, skips: list[Event]) -> bool:
-    loss = run.main_loss()
-    last = skips[-1].step
-    told = [float(m[1]) for e in skips if (m := REDUCED.search(e.text)) is not None]
-    if told and told[-1] > USELESS:
-        return False  # a scaler tries a higher scale now and then, and takes it back
-    return loss is None or last is None or last >= 0.9 * float(loss.steps[-1])
 
 
 _MESSAGE = "Minimum loss scale reached (0.0001)."

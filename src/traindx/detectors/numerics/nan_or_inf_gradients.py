@@ -5,14 +5,7 @@ import numpy as np
 from traindx.analysis.curves import since
 from traindx.analysis.metrics.broken_losses import cite_half_precision
 from traindx.examples import decay, join, make_run
-from traindx.model.findings import (
-    Evidence,
-    Finding,
-    Strength,
-    cite,
-    cite_event,
-    finding,
-)
+from traindx.model.findings import Evidence, Finding, Strength, cite, cite_event, finding
 from traindx.model.run import Event
 from traindx.registry import Findings, Run, detector
 

@@ -15,14 +15,7 @@ from traindx.analysis.metrics.broken_losses import (
 )
 from traindx.analysis.recordings.breakdowns import cause_of
 from traindx.examples import decay, join, make_run
-from traindx.model.findings import (
-    Evidence,
-    Finding,
-    Strength,
-    cite,
-    finding,
-    suggested,
-)
+from traindx.model.findings import Evidence, Finding, Strength, cite, finding, suggested
 from traindx.model.run import Failure, Origin, Series
 from traindx.registry import Findings, Run, detector
 

@@ -1,6 +1,6 @@
 from dataclasses import replace
-from math import isfinite
 
+from traindx.analysis.recordings.broken_steps import are_gradients_finite
 from traindx.analysis.recordings.traces import latest_optimizers, per_process
 from traindx.examples import recorded, watched, weights
 from traindx.model.findings import Strength, cite_record, finding
@@ -35,7 +35,7 @@ def check(process: Process) -> Findings:
     if counts is None or counts.steps or counts.has_moved or not latest_optimizers(process):
         return
     enough = ENOUGH if counts.is_end else LONG
-    if counts.backwards < enough or process.nonfinite or not _is_finite(process):
+    if counts.backwards < enough or process.nonfinite or not are_gradients_finite(process):
         return
     place = next((o.place for o in latest_optimizers(process) if o.place), None)
     is_seen = counts.has_moved is False
@@ -52,12 +52,6 @@ def check(process: Process) -> Findings:
         onset=0.0,
         place=place,
     )
-
-
-def _is_finite(process: Process) -> bool:
-    """A scaler skips the step where a gradient is not finite."""
-    grads = (g for s in process.samples for g in s.grad_norms if g is not None)
-    return all(isfinite(g) for g in grads)
 
 
 def _process(**counted: object) -> Process:

@@ -9,6 +9,7 @@ from traindx.analysis.metrics.chance import (
     has_only_begun,
     learns,
 )
+from traindx.analysis.metrics.objective import finite_objective
 from traindx.examples import decay, flat, make_run
 from traindx.model.findings import Strength, cite, finding, suggested
 from traindx.registry import Findings, Run, detector
@@ -45,10 +46,9 @@ def check(run: Run) -> Findings:
     A regression loss can lie near ln 2 or ln 10 by chance; so can a run that is only a few steps
     old.
     """
-    loss = run.objective()
-    if loss is None or len(loss.finite()) < 5:
+    finite = finite_objective(run, 5)
+    if finite is None:
         return
-    finite = loss.finite()
     level = float(np.median(finite.values))
     classes, evidence = classes_at_level(run, level)
     if not classes or learns(finite):

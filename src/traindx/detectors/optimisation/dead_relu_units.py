@@ -10,11 +10,7 @@ from traindx.analysis.recordings.dead_units import (
     relu_layers,
     samples_of_large_batches,
 )
-from traindx.analysis.recordings.observations import (
-    operation,
-    processes_of,
-    spans,
-)
+from traindx.analysis.recordings.observations import operation, processes_of, spans
 from traindx.examples import recorded, sampled, watched, weights
 from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Activation, LossInput, Process, Summary

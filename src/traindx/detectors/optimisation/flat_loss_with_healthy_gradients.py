@@ -1,6 +1,6 @@
 from statistics import median
 
-from traindx.analysis.curves import curve
+from traindx.analysis.metrics.objective import stands_still
 from traindx.analysis.recordings.owners import still_moves
 from traindx.analysis.recordings.traces import told_once, traces_of
 from traindx.examples import decay, flat, recorded, watched, weights
@@ -39,11 +39,7 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     Gradients may reach every parameter through a side path while the main one is cut.
     """
-    loss = run.objective()
-    finite = None if loss is None else loss.finite().values
-    if finite is None or len(finite) < POINTS:
-        return
-    if abs(curve(finite).gained) < LEARNT:
+    if stands_still(run, POINTS, LEARNT):
         yield from told_once(run, _look)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from traindx.analysis.curves import curve
+from traindx.analysis.metrics.objective import share_gained
 from traindx.analysis.recordings.observations import last_step
 from traindx.analysis.recordings.predictions import has_large_targets
 from traindx.analysis.recordings.traces import Trace, told_once, traces_of
@@ -88,19 +88,9 @@ def _look(run: Run, process: Process) -> Findings:
 
 def _learns(run: Run, *, from_first: bool = False) -> bool:
     """Tell whether the loss fell, from its first level or from its very first value."""
-    gained = [_gained(run), _gained(run, from_first=True)] if from_first else [_gained(run)]
+    gained = [share_gained(run, POINTS)]
+    gained += [share_gained(run, POINTS, from_first=True)] if from_first else []
     return all(g is None or g > LEARNT for g in gained)
-
-
-def _gained(run: Run, *, from_first: bool = False) -> float | None:
-    """The part of the first level, or of the very first value, that the loss has gained."""
-    loss = run.objective()
-    finite = None if loss is None else loss.finite().values
-    if finite is None or len(finite) < POINTS:
-        return None
-    c = curve(finite)
-    start = float(finite[0]) if from_first else c.start_value
-    return (start - c.end_value) / abs(start) if start else None
 
 
 def _lasting(run: Run, process: Process, traces: Sequence[Trace]) -> Finding | None:
@@ -108,7 +98,7 @@ def _lasting(run: Run, process: Process, traces: Sequence[Trace]) -> Finding | N
     until = max(float(SETTLED), EARLY * last_step(process))
     early = [(s, r) for s, r in update_ratios(traces, np.median) if SETTLED / 2 <= s.step <= until]
     mean = float(np.mean([r for _, r in early])) if len(early) >= ENOUGH else 0.0
-    gained, grown = _gained(run), growth(traces)
+    gained, grown = share_gained(run, POINTS), growth(traces)
     is_carried = any(s.carried for s in process.samples)  # gradients that pile up do the same
     if gained is None or mean < LASTING or grown < INFLATED or gained > STALLED or is_carried:
         return None
@@ -124,7 +114,7 @@ def _lasting(run: Run, process: Process, traces: Sequence[Trace]) -> Finding | N
 
 def _erased(run: Run, process: Process, traces: Sequence[Trace]) -> Finding | None:
     """One of the first steps of an adaptive optimizer that outdoes a sound layer by itself."""
-    gained = _gained(run, from_first=True)
+    gained = share_gained(run, POINTS, from_first=True)
     is_adaptive = uses_only(process, *ADAPTIVE)
     if not is_adaptive or len(traces) < 2 or gained is None or gained > RECOVERED:
         return None

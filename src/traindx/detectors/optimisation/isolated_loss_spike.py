@@ -1,6 +1,7 @@
 import numpy as np
 
 from traindx.analysis.curves import divergence, isolated_spikes
+from traindx.analysis.metrics.objective import finite_objective
 from traindx.examples import decay, make_run
 from traindx.model.findings import Strength, cite, finding
 from traindx.registry import Findings, Run, detector
@@ -26,10 +27,9 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     It is a remark and never an alarm. A spike that the run does not survive is a divergence.
     """
-    loss = run.objective()
-    if loss is None or len(loss.finite()) < MANY_POINTS:
+    finite = finite_objective(run, MANY_POINTS)
+    if finite is None:
         return
-    finite = loss.finite()
     if divergence(finite.values) is not None:
         return
     spikes = isolated_spikes(finite.values)

@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 
 from traindx.analysis.curves import curve
+from traindx.analysis.metrics.objective import finite_objective
 from traindx.analysis.program.origins import loads_weights
 from traindx.analysis.program.program_words import mentions
 from traindx.analysis.recordings.traces import (
@@ -85,10 +86,10 @@ def _loads_nothing(run: Run) -> bool:
 
 
 def _stands_still(run: Run) -> bool:
-    loss = run.objective()
-    if loss is None or len(loss.finite()) < POINTS:
+    loss = finite_objective(run, POINTS)
+    if loss is None:
         return False
-    c = curve(loss.finite().values)
+    c = curve(loss.values)
     return c.net_improvement <= 0 or c.start_value - c.end_value < STALLED * abs(c.start_value)
 
 

@@ -1,10 +1,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from traindx.analysis.recordings.observations import (
-    processes_of,
-    spans,
-)
+from traindx.analysis.recordings.observations import processes_of, spans
 from traindx.analysis.recordings.saturation import (
     MOST,
     SeenLayers,

@@ -1,6 +1,6 @@
 import numpy as np
 
-from traindx.analysis.curves import curve
+from traindx.analysis.metrics.objective import stands_still
 from traindx.analysis.recordings.observations import explains_targets
 from traindx.analysis.recordings.traces import told_once, traces_of
 from traindx.analysis.recordings.weight_updates import update_ratios, uses_only
@@ -40,17 +40,8 @@ def check(run: Run) -> Findings:
     gradient, so with one of these and a rate that never changed it shows the cause, unless the
     targets were explained from the start; elsewhere it only supports what the loss shows.
     """
-    if not _stands_still(run):
-        return
-    yield from told_once(run, lambda process: _look(run, process))
-
-
-def _stands_still(run: Run) -> bool:
-    loss = run.objective()
-    finite = None if loss is None else loss.finite().values
-    if finite is None or len(finite) < POINTS:
-        return False
-    return abs(curve(finite).gained) < LEARNT
+    if stands_still(run, POINTS, LEARNT):
+        yield from told_once(run, lambda process: _look(run, process))
 
 
 def _look(run: Run, process: Process) -> Findings:

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from traindx.analysis.metrics.scores import POINTS, is_often_wrong
 from traindx.analysis.program.training.claims import source_text
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.widths import class_count
@@ -9,9 +10,6 @@ from traindx.examples import decay, flat, join, make_run
 from traindx.model.findings import Evidence, Location, cite, finding, suggested
 from traindx.registry import Findings, Run, detector
 
-POINTS = 5
-PHASES = ("train", "val", "test")
-RIGHT = 0.9  # of the answers; a loss of nothing leaves no mistakes
 NOTHING = 1e-7
 DECIMALS = 6  # a log that prints fewer rounds a small loss to zero
 
@@ -46,7 +44,7 @@ def check(run: Run) -> Findings:
     says = f"{loss.name} is 0 at all of its {len(finite)} points"
     evidence: tuple[Evidence, ...] = (cite(loss, says, 0, -1),)
     single = _single_output(run)
-    if single is None and 0 < loss.origin.decimals < DECIMALS and not _is_often_wrong(run):
+    if single is None and 0 < loss.origin.decimals < DECIMALS and not is_often_wrong(run):
         return
     yield finding(
         "The loss is zero from the first step, so nothing can be learnt",
@@ -66,13 +64,6 @@ def _single_output(run: Run) -> tuple[Evidence, Location] | None:
             says = f"the softmax over one output is always 1: `{source_text(event)}`"
             return event.cite(says), event.module.location(event.node)
     return None
-
-
-def _is_often_wrong(run: Run) -> bool:
-    """Tell whether an accuracy contradicts a loss that is as small as the log's digits."""
-    told = [s.finite() for p in PHASES if (s := run.get(f"accuracy/{p}")) is not None]
-    values = [float(s.values.max()) for s in told if len(s) >= POINTS]
-    return bool(values) and max(values) < RIGHT
 
 
 _SOURCE = """

@@ -1,9 +1,8 @@
 from traindx.analysis.errors.layer_messages import CHANNELS, channel_hint, is_channels_last
 from traindx.analysis.errors.messages import KnownError, finding, known_error
 from traindx.analysis.errors.shape_blame import (
-    Blame,
+    built_for,
     culprit_of,
-    expression_of,
     find_blame,
     title_of,
 )
@@ -48,7 +47,7 @@ def _channels(known: KnownError) -> Finding:
     name = known.kind if blame is None else title_of(blame)
     claim = known.claim(layer=name, last=str(list(shape)) if is_layout else "")
     culprit = None if blame is None else culprit_of(
-        blame, _built(blame, wanted, got, is_layout=is_layout), is_repairable=not is_layout
+        blame, built_for(blame, wanted, got, is_layout=is_layout), is_repairable=not is_layout
     )  # fmt: skip
     notes = known.note(channel_hint(shape, wanted, got))
     return finding(known, claim, culprit=culprit, notes=notes)
@@ -64,13 +63,6 @@ def _ranks(known: KnownError) -> Finding:
     says = f"{blame.name} is built here; {blame.conflict.text}"
     culprit = culprit_of(blame, says, is_repairable=False)
     return finding(known, known.claim(layer=title_of(blame)), culprit=culprit)
-
-
-def _built(blame: Blame, wanted: int, got: int, *, is_layout: bool) -> str:
-    text = f"{blame.name} is built here for {wanted} channels"
-    if is_layout or blame.layer is None:
-        return text
-    return f"{text}; for its input it should read {expression_of(blame.layer, got)}"
 
 
 _MODEL = """

@@ -1,6 +1,11 @@
 from traindx.analysis.errors.culprits import Culprit
 from traindx.analysis.errors.messages import KnownError, findings
-from traindx.analysis.errors.precision_messages import DTYPES, dtype_words, names_float64
+from traindx.analysis.errors.precision_messages import (
+    DTYPES,
+    dtype_words,
+    is_of_dtypes,
+    names_float64,
+)
 from traindx.analysis.errors.written_calls import float64_from_numpy
 from traindx.examples import make_failed_run
 from traindx.registry import Findings, Run, detector
@@ -25,16 +30,11 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     Under autocast the clash may come from a custom function that casts by itself.
     """
-    yield from findings(run, DTYPES, blame=_made_by_numpy, words=dtype_words, when=_is_of_dtypes)
+    yield from findings(run, DTYPES, blame=_made_by_numpy, words=dtype_words, when=is_of_dtypes)
 
 
 def _made_by_numpy(known: KnownError) -> Culprit | None:
     return float64_from_numpy(known.run, known.failure) if names_float64(known) else None
-
-
-def _is_of_dtypes(known: KnownError) -> bool:
-    """Tell dtypes from devices, of which a layer speaks in the same words."""
-    return known.kind != "layer" or ("cuda" in known["got"]) == ("cuda" in known["wanted"])
 
 
 _DATA = """

@@ -1,8 +1,8 @@
 from dataclasses import replace
 
 from traindx.analysis.errors.culprits import looked_up_table
-from traindx.analysis.errors.device_messages import INDEX
-from traindx.analysis.errors.messages import KnownError, finding, known_error
+from traindx.analysis.errors.device_messages import INDEX, allowed_indices
+from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.program.program_words import mentions
 from traindx.examples import make_failed_run
 from traindx.model.findings import Strength, cite_setting
@@ -36,17 +36,11 @@ def check(run: Run) -> Findings:
         return
     is_bounded = known.kind == "bounds"
     culprit = None if is_bounded else looked_up_table(run, known.failure)
-    claim = known.claim(allowed=_allowed(known)) if is_bounded else ""
+    claim = known.claim(allowed=allowed_indices(known)) if is_bounded else ""
     setting = run.config.find(*VOCABULARY)
     notes = [] if setting is None else [cite_setting(setting)]
     found = finding(known, claim, culprit=culprit, notes=notes)
     yield replace(found, suggests={} if is_bounded else _vocabulary(run))
-
-
-def _allowed(known: KnownError) -> str:
-    index, size = known.number("index"), known.number("size")
-    near = " (off by one: ids start at 1, or the size is one too small)" if index == size else ""
-    return f"0 … {size - 1}{near}" if size else "none, since it is empty"
 
 
 def _vocabulary(run: Run) -> dict[str, Strength]:

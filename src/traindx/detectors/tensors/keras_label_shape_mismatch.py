@@ -5,8 +5,7 @@ from traindx.registry import Findings, Run, detector
 
 
 @detector(
-    needs=("failure",),
-    suggests=("output-size-mismatch", "wrong-loss-for-task", "shape-mismatch"),
+    needs=("failure",), suggests=("output-size-mismatch", "wrong-loss-for-task", "shape-mismatch")
 )
 def check(run: Run) -> Findings:
     """The labels do not have the shape that the loss of Keras compares with the output.

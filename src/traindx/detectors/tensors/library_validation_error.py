@@ -1,21 +1,15 @@
-from traindx.analysis.errors.call_messages import REFUSALS, VALUE_CHECKS
+from traindx.analysis.errors.call_messages import REFUSALS
 from traindx.analysis.errors.culprits import explain
-from traindx.analysis.errors.messages import finding, known_error, read
-from traindx.analysis.errors.root_failure import last_burst, last_part, root_failure
+from traindx.analysis.errors.failing_lines import is_library_check
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.root_failure import root_failure
 from traindx.examples import make_failed_run
 from traindx.model.findings import Strength
 from traindx.model.run import Failure, Frame
 from traindx.registry import Findings, Run, detector
-from traindx.tracebacks import own_frames
 
-CONFIGURED = "MisconfigurationException"  # Lightning's word for it
-REFUSING = frozenset(
-    {"ValueError", "TypeError", "AssertionError", "RuntimeError", "NotImplementedError", CONFIGURED}
-)
 # where an object is made: what it is made of is refused before any data are seen
 MAKING = frozenset({"__init__", "__post_init__", "add_param_group"})
-
-CHECKS = ("raise ", "assert ")
 
 
 @detector(needs=("failure",), suggests=("api-misuse", "version-mismatch"))
@@ -48,20 +42,10 @@ def check(run: Run) -> Findings:
     if known is not None:
         said = failure.message.split("\n", 1)[0].split(". ", 1)[0][:160].rstrip(".")
         yield finding(known, known.claim(said=said))
-    elif _is_refused(run, failure):
+    elif is_library_check(run, failure):
         named = failure.frames[-1].file.replace("\\", "/").rsplit("-packages/", 1)[-1]
         claim = f"The library {named.split('/', 1)[0]} rejects the arguments it was called with"
         yield explain(run, failure, claim, suggests={"api-misuse": _strength(failure)})
-
-
-def _is_refused(run: Run, failure: Failure) -> bool:
-    """Tell whether the error is a library's own check of what the user's code called it with."""
-    last = failure.frames[-1:]
-    if not last or last_part(failure.type) not in REFUSING or read(failure.message, VALUE_CHECKS):
-        return False
-    if not any(map(own_frames, last_burst(run))) or last[0] in own_frames(failure):
-        return False
-    return last[0].code.startswith(CHECKS)
 
 
 def _strength(failure: Failure) -> Strength:

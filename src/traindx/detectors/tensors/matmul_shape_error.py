@@ -8,10 +8,11 @@ from traindx.analysis.errors.shape_blame import (
     culprit_of,
     expression_of,
     find_blame,
+    size_factors,
     title_of,
 )
 from traindx.analysis.program import project_of
-from traindx.analysis.program.shapes.accounts import factorings, origin_of
+from traindx.analysis.program.shapes.accounts import origin_of
 from traindx.examples import make_failed_run
 from traindx.model.findings import Evidence, Finding, Strength
 from traindx.model.run import Failure
@@ -52,19 +53,8 @@ def _product(known: KnownError) -> Finding:
     )
     if blame is not None and blame.layer is not None:
         return _blamed(known.run, known.failure, blame, got)
-    found = finding(known, notes=known.note(_guess(got, wanted)))
+    found = finding(known, notes=known.note(size_factors(got, wanted)))
     return replace(found, strength=Strength.MODERATE)
-
-
-def _guess(got: int, wanted: int) -> str:
-    """How the size may be made up, with the layer's own size as the likeliest channel count."""
-    likely = factorings(got, (wanted,)) if wanted > 1 else []
-    ways = list(dict.fromkeys([*likely, *factorings(got)]))[:3]
-    if ways:
-        return f"{got} = {' = '.join(ways)} (channels × height × width): a flattened image"
-    if wanted > 1 and got % wanted == 0:
-        return f"{got} = {wanted}×{got // wanted}: a dimension of {got // wanted} was flattened in"
-    return ""
 
 
 def _blamed(run: Run, failure: Failure, blame: Blame, got: int) -> Finding:

@@ -1,6 +1,6 @@
 from traindx.analysis.errors.call_messages import MISSING_ATTRIBUTE
-from traindx.analysis.errors.failing_lines import failing_code
-from traindx.analysis.errors.messages import KnownError, findings
+from traindx.analysis.errors.failing_lines import why_none
+from traindx.analysis.errors.messages import findings
 from traindx.examples import make_failed_run
 from traindx.registry import Findings, Run, detector
 
@@ -27,14 +27,7 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     If the attribute exists in the documentation, the installed version is another one.
     """
-    yield from findings(run, MISSING_ATTRIBUTE, words=_why_none)
-
-
-def _why_none(known: KnownError) -> dict[str, str]:
-    code = failing_code(known.run, known.failure)
-    if ".grad." in code or code.endswith(".grad"):
-        return {"origin": "the gradient is None, so no backward pass reached that parameter"}
-    return {"origin": "a function returned None, or the value was never set"}
+    yield from findings(run, MISSING_ATTRIBUTE, words=why_none)
 
 
 FIRES = {

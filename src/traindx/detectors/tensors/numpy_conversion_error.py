@@ -1,7 +1,6 @@
-from traindx.analysis.errors.culprits import Culprit
 from traindx.analysis.errors.device_messages import NUMPY
-from traindx.analysis.errors.messages import KnownError, findings
-from traindx.analysis.errors.written_calls import failing_calls
+from traindx.analysis.errors.messages import findings
+from traindx.analysis.errors.written_calls import unconverted_tensor
 from traindx.examples import make_failed_run
 from traindx.registry import Findings, Run, detector
 
@@ -24,16 +23,7 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     If the value is needed for training, stay in torch.
     """
-    yield from findings(run, NUMPY, blame=_culprit)
-
-
-def _culprit(known: KnownError) -> Culprit | None:
-    for call in failing_calls(known.run, known.failure, "numpy") if known.kind else ():
-        if call.owner and not call.arguments:
-            patch = call.with_owner(f"{call.owner}.{known.kind}")
-            says = f"`{call.owner}` is converted without .{known.kind}"
-            return call.blamed(says, patch, as_a_whole=True)
-    return None
+    yield from findings(run, NUMPY, blame=unconverted_tensor)
 
 
 _ERROR = (

@@ -1,13 +1,8 @@
-from traindx.analysis.errors.culprits import number_named
+from traindx.analysis.errors.culprits import class_count
 from traindx.analysis.errors.device_messages import LABELS
 from traindx.analysis.errors.messages import finding, known_error
-from traindx.analysis.program import project_of
 from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Evidence, cite_setting, cite_source
-from traindx.model.run import as_number
 from traindx.registry import Findings, Run, detector
-
-CLASSES = ("num_classes", "n_classes", "num_labels", "nb_classes", "classes", "nclass")
 
 
 @detector(
@@ -36,7 +31,7 @@ def check(run: Run) -> Findings:
     known = known_error(run, LABELS)
     if known is None:
         return
-    count, note = _classes(run)
+    count, note = class_count(run)
     words = {"allowed": f"0 … {count - 1}" if count else "0 … C−1"}
     if known.kind == "label":
         label = known.number("label")
@@ -44,18 +39,6 @@ def check(run: Run) -> Findings:
         words["count"] = str(count) if label == count else ""
     notes = [note] if note is not None and known.message.weak else []
     yield finding(known, known.claim(**words), notes=notes)
-
-
-def _classes(run: Run) -> tuple[int | None, Evidence | None]:
-    setting = run.config.find(*CLASSES)
-    value = as_number(setting.value) if setting is not None else None
-    if setting is not None and value is not None:
-        return int(value), cite_setting(setting)
-    number = number_named(project_of(run), *CLASSES)
-    if number is None:
-        return None, None
-    count, module, node = number
-    return count, cite_source(module.path, node.lineno, f"the number of classes is {count}")
 
 
 FIRES = {

@@ -1,7 +1,6 @@
 import re
-from collections.abc import Mapping
 
-from traindx.analysis.recordings.crashes import failed_labels, reason_of_labels
+from traindx.analysis.recordings.crashes import causes_of_labels, failed_labels, reason_of_labels
 from traindx.analysis.recordings.observations import (
     cite_kept_batch,
     own_place,
@@ -11,7 +10,7 @@ from traindx.analysis.recordings.observations import (
     summary_words,
 )
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, cite_record, finding
+from traindx.model.findings import Finding, cite_record, finding
 from traindx.model.recording import Caught, Place, Process, Summary
 from traindx.registry import Findings, Run, detector
 
@@ -60,12 +59,7 @@ def _finding(
         f"are 0 … {classes - 1}{reason_of_labels(labels, classes)}{place_words(place)}"
     )
     kept = cite_kept_batch(process, caught)
-    return finding(claim, _sizes(labels, classes), cited, *kept, shows=CAUSE, place=place)
-
-
-def _sizes(labels: Summary, classes: int) -> Mapping[str, Strength]:
-    is_small = labels.low >= 0 and labels.high > classes
-    return {"output-size-mismatch": Strength.MODERATE if is_small else Strength.WEAK}
+    return finding(claim, causes_of_labels(labels, classes), cited, *kept, shows=CAUSE, place=place)
 
 
 def _run(low: float, high: float, message: str = "Target 10 is out of bounds.") -> Run:

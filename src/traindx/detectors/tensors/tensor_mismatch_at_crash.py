@@ -1,11 +1,7 @@
 import re
 
 from traindx.analysis.recordings.crashes import cite_modules_and_tensors, failed_layer
-from traindx.analysis.recordings.observations import (
-    own_place,
-    place_words,
-    processes_of,
-)
+from traindx.analysis.recordings.observations import own_place, place_words, processes_of
 from traindx.examples import recorded
 from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Caught, Place, Process, Shape, Summary

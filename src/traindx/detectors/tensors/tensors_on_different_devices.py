@@ -1,12 +1,8 @@
-from traindx.analysis.errors.culprits import Culprit, site_of
+from traindx.analysis.errors.device_blame import stray_tensor
 from traindx.analysis.errors.device_messages import TWO_DEVICES
-from traindx.analysis.errors.messages import KnownError, findings
-from traindx.analysis.errors.written_calls import only, program_calls
-from traindx.analysis.program import project_of
-from traindx.analysis.program.devices import model_left_behind, never_moved
+from traindx.analysis.errors.messages import findings
 from traindx.examples import make_failed_run, make_run
 from traindx.registry import Findings, Run, detector
-from traindx.tracebacks import own_frames
 
 
 @detector(needs=("failure",), suggests=("device-mismatch",))
@@ -30,32 +26,7 @@ def check(run: Run) -> Findings:
     With `device_map` or pipeline stages tensors are on several devices by design; then the layer's
     hook is missing rather than a move.
     """
-    yield from findings(run, TWO_DEVICES, blame=_culprit)
-
-
-def _made_empty(run: Run) -> Culprit | None:
-    """The one place of the source that makes or moves something to the meta device."""
-    return only(
-        [
-            call.blamed(f"`{call.text}` creates tensors without values", as_a_whole=True)
-            for call in program_calls(run)
-            if "meta" in call.values() or call.method == "init_empty_weights"
-        ]
-    )
-
-
-def _culprit(known: KnownError) -> Culprit | None:
-    if known.kind == "meta":
-        return _made_empty(known.run)
-    project = project_of(known.run)
-    if known.kind != "stray model":
-        for culprit in never_moved(project, site_of(known.run, known.failure)):
-            return culprit
-    if known.kind != "stray input":
-        code = "\n".join(f.code for f in own_frames(known.failure))
-        for culprit in model_left_behind(project, code):
-            return culprit
-    return None
+    yield from findings(run, TWO_DEVICES, blame=stray_tensor)
 
 
 _ERROR = (

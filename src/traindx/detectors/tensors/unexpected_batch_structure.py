@@ -1,8 +1,8 @@
 from traindx.analysis.errors.call_messages import STRUCTURE
 from traindx.analysis.errors.messages import findings
-from traindx.analysis.errors.root_failure import last_burst
+from traindx.analysis.errors.root_failure import is_raised_on_purpose, last_burst
 from traindx.examples import make_failed_run
-from traindx.model.run import Failure, Frame
+from traindx.model.run import Frame
 from traindx.registry import Findings, Run, detector
 from traindx.tracebacks import own_frames
 
@@ -27,16 +27,9 @@ def check(run: Run) -> Findings:
     If only one record lacks the field, the data are at fault and not the code.
     """
     is_own = any(map(own_frames, last_burst(run)))
-    yield from findings(run, STRUCTURE, when=lambda k: is_own and not _is_raised(k.failure))
-
-
-def _is_raised(failure: Failure) -> bool:
-    """Tell whether a check of the program or of a library raised it, with a message of its own."""
-    last = failure.frames[-1:]
-    if not last or not last[0].code.startswith("raise "):
-        return False
-    is_sentence = len(failure.message.split()) > 3  # and not the key that is missing
-    return is_sentence or last[0] in own_frames(failure)
+    yield from findings(
+        run, STRUCTURE, when=lambda k: is_own and not is_raised_on_purpose(k.failure)
+    )
 
 
 _CHECKED = make_failed_run(
