@@ -4,9 +4,8 @@ from traindx.analysis.recordings.observations import late_samples, medians
 from traindx.analysis.recordings.owners import NARROW, has_wide_input, keeps_moving
 from traindx.analysis.recordings.traces import per_process, traces_of
 from traindx.examples import recorded, watched
-from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import LossInput, Parameter, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "insufficient-capacity"
 MANY = 8  # classes

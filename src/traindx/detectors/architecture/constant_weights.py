@@ -3,9 +3,9 @@ from dataclasses import replace
 
 from traindx.analysis.checkpoints import is_dense_matrix
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Strength, finding
+from traindx.model.findings import Evidence
 from traindx.model.run import Architecture, Tensor
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector, finding
 
 MOST_ZERO = 0.5  # of the weight matrices; a zero branch here and there is a habit
 SHOWN = 4

@@ -2,9 +2,8 @@ from dataclasses import replace
 
 from traindx.analysis.recordings.traces import latest_models, per_process, traces_of
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Model, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 ENOUGH = 2  # samples with a gradient
 CAUSE = "unregistered-submodules"

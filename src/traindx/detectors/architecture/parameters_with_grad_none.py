@@ -13,9 +13,8 @@ from traindx.analysis.recordings.traces import (
     unreached,
 )
 from traindx.examples import recorded, resampled, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Process
-from traindx.registry import Findings, detector
+from traindx.registry import Finding, Findings, Strength, cite_record, detector, finding
 
 ENOUGH = 4  # samples: a head that is used in turns, or from some step on, shows up by then
 # parts that library models carry for other tasks

@@ -1,9 +1,8 @@
 from traindx.analysis.recordings.memory_growth import contains_earlier_graphs, counted_graphs
 from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 ENOUGH = 4  # samples
 

@@ -4,9 +4,9 @@ from traindx.analysis.errors.graph_blame import why_no_graph
 from traindx.analysis.errors.graph_messages import CHECKPOINTED_WITHOUT_INPUT, LOSS_WITHOUT_GRAPH
 from traindx.analysis.errors.messages import events_saying, finding, known_error
 from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Strength, cite_event
+from traindx.model.findings import cite_event
 from traindx.model.run import Event
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 HOW = (
     "; the inputs of gradient checkpointing do not require grad (frozen embeddings): call "

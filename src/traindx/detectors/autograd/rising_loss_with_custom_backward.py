@@ -5,10 +5,9 @@ from traindx.analysis.program.training.claims import cite as cite_code
 from traindx.analysis.program.training.claims import location_of
 from traindx.analysis.program.training.custom_functions import custom_functions
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Strength, cite, finding
+from traindx.examples import decay, flat, join, logged
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 POINTS = 20
 
@@ -86,7 +85,7 @@ _CLIMB = 2.3 * np.exp(np.linspace(0.0, 3.0, 100))
 
 
 def _run(loss: Floats, source: str = _SOURCE) -> Run:
-    return make_run({"loss/train": loss}, sources={"train.py": source})
+    return logged(loss_train=loss, sources={"train.py": source})
 
 
 FIRES = {"a sign error": _run(_CLIMB)}

@@ -3,9 +3,9 @@ from dataclasses import replace
 
 from traindx.analysis.checkpoints import GROWTH, grown_matrices
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, finding, suggested
+from traindx.model.findings import Evidence
 from traindx.model.run import Architecture, Tensor, file_name
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, detector, finding, suggested
 
 SHOWN = 4
 

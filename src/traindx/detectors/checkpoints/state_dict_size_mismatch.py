@@ -6,8 +6,7 @@ from traindx.analysis.errors.checkpoint_messages import (
 from traindx.analysis.errors.culprits import explain
 from traindx.analysis.errors.messages import finding, known_error, occurrences
 from traindx.examples import make_failed_run
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 
 @detector(

@@ -2,9 +2,8 @@ from dataclasses import replace
 
 from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Loaded, Process
-from traindx.registry import Findings, detector
+from traindx.registry import Findings, cite_record, detector, finding
 
 CAUSE = "state-dict-key-mismatch"
 RENAMED = 0.5  # of the missing names

@@ -1,7 +1,7 @@
 from traindx.examples import make_run
-from traindx.model.findings import cite_event, finding
+from traindx.model.findings import cite_event
 from traindx.model.run import Event, file_name
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, detector, finding
 
 
 @detector(needs=("checkpoint",), suggests=("unsafe-checkpoint",))

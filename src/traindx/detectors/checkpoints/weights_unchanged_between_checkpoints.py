@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from traindx.analysis.checkpoints import block_of, moved_and_still
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Strength, finding
+from traindx.model.findings import Evidence
 from traindx.model.run import Architecture, Tensor, as_number, file_name
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector, finding
 
 SHOWN = 4
 HALF = ("float16", "bfloat16")

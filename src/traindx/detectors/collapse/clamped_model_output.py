@@ -1,9 +1,8 @@
 from traindx.analysis.recordings.observations import Term, operation, processes_of, spans, terms_of
 from traindx.analysis.recordings.predictions import is_clipped
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "constant-prediction"
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "bce", "binary_cross_entropy")

@@ -12,9 +12,8 @@ from traindx.analysis.recordings.observations import (
     terms_of,
 )
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Counts, LossInput, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 LOSSES = ("cross_entropy", "nll_loss", "bce", "bce_with_logits")
 ONE = 0.99  # of the predictions of a batch

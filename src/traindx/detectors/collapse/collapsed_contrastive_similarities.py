@@ -4,9 +4,8 @@ from math import exp, log
 from traindx.analysis.recordings.contrast import are_alike, late_similarities, point_apart
 from traindx.analysis.recordings.observations import Term, last_step, processes_of, spans, terms_of
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Activation, Counts, LossInput, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "representation-collapse"
 ENOUGH = 3  # late samples

@@ -3,10 +3,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from traindx.analysis.metrics.scores import EVALUATIONS, is_constant_score, is_model_moving
-from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Finding, Strength, cite, finding, suggested
+from traindx.examples import decay, flat, logged
 from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
 
 FITTED = 0.3  # of its start: a training loss that has been learnt
 
@@ -80,12 +79,10 @@ def _suggests(*, is_fitted: bool) -> Mapping[str, Strength]:
 
 
 def _run(accuracy: list[float], end: float) -> Run:
-    return make_run(
-        {
-            "accuracy/val": accuracy,
-            "loss/train": decay(30, 1.6, end),
-            "loss/val": flat(len(accuracy), 2.0, noise=0.1),
-        }
+    return logged(
+        accuracy_val=accuracy,
+        loss_train=decay(30, 1.6, end),
+        loss_val=flat(len(accuracy), 2.0, noise=0.1),
     )
 
 
@@ -98,10 +95,10 @@ SILENT = {
     "near miss: as good as it gets": _run([0.9664] * 12, 0.01),
     "near miss: one answer more": _run([*[0.6577] * 11, 0.6644], 1.5),
     "learns": _run([0.2, 0.4, 0.5, 0.6, 0.7, 0.75], 0.3),
-    "near miss: batches differ, nothing moves": make_run(
-        {"accuracy/train": [0.0976] * 6, "loss/train": flat(10, 2.31, noise=0.02)}
+    "near miss: batches differ, nothing moves": logged(
+        accuracy_train=[0.0976] * 6, loss_train=flat(10, 2.31, noise=0.02)
     ),
-    "near miss: nothing moves at all": make_run(
-        {"accuracy/val": [0.2333] * 8, "loss/train": [1.61] * 8, "loss/val": [1.61] * 8}
+    "near miss: nothing moves at all": logged(
+        accuracy_val=[0.2333] * 8, loss_train=[1.61] * 8, loss_val=[1.61] * 8
     ),
 }

@@ -3,9 +3,8 @@ from dataclasses import replace
 from traindx.analysis.recordings.observations import Term, last_step, processes_of, spans, terms_of
 from traindx.analysis.recordings.predictions import CONSTANT, is_constant_column
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Counts, LossInput, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 ENOUGH = 3  # late samples

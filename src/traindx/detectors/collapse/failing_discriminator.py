@@ -2,9 +2,8 @@ import numpy as np
 
 from traindx.analysis.metrics.players import player_loss
 from traindx.examples import flat, make_run
-from traindx.model.findings import cite, finding, suggested
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 GUESS = 2.0 * float(np.log(2.0))  # the loss of answering one half to every sample, both terms added
 BEATEN = 3.0  # times that

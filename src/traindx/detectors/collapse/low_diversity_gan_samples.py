@@ -4,9 +4,8 @@ from traindx.analysis.recordings.adversaries import VerdictPair, late_pairs, tim
 from traindx.analysis.recordings.observations import medians, processes_of, spans
 from traindx.analysis.recordings.traces import latest_optimizers
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Counts, LossInput, Optimizer, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "generator-mode-collapse"
 GONE = 0.05  # of how far the verdicts on real examples differ, in every late sample

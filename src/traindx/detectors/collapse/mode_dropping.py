@@ -4,10 +4,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from traindx.analysis.metrics.players import is_even_game
-from traindx.examples import flat, make_run
-from traindx.model.findings import Finding, Strength, cite, finding, suggested
+from traindx.examples import flat, logged, make_run
 from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
 
 COUNTED = re.compile(
     r"(?i)^(?:num|n|nr|number|covered|captured|found|#)?[ _]?(?:of[ _])?modes?"
@@ -90,5 +89,5 @@ SILENT = {
     "near miss: lost and found again": _run([4.0, 2, 2, 2, 2, 3, 4, 4, 4, 4, 4, 4, 4, 4]),
     "near miss: the discriminator does not learn": _run([1.0] * 14, judge=25.0),
     "near miss: another number": _run([1.0] * 14, "other/mode_id"),
-    "near miss: no generator": make_run({"other/modes": [1.0] * 14, "loss/train": flat(14, 1.0)}),
+    "near miss: no generator": logged(other_modes=[1.0] * 14, loss_train=flat(14, 1.0)),
 }

@@ -5,9 +5,8 @@ import numpy as np
 from traindx.analysis.curves import since
 from traindx.analysis.metrics.players import player_loss, was_in_balance
 from traindx.examples import flat, make_run
-from traindx.model.findings import Strength, cite, finding, suggested
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding, suggested
 
 WON = 0.02  # of ln 2, where a discriminator that is fooled half of the time stands
 LASTS = 0.3  # of the run, to the end

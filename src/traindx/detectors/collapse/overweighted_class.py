@@ -12,9 +12,8 @@ from traindx.analysis.recordings.loss_labels import (
 from traindx.analysis.recordings.observations import spans
 from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "class-collapse"
 ENOUGH = 3  # samples

@@ -6,9 +6,8 @@ from traindx.analysis.metrics.policies import (
     policy_reward,
     reward_lost_since,
 )
-from traindx.examples import make_run
-from traindx.model.findings import Strength, cite, finding
-from traindx.registry import Findings, Run, detector
+from traindx.examples import logged
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 
 @detector(
@@ -64,22 +63,22 @@ _UP_AND_DOWN = np.concatenate(
 _KL = np.concatenate([np.full(60, 0.01), np.geomspace(0.01, 40.0, 40)])
 
 FIRES = {
-    "learnt and lost": make_run({"reward/train": _UP_AND_DOWN + _NOISE}),
-    "learnt and lost, far from the reference": make_run(
-        {"reward/train": _UP_AND_DOWN + _NOISE, "kl/train": _KL}
+    "learnt and lost": logged(reward_train=_UP_AND_DOWN + _NOISE),
+    "learnt and lost, far from the reference": logged(
+        reward_train=_UP_AND_DOWN + _NOISE, kl_train=_KL
     ),
 }
 
 SILENT = {
-    "rises": make_run({"reward/train": np.linspace(5, 80, 100) + _NOISE}),
-    "near miss: falls to half": make_run(
-        {"reward/train": np.concatenate([np.linspace(5, 80, 50), np.full(50, 45.0)]) + _NOISE}
+    "rises": logged(reward_train=np.linspace(5, 80, 100) + _NOISE),
+    "near miss: falls to half": logged(
+        reward_train=np.concatenate([np.linspace(5, 80, 50), np.full(50, 45.0)]) + _NOISE
     ),
-    "near miss: falls and comes back": make_run(
-        {"reward/train": np.concatenate([_UP_AND_DOWN, np.linspace(4, 80, 40)])}
+    "near miss: falls and comes back": logged(
+        reward_train=np.concatenate([_UP_AND_DOWN, np.linspace(4, 80, 40)])
     ),
-    "near miss: as deep a fall before, which it won back": make_run(
-        {"reward/train": np.concatenate([_UP_AND_DOWN, _UP_AND_DOWN])[:190]}
+    "near miss: as deep a fall before, which it won back": logged(
+        reward_train=np.concatenate([_UP_AND_DOWN, _UP_AND_DOWN])[:190]
     ),
-    "noise": make_run({"reward/train": 20.0 + 8.0 * _NOISE}),
+    "noise": logged(reward_train=20.0 + 8.0 * _NOISE),
 }

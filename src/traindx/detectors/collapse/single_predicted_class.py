@@ -3,18 +3,10 @@ from dataclasses import replace
 import numpy as np
 
 from traindx.analysis.metrics.class_counts import held_out_counts, largest_class_share
-from traindx.examples import make_run
-from traindx.model.findings import (
-    Evidence,
-    Finding,
-    Strength,
-    cite,
-    cite_setting,
-    finding,
-    suggested,
-)
+from traindx.examples import logged, make_run
+from traindx.model.findings import Evidence, cite_setting
 from traindx.model.run import Confusion, Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
 
 ENOUGH = 20  # examples in a confusion matrix; of fewer, one class may be a matter of chance
 SKEWED = 0.8  # share of the largest class from which imbalance explains it
@@ -156,24 +148,20 @@ FIRES = {
     "recall of one class": make_run(
         {"recall/val/class a": [1.0], "recall/val/class b": [0.0], "recall/val/class c": [0.0]}
     ),
-    "nothing is ever found": make_run(
-        {"loss/train": [0.55, 0.02, 0.001, 0.0007], "f1/val": [0.0] * 4}
-    ),
-    "the share of the majority": make_run({"accuracy/val": [0.62] + [0.7] * 6}, config=_COUNTS),
+    "nothing is ever found": logged(loss_train=[0.55, 0.02, 0.001, 0.0007], f1_val=[0.0] * 4),
+    "the share of the majority": logged(accuracy_val=[0.62] + [0.7] * 6, config=_COUNTS),
 }
 
 SILENT = {
-    "near miss: nothing is found yet": make_run(
-        {"loss/train": [0.55, 0.5, 0.45, 0.4], "f1/val": [0.0] * 4}
-    ),
-    "near miss: something is found late": make_run(
-        {"loss/train": [0.55, 0.02, 0.001, 0.0007], "f1/val": [0.0, 0.0, 0.0, 0.3]}
+    "near miss: nothing is found yet": logged(loss_train=[0.55, 0.5, 0.45, 0.4], f1_val=[0.0] * 4),
+    "near miss: something is found late": logged(
+        loss_train=[0.55, 0.02, 0.001, 0.0007], f1_val=[0.0, 0.0, 0.0, 0.3]
     ),
     "both classes found": _matrix((45, 5), (7, 43)),
     "near miss: nearly one column": _matrix((50, 0), (49, 1)),
     "near miss: one class in the data": _matrix((60, 0), (0, 0)),
-    "near miss: accuracy passes through the share": make_run(
-        {"accuracy/val": [0.62, 0.66, 0.7, 0.74, 0.77, 0.8, 0.81]}, config=_COUNTS
+    "near miss: accuracy passes through the share": logged(
+        accuracy_val=[0.62, 0.66, 0.7, 0.74, 0.77, 0.8, 0.81], config=_COUNTS
     ),
     "few examples": _matrix((3, 0), (2, 0)),
 }

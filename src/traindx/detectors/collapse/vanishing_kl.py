@@ -2,9 +2,8 @@ import numpy as np
 
 from traindx.analysis.curves import since
 from traindx.analysis.metrics.loss_terms import is_vae, negligible_kl
-from traindx.examples import decay, flat, make_run
-from traindx.model.findings import cite, finding
-from traindx.registry import Findings, Run, detector
+from traindx.examples import decay, flat, logged, make_run
+from traindx.registry import Findings, Run, cite, detector, finding
 
 LASTS = 0.3  # of the run, to the end
 
@@ -51,18 +50,16 @@ _SOURCE = {"train.py": "def reparameterize(mu, logvar):\n    return mu + torch.r
 
 FIRES = {
     "collapsed": make_run({"kl/train": np.geomspace(5.0, 1e-4, 40), "loss/train/recon": _RECON}),
-    "from the beginning, told by the source": make_run(
-        {"kl/train": flat(12, 1.6e-4), "loss/train": decay(12, 0.3, 0.23)}, sources=_SOURCE
+    "from the beginning, told by the source": logged(
+        kl_train=flat(12, 1.6e-4), loss_train=decay(12, 0.3, 0.23), sources=_SOURCE
     ),
 }
 
 SILENT = {
     "used": make_run({"kl/train": flat(40, 12.0), "loss/train/recon": _RECON}),
-    "near miss: a policy's small KL": make_run(
-        {"kl/train": flat(40, 0.005), "reward/train": _RECON}
-    ),
-    "near miss: a policy with a squashed normal": make_run(
-        {"kl/train": flat(40, 0.005), "reward/train": _RECON}, sources=_SOURCE
+    "near miss: a policy's small KL": logged(kl_train=flat(40, 0.005), reward_train=_RECON),
+    "near miss: a policy with a squashed normal": logged(
+        kl_train=flat(40, 0.005), reward_train=_RECON, sources=_SOURCE
     ),
     "near miss: both are means over pixels": make_run(
         {"kl/train": flat(40, 0.005), "loss/train/recon": decay(40, 0.3, 0.1)}

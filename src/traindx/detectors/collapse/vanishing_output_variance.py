@@ -3,10 +3,9 @@ import re
 import numpy as np
 
 from traindx.analysis.curves import since
-from traindx.examples import flat, make_run
-from traindx.model.findings import Strength, cite, finding
+from traindx.examples import flat, logged
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 EMBEDDINGS = re.compile(r"(emb|feature|repr|latent|z|proj).*(std|var|rank)|rankme|effective_rank",
                         re.IGNORECASE)  # fmt: skip
@@ -64,12 +63,12 @@ def _gone_since(values: Floats) -> int | None:
 
 
 FIRES = {
-    "embeddings": make_run({"other/embedding_std": np.geomspace(1.0, 1e-6, 60)}),
-    "predictions": make_run({"other/pred_std": np.geomspace(0.8, 1e-5, 60)}),
+    "embeddings": logged(other_embedding_std=np.geomspace(1.0, 1e-6, 60)),
+    "predictions": logged(other_pred_std=np.geomspace(0.8, 1e-5, 60)),
 }
 
 SILENT = {
-    "kept": make_run({"other/embedding_std": flat(60, 0.9)}),
-    "near miss: smaller, not gone": make_run({"other/embedding_std": np.geomspace(1.0, 0.1, 60)}),
-    "another number": make_run({"other/momentum": np.geomspace(1.0, 1e-6, 60)}),
+    "kept": logged(other_embedding_std=flat(60, 0.9)),
+    "near miss: smaller, not gone": logged(other_embedding_std=np.geomspace(1.0, 0.1, 60)),
+    "another number": logged(other_momentum=np.geomspace(1.0, 1e-6, 60)),
 }

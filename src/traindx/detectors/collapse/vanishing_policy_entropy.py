@@ -7,10 +7,9 @@ from traindx.analysis.metrics.policies import (
     policy_entropy,
     policy_reward,
 )
-from traindx.examples import make_run
-from traindx.model.findings import Strength, cite, finding
+from traindx.examples import logged, make_run
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 
 @detector(
@@ -56,7 +55,7 @@ def check(run: Run) -> Findings:
 
 
 def _run(entropy: Floats, reward: Floats) -> Run:
-    return make_run({"entropy/train": entropy, "reward/train": reward})
+    return logged(entropy_train=entropy, reward_train=reward)
 
 
 _COLLAPSE = np.concatenate([np.linspace(1.4, 0.01, 20), np.full(80, 0.005)])

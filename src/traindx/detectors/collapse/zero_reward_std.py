@@ -1,9 +1,8 @@
 import numpy as np
 
 from traindx.analysis.metrics.policies import GROUPS, has_reached_best
-from traindx.examples import make_run
-from traindx.model.findings import cite, finding, suggested
-from traindx.registry import Findings, Run, detector
+from traindx.examples import logged
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 NEARLY_ALWAYS = 0.9  # of the points
 SPREAD = "other/reward_std"
@@ -46,21 +45,15 @@ def check(run: Run) -> Findings:
     )
 
 
-FIRES = {
-    "nothing is ever earned": make_run(
-        {"reward/train": np.zeros(20), "other/reward_std": np.zeros(20)}
-    )
-}
+FIRES = {"nothing is ever earned": logged(reward_train=np.zeros(20), other_reward_std=np.zeros(20))}
 
 SILENT = {
-    "spread": make_run({"reward/train": np.full(20, 0.4), "other/reward_std": np.full(20, 0.3)}),
-    "near miss: none in half of the points": make_run(
-        {"reward/train": np.full(20, 0.1), "other/reward_std": np.tile([0.0, 0.2], 10)}
+    "spread": logged(reward_train=np.full(20, 0.4), other_reward_std=np.full(20, 0.3)),
+    "near miss: none in half of the points": logged(
+        reward_train=np.full(20, 0.1), other_reward_std=np.tile([0.0, 0.2], 10)
     ),
-    "near miss: solved": make_run(
-        {
-            "reward/train": np.concatenate([[0.2, 0.6], np.ones(38)]),
-            "other/reward_std": np.concatenate([[0.4, 0.3], np.zeros(38)]),
-        }
+    "near miss: solved": logged(
+        reward_train=np.concatenate([[0.2, 0.6], np.ones(38)]),
+        other_reward_std=np.concatenate([[0.4, 0.3], np.zeros(38)]),
     ),
 }

@@ -1,9 +1,8 @@
 from traindx.analysis.recordings.breakdowns import Breakdown, BreakdownKind, breakdown_of
 from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, NonFinite, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "padding-in-loss"
 

@@ -5,9 +5,8 @@ from traindx.analysis.recordings.loss_labels import batch_labels
 from traindx.analysis.recordings.observations import largest_share, processes_of, spans
 from traindx.analysis.recordings.trained_loaders import sequential_loader
 from traindx.examples import recorded, sampled
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Epoch, Loader, LossInput, Place
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 CAUSE = "unshuffled-training-data"
 ENOUGH = 4  # samples

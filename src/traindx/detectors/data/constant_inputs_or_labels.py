@@ -8,9 +8,8 @@ from traindx.analysis.recordings.input_batches import (
 from traindx.analysis.recordings.loss_labels import only_batch_label
 from traindx.analysis.recordings.observations import processes_of, spans
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, cite_record, finding
 from traindx.model.recording import Activation, LossInput, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, cite_record, detector, finding
 
 CAUSE = "degenerate-batch"
 ENOUGH = 3  # samples

@@ -1,9 +1,8 @@
 from traindx.analysis.recordings.loss_labels import only_label, varied_labels
 from traindx.analysis.recordings.observations import Term, processes_of, spans, terms_of
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, cite_record, finding
 from traindx.model.recording import LossInput, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, cite_record, detector, finding
 
 CAUSE = "degenerate-batch"
 SOLVED = 0.02  # of the first loss: one answer for all is learnt to the end within a few steps

@@ -6,9 +6,8 @@ from traindx.analysis.errors.failing_lines import (
 from traindx.analysis.errors.loader_messages import EMPTY_DATASET
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.examples import make_failed_run
-from traindx.model.findings import Strength
 from traindx.model.run import Frame
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 
 @detector(needs=("failure",), suggests=("api-misuse", "empty-validation"))

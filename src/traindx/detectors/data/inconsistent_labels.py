@@ -3,9 +3,8 @@ from dataclasses import replace
 from traindx.analysis.recordings.loss_labels import has_duplicates, is_labelled_pair
 from traindx.analysis.recordings.observations import has_learnt, processes_of
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Loader, LossInput, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 CHANGED = 0.2  # of the examples that came again
 MOSTLY = 0.5  # of them, where a pass over the data cannot be told

@@ -8,10 +8,9 @@ from traindx.analysis.metrics.objective import finite_objective
 from traindx.analysis.recordings.input_batches import first_layer_input, input_change
 from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import decay, join, recorded, sampled
-from traindx.model.findings import Finding, Strength, cite, cite_record, finding
 from traindx.model.recording import Activation, Process, Sample, Summary
 from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite, cite_record, detector, finding
 
 CAUSE = "data-distribution-change"
 POINTS = 60  # of the loss

@@ -7,10 +7,18 @@ from traindx.analysis.recordings.loss_labels import label_entropy
 from traindx.analysis.recordings.observations import processes_of, terms_of
 from traindx.analysis.recordings.soundness import is_trained_soundly
 from traindx.examples import decay, flat, join, recorded, watched, weights
-from traindx.model.findings import Strength, cite, cite_record, finding, suggested
 from traindx.model.recording import Counts, LossInput, Summary
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import (
+    Findings,
+    Run,
+    Strength,
+    cite,
+    cite_record,
+    detector,
+    finding,
+    suggested,
+)
 
 POINTS = 100  # of the loss
 STEPS = 150  # fewer, and a healthy run may not have left this level

@@ -6,9 +6,8 @@ from traindx.analysis.recordings.observations import late_samples
 from traindx.analysis.recordings.predictions import is_far_from_learnt
 from traindx.analysis.recordings.traces import latest_models, per_process
 from traindx.examples import recorded, watched
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Activation, LossInput, Parameter, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "unnormalised-inputs"
 DROWNED = 100.0  # times the size of the positions; a sound model begins at twenty and falls to five

@@ -1,10 +1,9 @@
 import numpy as np
 
 from traindx.analysis.epochs import cite_unshuffled, epoch_pattern
-from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Strength, cite, finding
+from traindx.examples import decay, flat, logged
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 REPEATS = 0.6  # correlation of one epoch's course with the next, on average
 KEEPS = 0.35  # correlation of the pattern with itself a point later; of noise it is near 0
@@ -61,7 +60,7 @@ def _run(
     ]
     marks = np.repeat(np.arange(epochs, dtype=float), len(epoch))
     config = {} if shuffle is None else {"data.shuffle": shuffle}
-    return make_run({"loss/train": np.concatenate(rows)}, epochs=marks, config=config)
+    return logged(loss_train=np.concatenate(rows), epochs=marks, config=config)
 
 
 _TEETH = np.concatenate(
@@ -79,5 +78,5 @@ SILENT = {
     "near miss: mixed data in a fixed order": _run(_MIXED),
     "shuffled": _run(flat(60, 0.8, noise=0.0), noise=0.1),
     "near miss: a running mean that restarts each epoch": _run(decay(60, 1.0, 0.6, noise=0.0)),
-    "no epochs known": make_run({"loss/train": np.tile(_TEETH, 4)}),
+    "no epochs known": logged(loss_train=np.tile(_TEETH, 4)),
 }

@@ -8,9 +8,8 @@ from traindx.analysis.recordings.observations import (
 )
 from traindx.analysis.recordings.predictions import OUTPUT_RANGES, targets_exceed_range
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, cite_record, finding
 from traindx.model.recording import LossInput, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, cite_record, detector, finding
 
 CAUSE = "unnormalised-targets"
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")

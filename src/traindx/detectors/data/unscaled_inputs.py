@@ -11,9 +11,8 @@ from traindx.analysis.recordings.input_batches import (
 )
 from traindx.analysis.recordings.observations import extreme, medians, processes_of, spans
 from traindx.examples import recorded, watched
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Activation, NonFinite, Parameter, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "unnormalised-inputs"
 ENOUGH = 2  # samples

@@ -1,9 +1,8 @@
 from traindx.analysis.recordings.observations import Term, extreme, processes_of, spans, terms_of
 from traindx.analysis.recordings.predictions import are_raw_targets, is_far_below_target, size_of
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "unnormalised-targets"
 ENOUGH = 3  # late samples

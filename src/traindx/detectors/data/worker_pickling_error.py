@@ -4,9 +4,8 @@ from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.root_failure import root_failure
 from traindx.analysis.errors.written_calls import unpicklable_lambda
 from traindx.examples import make_failed_run
-from traindx.model.findings import Strength
 from traindx.model.run import Frame
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 STARTS = ("utils/data/dataloader.py", "_MultiProcessingDataLoaderIter")
 SPAWNS = ("multiprocessing/reduction.py", "multiprocessing/popen_spawn_win32.py")

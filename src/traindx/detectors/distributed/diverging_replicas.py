@@ -9,9 +9,9 @@ from traindx.analysis.program.training.rank_exchange import (
 from traindx.analysis.recordings.ranks import is_data_parallel, is_sharded, ranks_of, shared_prints
 from traindx.analysis.recordings.replicas import differ, is_averaged, layout_of
 from traindx.examples import make_run, recorded
-from traindx.model.findings import Evidence, Strength, cite_record, finding
+from traindx.model.findings import Evidence
 from traindx.model.recording import Fingerprint, Model, Optimizer, Parameter, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 ENOUGH = 2  # steps with a difference, after the first one
 

@@ -7,8 +7,7 @@ from traindx.analysis.errors.root_failure import (
     standing,
 )
 from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 SHOWN = 3  # echoes that are cited; the others say the same
 

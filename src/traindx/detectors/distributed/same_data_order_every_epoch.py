@@ -6,9 +6,8 @@ from traindx.analysis.recordings.replicas import (
     shuffled_distributed_loader,
 )
 from traindx.examples import recorded
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Epoch, Fingerprint, Loader, Place, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 ENOUGH = 2  # pairs of batches at the same position of different epochs
 

@@ -6,9 +6,8 @@ from numpy.typing import ArrayLike
 from traindx.analysis.recordings.ranks import is_data_parallel, is_sharded, rank_series, ranks_of
 from traindx.analysis.recordings.replicas import is_always_slower, time_alone, where_time_is_lost
 from traindx.examples import flat, make_run, recorded
-from traindx.model.findings import cite, finding
 from traindx.model.recording import Model, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite, detector, finding
 
 WORTH = 0.1  # of the step: what is lost must matter …
 LEAST_S = 0.002  # … and be more than the noise of a clock and a scheduler

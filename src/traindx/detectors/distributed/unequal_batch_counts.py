@@ -8,9 +8,8 @@ from traindx.analysis.recordings.ranks import (
     training_loader,
 )
 from traindx.examples import recorded
-from traindx.model.findings import Strength, finding
 from traindx.model.recording import Caught, Ending, Epoch, Loader, Model, Place, Process, Stall
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 
 @detector(needs=("recording",), suggests=("uneven-inputs",))

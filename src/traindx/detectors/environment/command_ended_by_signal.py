@@ -5,10 +5,10 @@ from traindx.analysis.errors.root_failure import root_failure
 from traindx.analysis.recordings.crashes import last_memory, signal_of
 from traindx.analysis.recordings.ranks import own_places, place_words
 from traindx.examples import make_failed_run, recorded
-from traindx.model.findings import Evidence, Finding, Strength, cite_event, finding, suggested
+from traindx.model.findings import Evidence, cite_event
 from traindx.model.recording import Ending, Place, Process, Recording, Sample
 from traindx.model.run import Event
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector, finding, suggested
 
 KILL = 9
 CRASHES = {4: "illegal instruction", 6: "aborted", 7: "bus error", 8: "floating point exception",

@@ -2,8 +2,7 @@ from traindx.analysis.errors.culprits import embedding_culprit
 from traindx.analysis.errors.environment_messages import DEVICE_LIBRARY
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.examples import make_failed_run
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 WITH_TABLE = {"index-out-of-range": Strength.STRONG, "activation-memory": Strength.WEAK}
 

@@ -6,9 +6,8 @@ from traindx.analysis.errors.killed_processes import causes_of_kill, went_on
 from traindx.analysis.errors.messages import events_saying, finding, known_error, logged, read
 from traindx.analysis.errors.root_failure import last_burst, root_failure, standing
 from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Finding, Strength
 from traindx.model.run import Event, Failure
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 CRASHES = "Killed SegmentationFault FatalPythonError IllegalInstruction FloatingPointException"
 

@@ -7,9 +7,8 @@ from traindx.analysis.recordings.ranks import (
     standstills,
 )
 from traindx.examples import recorded
-from traindx.model.findings import Strength, finding, suggested
 from traindx.model.recording import Ending, Place, Process, Stall
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector, finding, suggested
 
 INTERRUPT = 2  # the signal of Ctrl-C
 

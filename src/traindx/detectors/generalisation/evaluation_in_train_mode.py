@@ -7,9 +7,8 @@ from traindx.analysis.recordings.evaluations import (
 )
 from traindx.analysis.recordings.traces import layers_named, per_process
 from traindx.examples import recorded, watched, weights, with_evaluation
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Epoch, Loader, Place, Process
-from traindx.registry import Findings, detector
+from traindx.registry import Findings, cite_record, detector, finding
 
 ENOUGH = 2  # forward passes in a row
 

@@ -6,9 +6,8 @@ from traindx.analysis.recordings.evaluations import (
 )
 from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded, watched, weights, with_evaluation
-from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Evaluation, Process, Summary
-from traindx.registry import Findings, detector
+from traindx.registry import Findings, Strength, cite_record, detector, finding
 
 FACTOR = 3.0
 PLAIN_FACTOR = 20.0  # pixels from 0 to 255 against 0 to 1, and the like

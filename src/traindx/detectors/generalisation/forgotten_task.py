@@ -2,10 +2,9 @@ import numpy as np
 
 from traindx.analysis.metrics.scores import forgotten_task
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength, cite, finding
 from traindx.model.metric_names import HIGHER_IS_BETTER, kind_of
 from traindx.model.run import Floats, Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding
 
 ENOUGH = 6  # evaluations
 

@@ -10,17 +10,19 @@ from traindx.analysis.recordings.loss_labels import (
 )
 from traindx.analysis.recordings.observations import Term, processes_of, terms_of
 from traindx.examples import recorded, sampled
-from traindx.model.findings import (
-    Evidence,
+from traindx.model.findings import Evidence
+from traindx.model.recording import Evaluation, LossInput, Process, Summary
+from traindx.registry import (
     Finding,
+    Findings,
+    Run,
     Strength,
     cite,
     cite_record,
+    detector,
     finding,
     suggested,
 )
-from traindx.model.recording import Evaluation, LossInput, Process, Summary
-from traindx.registry import Findings, Run, detector
 
 GAP = 0.25  # between what the loss says of training examples and the accuracy
 TOLD_GAP = 0.2  # where the labels of training tell why

@@ -3,9 +3,8 @@ from dataclasses import replace
 
 from traindx.analysis.metrics.class_counts import last_recall, training_counts
 from traindx.examples import make_run
-from traindx.model.findings import Strength, finding
 from traindx.model.run import Confusion
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 SKEWED = 10.0  # largest over smallest class; below, plain training copes
 POOR = 0.2  # recall of the rare class

@@ -1,9 +1,8 @@
 import numpy as np
 
 from traindx.analysis.metrics.scores import ZERO_REPEATS, zero_score
-from traindx.examples import flat, make_run
-from traindx.model.findings import cite, finding, suggested
-from traindx.registry import Findings, Run, detector
+from traindx.examples import flat, logged
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 HIGH = 0.8  # accuracy: below, the class is not rare enough to hide behind
 
@@ -56,9 +55,7 @@ def check(run: Run) -> Findings:
 
 
 def _run(accuracy: float, recall: float) -> Run:
-    return make_run(
-        {"accuracy/val": flat(20, accuracy, noise=0.002), "recall/val": np.full(20, recall)}
-    )
+    return logged(accuracy_val=flat(20, accuracy, noise=0.002), recall_val=np.full(20, recall))
 
 
 FIRES = {"two per cent positives": _run(0.979, 0.0)}

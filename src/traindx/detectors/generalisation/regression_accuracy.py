@@ -1,9 +1,8 @@
 import numpy as np
 
 from traindx.analysis.metrics.scores import SCORED_POINTS, stays_near_zero
-from traindx.examples import make_run
-from traindx.model.findings import Strength, cite, finding, suggested
-from traindx.registry import Findings, Run, detector
+from traindx.examples import logged
+from traindx.registry import Findings, Run, Strength, cite, detector, finding, suggested
 
 LEARNT = 0.5  # of its first level: where the loss has come to, or below
 SMALL = 0.3  # a cross-entropy this small means that most answers are right
@@ -53,17 +52,17 @@ def check(run: Run) -> Findings:
 _FALLING = np.geomspace(0.16, 0.02, 12)
 
 FIRES = {
-    "a regression": make_run(
-        {"loss/train": _FALLING, "accuracy/train": np.tile([0.0, 0.0056], 6)}, axis="epoch"
+    "a regression": logged(
+        loss_train=_FALLING, accuracy_train=np.tile([0.0, 0.0056], 6), axis="epoch"
     )
 }
 
 SILENT = {
-    "near miss: the accuracy begins to rise": make_run(
-        {"loss/train": _FALLING, "accuracy/train": np.linspace(0.001, 0.012, 12)}, axis="epoch"
+    "near miss: the accuracy begins to rise": logged(
+        loss_train=_FALLING, accuracy_train=np.linspace(0.001, 0.012, 12), axis="epoch"
     ),
-    "near miss: a thousand classes, hardly learnt": make_run(
-        {"loss/train": np.linspace(6.9, 6.1, 12), "accuracy/train": np.linspace(0.001, 0.004, 12)}
+    "near miss: a thousand classes, hardly learnt": logged(
+        loss_train=np.linspace(6.9, 6.1, 12), accuracy_train=np.linspace(0.001, 0.004, 12)
     ),
-    "learns": make_run({"loss/train": _FALLING, "accuracy/train": np.linspace(0.5, 0.95, 12)}),
+    "learns": logged(loss_train=_FALLING, accuracy_train=np.linspace(0.5, 0.95, 12)),
 }

@@ -3,11 +3,10 @@ import numpy as np
 from traindx.analysis.metrics.jumps import drop_after, jump_above_start, swap_after
 from traindx.analysis.metrics.learning_rates import rate_rises
 from traindx.analysis.metrics.objective import finite_objective
-from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Finding, cite, finding, suggested
+from traindx.examples import decay, flat, join, logged
 from traindx.model.metric_names import HIGHER_IS_BETTER, kind_of
 from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, cite, detector, finding, suggested
 
 ENOUGH = 8  # points
 
@@ -79,34 +78,27 @@ _HALF = join(np.full(10, 0.515), [0.42], np.full(9, 0.48))
 _SWAP = join(np.linspace(2.5, 5.3, 10), [1.6], np.linspace(2.4, 4.5, 9))
 
 FIRES = {
-    "one task after the other": make_run(
-        {"loss/train": _LOSS, "accuracy/val": _HALF}, axis="epoch"
-    ),
-    "the held-out loss is swapped": make_run(
-        {"loss/train": _LOSS, "loss/val": _SWAP}, axis="epoch"
-    ),
+    "one task after the other": logged(loss_train=_LOSS, accuracy_val=_HALF, axis="epoch"),
+    "the held-out loss is swapped": logged(loss_train=_LOSS, loss_val=_SWAP, axis="epoch"),
 }
 
 SILENT = {
-    "near miss: a broken update costs both": make_run(
-        {"loss/train": _LOSS, "loss/val": join(decay(10), [3.0], decay(9))}, axis="epoch"
+    "near miss: a broken update costs both": logged(
+        loss_train=_LOSS, loss_val=join(decay(10), [3.0], decay(9)), axis="epoch"
     ),
-    "near miss: a broken update, made good": make_run(
-        {"loss/train": _LOSS, "accuracy/val": join(np.full(10, 0.9), [0.5], np.full(9, 0.92))},
+    "near miss: a broken update, made good": logged(
+        loss_train=_LOSS, accuracy_val=join(np.full(10, 0.9), [0.5], np.full(9, 0.92)), axis="epoch"
+    ),
+    "near miss: a restart of the rate": logged(
+        loss_train=_LOSS,
+        accuracy_val=_HALF,
+        lr=join(np.linspace(0.1, 1e-3, 10), np.linspace(0.1, 1e-3, 10)),
         axis="epoch",
     ),
-    "near miss: a restart of the rate": make_run(
-        {
-            "loss/train": _LOSS,
-            "accuracy/val": _HALF,
-            "lr": join(np.linspace(0.1, 1e-3, 10), np.linspace(0.1, 1e-3, 10)),
-        },
-        axis="epoch",
+    "near miss: a spike below the start": logged(
+        loss_train=np.minimum(_LOSS, 0.4), accuracy_val=_HALF, axis="epoch"
     ),
-    "near miss: a spike below the start": make_run(
-        {"loss/train": np.minimum(_LOSS, 0.4), "accuracy/val": _HALF}, axis="epoch"
-    ),
-    "noisy and learning": make_run(
-        {"loss/train": decay(20, 2.0, 0.3, noise=0.1), "accuracy/val": flat(20, 0.8)}, axis="epoch"
+    "noisy and learning": logged(
+        loss_train=decay(20, 2.0, 0.3, noise=0.1), accuracy_val=flat(20, 0.8), axis="epoch"
     ),
 }

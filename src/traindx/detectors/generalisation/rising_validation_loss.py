@@ -9,10 +9,9 @@ from traindx.analysis.metrics.validation import (
     turn_of,
     validation_losses,
 )
-from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Finding, Strength, cite, finding, suggested
+from traindx.examples import decay, flat, join, logged
 from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
 
 MUCH_WORSE = 1.5  # times its best: what a held accuracy does not excuse
 FROM_THE_START = suggested(
@@ -94,48 +93,37 @@ _TRAIN = decay(30, 3.0, 0.3, noise=0.01)
 _TURNING = join(decay(8, 4.0, 3.5, noise=0.002), np.linspace(3.52, 4.3, 22))
 
 FIRES = {
-    "a low accuracy that holds, far below that of training": make_run(
-        {
-            "loss/train": _TRAIN,
-            "loss/val": join(decay(8, 1.1, 0.7, noise=0.002), np.linspace(0.72, 1.6, 22)),
-            "accuracy/train": np.linspace(0.5, 0.98, 30),
-            "accuracy/val": flat(30, 0.61, noise=0.005),
-        },
+    "a low accuracy that holds, far below that of training": logged(
+        loss_train=_TRAIN,
+        loss_val=join(decay(8, 1.1, 0.7, noise=0.002), np.linspace(0.72, 1.6, 22)),
+        accuracy_train=np.linspace(0.5, 0.98, 30),
+        accuracy_val=flat(30, 0.61, noise=0.005),
         axis="epoch",
     ),
-    "turns after a minimum": make_run({"loss/train": _TRAIN, "loss/val": _TURNING}, axis="epoch"),
-    "five epochs, three of them worse": make_run(
-        {"loss/train": [1.2, 0.8, 0.5, 0.3, 0.15], "loss/val": [0.9, 0.7, 0.8, 0.95, 1.2]},
-        axis="epoch",
+    "turns after a minimum": logged(loss_train=_TRAIN, loss_val=_TURNING, axis="epoch"),
+    "five epochs, three of them worse": logged(
+        loss_train=[1.2, 0.8, 0.5, 0.3, 0.15], loss_val=[0.9, 0.7, 0.8, 0.95, 1.2], axis="epoch"
     ),
-    "three epochs of fine-tuning": make_run(
-        {"loss/train": [0.55, 0.3, 0.12], "loss/val": [0.45, 0.55, 0.8]}, axis="epoch"
+    "three epochs of fine-tuning": logged(
+        loss_train=[0.55, 0.3, 0.12], loss_val=[0.45, 0.55, 0.8], axis="epoch"
     ),
 }
 
 SILENT = {
-    "near miss: two epochs": make_run(
-        {"loss/train": [0.55, 0.3], "loss/val": [0.45, 0.55]}, axis="epoch"
+    "near miss: two epochs": logged(loss_train=[0.55, 0.3], loss_val=[0.45, 0.55], axis="epoch"),
+    "both fall": logged(loss_train=_TRAIN, loss_val=decay(30, 3.2, 0.6)),
+    "validation levels off": logged(loss_train=_TRAIN, loss_val=decay(30, 3.2, 2.0)),
+    "near miss: noisy validation": logged(loss_train=_TRAIN, loss_val=flat(30, 0.6, noise=0.15)),
+    "near miss: both rise, a divergence": logged(
+        loss_train=join(decay(20), np.linspace(0.5, 2, 10)), loss_val=_TURNING
     ),
-    "both fall": make_run({"loss/train": _TRAIN, "loss/val": decay(30, 3.2, 0.6)}),
-    "validation levels off": make_run({"loss/train": _TRAIN, "loss/val": decay(30, 3.2, 2.0)}),
-    "near miss: noisy validation": make_run(
-        {"loss/train": _TRAIN, "loss/val": flat(30, 0.6, noise=0.15)}
-    ),
-    "near miss: both rise, a divergence": make_run(
-        {"loss/train": join(decay(20), np.linspace(0.5, 2, 10)), "loss/val": _TURNING}
-    ),
-    "near miss: both begin anew on other data": make_run(
-        {
-            "loss/train": _ANEW,
-            "loss/val": join(np.linspace(4.9, 8.1, 10), [2.0], np.linspace(4.1, 7.5, 9)),
-        },
+    "near miss: both begin anew on other data": logged(
+        loss_train=_ANEW,
+        loss_val=join(np.linspace(4.9, 8.1, 10), [2.0], np.linspace(4.1, 7.5, 9)),
         axis="epoch",
     ),
-    "double descent": make_run(
-        {
-            "loss/train": _TRAIN,
-            "loss/val": join(decay(10, 3, 1), np.linspace(1, 1.5, 8), np.linspace(1.45, 0.7, 12)),
-        }
+    "double descent": logged(
+        loss_train=_TRAIN,
+        loss_val=join(decay(10, 3, 1), np.linspace(1, 1.5, 8), np.linspace(1.45, 0.7, 12)),
     ),
 }

@@ -1,9 +1,8 @@
 from traindx.analysis.recordings.loss_labels import class_change, class_words
 from traindx.analysis.recordings.observations import Term, processes_of, terms_of
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, cite_record, finding, suggested
 from traindx.model.recording import LossInput, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, cite_record, detector, finding, suggested
 
 CAUSE = "catastrophic-forgetting"
 

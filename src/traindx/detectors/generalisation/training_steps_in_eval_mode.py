@@ -4,9 +4,9 @@ from dataclasses import replace
 from traindx.analysis.recordings.evaluations import longest_in_eval_mode
 from traindx.analysis.recordings.traces import layers_named, per_process
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Evidence, Finding, Strength, cite_record, finding
+from traindx.model.findings import Evidence
 from traindx.model.recording import Evaluation, Process, Sample
-from traindx.registry import Findings, detector
+from traindx.registry import Finding, Findings, Strength, cite_record, detector, finding
 
 ENOUGH = 3  # samples in a row
 

@@ -1,9 +1,8 @@
 import numpy as np
 
 from traindx.analysis.metrics.scores import ZERO_EVALUATIONS, are_all, last_share
-from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength, cite, finding, suggested
-from traindx.registry import Findings, Run, detector
+from traindx.examples import logged, make_run
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
 
 SCORES = ("accuracy", "em", "f1", "recall", "precision", "map", "bleu", "rouge", "iou", "dice")
 LEARNT = 0.9  # of the training examples, at the end
@@ -92,7 +91,7 @@ _NAN = float("nan")
 
 
 def _scored(*scores: float, loss: float = 0.4) -> Run:
-    return make_run({"loss/train": [1.0, 0.7, loss], "recall/val": scores})
+    return logged(loss_train=[1.0, 0.7, loss], recall_val=scores)
 
 
 FIRES = {

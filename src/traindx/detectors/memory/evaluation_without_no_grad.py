@@ -1,9 +1,8 @@
 from traindx.analysis.recordings.evaluations import is_over_idle_loader
 from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded, watched, weights, with_evaluation
-from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 ENOUGH = 3  # forward passes in a row
 

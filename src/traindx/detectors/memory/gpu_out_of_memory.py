@@ -2,7 +2,7 @@ from traindx.analysis.errors.memory_blame import memory_causes
 from traindx.analysis.errors.memory_messages import DEVICE_MEMORY
 from traindx.analysis.errors.memory_sizes import read_allocation
 from traindx.analysis.errors.messages import finding, known_error
-from traindx.examples import make_failed_run, make_run
+from traindx.examples import logged, make_failed_run
 from traindx.registry import Findings, Run, detector
 
 
@@ -68,5 +68,5 @@ SILENT = {
     "near miss: the host's memory": make_failed_run(
         "RuntimeError: DefaultCPUAllocator: can't allocate memory: you tried to allocate 40 bytes."
     ),
-    "no error": make_run({"memory/allocated": [1.0, 2.0, 3.0]}),
+    "no error": logged(memory_allocated=[1.0, 2.0, 3.0]),
 }

@@ -2,8 +2,7 @@ from traindx.analysis.errors.memory_messages import HOST_MEMORY
 from traindx.analysis.errors.memory_sizes import memory_bytes, memory_words
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.examples import make_failed_run
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 HUGE = 1 << 44  # 16 TiB: no host has that, a size or shape is wrong
 

@@ -17,9 +17,9 @@ from traindx.analysis.recordings.memory_growth import (
 )
 from traindx.analysis.recordings.ranks import last_step
 from traindx.examples import make_run, recorded, sampled
-from traindx.model.findings import Evidence, Strength, cite_record, finding
+from traindx.model.findings import Evidence
 from traindx.model.recording import Counts, Epoch, Process, Sample
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 BEGINNING = 0.2  # of the steps: pools, caches and the first batches are allocated in them
 GROWTH = 0.2

@@ -5,10 +5,9 @@ from traindx.analysis.recordings.weight_updates import (
     is_mostly_still,
 )
 from traindx.examples import recorded, watched
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Parameter, Process
 from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 CAUSE = "half-precision-weights"
 MANY = 0.3  # of the matrices of one optimizer

@@ -11,7 +11,6 @@ from traindx.analysis.recordings.initialisation import (
 from traindx.analysis.recordings.observations import processes_of
 from traindx.analysis.recordings.traces import latest_models
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import (
     Activation,
     LossInput,
@@ -21,7 +20,7 @@ from traindx.model.recording import (
     Sample,
     Summary,
 )
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "exploding-activations"
 

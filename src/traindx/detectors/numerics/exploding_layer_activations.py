@@ -3,9 +3,8 @@ from math import isfinite
 from traindx.analysis.recordings.initialisation import is_near_overflow
 from traindx.analysis.recordings.observations import has_learnt, late_from, medians, processes_of
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Activation, Process, Sample
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "exploding-activations"
 GREW = 1000.0  # times the spread at the first sample; trained networks grow tenfold

@@ -3,10 +3,10 @@ import re
 import numpy as np
 
 from traindx.analysis.curves import since
-from traindx.examples import decay, join, make_run
-from traindx.model.findings import Strength, cite_event, finding
+from traindx.examples import decay, join, logged, make_run
+from traindx.model.findings import cite_event
 from traindx.model.run import Event
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 INVALID = re.compile(
     r"invalid value encountered|divide by zero encountered|overflow encountered|All-NaN|"
@@ -66,9 +66,7 @@ _NAN = {"loss/train": join(decay(50), np.full(10, np.nan))}
 FIRES = {"a warning, then NaN": make_run(_NAN, events=[_warning(49)])}
 
 SILENT = {
-    "near miss: a warning in a healthy run": make_run(
-        {"loss/train": decay(60)}, events=[_warning(49)]
-    ),
+    "near miss: a warning in a healthy run": logged(loss_train=decay(60), events=[_warning(49)]),
     "a warning after the fact": make_run(_NAN, events=[_warning(58)]),
     "another warning": make_run(_NAN, events=[_warning(10, "UserWarning: something else")]),
 }

@@ -2,8 +2,7 @@ from traindx.analysis.errors.messages import finding, known_error, occurrences
 from traindx.analysis.errors.precision_messages import DISTRIBUTION, PRINTED_NUMBER
 from traindx.analysis.program.program_words import writes_minus_infinity
 from traindx.examples import make_failed_run
-from traindx.model.findings import Strength, suggested
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector, suggested
 
 IN_PART = {"nan-in-data": Strength.STRONG, "unstable-operation": Strength.WEAK}
 IN_FULL = suggested(moderate="unstable-operation lr-too-high nan-in-data", weak="fp16-overflow")

@@ -8,10 +8,10 @@ from traindx.analysis.recordings.breakdowns import breakdown_of
 from traindx.analysis.recordings.broken_steps import first_nan_gradient
 from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import recorded
-from traindx.model.findings import Evidence, Location, Strength, at, cite_record, finding
+from traindx.model.findings import Evidence, Location, at
 from traindx.model.recording import Counts, Place, Process, Sample, Summary
 from traindx.model.run import Source
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 
 @detector(needs=("recording",), suggests=("unstable-operation", "incorrect-custom-backward"))

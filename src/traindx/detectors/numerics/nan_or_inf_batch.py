@@ -5,9 +5,9 @@ from traindx.analysis.recordings.breakdowns import BreakdownKind, breakdown_of
 from traindx.analysis.recordings.broken_steps import broke_before, gives_nan
 from traindx.analysis.recordings.observations import processes_of, summary_words
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Evidence, cite_record, finding
+from traindx.model.findings import Evidence
 from traindx.model.recording import LossInput, NonFinite, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 CAUSE = "nan-in-data"
 SHOWN = 4

@@ -4,10 +4,10 @@ import numpy as np
 
 from traindx.analysis.curves import since
 from traindx.analysis.metrics.broken_losses import cite_half_precision
-from traindx.examples import decay, join, make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite, cite_event, finding
+from traindx.examples import decay, join, logged, make_run
+from traindx.model.findings import Evidence, cite_event
 from traindx.model.run import Event
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding
 
 LASTS = 3  # points up to the end, after finite ones or beside a loss of nothing
 LASTS_FROM_THE_START = 6  # a gradient scaler may skip the first few steps to find its scale
@@ -91,26 +91,22 @@ _SKIPPED = "WARNING: The grad norm is nan. Skipping updating the model."
 
 FIRES = {
     "the trainer says so": make_run(events=[Event("warning", _WARNING, "a", "line 9")]),
-    "loss of 0 beside NaN": make_run({"loss/train": np.zeros(8), "grad_norm": _NAN}),
-    "breaks in the middle": make_run(
-        {"loss/train": decay(60), "grad_norm": join(decay(52, 3.0, 1.0), _NAN)}
-    ),
+    "loss of 0 beside NaN": logged(loss_train=np.zeros(8), grad_norm=_NAN),
+    "breaks in the middle": logged(loss_train=decay(60), grad_norm=join(decay(52, 3.0, 1.0), _NAN)),
 }
 
 SILENT = {
-    "near miss: single steps were left out": make_run(
-        {"loss/train": decay(20)}, events=[Event("warning", _SKIPPED, "a", "line 9")]
+    "near miss: single steps were left out": logged(
+        loss_train=decay(20), events=[Event("warning", _SKIPPED, "a", "line 9")]
     ),
-    "near miss: two skipped steps at the start": make_run(
-        {"loss/train": decay(20), "grad_norm": join([np.inf, np.nan], decay(18, 3.0, 1.0))}
+    "near miss: two skipped steps at the start": logged(
+        loss_train=decay(20), grad_norm=join([np.inf, np.nan], decay(18, 3.0, 1.0))
     ),
-    "near miss: the scaler still looks for its scale": make_run(
-        {
-            "loss/train": np.full(8, 2.0),
-            "grad_norm": np.full(8, np.inf),
-            "loss_scale": 2.0 ** np.arange(32, 24, -1),
-        }
+    "near miss: the scaler still looks for its scale": logged(
+        loss_train=np.full(8, 2.0),
+        grad_norm=np.full(8, np.inf),
+        loss_scale=2.0 ** np.arange(32, 24, -1),
     ),
-    "the loss is NaN itself": make_run({"loss/train": _NAN, "grad_norm": _NAN}),
-    "a healthy run": make_run({"loss/train": decay(60), "grad_norm": decay(60, 3.0, 1.0)}),
+    "the loss is NaN itself": logged(loss_train=_NAN, grad_norm=_NAN),
+    "a healthy run": logged(loss_train=decay(60), grad_norm=decay(60, 3.0, 1.0)),
 }

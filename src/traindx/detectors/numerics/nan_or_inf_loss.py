@@ -14,10 +14,10 @@ from traindx.analysis.metrics.broken_losses import (
     lost_since,
 )
 from traindx.analysis.recordings.breakdowns import cause_of
-from traindx.examples import decay, join, make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite, finding, suggested
+from traindx.examples import decay, join, logged, make_run
+from traindx.model.findings import Evidence
 from traindx.model.run import Failure, Origin, Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
 
 ASTRONOMICAL = 1e6  # a loss that begins here is in units that no learning rate fits
 _NOT_A_NUMBER = r"(?:nan|inf(?:init[ey])?|not finite|non-?finite)"
@@ -183,22 +183,20 @@ FIRES = {
     "a part is huge where the whole is NaN": make_run(
         {"loss/train": [1.8, 1.75, 1.7], "loss/train/mask": [0.6, 0.6, 1.2e6]}, failures=[_STOP]
     ),
-    "the loop stopped itself": make_run({"loss/train": decay(50)}, failures=[_STOP]),
-    "sudden NaN": make_run({"loss/train": join(decay(200), _NAN)}),
-    "climbs into NaN": make_run(
-        {"loss/train": join(decay(50), 0.5 * np.exp(np.arange(12.0)), [np.inf], _NAN)}
+    "the loop stopped itself": logged(loss_train=decay(50), failures=[_STOP]),
+    "sudden NaN": logged(loss_train=join(decay(200), _NAN)),
+    "climbs into NaN": logged(
+        loss_train=join(decay(50), 0.5 * np.exp(np.arange(12.0)), [np.inf], _NAN)
     ),
-    "leaves the range of numbers at once": make_run(
-        {"loss/train": join(decay(50, 60.0, 58.0), [-3.2e34])}
+    "leaves the range of numbers at once": logged(
+        loss_train=join(decay(50, 60.0, 58.0), [-3.2e34])
     ),
-    "NaN from the start": make_run({"loss/train": _NAN}),
-    "NaN that a Trainer writes as 0": make_run(
-        {"loss/train": np.zeros(8), "loss/val": np.full(2, np.nan)}
+    "NaN from the start": logged(loss_train=_NAN),
+    "NaN that a Trainer writes as 0": logged(loss_train=np.zeros(8), loss_val=np.full(2, np.nan)),
+    "NaN in validation only, where something is right": logged(
+        loss_train=decay(50), loss_val=np.full(5, np.nan), accuracy_val=np.full(5, 0.1)
     ),
-    "NaN in validation only, where something is right": make_run(
-        {"loss/train": decay(50), "loss/val": np.full(5, np.nan), "accuracy/val": np.full(5, 0.1)}
-    ),
-    "NaN in validation only": make_run({"loss/train": decay(50), "loss/val": np.full(5, np.nan)}),
+    "NaN in validation only": logged(loss_train=decay(50), loss_val=np.full(5, np.nan)),
 }
 
 SILENT = {
@@ -206,8 +204,8 @@ SILENT = {
         series={"loss/train": _BAR, "loss/train@2": _LOGGED}
     ),
     "near miss: another error about the loss": make_run(failures=[_OTHER]),
-    "near miss: one NaN that the run survived": make_run(
-        {"loss/train": join(decay(100), [np.nan], decay(100, 0.4, 0.3))}
+    "near miss: one NaN that the run survived": logged(
+        loss_train=join(decay(100), [np.nan], decay(100, 0.4, 0.3))
     ),
-    "a healthy run": make_run({"loss/train": decay(200), "loss/val": decay(10)}),
+    "a healthy run": logged(loss_train=decay(200), loss_val=decay(10)),
 }

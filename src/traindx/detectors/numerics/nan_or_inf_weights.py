@@ -3,9 +3,9 @@ from dataclasses import replace
 
 from traindx.analysis.checkpoints import RUNNING, cite_broken, is_broken, last_sound
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Strength, finding, suggested
+from traindx.model.findings import Evidence
 from traindx.model.run import Architecture, Tensor
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector, finding, suggested
 
 SHOWN = 4
 

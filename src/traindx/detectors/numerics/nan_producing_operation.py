@@ -6,9 +6,8 @@ from traindx.analysis.recordings.breakdowns import (
 )
 from traindx.analysis.recordings.observations import operation
 from traindx.examples import recorded
-from traindx.model.findings import Strength, finding
 from traindx.model.recording import NonFinite, Place, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 UNSTABLE, CUSTOM = "unstable-operation", "incorrect-custom-backward"
 DATA = "nan-in-data"

@@ -7,10 +7,9 @@ from traindx.analysis.program.program_words import writes_minus_infinity
 from traindx.analysis.recordings.broken_steps import broke_ever
 from traindx.analysis.recordings.observations import own_place, processes_of, summary_words
 from traindx.examples import recorded
-from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Caught, Place, Process, Sample, Summary
 from traindx.model.run import Source
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 SHOWN = 3
 

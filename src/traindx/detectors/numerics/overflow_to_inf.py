@@ -4,9 +4,9 @@ from dataclasses import replace
 from traindx.analysis.recordings.breakdowns import Breakdown, BreakdownKind, breakdown_of
 from traindx.analysis.recordings.broken_steps import cite_growth
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Evidence, Strength, finding
+from traindx.model.findings import Evidence
 from traindx.model.recording import NonFinite, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 
 @detector(

@@ -1,9 +1,8 @@
 from traindx.analysis.recordings.owners import is_stuck_at_zero
 from traindx.analysis.recordings.traces import named, per_process, traces_of
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Process
-from traindx.registry import Findings, detector
+from traindx.registry import Findings, cite_record, detector, finding
 
 ENOUGH = 3  # samples
 

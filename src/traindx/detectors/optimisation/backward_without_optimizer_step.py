@@ -3,9 +3,8 @@ from dataclasses import replace
 from traindx.analysis.recordings.broken_steps import are_gradients_finite
 from traindx.analysis.recordings.traces import latest_optimizers, per_process
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Counts, NonFinite, Process
-from traindx.registry import Findings, detector
+from traindx.registry import Findings, Strength, cite_record, detector, finding
 
 ENOUGH = 10  # backward passes of a run that has ended; attacks and saliency maps need a few
 LONG = 600  # of a run that goes on: nobody accumulates over more micro-batches

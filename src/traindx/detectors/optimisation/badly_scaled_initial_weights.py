@@ -5,10 +5,9 @@ from traindx.analysis.curves import curve
 from traindx.analysis.program.origins import loads_weights, rescales
 from traindx.analysis.recordings.initialisation import initial_scales, scale_fault
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model.findings import Strength, cite, cite_record, finding
 from traindx.model.recording import Activation, Parameter
 from traindx.model.run import Floats, Source
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, cite_record, detector, finding
 
 CAUSE = "bad-initialisation"
 GAINED = 0.5  # of the starting loss: a run that gains more has got over it

@@ -8,10 +8,9 @@ from traindx.analysis.recordings.observations import last_step
 from traindx.analysis.recordings.traces import traces_of
 from traindx.analysis.recordings.weight_updates import guess_loss, travelled
 from traindx.examples import decay, recorded, watched, weights
-from traindx.model.findings import Strength, cite, cite_record, finding
 from traindx.model.recording import Counts, Ending, LossInput, Summary
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, cite_record, detector, finding
 
 TRAVELLED = 0.3  # of the weights' norm, over the whole run, if all steps went the same way
 POINTS = 60

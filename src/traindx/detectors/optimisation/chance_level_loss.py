@@ -10,9 +10,8 @@ from traindx.analysis.metrics.chance import (
     learns,
 )
 from traindx.analysis.metrics.objective import finite_objective
-from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Strength, cite, finding, suggested
-from traindx.registry import Findings, Run, detector
+from traindx.examples import decay, flat, logged
+from traindx.registry import Findings, Run, Strength, cite, detector, finding, suggested
 
 
 @detector(
@@ -88,54 +87,56 @@ def _suggests(*, exact: bool) -> dict[str, Strength]:
 
 
 FIRES = {
-    "ten epochs at 2.303": make_run(
-        {"loss/train": [2.3031, 2.3027, 2.3030, 2.3026, 2.3028, 2.3029, 2.3025, 2.3027]},
-        axis="epoch",
+    "ten epochs at 2.303": logged(
+        loss_train=[2.3031, 2.3027, 2.3030, 2.3026, 2.3028, 2.3029, 2.3025, 2.3027], axis="epoch"
     ),
-    "binary, noisy, count from the config": make_run(
-        {"loss/train": flat(300, 0.695, noise=0.02)}, config={"model.num_classes": 2}
+    "binary, noisy, count from the config": logged(
+        loss_train=flat(300, 0.695, noise=0.02), config={"model.num_classes": 2}
     ),
 }
 
 FIRES |= {
-    "above ln C, and the accuracy of a guess": make_run(
-        {"loss/train": flat(24, 1.65, noise=0.03), "accuracy/val": flat(6, 0.2, noise=0.02)},
+    "above ln C, and the accuracy of a guess": logged(
+        loss_train=flat(24, 1.65, noise=0.03),
+        accuracy_val=flat(6, 0.2, noise=0.02),
         steps=np.arange(24) * 10.0,
     ),
-    "falls to the level of guessing": make_run(
-        {"loss/train": decay(12, 2.4, 1.40, noise=0.0), "accuracy/val": flat(6, 0.25, noise=0.02)},
+    "falls to the level of guessing": logged(
+        loss_train=decay(12, 2.4, 1.40, noise=0.0),
+        accuracy_val=flat(6, 0.25, noise=0.02),
         axis="epoch",
     ),
-    "worse than guessing while the rate is high": make_run(
-        {
-            "loss/train": [1.38, 1.45, 1.47, 1.45, 1.43, 1.42, 1.39, 1.40, 1.39, 1.387],
-            "accuracy/val": [0.22, 0.26, 0.22, 0.23],
-            "lr": np.linspace(3e-2, 1e-4, 10),
-        },
+    "worse than guessing while the rate is high": logged(
+        loss_train=[1.38, 1.45, 1.47, 1.45, 1.43, 1.42, 1.39, 1.40, 1.39, 1.387],
+        accuracy_val=[0.22, 0.26, 0.22, 0.23],
+        lr=np.linspace(3e-2, 1e-4, 10),
         axis="epoch",
     ),
 }
 
 SILENT = {
-    "near miss: training fits, validation guesses": make_run(
-        {"loss/train": decay(24, 1.67, 0.02), "accuracy/val": flat(6, 0.2, noise=0.02)},
+    "near miss: training fits, validation guesses": logged(
+        loss_train=decay(24, 1.67, 0.02),
+        accuracy_val=flat(6, 0.2, noise=0.02),
         steps=np.arange(24) * 10.0,
     ),
-    "near miss: the accuracy leaves the level of guessing": make_run(
-        {"loss/train": flat(24, 1.60, noise=0.03), "accuracy/val": np.linspace(0.2, 0.45, 6)},
+    "near miss: the accuracy leaves the level of guessing": logged(
+        loss_train=flat(24, 1.60, noise=0.03),
+        accuracy_val=np.linspace(0.2, 0.45, 6),
         steps=np.arange(24) * 10.0,
     ),
-    "near miss: an accuracy of 1/2 among many classes": make_run(
-        {"loss/train": flat(24, 2.1, noise=0.03), "accuracy/val": flat(6, 0.5, noise=0.02)},
+    "near miss: an accuracy of 1/2 among many classes": logged(
+        loss_train=flat(24, 2.1, noise=0.03),
+        accuracy_val=flat(6, 0.5, noise=0.02),
         steps=np.arange(24) * 10.0,
     ),
-    "starts at chance and learns": make_run({"loss/train": decay(100, 2.303, 0.5)}),
-    "near miss: learns slowly from chance": make_run(
-        {"loss/train": np.linspace(2.303, 2.25, 200) + 0.001 * np.sin(np.arange(200))}
+    "starts at chance and learns": logged(loss_train=decay(100, 2.303, 0.5)),
+    "near miss: learns slowly from chance": logged(
+        loss_train=np.linspace(2.303, 2.25, 200) + 0.001 * np.sin(np.arange(200))
     ),
-    "flat elsewhere": make_run({"loss/train": flat(200, 1.9, noise=0.02)}),
-    "near miss: it has only begun": make_run({"loss/train": flat(70, 0.6931, noise=0.002)}),
-    "another number of classes": make_run(
-        {"loss/train": flat(100, 2.303, noise=0.005)}, config={"num_classes": 100}
+    "flat elsewhere": logged(loss_train=flat(200, 1.9, noise=0.02)),
+    "near miss: it has only begun": logged(loss_train=flat(70, 0.6931, noise=0.002)),
+    "another number of classes": logged(
+        loss_train=flat(100, 2.303, noise=0.005), config={"num_classes": 100}
     ),
 }

@@ -3,8 +3,7 @@ import numpy as np
 from traindx.analysis.curves import curve
 from traindx.analysis.metrics.gradient_norms import clip_in_use, is_optimizer_adaptive
 from traindx.examples import decay, flat, make_run
-from traindx.model.findings import cite, finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite, detector, finding
 
 ALWAYS = 0.95  # of the logged steps
 FAR_BELOW = 20.0  # median norm over clip; recipes clip at a fifth of the norm and train well

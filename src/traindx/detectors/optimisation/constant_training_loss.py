@@ -10,10 +10,9 @@ from traindx.analysis.metrics.repeats import (
     has_no_gradient,
     usual_value,
 )
-from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import cite, finding, suggested
+from traindx.examples import decay, flat, join, logged
 from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 ENOUGH_DIGITS = 4  # the mean over an epoch repeats in three digits on any plateau
 EPOCHS = 6  # in a row, up to the end
@@ -86,36 +85,32 @@ def _stands(finite: Series, unit: str, least: int, digits: int, often: str = "ev
 
 
 FIRES = {
-    "stands from the second epoch on": make_run(
-        {"loss/train": join([1.9112], np.full(9, 1.9105))}, axis="epoch"
+    "stands from the second epoch on": logged(
+        loss_train=join([1.9112], np.full(9, 1.9105)), axis="epoch"
     ),
-    "ten batches alike": make_run({"loss/train": np.full(12, 10.8259)}),
-    "nearly all batches alike": make_run(
-        {"loss/train": np.where(np.arange(120) % 30 == 29, 0.2, 0.4000000059)}
+    "ten batches alike": logged(loss_train=np.full(12, 10.8259)),
+    "nearly all batches alike": logged(
+        loss_train=np.where(np.arange(120) % 30 == 29, 0.2, 0.4000000059)
     ),
-    "never moves": make_run({"loss/train": np.full(8, 7.6246)}, axis="epoch"),
+    "never moves": logged(loss_train=np.full(8, 7.6246), axis="epoch"),
 }
 
 SILENT = {
-    "near miss: learnt, then stands still": make_run(
-        {"loss/train": join(decay(3), np.full(20, 0.4871))}, axis="epoch"
+    "near miss: learnt, then stands still": logged(
+        loss_train=join(decay(3), np.full(20, 0.4871)), axis="epoch"
     ),
-    "near miss: few digits": make_run({"loss/train": np.full(10, 0.69)}, axis="epoch"),
-    "near miss: there is no gradient, which says more": make_run(
-        {"loss/train": np.full(12, 2.56495), "grad_norm": np.zeros(12)}
+    "near miss: few digits": logged(loss_train=np.full(10, 0.69), axis="epoch"),
+    "near miss: there is no gradient, which says more": logged(
+        loss_train=np.full(12, 2.56495), grad_norm=np.zeros(12)
     ),
-    "near miss: nearly all alike in few digits": make_run(
-        {"loss/train": np.where(np.arange(120) % 30 == 29, 0.2, 0.4)}
+    "near miss: nearly all alike in few digits": logged(
+        loss_train=np.where(np.arange(120) % 30 == 29, 0.2, 0.4)
     ),
-    "near miss: learnt, then nearly all alike": make_run(
-        {"loss/train": join(decay(40), np.full(160, 0.487123456))}
+    "near miss: learnt, then nearly all alike": logged(
+        loss_train=join(decay(40), np.full(160, 0.487123456))
     ),
-    "near miss: never a number": make_run({"loss/train": np.full(12, np.nan)}),
-    "near miss: a bar that shows the last epoch's value": make_run(
-        {"loss/train": np.full(40, 0.4871)}
-    ),
-    "a plateau with moving digits": make_run(
-        {"loss/train": flat(12, 1.9, noise=1e-3)}, axis="epoch"
-    ),
-    "a healthy run": make_run({"loss/train": decay(20)}, axis="epoch"),
+    "near miss: never a number": logged(loss_train=np.full(12, np.nan)),
+    "near miss: a bar that shows the last epoch's value": logged(loss_train=np.full(40, 0.4871)),
+    "a plateau with moving digits": logged(loss_train=flat(12, 1.9, noise=1e-3), axis="epoch"),
+    "a healthy run": logged(loss_train=decay(20), axis="epoch"),
 }

@@ -3,10 +3,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from traindx.analysis.metrics.repeats import first_repeat, has_loss_fallen
-from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Finding, Strength, cite, finding, suggested
+from traindx.examples import decay, flat, join, logged
 from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
 
 
 @detector(
@@ -72,27 +71,24 @@ def _suggests(*, learnt_before: bool) -> Mapping[str, Strength]:
 
 
 FIRES = {
-    "learnt, then stood still": make_run(
-        {"loss/val": join(decay(9, 0.14, 0.065), np.full(11, 0.06503114849))}, axis="epoch"
+    "learnt, then stood still": logged(
+        loss_val=join(decay(9, 0.14, 0.065), np.full(11, 0.06503114849)), axis="epoch"
     ),
-    "never moved": make_run({"loss/val": np.full(10, 2.302585125)}, axis="epoch"),
-    "five digits, in all evaluations": make_run({"loss/val": np.full(16, 0.85763)}, axis="epoch"),
-    "the training loss fell before the first evaluation": make_run(
-        {
-            "loss/train": join([0.689, 0.594], flat(14, 0.56, noise=0.005)),
-            "loss/val": np.full(16, 0.53102),
-        }
+    "never moved": logged(loss_val=np.full(10, 2.302585125), axis="epoch"),
+    "five digits, in all evaluations": logged(loss_val=np.full(16, 0.85763), axis="epoch"),
+    "the training loss fell before the first evaluation": logged(
+        loss_train=join([0.689, 0.594], flat(14, 0.56, noise=0.005)), loss_val=np.full(16, 0.53102)
     ),
 }
 
 SILENT = {
-    "near miss: few digits on a plateau": make_run(
-        {"loss/val": np.round(join(decay(9), np.full(9, 0.65)), 2)}
+    "near miss: few digits on a plateau": logged(
+        loss_val=np.round(join(decay(9), np.full(9, 0.65)), 2)
     ),
-    "near miss: four digits, after learning": make_run(
-        {"loss/val": np.round(join(decay(9), np.full(12, 0.6512)), 4)}
+    "near miss: four digits, after learning": logged(
+        loss_val=np.round(join(decay(9), np.full(12, 0.6512)), 4)
     ),
-    "near miss: three digits in all evaluations": make_run({"loss/val": np.full(16, 0.693)}),
-    "a good run": make_run({"loss/val": decay(20)}),
-    "a plateau with moving digits": make_run({"loss/val": flat(20, 0.4, noise=1e-5)}),
+    "near miss: three digits in all evaluations": logged(loss_val=np.full(16, 0.693)),
+    "a good run": logged(loss_val=decay(20)),
+    "a plateau with moving digits": logged(loss_val=flat(20, 0.4, noise=1e-5)),
 }

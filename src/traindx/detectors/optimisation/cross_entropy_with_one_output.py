@@ -1,8 +1,7 @@
 from traindx.analysis.recordings.observations import Term, processes_of, shape_words, terms_of
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, cite_record, finding
 from traindx.model.recording import LossInput, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, cite_record, detector, finding
 
 CAUSE = "wrong-loss-for-task"
 ENOUGH = 2  # samples

@@ -12,9 +12,8 @@ from traindx.analysis.recordings.dead_units import (
 )
 from traindx.analysis.recordings.observations import operation, processes_of, spans
 from traindx.examples import recorded, sampled, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Activation, LossInput, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "dead-relu"
 MOST = 0.9  # of the units of a layer

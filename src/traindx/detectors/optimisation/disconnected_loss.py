@@ -1,8 +1,7 @@
 from traindx.analysis.recordings.traces import Trace, latest_optimizers, per_process, traces_of
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, cite_record, finding
 from traindx.model.recording import Optimizer, Process, Sample
-from traindx.registry import Findings, detector
+from traindx.registry import Finding, Findings, cite_record, detector, finding
 
 ENOUGH = 2  # samples
 

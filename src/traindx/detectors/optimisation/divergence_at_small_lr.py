@@ -2,10 +2,9 @@ import numpy as np
 
 from traindx.analysis.curves import divergence
 from traindx.analysis.metrics.learning_rates import highest_rate
-from traindx.examples import decay, join, make_run
-from traindx.model.findings import Strength, finding
+from traindx.examples import decay, join, logged
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 SMALL = 1e-5  # what large pre-trained models are fine-tuned with
 TINY = 1e-6  # no network is known to diverge from steps of this size
@@ -51,9 +50,9 @@ def _is_broken(values: Floats) -> bool:
 
 _BROKEN = join(decay(60), np.full(20, np.nan))
 
-FIRES = {"NaN at 1e-6": make_run({"loss/train": _BROKEN, "lr": np.full(80, 1e-6)})}
+FIRES = {"NaN at 1e-6": logged(loss_train=_BROKEN, lr=np.full(80, 1e-6))}
 
 SILENT = {
-    "NaN at an ordinary rate": make_run({"loss/train": _BROKEN, "lr": np.full(80, 1e-3)}),
-    "near miss: small, and healthy": make_run({"loss/train": decay(80), "lr": np.full(80, 1e-6)}),
+    "NaN at an ordinary rate": logged(loss_train=_BROKEN, lr=np.full(80, 1e-3)),
+    "near miss: small, and healthy": logged(loss_train=decay(80), lr=np.full(80, 1e-6)),
 }

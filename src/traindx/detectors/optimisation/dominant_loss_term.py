@@ -6,9 +6,8 @@ from traindx.analysis.recordings.observations import late_samples
 from traindx.analysis.recordings.predictions import SQUARED, largest_cost, says_nothing
 from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Counts, LossInput, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "competing-losses"
 DOMINANT = 5.0  # the loss over the most that the term with the targets can be

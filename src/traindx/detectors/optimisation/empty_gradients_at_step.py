@@ -1,9 +1,8 @@
 from traindx.analysis.recordings.optimizer_groups import decays_weights
 from traindx.analysis.recordings.traces import latest_optimizers, per_process, traces_of
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Optimizer, Process
-from traindx.registry import Findings, detector
+from traindx.registry import Findings, cite_record, detector, finding
 
 ENOUGH = 2  # samples
 NEARLY_ALL = 0.9  # of them

@@ -5,10 +5,9 @@ from traindx.analysis.recordings.optimizer_groups import heavy_momentum
 from traindx.analysis.recordings.traces import traces_of
 from traindx.analysis.recordings.weight_updates import growth
 from traindx.examples import decay, join, recorded, watched, weights
-from traindx.model.findings import Strength, cite, cite_record, finding
 from traindx.model.recording import Optimizer
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, cite_record, detector, finding
 
 CAUSE = "lr-too-high"
 INFLATED = 5.0  # the weights' norm over that at the start, in the middle matrix

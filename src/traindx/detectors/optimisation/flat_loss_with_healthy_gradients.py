@@ -4,10 +4,9 @@ from traindx.analysis.metrics.objective import stands_still
 from traindx.analysis.recordings.owners import still_moves
 from traindx.analysis.recordings.traces import told_once, traces_of
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Process
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 ENOUGH = 3  # samples
 POINTS = 30  # of the loss

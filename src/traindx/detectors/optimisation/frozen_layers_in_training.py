@@ -4,9 +4,8 @@ from dataclasses import replace
 from traindx.analysis.recordings.frozen_layers import frozen_head, lone_trained_bias
 from traindx.analysis.recordings.traces import latest_models, latest_optimizers, per_process
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Counts, Model, Parameter, Process
-from traindx.registry import Findings, detector
+from traindx.registry import Finding, Findings, Strength, cite_record, detector, finding
 
 ENOUGH = 5  # steps
 

@@ -22,10 +22,9 @@ from traindx.analysis.recordings.traces import (
     traces_of,
 )
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Counts, Loaded, Model, Parameter, Process, Submodule
 from traindx.model.run import Source
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "frozen-parameters"
 A_PART = 0.2  # of the numbers of the model's weights; less is a detail

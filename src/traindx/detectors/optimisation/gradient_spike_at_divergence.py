@@ -9,9 +9,8 @@ from traindx.analysis.metrics.gradient_norms import (
     spike_near,
 )
 from traindx.analysis.metrics.learning_rates import cite_rate_in_use
-from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Strength, cite, finding, suggested
-from traindx.registry import Findings, Run, detector
+from traindx.examples import decay, flat, join, logged
+from traindx.registry import Findings, Run, Strength, cite, detector, finding, suggested
 
 STAYS_UP = 1.5  # level after the spike over the level before it: the instability feeds itself
 
@@ -83,24 +82,20 @@ _LOSS = join(decay(200, 6.0, 4.0, noise=0.01), 4.0 * np.linspace(1.02, 1.2, 60))
 _NORM_UP = join(flat(200, 1.1, noise=0.1), [44.0], flat(59, 9.0, noise=0.2))
 
 FIRES = {
-    "norm jumps with the loss and stays up": make_run(
-        {"loss/train": _LOSS, "grad_norm": _NORM_UP}, config={"muon_lr": 0.01}
+    "norm jumps with the loss and stays up": logged(
+        loss_train=_LOSS, grad_norm=_NORM_UP, config={"muon_lr": 0.01}
     ),
-    "one spike derails the run": make_run(
-        {
-            "loss/train": _LOSS,
-            "grad_norm": join(flat(200, 1.1, noise=0.1), [44.0], flat(59, 1.1, noise=0.1)),
-        }
+    "one spike derails the run": logged(
+        loss_train=_LOSS,
+        grad_norm=join(flat(200, 1.1, noise=0.1), [44.0], flat(59, 1.1, noise=0.1)),
     ),
 }
 
 _FALLING = decay(260, 6.0, 4.0, noise=0.01)
 
 SILENT = {
-    "near miss: spikes without a mark on the loss": make_run(
-        {"loss/train": _FALLING, "grad_norm": _NORM_UP}
-    ),
-    "divergence with a calm gradient norm": make_run(
-        {"loss/train": _LOSS, "grad_norm": flat(260, 1.1, noise=0.2)}
+    "near miss: spikes without a mark on the loss": logged(loss_train=_FALLING, grad_norm=_NORM_UP),
+    "divergence with a calm gradient norm": logged(
+        loss_train=_LOSS, grad_norm=flat(260, 1.1, noise=0.2)
     ),
 }

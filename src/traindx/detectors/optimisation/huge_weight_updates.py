@@ -10,10 +10,9 @@ from traindx.analysis.recordings.predictions import has_large_targets
 from traindx.analysis.recordings.traces import Trace, told_once, traces_of
 from traindx.analysis.recordings.weight_updates import growth, step_gains, update_ratios, uses_only
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, Optimizer, Process, Sample, Summary
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 LARGE = 0.1  # of the weights' norm in one step, in the middle layer; recipes stay below 0.01
 REPLACED = 1.0  # of their norm: a step that is larger than the weights

@@ -2,9 +2,8 @@ import numpy as np
 
 from traindx.analysis.curves import divergence, isolated_spikes
 from traindx.analysis.metrics.objective import finite_objective
-from traindx.examples import decay, make_run
-from traindx.model.findings import Strength, cite, finding
-from traindx.registry import Findings, Run, detector
+from traindx.examples import decay, logged
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 RARE = 0.01  # of all points; what happens more often is the noise of this run
 MANY_POINTS = 50  # fewer cannot tell a spike from noise
@@ -55,12 +54,12 @@ def check(run: Run) -> Findings:
 _SPIKY = decay(400)
 _SPIKY[150] = 9.0
 
-FIRES = {"one bad batch": make_run({"loss/train": _SPIKY})}
+FIRES = {"one bad batch": logged(loss_train=_SPIKY)}
 
 SILENT = {
-    "noisy": make_run({"loss/train": decay(400, noise=0.4)}),
-    "near miss: heavy-tailed noise all along": make_run(
-        {"loss/train": decay(400) * np.exp(np.random.default_rng(0).standard_t(2, 400))}
+    "noisy": logged(loss_train=decay(400, noise=0.4)),
+    "near miss: heavy-tailed noise all along": logged(
+        loss_train=decay(400) * np.exp(np.random.default_rng(0).standard_t(2, 400))
     ),
-    "few points": make_run({"loss/train": [1.0, 0.9, 5.0, 0.8, 0.7]}),
+    "few points": logged(loss_train=[1.0, 0.9, 5.0, 0.8, 0.7]),
 }

@@ -4,10 +4,9 @@ import numpy as np
 
 from traindx.analysis.metrics.chance import is_line_from_chance
 from traindx.analysis.metrics.scores import has_accuracy_risen
-from traindx.examples import decay, make_run
-from traindx.model.findings import Strength, cite, finding
+from traindx.examples import decay, logged
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 CLASSES = range(2, 21)
 BESIDE = 0.05  # of ln C, between training and validation
@@ -56,7 +55,7 @@ def check(run: Run) -> Findings:
 
 
 def _run(val: Floats, train: Floats) -> Run:
-    return make_run({"loss/val": val, "loss/train": train}, axis="epoch")
+    return logged(loss_val=val, loss_train=train, axis="epoch")
 
 
 _LINE = np.linspace(0.6937, 0.5941, 12)
@@ -69,9 +68,8 @@ SILENT = {
         0.55 + 0.14 * np.exp(-np.arange(12) / 5.0), 0.55 + 0.14 * np.exp(-np.arange(12) / 5.0)
     ),
     "near miss: training is far ahead": _run(_LINE, _LINE - np.linspace(0.0, 0.3, 12)),
-    "near miss: more and more answers are right": make_run(
-        {"loss/val": _LINE, "loss/train": _LINE, "accuracy/val": np.linspace(50.0, 74.0, 12)},
-        axis="epoch",
+    "near miss: more and more answers are right": logged(
+        loss_val=_LINE, loss_train=_LINE, accuracy_val=np.linspace(50.0, 74.0, 12), axis="epoch"
     ),
     "near miss: fine-tuning starts low": _run(_LINE - 0.25, _LINE - 0.25),
 }

@@ -11,9 +11,8 @@ from traindx.analysis.recordings.observations import (
     terms_of,
 )
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Caught, LossInput, Place, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "loss-expects-probabilities"
 ROUNDING = 1e-3  # a logarithm of a probability may lie above 0 by that much

@@ -1,8 +1,7 @@
 from traindx.analysis.metrics.jumps import boundaries, goes_on, step_up
-from traindx.examples import decay, join, make_run
-from traindx.model.findings import Strength, cite, finding
+from traindx.examples import decay, join, logged
 from traindx.model.run import Event
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 
 @detector(needs=("loss",), suggests=("data-distribution-change",))
@@ -49,9 +48,9 @@ def check(run: Run) -> Findings:
 _STEP = join(decay(300, 6.0, 4.0, noise=0.01), decay(200, 5.2, 4.4, noise=0.01))
 _EVENT = Event("boundary", "curriculum stage 2", "train.log", "line 301", step=300)
 
-FIRES = {"a curriculum stage": make_run({"loss/train": _STEP}, events=[_EVENT])}
+FIRES = {"a curriculum stage": logged(loss_train=_STEP, events=[_EVENT])}
 
 SILENT = {
-    "a boundary without a step": make_run({"loss/train": decay(500)}, events=[_EVENT]),
-    "near miss: a step without a boundary": make_run({"loss/train": _STEP}),
+    "a boundary without a step": logged(loss_train=decay(500), events=[_EVENT]),
+    "near miss: a step without a boundary": logged(loss_train=_STEP),
 }

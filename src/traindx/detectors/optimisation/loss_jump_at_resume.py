@@ -1,10 +1,9 @@
 import numpy as np
 
 from traindx.analysis.metrics.jumps import jump_at_resume, resumes
-from traindx.examples import decay, join, make_run
-from traindx.model.findings import cite, finding, suggested
+from traindx.examples import decay, join, logged
 from traindx.model.run import Event
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 
 @detector(needs=("loss",), suggests=("resume-without-optimizer-state", "lr-schedule-misuse"))
@@ -46,11 +45,11 @@ def check(run: Run) -> Findings:
 _BEFORE, _AFTER = decay(300, 4.0, 2.0, noise=0.01), decay(200, 2.9, 1.9, noise=0.01)
 
 FIRES = {
-    "the step goes back and the loss up": make_run(
-        {"loss/train": join(_BEFORE, _AFTER)}, steps=join(np.arange(300.0), np.arange(290.0, 490.0))
+    "the step goes back and the loss up": logged(
+        loss_train=join(_BEFORE, _AFTER), steps=join(np.arange(300.0), np.arange(290.0, 490.0))
     ),
-    "the log says so": make_run(
-        {"loss/train": join(_BEFORE, _AFTER)},
+    "the log says so": logged(
+        loss_train=join(_BEFORE, _AFTER),
         events=[Event("resume", "Resuming from checkpoint-300", "train.log", "line 301", step=300)],
     ),
 }
@@ -58,9 +57,9 @@ FIRES = {
 _SEAMLESS = decay(500, 4.0, 2.0, noise=0.01)
 
 SILENT = {
-    "near miss: resumed without a jump": make_run(
-        {"loss/train": join(_SEAMLESS[:300], _SEAMLESS[290:490])},
+    "near miss: resumed without a jump": logged(
+        loss_train=join(_SEAMLESS[:300], _SEAMLESS[290:490]),
         steps=join(np.arange(300.0), np.arange(290.0, 490.0)),
     ),
-    "never resumed": make_run({"loss/train": _SEAMLESS}),
+    "never resumed": logged(loss_train=_SEAMLESS),
 }

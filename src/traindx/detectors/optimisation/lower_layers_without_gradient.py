@@ -14,9 +14,8 @@ from traindx.analysis.recordings.traces import (
     unreached,
 )
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Parameter, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 ENOUGH = 3  # samples
 STALLED = 0.1  # of the starting loss gained at most

@@ -1,10 +1,10 @@
 import numpy as np
 
 from traindx.analysis.metrics.learning_rates import is_rate_scaled
-from traindx.examples import make_run
-from traindx.model.findings import Strength, cite, cite_setting, finding
+from traindx.examples import logged
+from traindx.model.findings import cite_setting
 from traindx.model.run import as_number
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 APART = 1.5  # times; schedules warm up to the configured value or decay from it
 ENOUGH = 10  # points
@@ -52,14 +52,12 @@ def check(run: Run) -> Findings:
     )
 
 
-FIRES = {"the default won": make_run({"lr": np.full(50, 1e-3)}, config={"optimizer.lr": 0.1})}
+FIRES = {"the default won": logged(lr=np.full(50, 1e-3), config={"optimizer.lr": 0.1})}
 
 SILENT = {
-    "as configured": make_run({"lr": np.linspace(0.1, 0.0, 50)}, config={"lr": 0.1}),
-    "near miss: warm-up has not ended": make_run(
-        {"lr": np.linspace(0.0, 0.02, 50)}, config={"lr": 0.1}
-    ),
-    "near miss: scaled by the batch size": make_run(
-        {"lr": np.full(50, 0.4)}, config={"lr": 0.1, "scale_lr": True}
+    "as configured": logged(lr=np.linspace(0.1, 0.0, 50), config={"lr": 0.1}),
+    "near miss: warm-up has not ended": logged(lr=np.linspace(0.0, 0.02, 50), config={"lr": 0.1}),
+    "near miss: scaled by the batch size": logged(
+        lr=np.full(50, 0.4), config={"lr": 0.1, "scale_lr": True}
     ),
 }

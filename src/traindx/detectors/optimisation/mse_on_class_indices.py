@@ -5,9 +5,8 @@ from traindx.analysis.recordings.observations import operation, summary_words
 from traindx.analysis.recordings.predictions import is_class_number, output_count
 from traindx.analysis.recordings.traces import latest_models, per_process
 from traindx.examples import recorded, sampled
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import LossInput, Model, Parameter, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 CAUSE = "wrong-loss-for-task"
 AMOUNTS = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})

@@ -7,9 +7,8 @@ from traindx.analysis.recordings.observations import (
 )
 from traindx.analysis.recordings.predictions import is_of_the_batch, outer_broadcast
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, Process, Shape, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "target-shape-broadcast"
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")

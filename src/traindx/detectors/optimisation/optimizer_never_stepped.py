@@ -2,9 +2,8 @@ from dataclasses import replace
 
 from traindx.analysis.recordings.traces import latest_models, latest_optimizers, per_process
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Model, Optimizer, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 CAUSE = "missing-optimizer-step"
 ENOUGH = 3  # samples in which its gradients wait

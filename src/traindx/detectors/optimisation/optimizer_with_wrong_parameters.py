@@ -10,9 +10,8 @@ from traindx.analysis.recordings.traces import (
     traces_of,
 )
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Optimizer, Process
-from traindx.registry import Findings, detector
+from traindx.registry import Findings, Strength, cite_record, detector, finding
 
 ENOUGH = 2  # samples
 

@@ -17,9 +17,9 @@ from traindx.analysis.recordings.traces import (
     traces_of,
 )
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Evidence, Finding, Strength, cite_record, finding
+from traindx.model.findings import Evidence
 from traindx.model.recording import Model, Parameter, Process
-from traindx.registry import Findings, detector
+from traindx.registry import Finding, Findings, Strength, cite_record, detector, finding
 
 
 @detector(needs=("recording",), suggests=("parameters-not-in-optimizer",))

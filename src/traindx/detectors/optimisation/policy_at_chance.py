@@ -6,10 +6,9 @@ from traindx.analysis.metrics.policies import (
     policy_entropy,
     policy_reward,
 )
-from traindx.examples import make_run
-from traindx.model.findings import cite, finding, suggested
+from traindx.examples import logged
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 ENOUGH = 8  # points
 
@@ -61,7 +60,7 @@ def check(run: Run) -> Findings:
 
 
 def _run(entropy: Floats, reward: Floats) -> Run:
-    return make_run({"entropy/train": entropy, "reward/train": reward})
+    return logged(entropy_train=entropy, reward_train=reward)
 
 
 _RNG = np.random.default_rng(0)

@@ -1,9 +1,8 @@
 from traindx.analysis.recordings.observations import Term, operation, processes_of, spans, terms_of
 from traindx.analysis.recordings.predictions import are_probabilities
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, Place, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "softmax-before-cross-entropy"
 WRONG = {"cross_entropy": ("softmax", "sigmoid"), "bce_with_logits": ("softmax", "sigmoid")}

@@ -10,9 +10,8 @@ from traindx.analysis.recordings.saturation import (
     open_share,
 )
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Activation, Model, Parameter, Process, Submodule
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "saturated-activations"
 ENOUGH = 4  # samples

@@ -2,10 +2,10 @@ import numpy as np
 
 from traindx.analysis.curves import curve
 from traindx.analysis.metrics.weight_norms import norm_of_layers
-from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Strength, cite, cite_setting, finding
+from traindx.examples import decay, flat, logged, make_run
+from traindx.model.findings import cite_setting
 from traindx.model.run import Floats, as_number
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 SHRUNK = 0.2  # of the norm at the start
 HEAVY = 0.2  # decoupled decay above this is outside published recipes
@@ -63,7 +63,7 @@ def _enough(run: Run) -> int:
 
 
 def _run(norm: Floats, loss: Floats, amount: float) -> Run:
-    return make_run({"weight_norm": norm, "loss/train": loss}, config={"weight_decay": amount})
+    return logged(weight_norm=norm, loss_train=loss, config={"weight_decay": amount})
 
 
 _SHRINKING = np.geomspace(40.0, 1.0, 60)

@@ -3,9 +3,8 @@ import numpy as np
 from traindx.analysis.curves import curve, slope_z
 from traindx.analysis.metrics.learning_rates import cite_tiny_rate
 from traindx.analysis.metrics.objective import finite_objective
-from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Strength, cite, finding
-from traindx.registry import Findings, Run, detector
+from traindx.examples import decay, flat, logged
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 NEXT_TO_NOTHING = 0.05  # of the starting loss over the whole run
 STEADY = 0.5  # the second half still falls at this share of the first half's pace: no plateau
@@ -63,14 +62,14 @@ def check(run: Run) -> Findings:
 _CREEP = np.linspace(2.30, 2.24, 200) + 0.002 * np.sin(np.arange(200))
 
 FIRES = {
-    "creeps with a rate of 1e-8": make_run({"loss/train": _CREEP}, config={"lr": 1e-8}),
-    "creeps, rate unknown: a remark": make_run({"loss/train": _CREEP}),
+    "creeps with a rate of 1e-8": logged(loss_train=_CREEP, config={"lr": 1e-8}),
+    "creeps, rate unknown: a remark": logged(loss_train=_CREEP),
 }
 
 SILENT = {
-    "learns": make_run({"loss/train": decay(200)}),
-    "near miss: fell early and has arrived": make_run(
-        {"loss/train": 1.98 + 0.05 * np.exp(-np.arange(200) / 10.0) + 1e-3 * np.sin(np.arange(200))}
+    "learns": logged(loss_train=decay(200)),
+    "near miss: fell early and has arrived": logged(
+        loss_train=1.98 + 0.05 * np.exp(-np.arange(200) / 10.0) + 1e-3 * np.sin(np.arange(200))
     ),
-    "flat within the noise": make_run({"loss/train": flat(200, 2.1, noise=0.1)}),
+    "flat within the noise": logged(loss_train=flat(200, 2.1, noise=0.1)),
 }

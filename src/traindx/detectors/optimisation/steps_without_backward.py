@@ -3,9 +3,8 @@ from dataclasses import replace
 from traindx.analysis.recordings.owners import are_all_seen_still
 from traindx.analysis.recordings.traces import latest_optimizers, per_process
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Counts, Process
-from traindx.registry import Findings, detector
+from traindx.registry import Findings, cite_record, detector, finding
 
 ENOUGH = 10  # steps
 

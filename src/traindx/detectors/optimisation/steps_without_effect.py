@@ -3,9 +3,8 @@ from math import isfinite
 from traindx.analysis.recordings.optimizer_groups import learning_rates
 from traindx.analysis.recordings.traces import Trace, latest_optimizers, per_process, traces_of
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Optimizer, Parameter, Process, Sample
-from traindx.registry import Findings, detector
+from traindx.registry import Finding, Findings, Strength, cite_record, detector, finding
 
 ENOUGH = 2  # samples
 HALVES = ("float16", "bfloat16")

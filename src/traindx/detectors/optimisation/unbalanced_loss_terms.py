@@ -1,8 +1,7 @@
 from traindx.analysis.metrics.loss_terms import term_levels
 from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Strength, cite, finding
 from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 OUTWEIGHS = 1e4  # at start and end; weights of losses are tuned within a hundred or so
 UNLEARNT = 0.5  # end over start of the small term: the sum does not see it

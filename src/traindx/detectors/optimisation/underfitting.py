@@ -1,10 +1,9 @@
 import numpy as np
 
 from traindx.analysis.metrics.scores import end_level, is_level, level_start
-from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Strength, cite, finding, suggested
+from traindx.examples import decay, flat, join, logged, make_run
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding, suggested
 
 POOR = 0.7  # training accuracy below which a finished model has not fitted its own data
 GAP = 0.1  # between training and validation accuracy: more is a question of generalisation
@@ -62,7 +61,7 @@ FIRES = {"a linear model on a hard task": make_run(_rise(0.42, 1))}
 
 SILENT = {
     "a good fit": make_run(_rise(0.93, 1)),
-    "near miss: still rising": make_run(
-        {"accuracy/train": np.linspace(0.1, 0.5, 100), "accuracy/val": np.linspace(0.1, 0.48, 10)}
+    "near miss: still rising": logged(
+        accuracy_train=np.linspace(0.1, 0.5, 100), accuracy_val=np.linspace(0.1, 0.48, 10)
     ),
 }

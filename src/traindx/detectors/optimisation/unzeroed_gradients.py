@@ -1,8 +1,7 @@
 from traindx.analysis.recordings.traces import latest_optimizers, per_process
 from traindx.examples import recorded, resampled, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding, suggested
 from traindx.model.recording import Process, Sample
-from traindx.registry import Findings, detector
+from traindx.registry import Finding, Findings, Strength, cite_record, detector, finding, suggested
 
 ENOUGH = 2  # samples after the first step, before which nothing can be left over
 NEARLY_ALL = 0.9  # of them

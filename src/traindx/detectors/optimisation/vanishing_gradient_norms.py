@@ -20,9 +20,9 @@ from traindx.analysis.recordings.fading import (
 from traindx.analysis.recordings.observations import has_learnt
 from traindx.analysis.recordings.traces import Trace, latest_models, told_once, traces_of
 from traindx.examples import make_run, recorded, watched, weights
-from traindx.model.findings import Evidence, Finding, Strength, cite, cite_record, finding
+from traindx.model.findings import Evidence
 from traindx.model.recording import Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite, cite_record, detector, finding
 
 SAMPLES = 3  # of a recording; a network that starts at zero on purpose has left it by then
 _TABLES = re.compile(r"emb|wte|wpe|pos", re.IGNORECASE)

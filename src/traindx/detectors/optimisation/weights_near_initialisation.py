@@ -13,10 +13,9 @@ from traindx.analysis.recordings.weight_updates import (
     travelled,
 )
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite, cite_record, finding
 from traindx.model.recording import Ending, LossInput, Optimizer, Process, Summary
 from traindx.model.run import Floats, Series, Source
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite, cite_record, detector, finding
 
 TRAVELLED = 0.03  # of the weights' norm over the whole run; what learns from nothing moves by 1
 LEARNT = 0.05  # of the starting loss

@@ -7,10 +7,9 @@ from traindx.analysis.recordings.observations import last_step
 from traindx.analysis.recordings.optimizer_groups import heaviest_decay, is_ruled_by_decay
 from traindx.analysis.recordings.traces import traces_of
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model.findings import Strength, cite, cite_record, finding
 from traindx.model.recording import Optimizer
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, cite_record, detector, finding
 
 CAUSE = "weight-decay-too-high"
 SHRUNK = 0.2  # of the norm at the start, in the middle matrix

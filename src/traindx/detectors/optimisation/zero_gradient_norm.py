@@ -2,9 +2,8 @@ import numpy as np
 
 from traindx.analysis.curves import since
 from traindx.analysis.metrics.gradient_norms import ZEROS_IN_A_ROW, does_loss_fall
-from traindx.examples import decay, join, make_run
-from traindx.model.findings import cite, finding, suggested
-from traindx.registry import Findings, Run, detector
+from traindx.examples import decay, join, logged
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 SHARE = 0.5  # of all points: a run that ends converged has small gradients, not none
 
@@ -49,21 +48,19 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "no gradient from the start": make_run({"loss/train": np.zeros(8), "grad_norm": np.zeros(8)}),
-    "the gradient is gone": make_run(
-        {"loss/train": np.full(20, 2.1), "grad_norm": join(decay(4, 2.0, 1.0), np.zeros(16))}
+    "no gradient from the start": logged(loss_train=np.zeros(8), grad_norm=np.zeros(8)),
+    "the gradient is gone": logged(
+        loss_train=np.full(20, 2.1), grad_norm=join(decay(4, 2.0, 1.0), np.zeros(16))
     ),
-    "skipped steps between": make_run(
-        {"loss/train": np.full(8, 208.0), "grad_norm": [0.0, 0, np.nan, 0, 0, 0, np.nan, 0]}
+    "skipped steps between": logged(
+        loss_train=np.full(8, 208.0), grad_norm=[0.0, 0, np.nan, 0, 0, 0, np.nan, 0]
     ),
 }
 
 SILENT = {
-    "near miss: single batches without a signal": make_run(
-        {"loss/train": np.full(20, 0.1), "grad_norm": [0.0, 0.2, 0.0, 0.0, 0.3] * 4}
+    "near miss: single batches without a signal": logged(
+        loss_train=np.full(20, 0.1), grad_norm=[0.0, 0.2, 0.0, 0.0, 0.3] * 4
     ),
-    "near miss: the norm is not measured": make_run(
-        {"loss/train": decay(20), "grad_norm": np.zeros(20)}
-    ),
-    "a healthy run": make_run({"loss/train": decay(20), "grad_norm": decay(20, 2.0, 0.5)}),
+    "near miss: the norm is not measured": logged(loss_train=decay(20), grad_norm=np.zeros(20)),
+    "a healthy run": logged(loss_train=decay(20), grad_norm=decay(20, 2.0, 0.5)),
 }

@@ -6,9 +6,9 @@ from traindx.analysis.metrics.scores import POINTS, is_often_wrong
 from traindx.analysis.program.training.claims import source_text
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.widths import class_count
-from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Evidence, Location, cite, finding, suggested
-from traindx.registry import Findings, Run, detector
+from traindx.examples import decay, flat, join, logged, make_run
+from traindx.model.findings import Evidence, Location
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 NOTHING = 1e-7
 DECIMALS = 6  # a log that prints fewer rounds a small loss to zero
@@ -82,7 +82,7 @@ _ZERO = flat(40, 0.0, noise=0.0)
 
 def _run(outputs: int) -> Run:
     text = _SOURCE.format(outputs=outputs)
-    return make_run({"loss/train": _ZERO}, sources={"train.py": text})
+    return logged(loss_train=_ZERO, sources={"train.py": text})
 
 
 def _rounded(accuracy: float | None = None) -> Run:
@@ -94,16 +94,16 @@ def _rounded(accuracy: float | None = None) -> Run:
 
 
 FIRES = {
-    "zero all along": make_run({"loss/train": _ZERO}),
+    "zero all along": logged(loss_train=_ZERO),
     "a cross-entropy over one output": _run(1),
     "over two": _run(2),
     "rounded, and wrong half of the time": _rounded(0.48),
 }
 
 SILENT = {
-    "it learns": make_run({"loss/train": decay(40)}),
-    "near miss: falls to zero": make_run({"loss/train": join([0.3], _ZERO)}),
+    "it learns": logged(loss_train=decay(40)),
+    "near miss: falls to zero": logged(loss_train=join([0.3], _ZERO)),
     "near miss: rounded by the log": _rounded(),
     "near miss: rounded, and right": _rounded(0.99),
-    "near miss: three points": make_run({"loss/train": _ZERO[:3]}),
+    "near miss: three points": logged(loss_train=_ZERO[:3]),
 }

@@ -8,11 +8,10 @@ from traindx.analysis.metrics.timings import bare_name, picked_time, usual_time
 from traindx.analysis.program.training.loaders import waits_for_examples
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.recordings.ranks import training_loader
-from traindx.examples import flat, make_run, recorded
-from traindx.model.findings import Strength, cite, finding
+from traindx.examples import flat, logged, recorded
 from traindx.model.recording import Loader, Place, Process
 from traindx.model.run import Source
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 WAITING = re.compile(r"(^|[/_ ])(data|load|loader|fetch|dataload)", re.IGNORECASE)
 WHOLE = re.compile(r"(^|[/_ ])(batch|step|iter|iteration|total)", re.IGNORECASE)
@@ -83,7 +82,7 @@ def _fetches_in_place(run: Run, loader: Loader | None) -> bool:
 
 
 def _run(data: float, batch: float) -> Run:
-    return make_run({"time/data_time": flat(50, data), "time/batch_time": flat(50, batch)})
+    return logged(time_data_time=flat(50, data), time_batch_time=flat(50, batch))
 
 
 def _recorded(data: ArrayLike, step: ArrayLike, text: str = "") -> Run:
@@ -103,18 +102,18 @@ class Photos(Dataset):
 
 FIRES = {
     "four fifths": _run(0.4, 0.5),
-    "of a plain time": make_run({"time/data_time": flat(50, 0.4), "time/time": flat(50, 0.5)}),
-    "beside the update": make_run({"time/data_s": flat(50, 0.6), "time/updt_s": flat(50, 0.3)}),
+    "of a plain time": logged(time_data_time=flat(50, 0.4), time_time=flat(50, 0.5)),
+    "beside the update": logged(time_data_s=flat(50, 0.6), time_updt_s=flat(50, 0.3)),
     "recorded": _recorded(flat(50, 0.4), flat(50, 0.5)),
     "recorded, half of it, and files are read": _recorded(flat(50, 0.28), flat(50, 0.5), _READING),
 }
 
 SILENT = {
-    "near miss: the plain time is of an epoch": make_run(
-        {"time/data_time": flat(50, 0.4), "time/time": flat(12, 0.5)}
+    "near miss: the plain time is of an epoch": logged(
+        time_data_time=flat(50, 0.4), time_time=flat(12, 0.5)
     ),
-    "near miss: the update takes longer": make_run(
-        {"time/data_s": flat(50, 0.1), "time/updt_s": flat(50, 0.3)}
+    "near miss: the update takes longer": logged(
+        time_data_s=flat(50, 0.1), time_updt_s=flat(50, 0.3)
     ),
     "hidden behind compute": _run(0.01, 0.5),
     "near miss: a fifth": _run(0.1, 0.5),
@@ -124,5 +123,5 @@ SILENT = {
     "near miss: recorded, tiny steps": _recorded(flat(50, 0.001), flat(50, 0.002)),
     "near miss: recorded, half of it": _recorded(flat(50, 0.28), flat(50, 0.5), "import torch"),
     "near miss: recorded, few steps": _recorded(flat(12, 0.4), flat(12, 0.5)),
-    "no whole step known": make_run({"time/data_time": flat(50, 0.4)}),
+    "no whole step known": logged(time_data_time=flat(50, 0.4)),
 }

@@ -8,8 +8,7 @@ from traindx.analysis.errors.shape_blame import (
 )
 from traindx.analysis.program import project_of
 from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("channel-mismatch",))

@@ -3,8 +3,7 @@ from traindx.analysis.errors.device_messages import DEVICE_ASSERT
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.root_failure import last_burst
 from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 WITH_TABLE = {"index-out-of-range": Strength.STRONG, "label-out-of-range": Strength.WEAK}
 

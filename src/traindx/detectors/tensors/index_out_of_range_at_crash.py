@@ -9,9 +9,8 @@ from traindx.analysis.recordings.observations import (
     summary_words,
 )
 from traindx.examples import recorded
-from traindx.model.findings import Finding, cite_record, finding
 from traindx.model.recording import Caught, Place, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, cite_record, detector, finding
 
 CAUSE = "index-out-of-range"
 LOOKUP = re.compile(

@@ -5,8 +5,8 @@ from traindx.analysis.errors.device_messages import INDEX, allowed_indices
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.program.program_words import mentions
 from traindx.examples import make_failed_run
-from traindx.model.findings import Strength, cite_setting
-from traindx.registry import Findings, Run, detector
+from traindx.model.findings import cite_setting
+from traindx.registry import Findings, Run, Strength, detector
 
 VOCABULARY = ("vocab_size", "n_vocab", "num_embeddings", "vocabulary_size", "ntoken", "n_tokens")
 

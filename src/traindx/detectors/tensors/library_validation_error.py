@@ -4,9 +4,8 @@ from traindx.analysis.errors.failing_lines import is_library_check
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.root_failure import root_failure
 from traindx.examples import make_failed_run
-from traindx.model.findings import Strength
 from traindx.model.run import Failure, Frame
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 # where an object is made: what it is made of is refused before any data are seen
 MAKING = frozenset({"__init__", "__post_init__", "add_param_group"})

@@ -2,8 +2,7 @@ from traindx.analysis.errors.call_messages import NOT_CALLABLE
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.name_blame import calls_names_only, hidden_name, taken_name
 from traindx.examples import make_failed_run
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 OF_NAME = {"name-shadowed": Strength.STRONG, "api-misuse": Strength.WEAK}
 OF_ANY = {"name-shadowed": Strength.MODERATE, "api-misuse": Strength.MODERATE}

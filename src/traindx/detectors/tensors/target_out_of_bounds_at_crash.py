@@ -10,9 +10,8 @@ from traindx.analysis.recordings.observations import (
     summary_words,
 )
 from traindx.examples import recorded
-from traindx.model.findings import Finding, cite_record, finding
 from traindx.model.recording import Caught, Place, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, cite_record, detector, finding
 
 CAUSE = "label-out-of-range"
 TARGET = re.compile(

@@ -3,9 +3,8 @@ import re
 from traindx.analysis.recordings.crashes import cite_modules_and_tensors, failed_layer
 from traindx.analysis.recordings.observations import own_place, place_words, processes_of
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Caught, Place, Process, Shape, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 PRODUCT = re.compile(r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)")
 CHANNELS = re.compile(r"to have (\d+) channels, but got (\d+) channels")

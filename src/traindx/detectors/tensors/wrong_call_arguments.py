@@ -2,8 +2,7 @@ from traindx.analysis.errors.call_messages import CALL_ARGUMENTS, argument_count
 from traindx.analysis.errors.class_blame import definition_of
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.examples import make_failed_run
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 OTHER_VERSION = {"api-misuse": Strength.STRONG, "version-mismatch": Strength.WEAK}
 
