@@ -28,7 +28,7 @@ def test_a_mask_may_take_no_more_than_the_diagonal():
     def late(masked: int) -> int:
         given = replace(GIVEN, prediction=replace(SQUARE, nonfinite=masked))
         process: Process = sampled(5, losses=(given,))
-        return len(late_similarities(process, terms_of(process, "cross_entropy")[0]))
+        return len(late_similarities(terms_of(process, "cross_entropy")[0]))
 
     assert late(64) > 0
     assert late(900) == 0

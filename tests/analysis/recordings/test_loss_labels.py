@@ -73,9 +73,9 @@ def test_the_entropy_of_even_labels_is_that_of_a_guess():
 def test_classes_that_take_turns():
     even, odd = {"0": 16, "2": 16}, {"1": 16, "3": 16}
     process = run(*[even] * 5, *[odd] * 4)
-    assert class_change(process, terms_of(process, "cross_entropy")[0]) == 5
+    assert class_change(terms_of(process, "cross_entropy")[0]) == 5
     mixed = run(*[even | odd] * 9)
-    assert class_change(mixed, terms_of(mixed, "cross_entropy")[0]) is None
+    assert class_change(terms_of(mixed, "cross_entropy")[0]) is None
     assert class_words(term({"10": 1, "2": 1}).labels()) == "2, 10"
 
 

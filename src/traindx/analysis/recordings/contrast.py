@@ -8,7 +8,7 @@ from traindx.analysis.recordings.observations import (
     medians,
     rows,
 )
-from traindx.model.recording import LossInput, Process, Sample
+from traindx.model.recording import LossInput, Sample
 
 ALIKE = 0.1  # between the largest and the smallest log-probability or logit of a batch
 AT_CHANCE = 0.02  # of the logarithm of the number of candidates
@@ -18,12 +18,10 @@ APART = 0.5  # of the spread of vectors of length one that point everywhere
 UNIT = 1.5  # times the spread of vectors of length one; longer ones are not normalised
 
 
-def late_similarities(process: Process, term: Term) -> Term:
+def late_similarities(term: Term) -> Term:
     """The later part of a term; of a row one similarity, that to itself, may be masked."""
-    step = late_from(process)
-    kept = [(s, i) for s, i in term.pairs() if s.step >= step]
-    kept = [(s, i) for s, i in kept if i.prediction.nonfinite <= rows(i.prediction.shape)]
-    return Term(tuple(s for s, _ in kept), tuple(i for _, i in kept))
+    late = term.since(late_from(term.process))
+    return term.of((s, i) for s, i in late if i.prediction.nonfinite <= rows(i.prediction.shape))
 
 
 def point_apart(sample: Sample, given: LossInput) -> bool:

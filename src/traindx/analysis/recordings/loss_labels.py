@@ -118,11 +118,11 @@ def label_entropy(term: Term) -> float | None:
     return -sum(n / total * log(n / total) for n in counts.values()) if is_whole else None
 
 
-def class_change(process: Process, term: Term) -> int | None:
+def class_change(term: Term) -> int | None:
     """The position from which on no label of before comes again, and no later one came before."""
     if any(i.classes < 3 or len(i.labels) >= LISTED for i in term.inputs):
         return None
-    end = last_step(process)
+    end = last_step(term.process)
     for after in range(CHANGE_SAMPLES, len(term) - CHANGE_SAMPLES + 1):
         first, second = term.samples[0].step, term.samples[after].step
         if second - first < LEAST * end or end - second < LEAST * end:

@@ -2,10 +2,19 @@ from dataclasses import replace
 from math import exp, log
 
 from traindx.analysis.recordings.contrast import are_alike, late_similarities, point_apart
-from traindx.analysis.recordings.observations import Term, last_step, processes_of, spans, terms_of
+from traindx.analysis.recordings.observations import (
+    last_step,
+    terms_in,
+)
 from traindx.examples import recorded, sampled
-from traindx.model.recording import Activation, Counts, LossInput, Process, Summary
-from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
+from traindx.model.recording import Activation, Counts, LossInput, Summary
+from traindx.registry import (
+    Findings,
+    Run,
+    detector,
+    finding,
+    suggested,
+)
 
 CAUSE = "representation-collapse"
 ENOUGH = 3  # late samples
@@ -35,35 +44,25 @@ def check(run: Run) -> Findings:
     everywhere: then no training helps. Networks in which gradients fade or are not there at all
     have another fault.
     """
-    for process in processes_of(run):
-        if last_step(process) < FEW_STEPS:
+    for term in terms_in(run, "cross_entropy"):
+        late, steps = late_similarities(term), last_step(term.process)
+        if len(late) < ENOUGH or not all(are_alike(s, i) for s, i in late.pairs()):
             continue
-        for term in terms_of(process, "cross_entropy"):
-            late = late_similarities(process, term)
-            if len(late) < ENOUGH or not all(are_alike(s, i) for s, i in late.pairs()):
-                continue
-            are_apart = all(point_apart(s, i) for s, i in late.pairs())
-            if are_apart or last_step(process) >= STEPS:
-                yield _finding(process, late, are_apart=are_apart)
-                return
-
-
-def _finding(process: Process, late: Term, *, are_apart: bool) -> Finding:
-    last, given = late.samples[-1], late.inputs[-1]
-    ratio = exp(max(i.prediction.high - i.prediction.low for i in late.inputs))
-    says = (
-        f"in all {len(late)} samples, {spans(late.samples)}, the likeliest of all pairs is at most "
-        f"{ratio:.3g} times as likely as the least; the loss is {last.loss:.4g}; random guessing "
-        f"among {given.classes} has {log(given.classes):.4g}"
-    )
-    what = "The temperature is far too high" if are_apart else "The embeddings collapse"
-    return finding(
-        f"{what}: every example is as similar to all others of its batch as to its positive pair",
-        {CAUSE: Strength.STRONG},
-        cite_record(process, last.line, says, step=float(last.step)),
-        onset=late.samples[0].step,
-        place=last.place,
-    )
+        are_apart = all(point_apart(s, i) for s, i in late.pairs())
+        if steps < FEW_STEPS or (steps < STEPS and not are_apart):
+            continue
+        last, classes = late.samples[-1], late.inputs[-1].classes
+        ratio = exp(max(i.prediction.high - i.prediction.low for i in late.inputs))
+        says = (
+            f"in all {late.seen}, the likeliest of all pairs is at most {ratio:.3g} times as "
+            f"likely as the least; the loss is {last.loss:.4g}; random guessing among {classes} "
+            f"has {log(classes):.4g}"
+        )
+        what = "The temperature is far too high" if are_apart else "The embeddings collapse"
+        then = "every example is as similar to all others of its batch as to its positive pair"
+        onset, cited = late.samples[0].step, late.cite(says)
+        yield finding(f"{what}: {then}", suggested(CAUSE), cited, onset=onset, place=last.place)
+        return
 
 
 def _run(

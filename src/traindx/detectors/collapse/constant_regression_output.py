@@ -1,10 +1,19 @@
 from dataclasses import replace
 
-from traindx.analysis.recordings.observations import Term, last_step, processes_of, spans, terms_of
+from traindx.analysis.recordings.observations import (
+    last_step,
+    terms_in,
+)
 from traindx.analysis.recordings.predictions import CONSTANT, is_constant_column
 from traindx.examples import recorded, sampled
-from traindx.model.recording import Counts, LossInput, Process, Summary
-from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
+from traindx.model.recording import Counts, LossInput, Summary
+from traindx.registry import (
+    Findings,
+    Run,
+    detector,
+    finding,
+    suggested,
+)
 
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 ENOUGH = 3  # late samples
@@ -30,31 +39,22 @@ def check(run: Run) -> Findings:
     Where the inputs tell nothing about the targets the mean is the best answer. The first hundred
     steps, and outputs of several columns, are left alone.
     """
-    for process in processes_of(run):
-        if last_step(process) < STEPS:
+    for term in terms_in(run, *LOSSES):
+        late = term.late()
+        is_long = last_step(term.process) >= STEPS and len(late) >= ENOUGH
+        if not is_long or not all(map(is_constant_column, late.inputs)):
             continue
-        for term in terms_of(process, *LOSSES):
-            late = term.late(process)
-            if len(late) >= ENOUGH and all(map(is_constant_column, late.inputs)):
-                yield _finding(process, late)
-                return
-
-
-def _finding(process: Process, late: Term) -> Finding:
-    last, given = late.samples[-1], late.inputs[-1]
-    target = given.target.std if given.target is not None else float("nan")
-    says = (
-        f"predictions vary by less than {CONSTANT:.0%} of the targets in all {len(late)} samples, "
-        f"{spans(late.samples)}; the last have a standard deviation of {given.prediction.std:.3g}, "
-        f"their targets {target:.3g}"
-    )
-    return finding(
-        f"The model predicts {given.prediction.mean:.4g} for every example",
-        {"constant-prediction": Strength.STRONG},
-        cite_record(process, last.line, says, step=float(last.step)),
-        onset=late.samples[0].step,
-        place=last.place,
-    )
+        given, onset = late.inputs[-1], late.samples[0].step
+        target = given.target.std if given.target is not None else float("nan")
+        says = (
+            f"predictions vary by less than {CONSTANT:.0%} of the targets in all {late.seen}; the "
+            f"last have a standard deviation of {given.prediction.std:.3g}, their targets "
+            f"{target:.3g}"
+        )
+        claim = f"The model predicts {given.prediction.mean:.4g} for every example"
+        place, cause = late.samples[-1].place, suggested("constant-prediction")
+        yield finding(claim, cause, late.cite(says), onset=onset, place=place)
+        return
 
 
 def _run(

@@ -1,8 +1,17 @@
-from traindx.analysis.recordings.observations import Term, extreme, processes_of, spans, terms_of
+from traindx.analysis.recordings.observations import (
+    extreme,
+    terms_in,
+)
 from traindx.analysis.recordings.predictions import are_raw_targets, is_far_below_target, size_of
 from traindx.examples import recorded, sampled
-from traindx.model.recording import LossInput, Process, Summary
-from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
+from traindx.model.recording import LossInput, Summary
+from traindx.registry import (
+    Findings,
+    Run,
+    detector,
+    finding,
+    suggested,
+)
 
 CAUSE = "unnormalised-targets"
 ENOUGH = 3  # late samples
@@ -27,31 +36,21 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     Where the predictions have reached the scale of the targets nothing is said.
     """
-    for process in processes_of(run):
-        for term in terms_of(process, "mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss"):
-            late = term.late(process)
-            if (
-                len(late) >= ENOUGH
-                and all(map(is_far_below_target, late.inputs))
-                and are_raw_targets(term)
-            ):
-                yield _finding(process, late)
-                return
-
-
-def _finding(process: Process, late: Term) -> Finding:
-    last, given = late.samples[-1], late.inputs[-1]
-    wanted, reached = size_of(given.target), extreme(given.prediction)
-    says = (
-        f"targets are about {wanted:.3g}, and predictions reach {reached:.3g} in the last of "
-        f"{len(late)} samples, {spans(late.samples)}"
-    )
-    claim = (
-        f"The targets are not normalized: they are about {wanted:.3g}, and late predictions "
-        f"reach {reached:.3g}"
-    )
-    cited = cite_record(process, last.line, says, step=last.step, size=wanted)
-    return finding(claim, {CAUSE: Strength.STRONG}, cited, onset=late.samples[0].step)
+    for term in terms_in(run, "mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss"):
+        late = term.late()
+        is_far = len(late) >= ENOUGH and all(map(is_far_below_target, late.inputs))
+        if not is_far or not are_raw_targets(term):
+            continue
+        given, onset = late.inputs[-1], late.samples[0].step
+        wanted, reached = size_of(given.target), extreme(given.prediction)
+        says = f"targets are about {wanted:.3g}, and predictions reach {reached:.3g}"
+        cited = late.cite(f"{says} in the last of {late.seen}", size=wanted)
+        claim = (
+            f"The targets are not normalized: they are about {wanted:.3g}, and late predictions "
+            f"reach {reached:.3g}"
+        )
+        yield finding(claim, suggested(CAUSE), cited, onset=onset)
+        return
 
 
 def _run(wanted: float, reached: float) -> Run:

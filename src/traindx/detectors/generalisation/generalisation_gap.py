@@ -61,7 +61,7 @@ def check(run: Run) -> Findings:
     if accuracy is None or process is None or not process.evaluations:
         return
     terms = terms_of(process, "cross_entropy", "nll_loss")
-    late = terms[0].late(process) if len(terms) == 1 else None
+    late = terms[0].late() if len(terms) == 1 else None
     if late is None or len(late) < LATE_SCORES or not are_class_labels(late):
         return
     loss = late_loss(run, late)

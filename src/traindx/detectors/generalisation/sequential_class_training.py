@@ -1,8 +1,8 @@
 from traindx.analysis.recordings.loss_labels import class_change, class_words
-from traindx.analysis.recordings.observations import Term, processes_of, terms_of
+from traindx.analysis.recordings.observations import terms_in
 from traindx.examples import recorded, sampled
-from traindx.model.recording import LossInput, Process
-from traindx.registry import Finding, Findings, Run, cite_record, detector, finding, suggested
+from traindx.model.recording import LossInput
+from traindx.registry import Findings, Run, detector, finding, suggested
 
 CAUSE = "catastrophic-forgetting"
 
@@ -27,28 +27,22 @@ def check(run: Run) -> Findings:
     Data that are sorted within a pass come back in the next one, and are not meant here. A study of
     class-incremental learning does this on purpose, and will want to know all the same.
     """
-    for process in processes_of(run):
-        for term in terms_of(process, "cross_entropy", "nll_loss"):
-            after = class_change(process, term)
-            if after is not None:
-                yield _finding(process, term, after)
-                return
-
-
-def _finding(process: Process, term: Term, after: int) -> Finding:
-    old, new = term.labels(0, after), term.labels(after)
-    last, first = term.samples[after - 1], term.samples[after]
-    says = f"up to step {last.step} the labels are {class_words(old)}"
-    then = f"from step {first.step} on the labels are {class_words(new)}"
-    return finding(
-        f"After step {last.step} only new classes are trained, and none of the old ones",
-        CAUSE,
-        cite_record(process, last.line, says, step=last.step),
-        cite_record(process, first.line, then, step=first.step),
-        against=suggested("lr-too-high missing-gradient-clipping"),
-        onset=first.step,
-        place=first.place,
-    )
+    for term in terms_in(run, "cross_entropy", "nll_loss"):
+        after = class_change(term)
+        if after is None:
+            continue
+        old, new = class_words(term.labels(0, after)), class_words(term.labels(after))
+        last, first = term.samples[after - 1], term.samples[after]
+        yield finding(
+            f"After step {last.step} only new classes are trained, and none of the old ones",
+            CAUSE,
+            term.cite(f"up to step {last.step} the labels are {old}", after - 1),
+            term.cite(f"from step {first.step} on the labels are {new}", after),
+            against=suggested("lr-too-high missing-gradient-clipping"),
+            onset=first.step,
+            place=first.place,
+        )
+        return
 
 
 def _run(*labels: dict[str, int]) -> Run:

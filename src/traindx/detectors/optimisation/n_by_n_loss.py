@@ -1,14 +1,18 @@
 from traindx.analysis.recordings.observations import (
-    Term,
-    processes_of,
     shape_words,
     spans,
-    terms_of,
+    terms_in,
 )
 from traindx.analysis.recordings.predictions import is_of_the_batch, outer_broadcast
 from traindx.examples import recorded, sampled
-from traindx.model.recording import LossInput, Process, Shape, Summary
-from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
+from traindx.model.recording import LossInput, Shape, Summary
+from traindx.registry import (
+    Findings,
+    Run,
+    detector,
+    finding,
+    suggested,
+)
 
 CAUSE = "target-shape-broadcast"
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
@@ -34,29 +38,20 @@ def check(run: Run) -> Findings:
     Losses over all pairs are written with both (N, 1) and (1, N); those, and any other
     broadcasting, are left alone.
     """
-    for process in processes_of(run):
-        for term in terms_of(process, *LOSSES, BY_HAND):
-            met = [m for m in map(outer_broadcast, term.inputs) if m is not None]
-            judged = [i for i in term.inputs if not i.broadcast or i.broadcast[-1] != (1, 1)]
-            by_hand = term.inputs[0].loss == BY_HAND
-            if not met or len(met) != len(judged):
-                continue
-            if not by_hand or is_of_the_batch(term, met[0]):
-                yield _finding(process, term, met[0])
-                return
-
-
-def _finding(process: Process, term: Term, met: tuple[Shape, Shape, Shape]) -> Finding:
-    sample, loss = term.samples[0], term.inputs[0].loss
-    first, second, result = map(shape_words, met)
-    says = f"{first} and {second} broadcast to {result} in {loss}, {spans(term.samples)}"
-    return finding(
-        f"The loss ({loss}) broadcasts {first} against {second} to {result}",
-        {CAUSE: Strength.STRONG} if loss == BY_HAND else {},
-        cite_record(process, sample.line, says, step=float(sample.step)),
-        shows=None if loss == BY_HAND else CAUSE,
-        place=sample.place,
-    )
+    for term in terms_in(run, *LOSSES, BY_HAND):
+        met = [m for m in map(outer_broadcast, term.inputs) if m is not None]
+        judged = [i for i in term.inputs if not i.broadcast or i.broadcast[-1] != (1, 1)]
+        loss = term.inputs[0].loss
+        if not met or len(met) != len(judged):
+            continue
+        if loss == BY_HAND and not is_of_the_batch(term, met[0]):
+            continue
+        first, second, result = map(shape_words, met[0])
+        says = f"{first} and {second} broadcast to {result} in {loss}, {spans(term.samples)}"
+        claim = f"The loss ({loss}) broadcasts {first} against {second} to {result}"
+        cause = suggested(CAUSE) if loss == BY_HAND else CAUSE
+        yield finding(claim, cause, term.cite(says, 0), place=term.samples[0].place)
+        return
 
 
 _BATCH = (Summary("0", (32, 8), "float32"), Summary("1", (32,), "float32"))
