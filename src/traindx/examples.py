@@ -105,7 +105,7 @@ def _named(series: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
     return {n if n in ONE_NAME else n.replace("_", "/", 1): v for n, v in series.items()}
 
 
-def make_failed_run(
+def failed(
     error: str,
     code: str = "",
     *,

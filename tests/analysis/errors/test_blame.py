@@ -21,7 +21,7 @@ from traindx.analysis.errors.root_failure import (
 from traindx.analysis.errors.shape_blame import size_factors
 from traindx.analysis.errors.written_calls import strided_view
 from traindx.analysis.program import project_of
-from traindx.examples import make_failed_run, make_run
+from traindx.examples import failed, make_run
 from traindx.model.findings import Strength
 from traindx.model.run import Event, Frame, Run
 
@@ -36,14 +36,14 @@ def known(run: Run, table: object) -> KnownError:
 
 def test_an_end_of_input_is_a_load_where_the_code_loads():
     error = "EOFError: Ran out of input"
-    assert is_load(known(make_failed_run(error, "ckpt = torch.load(path)"), UNREADABLE_ARCHIVE))
-    assert not is_load(known(make_failed_run(error), UNREADABLE_ARCHIVE))
+    assert is_load(known(failed(error, "ckpt = torch.load(path)"), UNREADABLE_ARCHIVE))
+    assert not is_load(known(failed(error), UNREADABLE_ARCHIVE))
 
 
 def test_a_view_is_found_behind_its_transpose():
     code = "x = a.view(3).transpose(0, 1).view(-1)"
     error = "RuntimeError: view size is not compatible with input tensor's size and stride"
-    run = make_failed_run(error, code, sources={"t.py": f"{code}\n"})
+    run = failed(error, code, sources={"t.py": f"{code}\n"})
     found = strided_view(known(run, STRIDED_VIEW))
     assert found is not None and list(found.arguments) == ["-1"]
 
@@ -56,20 +56,20 @@ def test_the_number_of_classes_is_configured_or_written():
 
 def test_indices_that_a_table_allows():
     error = "IndexError: index 10 is out of bounds for dimension 0 with size 10"
-    assert "off by one" in allowed_indices(known(make_failed_run(error), INDEX))
+    assert "off by one" in allowed_indices(known(failed(error), INDEX))
 
 
 def test_a_check_of_a_library_stands_in_its_own_file():
     check = Frame("/x/site-packages/lib/a.py", 9, "__init__", "raise ValueError('no')")
-    run = make_failed_run("ValueError: no", "make()", frames=(check,))
+    run = failed("ValueError: no", "make()", frames=(check,))
     assert is_library_check(run, run.failures[0])
-    plain = make_failed_run("ValueError: no", "make()")
+    plain = failed("ValueError: no", "make()")
     assert not is_library_check(plain, plain.failures[0])
 
 
 def test_none_is_a_gradient_where_the_line_says_so():
     error = "AttributeError: 'NoneType' object has no attribute 'data'"
-    run = make_failed_run(error, "w.grad.data.zero_()")
+    run = failed(error, "w.grad.data.zero_()")
     failure = KnownError(run, run.failures[0], STRUCTURE[0], {})
     assert "no backward pass" in why_none(failure)["origin"]
 
@@ -89,7 +89,7 @@ def test_a_hidden_state_is_carried_into_the_next_graph():
 
 
 def test_a_kill_for_memory_is_told_by_the_host():
-    run = make_failed_run("Killed: Killed")
+    run = failed("Killed: Killed")
     assert causes_of_kill(run, run.failures[0])["killed-by-host"] is Strength.STRONG
     event = Event("killed", "Out of memory: Killed process 12", "dmesg.log", "line 1", step=4.0)
     told = make_run({"loss/train": [1.0, 0.9]}, events=[event], failures=run.failures)
@@ -98,7 +98,7 @@ def test_a_kill_for_memory_is_told_by_the_host():
 
 
 def test_memory_of_other_processes_is_blamed_on_them():
-    run = make_failed_run("OutOfMemoryError: CUDA out of memory.", "y = model(x)")
+    run = failed("OutOfMemoryError: CUDA out of memory.", "y = model(x)")
     alone = Allocation(tried=2 * GB, capacity=16 * GB)
     assert memory_causes(run, run.failures[0], alone)[0]["activation-memory"] is Strength.STRONG
     whole = Allocation(tried=20 * GB, capacity=16 * GB)
@@ -107,7 +107,7 @@ def test_memory_of_other_processes_is_blamed_on_them():
 
 def test_ranks_that_raise_the_same_and_those_that_wait():
     error = "KeyError: 'label'"
-    failures = [make_failed_run(error, "main()", rank=r).failures[0] for r in (0, 1)]
+    failures = [failed(error, "main()", rank=r).failures[0] for r in (0, 1)]
     run = make_run(failures=failures)
     root = root_failure(run)
     assert root is not None and ranks_that_raised(run, root) == {0, 1}
@@ -116,21 +116,21 @@ def test_ranks_that_raise_the_same_and_those_that_wait():
         "timeout: WorkNCCL(SeqNum=5, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=1800000)"
         " ran for 1800095 milliseconds before timing out."
     )
-    assert waits_by_rank(make_failed_run(text, rank=3)) == {3: {("5", "ALLREDUCE")}}
-    assert known_error(make_failed_run(text), COLLECTIVES) is not None
+    assert waits_by_rank(failed(text, rank=3)) == {3: {("5", "ALLREDUCE")}}
+    assert known_error(failed(text), COLLECTIVES) is not None
 
 
 def test_a_message_of_ones_own_is_raised_on_purpose():
     check = Frame("train.py", 9, "main", "raise KeyError('no such column here')")
-    run = make_failed_run("KeyError: 'no such column here'", frames=(check,))
+    run = failed("KeyError: 'no such column here'", frames=(check,))
     assert is_raised_on_purpose(run.failures[0])
-    assert not is_raised_on_purpose(make_failed_run("KeyError: 'label'").failures[0])
+    assert not is_raised_on_purpose(failed("KeyError: 'label'").failures[0])
 
 
 def test_a_worker_is_known_by_its_words_or_its_files():
-    run = make_failed_run("RuntimeError: Caught X in DataLoader worker process 0.")
+    run = failed("RuntimeError: Caught X in DataLoader worker process 0.")
     assert is_in_worker(run, run.failures[0])
-    plain = make_failed_run("RuntimeError: x")
+    plain = failed("RuntimeError: x")
     assert not is_in_worker(plain, plain.failures[0])
     assert known_error(plain, EMPTY_DATASET) is None
 

@@ -1,7 +1,7 @@
 from traindx.analysis.errors.graph_blame import leaf_change
 from traindx.analysis.errors.graph_messages import LEAF_CHANGED_IN_PLACE
 from traindx.analysis.errors.messages import findings
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -37,8 +37,8 @@ for x in data:
 """
 
 FIRES = {
-    "an update by hand": make_failed_run(_ERROR, "w -= 0.1 * w.grad", sources={"t.py": _SOURCE}),
-    "an element of a weight": make_failed_run(
+    "an update by hand": failed(_ERROR, "w -= 0.1 * w.grad", sources={"t.py": _SOURCE}),
+    "an element of a weight": failed(
         "RuntimeError: a view of a leaf Variable that requires grad is being used in an in-place "
         "operation.",
         "model.fc.weight[0] = 1.0",
@@ -46,9 +46,9 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: a tensor inside of the graph": make_failed_run(
+    "near miss: a tensor inside of the graph": failed(
         "RuntimeError: one of the variables needed for gradient computation has been modified by "
         "an inplace operation"
     ),
-    "another error": make_failed_run("RuntimeError: CUDA out of memory."),
+    "another error": failed("RuntimeError: CUDA out of memory."),
 }

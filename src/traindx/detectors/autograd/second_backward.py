@@ -2,7 +2,7 @@ from traindx.analysis.errors.graph_blame import why_second_backward
 from traindx.analysis.errors.graph_messages import SECOND_BACKWARD
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.program import project_of
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -51,13 +51,13 @@ for x, y in loader:
 """
 
 FIRES = {
-    "the message alone": make_failed_run(_ERROR, "loss.backward()"),
-    "a hidden state": make_failed_run(_ERROR, "loss.backward()", sources={"train.py": _LOOP}),
+    "the message alone": failed(_ERROR, "loss.backward()"),
+    "a hidden state": failed(_ERROR, "loss.backward()", sources={"train.py": _LOOP}),
 }
 
 SILENT = {
-    "near miss: a loss without a graph": make_failed_run(
+    "near miss: a loss without a graph": failed(
         "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn"
     ),
-    "another error": make_failed_run("ValueError: too many values to unpack (expected 2)"),
+    "another error": failed("ValueError: too many values to unpack (expected 2)"),
 }

@@ -1,6 +1,6 @@
 from traindx.analysis.errors.checkpoint_messages import UNREADABLE_ARCHIVE, is_load
 from traindx.analysis.errors.messages import findings
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -27,21 +27,21 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "a zip without its end": make_failed_run(
+    "a zip without its end": failed(
         "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central "
         "directory",
         "ckpt = torch.load(path)",
     ),
-    "an empty file": make_failed_run("EOFError: Ran out of input", "ckpt = torch.load(path)"),
-    "a pointer": make_failed_run(
+    "an empty file": failed("EOFError: Ran out of input", "ckpt = torch.load(path)"),
+    "a pointer": failed(
         "_pickle.UnpicklingError: invalid load key, 'v'.", "ckpt = torch.load(path)"
     ),
 }
 
 SILENT = {
-    "near miss: a worker lost its pipe": make_failed_run("EOFError: Ran out of input"),
-    "near miss: a refused class": make_failed_run(
+    "near miss: a worker lost its pipe": failed("EOFError: Ran out of input"),
+    "near miss: a refused class": failed(
         "_pickle.UnpicklingError: Weights only load failed.", "ckpt = torch.load(path)"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -5,7 +5,7 @@ from traindx.analysis.errors.checkpoint_messages import (
 )
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.written_calls import prefixed_load
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -44,18 +44,18 @@ _ERROR = (
 _CODE = "model.load_state_dict(state)"
 
 FIRES = {
-    "a prefix": make_failed_run(_ERROR, _CODE, sources={"t.py": f"{_CODE}\n"}),
-    "a whole training state": make_failed_run(
+    "a prefix": failed(_ERROR, _CODE, sources={"t.py": f"{_CODE}\n"}),
+    "a whole training state": failed(
         "RuntimeError: Error(s) in loading state_dict for Net:\n\tMissing key(s) in state_dict: "
         '"fc.weight". \n\tUnexpected key(s) in state_dict: "epoch", "model_state_dict". '
     ),
 }
 
 SILENT = {
-    "near miss: shapes only": make_failed_run(
+    "near miss: shapes only": failed(
         "RuntimeError: Error(s) in loading state_dict for Net:\n\tsize mismatch for fc.weight: "
         "copying a param with shape torch.Size([1000, 2048]) from checkpoint, the shape in current "
         "model is torch.Size([10, 2048])."
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -5,7 +5,7 @@ from traindx.analysis.errors.checkpoint_messages import (
 )
 from traindx.analysis.errors.culprits import explain
 from traindx.analysis.errors.messages import finding, known_error, occurrences
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, Strength, detector
 
 
@@ -45,22 +45,22 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "another number of classes": make_failed_run(
+    "another number of classes": failed(
         "RuntimeError: Error(s) in loading state_dict for Net:\n\tsize mismatch for fc.weight: "
         "copying a param with shape torch.Size([1000, 2048]) from checkpoint, the shape in current "
         "model is torch.Size([10, 2048]).",
         "model.load_state_dict(state)",
     ),
-    "another optimizer": make_failed_run(
+    "another optimizer": failed(
         "ValueError: loaded state dict contains a parameter group that doesn't match the size of "
         "optimizer's group"
     ),
 }
 
 SILENT = {
-    "near miss: keys only": make_failed_run(
+    "near miss: keys only": failed(
         "RuntimeError: Error(s) in loading state_dict for Net:\n\tMissing key(s) in state_dict: "
         '"fc.weight".'
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -1,7 +1,7 @@
 from traindx.analysis.errors.checkpoint_messages import REFUSED_LOAD
 from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.written_calls import unmapped_load
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -31,16 +31,16 @@ def check(run: Run) -> Findings:
 _CODE = "state = torch.load('m.pt')"
 
 FIRES = {
-    "a class of the user's own": make_failed_run(
+    "a class of the user's own": failed(
         "_pickle.UnpicklingError: Weights only load failed.\n\tWeightsUnpickler error: Unsupported "
         "global: GLOBAL __main__.Net was not an allowed global by default.",
         _CODE,
     ),
-    "code": make_failed_run(
+    "code": failed(
         "_pickle.UnpicklingError: Weights only load failed.\n\tWeightsUnpickler error: Unsupported "
         "global: GLOBAL posix.system was not an allowed global by default."
     ),
-    "no GPU here": make_failed_run(
+    "no GPU here": failed(
         "RuntimeError: Attempting to deserialize object on a CUDA device but "
         "torch.cuda.is_available() is False.",
         _CODE,
@@ -49,9 +49,9 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: a truncated file": make_failed_run(
+    "near miss: a truncated file": failed(
         "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central "
         "directory"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

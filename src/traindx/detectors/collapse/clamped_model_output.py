@@ -1,18 +1,8 @@
-from traindx.analysis.recordings.observations import (
-    operation,
-    terms_in,
-)
+from traindx.analysis.recordings.observations import operation, terms_in
 from traindx.analysis.recordings.predictions import is_clipped
 from traindx.examples import recorded, sampled
 from traindx.model.recording import LossInput, Summary
-from traindx.registry import (
-    Findings,
-    Run,
-    Strength,
-    detector,
-    finding,
-    suggested,
-)
+from traindx.registry import Findings, Run, Strength, detector, finding, suggested
 
 CAUSE = "constant-prediction"
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "bce", "binary_cross_entropy")

@@ -2,11 +2,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from traindx.analysis.recordings.loss_labels import prediction_count
-from traindx.analysis.recordings.observations import (
-    largest_share,
-    last_step,
-    terms_in,
-)
+from traindx.analysis.recordings.observations import largest_share, last_step, terms_in
 from traindx.examples import recorded, sampled
 from traindx.model.recording import Counts, LossInput, Summary
 from traindx.registry import Findings, Run, detector, finding, suggested

@@ -2,19 +2,10 @@ from dataclasses import replace
 from math import exp, log
 
 from traindx.analysis.recordings.contrast import are_alike, late_similarities, point_apart
-from traindx.analysis.recordings.observations import (
-    last_step,
-    terms_in,
-)
+from traindx.analysis.recordings.observations import last_step, terms_in
 from traindx.examples import recorded, sampled
 from traindx.model.recording import Activation, Counts, LossInput, Summary
-from traindx.registry import (
-    Findings,
-    Run,
-    detector,
-    finding,
-    suggested,
-)
+from traindx.registry import Findings, Run, detector, finding, suggested
 
 CAUSE = "representation-collapse"
 ENOUGH = 3  # late samples

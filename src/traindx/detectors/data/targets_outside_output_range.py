@@ -1,8 +1,4 @@
-from traindx.analysis.recordings.observations import (
-    is_sound,
-    operation,
-    terms_in,
-)
+from traindx.analysis.recordings.observations import is_sound, operation, terms_in
 from traindx.analysis.recordings.predictions import OUTPUT_RANGES, targets_exceed_range
 from traindx.examples import recorded, sampled
 from traindx.model.recording import LossInput, Summary

@@ -6,7 +6,7 @@ from traindx.analysis.errors.root_failure import (
     root_failure,
     standing,
 )
-from traindx.examples import make_failed_run, make_run
+from traindx.examples import failed, make_run
 from traindx.registry import Findings, Run, Strength, detector
 
 SHOWN = 3  # echoes that are cited; the others say the same
@@ -50,7 +50,7 @@ def check(run: Run) -> Findings:
 
 
 def _failures(*pairs: tuple[str, int]) -> Run:
-    return make_run(failures=[make_failed_run(e, "main()", rank=r).failures[0] for e, r in pairs])
+    return make_run(failures=[failed(e, "main()", rank=r).failures[0] for e, r in pairs])
 
 
 _ECHO = "RuntimeError: [pair.cc:525] Connection closed by peer [10.0.0.2]:4321"

@@ -4,7 +4,7 @@ from dataclasses import replace
 from traindx.analysis.errors.root_failure import root_failure
 from traindx.analysis.recordings.crashes import last_memory, signal_of
 from traindx.analysis.recordings.ranks import own_places, place_words
-from traindx.examples import make_failed_run, recorded
+from traindx.examples import failed, recorded
 from traindx.model.findings import Evidence, cite_event
 from traindx.model.recording import Ending, Place, Process, Recording, Sample
 from traindx.model.run import Event
@@ -104,8 +104,7 @@ SILENT = {
     "near miss: interrupted": recorded(Process(), ending=Ending(signal=2)),
     "near miss: an exit code of the program's own": recorded(Process(), ending=Ending(exit_code=3)),
     "near miss: an error says more": replace(
-        recorded(Process(), ending=Ending(signal=6)),
-        failures=make_failed_run("KeyError: 'label'").failures,
+        recorded(Process(), ending=Ending(signal=6)), failures=failed("KeyError: 'label'").failures
     ),
     "still running": recorded(Process(), ending=Ending(is_running=True)),
     "it ended well": recorded(Process(), ending=Ending(exit_code=0)),

@@ -5,7 +5,7 @@ from traindx.analysis.errors.environment_messages import ENDINGS, HOST_OUT_OF_ME
 from traindx.analysis.errors.killed_processes import causes_of_kill, went_on
 from traindx.analysis.errors.messages import events_saying, finding, known_error, logged, read
 from traindx.analysis.errors.root_failure import last_burst, root_failure, standing
-from traindx.examples import make_failed_run, make_run
+from traindx.examples import failed, make_run
 from traindx.model.run import Event, Failure
 from traindx.registry import Finding, Findings, Run, Strength, detector
 
@@ -77,28 +77,28 @@ def _noted(run: Run, events: Sequence[Event]) -> Findings:
 _TIME = Event("killed", "slurmstepd: error: JOB 12 CANCELLED DUE TO TIME LIMIT", "a.log", "line 9")
 
 FIRES = {
-    "killed": make_failed_run("Killed: Killed"),
-    "in the launcher's summary": make_failed_run(
+    "killed": failed("Killed: Killed"),
+    "in the launcher's summary": failed(
         "ChildFailedError: rank      : 1 (local_rank: 1)\nexitcode  : -9 (pid: 12)\ntraceback : "
         "Signal 9 (SIGKILL) received by PID 12",
         rank=1,
     ),
-    "in a launcher's last line": make_failed_run(
+    "in a launcher's last line": failed(
         "ProcessExitedException: A process ended with exitcode: -9"
     ),
-    "a bus error": make_failed_run("ProcessExitedException: A process ended with exitcode: -7"),
+    "a bus error": failed("ProcessExitedException: A process ended with exitcode: -7"),
     "the scheduler": make_run(events=[_TIME]),
-    "a crash": make_failed_run("SegmentationFault: Segmentation fault (core dumped)"),
+    "a crash": failed("SegmentationFault: Segmentation fault (core dumped)"),
 }
 
 SILENT = {
     "near miss: another rank's error came first": make_run(
         failures=[
-            make_failed_run("KeyError: 'label'", "y = b['label']", rank=0).failures[0],
-            make_failed_run("ChildFailedError: exitcode  : -9 (pid: 12)", rank=1).failures[0],
+            failed("KeyError: 'label'", "y = b['label']", rank=0).failures[0],
+            failed("ChildFailedError: exitcode  : -9 (pid: 12)", rank=1).failures[0],
         ]
     ),
-    "near miss: a process that ended by itself": make_failed_run(
+    "near miss: a process that ended by itself": failed(
         "ProcessExitedException: A process ended with exitcode: 1"
     ),
     "no error": make_run({"loss/train": [1.0, 0.5]}),

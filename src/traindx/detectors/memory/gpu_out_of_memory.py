@@ -2,7 +2,7 @@ from traindx.analysis.errors.memory_blame import memory_causes
 from traindx.analysis.errors.memory_messages import DEVICE_MEMORY
 from traindx.analysis.errors.memory_sizes import read_allocation
 from traindx.analysis.errors.messages import finding, known_error
-from traindx.examples import logged, make_failed_run
+from traindx.examples import failed, logged
 from traindx.registry import Findings, Run, detector
 
 
@@ -50,22 +50,22 @@ _NEW = (
 )
 
 FIRES = {
-    "older wording": make_failed_run(_OLD, "out = model(x)"),
-    "newer wording, fragments": make_failed_run(_NEW, "out = model(x)"),
-    "of JAX": make_failed_run(
+    "older wording": failed(_OLD, "out = model(x)"),
+    "newer wording, fragments": failed(_NEW, "out = model(x)"),
+    "of JAX": failed(
         "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to "
         "allocate 3743729664 bytes.",
         "state = train_step(state, batch)",
     ),
-    "of TensorFlow": make_failed_run(
+    "of TensorFlow": failed(
         "tensorflow.python.framework.errors_impl.ResourceExhaustedError: OOM when allocating "
         "tensor with shape[8,512,3072] and type float on /device:GPU:0 by allocator GPU_0_bfc"
     ),
-    "no numbers": make_failed_run("RuntimeError: CUDA error: out of memory"),
+    "no numbers": failed("RuntimeError: CUDA error: out of memory"),
 }
 
 SILENT = {
-    "near miss: the host's memory": make_failed_run(
+    "near miss: the host's memory": failed(
         "RuntimeError: DefaultCPUAllocator: can't allocate memory: you tried to allocate 40 bytes."
     ),
     "no error": logged(memory_allocated=[1.0, 2.0, 3.0]),

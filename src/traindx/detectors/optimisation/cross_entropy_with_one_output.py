@@ -1,8 +1,4 @@
-from traindx.analysis.recordings.observations import (
-    shape_words,
-    terms_in,
-    terms_of,
-)
+from traindx.analysis.recordings.observations import shape_words, terms_in, terms_of
 from traindx.examples import recorded, sampled
 from traindx.model.recording import LossInput, Summary
 from traindx.registry import Findings, Run, detector, finding

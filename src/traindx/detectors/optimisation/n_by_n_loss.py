@@ -1,18 +1,8 @@
-from traindx.analysis.recordings.observations import (
-    shape_words,
-    spans,
-    terms_in,
-)
+from traindx.analysis.recordings.observations import shape_words, spans, terms_in
 from traindx.analysis.recordings.predictions import is_of_the_batch, outer_broadcast
 from traindx.examples import recorded, sampled
 from traindx.model.recording import LossInput, Shape, Summary
-from traindx.registry import (
-    Findings,
-    Run,
-    detector,
-    finding,
-    suggested,
-)
+from traindx.registry import Findings, Run, detector, finding, suggested
 
 CAUSE = "target-shape-broadcast"
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")

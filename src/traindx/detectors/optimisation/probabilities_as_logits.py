@@ -1,18 +1,8 @@
-from traindx.analysis.recordings.observations import (
-    operation,
-    spans,
-    terms_in,
-)
+from traindx.analysis.recordings.observations import operation, spans, terms_in
 from traindx.analysis.recordings.predictions import are_probabilities
 from traindx.examples import recorded, sampled
 from traindx.model.recording import LossInput, Place
-from traindx.registry import (
-    Findings,
-    Run,
-    detector,
-    finding,
-    suggested,
-)
+from traindx.registry import Findings, Run, detector, finding, suggested
 
 CAUSE = "softmax-before-cross-entropy"
 WRONG = {"cross_entropy": ("softmax", "sigmoid"), "bce_with_logits": ("softmax", "sigmoid")}

@@ -4,7 +4,7 @@ from traindx.analysis.errors.culprits import looked_up_table
 from traindx.analysis.errors.device_messages import INDEX, allowed_indices
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.program.program_words import mentions
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.model.findings import cite_setting
 from traindx.registry import Findings, Run, Strength, detector
 
@@ -63,21 +63,21 @@ class Classifier(nn.Module):
 """
 
 FIRES = {
-    "an embedding": make_failed_run(
+    "an embedding": failed(
         "IndexError: index out of range in self",
         "return self.embedding(ids).mean(dim=1)",
         sources={"model.py": _MODEL},
     ),
-    "numbers": make_failed_run(
+    "numbers": failed(
         "IndexError: index 10 is out of bounds for dimension 0 with size 10", "row = table[i]"
     ),
-    "a kernel's assertion": make_failed_run(
+    "a kernel's assertion": failed(
         "DeviceAssert: ../aten/src/ATen/native/cuda/Indexing.cu:1141: indexSelectLargeIndex: "
         "block: [0,0,0], thread: [0,0,0] Assertion `srcIndex < srcSelectDimSize` failed."
     ),
 }
 
 SILENT = {
-    "near miss: a label": make_failed_run("IndexError: Target 10 is out of bounds."),
-    "another error": make_failed_run("IndexError: list index out of range", "x = items[3]"),
+    "near miss: a label": failed("IndexError: Target 10 is out of bounds."),
+    "another error": failed("IndexError: list index out of range", "x = items[3]"),
 }

@@ -3,7 +3,7 @@ from traindx.analysis.errors.culprits import explain
 from traindx.analysis.errors.failing_lines import is_library_check
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.root_failure import root_failure
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.model.run import Failure, Frame
 from traindx.registry import Findings, Run, Strength, detector
 
@@ -55,26 +55,26 @@ def _strength(failure: Failure) -> Strength:
 def _refused(message: str, code: str, file: str) -> Run:
     inner = Frame(file, 88, "__init__", code)
     call = "scheduler = make(optimizer)"
-    return make_failed_run(f"ValueError: {message}", call, frames=(inner,))
+    return failed(f"ValueError: {message}", call, frames=(inner,))
 
 
 _SITE = "/usr/lib/python3/site-packages/torch/optim/lr_scheduler.py"
 
 FIRES = {
-    "a batch without labels": make_failed_run(
+    "a batch without labels": failed(
         "ValueError: The model did not return a loss from the inputs, only the following keys: "
         "logits. For reference, the inputs it received are input_ids,attention_mask.",
         "trainer.train()",
     ),
-    "a tokenizer without padding": make_failed_run(
+    "a tokenizer without padding": failed(
         "ValueError: Cannot handle batch sizes > 1 if no padding token is defined.",
         "trainer.train()",
     ),
-    "a metric that is monitored and not logged": make_failed_run(
+    "a metric that is monitored and not logged": failed(
         "pytorch_lightning.utilities.exceptions.MisconfigurationException: ModelCheckpoint(monitor="
         "'val_f1') not found in the returned metrics: ['train_loss']."
     ),
-    "rows that do not add up": make_failed_run(
+    "rows that do not add up": failed(
         "pyarrow.lib.ArrowInvalid: Column 1 named input_ids expected length 1000 but got length 709"
     ),
     "a check of a library": _refused(
@@ -89,5 +89,5 @@ SILENT = {
     "near miss: a check of values": _refused(
         "Input contains NaN, infinity or a value too large", "raise ValueError(msg)", _SITE
     ),
-    "another error": make_failed_run("RuntimeError: CUDA out of memory.", "loss.backward()"),
+    "another error": failed("RuntimeError: CUDA out of memory.", "loss.backward()"),
 }

@@ -13,7 +13,7 @@ from traindx.analysis.errors.shape_blame import (
 )
 from traindx.analysis.program import project_of
 from traindx.analysis.program.shapes.accounts import origin_of
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.model.findings import Evidence
 from traindx.model.run import Failure
 from traindx.registry import Finding, Findings, Run, Strength, detector
@@ -91,25 +91,25 @@ class Net(nn.Module):
 _ERROR = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x57600 and 64x128)"
 
 FIRES = {
-    "a flattened image, with the source": make_failed_run(
+    "a flattened image, with the source": failed(
         _ERROR, "return self.fc1(x)", sources={"model.py": _MODEL}
     ),
-    "the message alone": make_failed_run(_ERROR),
-    "the wording of torch 1.4": make_failed_run(
+    "the message alone": failed(_ERROR),
+    "the wording of torch 1.4": failed(
         "RuntimeError: size mismatch, m1: [4 x 57600], m2: [64 x 128] at "
         "/pytorch/aten/src/TH/generic/THTensorMath.cpp:136"
     ),
-    "a batched product": make_failed_run(
+    "a batched product": failed(
         "RuntimeError: Expected size for first two dimensions of batch2 tensor to be: [2, 4] but "
         "got: [2, 5]."
     ),
 }
 
 SILENT = {
-    "near miss: a checkpoint of another size": make_failed_run(
+    "near miss: a checkpoint of another size": failed(
         "RuntimeError: Error(s) in loading state_dict for Net:\n\tsize mismatch for fc1.weight: "
         "copying a param with shape torch.Size([64, 128]) from checkpoint, the shape in current "
         "model is torch.Size([32, 128])."
     ),
-    "another error": make_failed_run("RuntimeError: CUDA out of memory."),
+    "another error": failed("RuntimeError: CUDA out of memory."),
 }

@@ -1,7 +1,7 @@
 from traindx.analysis.errors.call_messages import MANY_VALUES
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.written_calls import loss_as_function
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -39,24 +39,24 @@ def check(run: Run) -> Findings:
 _SOURCE = "from torch import nn\nloss = nn.CrossEntropyLoss(out, y)\n"
 
 FIRES = {
-    "a loss class as a function": make_failed_run(
+    "a loss class as a function": failed(
         "RuntimeError: Boolean value of Tensor with more than one value is ambiguous",
         "loss = nn.CrossEntropyLoss(out, y)",
         sources={"train.py": _SOURCE},
     ),
-    "a condition": make_failed_run(
+    "a condition": failed(
         "RuntimeError: Boolean value of Tensor with more than one value is ambiguous",
         "if preds == labels:",
     ),
-    "item of many": make_failed_run(
+    "item of many": failed(
         "RuntimeError: a Tensor with 2 elements cannot be converted to Scalar",
         "total += loss.item()",
     ),
 }
 
 SILENT = {
-    "near miss: backward of many": make_failed_run(
+    "near miss: backward of many": failed(
         "RuntimeError: grad can be implicitly created only for scalar outputs"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

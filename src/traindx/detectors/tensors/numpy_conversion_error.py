@@ -1,7 +1,7 @@
 from traindx.analysis.errors.device_messages import NUMPY
 from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.written_calls import unconverted_tensor
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -32,19 +32,17 @@ _ERROR = (
 )
 
 FIRES = {
-    "with a graph": make_failed_run(
-        _ERROR, "plot(out.numpy())", sources={"t.py": "plot(out.numpy())\n"}
-    ),
-    "on a GPU": make_failed_run(
+    "with a graph": failed(_ERROR, "plot(out.numpy())", sources={"t.py": "plot(out.numpy())\n"}),
+    "on a GPU": failed(
         "TypeError: can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the "
         "tensor to host memory first."
     ),
 }
 
 SILENT = {
-    "near miss: two devices in torch": make_failed_run(
+    "near miss: two devices in torch": failed(
         "RuntimeError: Expected all tensors to be on the same device, but found at least two "
         "devices, cuda:0 and cpu!"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -1,7 +1,7 @@
 from traindx.analysis.errors.culprits import class_count
 from traindx.analysis.errors.device_messages import LABELS
 from traindx.analysis.errors.messages import finding, known_error
-from traindx.examples import make_failed_run, make_run
+from traindx.examples import failed, make_run
 from traindx.registry import Findings, Run, detector
 
 
@@ -42,22 +42,22 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "one too far": make_failed_run(
+    "one too far": failed(
         "IndexError: Target 10 is out of bounds.",
         "loss = criterion(model(x), y)",
         sources={"train.py": "num_classes = 10\nloss = criterion(model(x), y)\n"},
     ),
-    "on a GPU": make_failed_run(
+    "on a GPU": failed(
         "DeviceAssert: ../aten/src/ATen/native/cuda/Loss.cu:240: "
         "nll_loss_forward_reduce_cuda_kernel_2d: block: [0,0,0], thread: [3,0,0] Assertion "
         "`t >= 0 && t < n_classes` failed."
     ),
-    "outputs without a sigmoid": make_failed_run(
+    "outputs without a sigmoid": failed(
         "RuntimeError: all elements of input should be between 0 and 1", "loss = bce(model(x), y)"
     ),
 }
 
 SILENT = {
-    "near miss: an embedding's index": make_failed_run("IndexError: index out of range in self"),
+    "near miss: an embedding's index": failed("IndexError: index out of range in self"),
     "no error": make_run(sources={"train.py": "num_classes = 10\n"}),
 }

@@ -3,7 +3,7 @@ from traindx.analysis.errors.other_frameworks import read_other
 from traindx.analysis.errors.root_failure import root_failure
 from traindx.analysis.errors.shape_messages import read
 from traindx.analysis.errors.size_blame import size_culprit
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.model.findings import Evidence
 from traindx.registry import Findings, Run, detector
 
@@ -58,41 +58,41 @@ class Net(nn.Module):
 """
 
 FIRES = {
-    "a sum": make_failed_run(
+    "a sum": failed(
         "RuntimeError: The size of tensor a (10) must match the size of tensor b (5) at "
         "non-singleton dimension 1"
     ),
-    "a join of odd sizes": make_failed_run(
+    "a join of odd sizes": failed(
         "RuntimeError: Sizes of tensors must match except in dimension 1. Expected size 32 but got "
         "size 31 for tensor number 1 in the list."
     ),
-    "grey images among others": make_failed_run(
+    "grey images among others": failed(
         "RuntimeError: stack expects each tensor to be equal size, but got [3, 224, 224] at entry "
         "0 and [1, 224, 224] at entry 1"
     ),
-    "a view that eats the batch": make_failed_run(
+    "a view that eats the batch": failed(
         "ValueError: Expected input batch_size (36) to match target batch_size (4).",
         "loss = criterion(model(x), y)",
         sources={"model.py": _MODEL},
     ),
-    "an input that a layer of Keras is not built for": make_failed_run(
+    "an input that a layer of Keras is not built for": failed(
         'ValueError: Input 0 of layer "sequential" is incompatible with the layer: expected shape='
         "(None, 1, 4), found shape=(None, 1, 34)",
         "model.fit(x, y)",
     ),
-    "a product of JAX": make_failed_run(
+    "a product of JAX": failed(
         "TypeError: dot_general requires contracting dimensions to have the same shape, got (1,) "
         "and (15,)."
     ),
-    "a target without the last dimension": make_failed_run(
+    "a target without the last dimension": failed(
         "ValueError: Target size (torch.Size([64])) must be the same as input size "
         "(torch.Size([64, 1]))"
     ),
 }
 
 SILENT = {
-    "near miss: an index": make_failed_run(
+    "near miss: an index": failed(
         "IndexError: index 10 is out of bounds for dimension 0 with size 10"
     ),
-    "another error": make_failed_run("RuntimeError: CUDA out of memory."),
+    "another error": failed("RuntimeError: CUDA out of memory."),
 }

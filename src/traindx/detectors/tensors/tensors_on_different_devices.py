@@ -1,7 +1,7 @@
 from traindx.analysis.errors.device_blame import stray_tensor
 from traindx.analysis.errors.device_messages import TWO_DEVICES
 from traindx.analysis.errors.messages import findings
-from traindx.examples import make_failed_run, make_run
+from traindx.examples import failed, make_run
 from traindx.registry import Findings, Run, detector
 
 
@@ -44,41 +44,39 @@ class Net(nn.Module):
 """
 
 FIRES = {
-    "made in forward": make_failed_run(
-        _ERROR, "return self.fc(x + noise)", sources={"model.py": _MODEL}
-    ),
-    "with the argument": make_failed_run(
+    "made in forward": failed(_ERROR, "return self.fc(x + noise)", sources={"model.py": _MODEL}),
+    "with the argument": failed(
         _ERROR + " (when checking argument for argument mat1 in method wrapper_CUDA_addmm)"
     ),
-    "newer": make_failed_run(
+    "newer": failed(
         "RuntimeError: Expected all tensors to be on the same device, but got mat1 is on cpu, "
         "different from other tensors on cuda:0 (when checking argument in method "
         "wrapper_CUDA_addmm)"
     ),
-    "older": make_failed_run(
+    "older": failed(
         "RuntimeError: Expected object of device type cuda but got device type cpu for argument #1 "
         "'self' in call to _th_mm"
     ),
-    "a recurrent layer": make_failed_run(
+    "a recurrent layer": failed(
         "RuntimeError: Input and hidden tensors are not at the same device, found input tensor at "
         "cuda:0 and hidden tensor at cpu"
     ),
-    "a sampler under another default device": make_failed_run(
+    "a sampler under another default device": failed(
         "RuntimeError: Expected a 'cuda' device type for generator but found 'cpu'"
     ),
-    "made without values": make_failed_run(
+    "made without values": failed(
         "NotImplementedError: Cannot copy out of meta tensor; no data!",
         "out, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True)",
         sources={"train.py": "import torch\nwith torch.device('meta'):\n    model = Tagger(9)\n"},
     ),
-    "a batch left behind": make_failed_run(
+    "a batch left behind": failed(
         "RuntimeError: Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) "
         "should be the same"
     ),
 }
 
 SILENT = {
-    "near miss: two types on one device": make_failed_run(
+    "near miss: two types on one device": failed(
         "RuntimeError: Input type (torch.cuda.HalfTensor) and weight type (torch.cuda.FloatTensor) "
         "should be the same"
     ),

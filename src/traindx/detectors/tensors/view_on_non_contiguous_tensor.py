@@ -1,7 +1,7 @@
 from traindx.analysis.errors.call_messages import STRIDED_VIEW
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.written_calls import strided_view
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -51,15 +51,13 @@ _ERROR = (
 )
 
 FIRES = {
-    "with the source": make_failed_run(
-        _ERROR, "return x.view(b, h, t * d)", sources={"model.py": _MODEL}
-    ),
-    "the message alone": make_failed_run(_ERROR),
+    "with the source": failed(_ERROR, "return x.view(b, h, t * d)", sources={"model.py": _MODEL}),
+    "the message alone": failed(_ERROR),
 }
 
 SILENT = {
-    "near miss: a view of another size": make_failed_run(
+    "near miss: a view of another size": failed(
         "RuntimeError: shape '[32, 400]' is invalid for input of size 57600"
     ),
-    "another error": make_failed_run("RuntimeError: CUDA out of memory."),
+    "another error": failed("RuntimeError: CUDA out of memory."),
 }
