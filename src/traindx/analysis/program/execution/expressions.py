@@ -132,18 +132,9 @@ def operator_result(
     if isinstance(left, Known) and isinstance(right, Known) and function and not counts:
         made = _computed(function, left.value, right.value)
         return Unknown() if made is None else Known(made.value, (left, right))
-    if isinstance(left, Items) and isinstance(right, Items) and name == "add":
-        whole = left.is_whole and right.is_whole
-        if is_in_place:
-            for member in right.members:
-                iteration.append(m, left, member)
-            return left
-        return iteration.items_of([*left.members, *right.members], left.kind, is_whole=whole)
-    if isinstance(left, Items) and name == "mul" and isinstance(right, Known):
-        times = right.value if isinstance(right.value, int) else 1
-        whole = left.is_whole and times <= MAX_RANGE
-        repeated = left.members * max(1, min(times, MAX_RANGE))
-        return iteration.items_of(repeated, left.kind, is_whole=whole)
+    lists = _list_operation(m, name, left, right, is_in_place=is_in_place)
+    if lists is not None:
+        return lists
     for method in (f"__i{name}__",) * is_in_place + (f"__{name}__",):
         own = calls.special(m, left, method, (right,), node, scope)
         if own is not None:
@@ -160,6 +151,32 @@ def operator_result(
     m.record(EventForm.CALL, Site(scope.module, node), maker, None, (left, right), {},
              scope.function, found)  # fmt: skip
     return found
+
+
+def _list_operation(
+    m: Machine, name: str, left: Value, right: Value, *, is_in_place: bool
+) -> Value | None:
+    """Return what `+` and `*` make of a list; None where it is none of them."""
+    if not isinstance(left, Items):
+        return None
+    if isinstance(right, Items) and name == "add":
+        whole = left.is_whole and right.is_whole
+        if is_in_place:
+            for member in right.members:
+                iteration.append(m, left, member)
+            return left
+        if left.is_whole and not whole:
+            return iteration.with_more(left.members, right.members, left.kind)
+        return iteration.items_of([*left.members, *right.members], left.kind, is_whole=whole)
+    is_list = isinstance(right, Result) and right.maker in ("builtins.sorted", "builtins.list")
+    if left.is_whole and name == "add" and is_list:
+        return iteration.lengthened(m, left, right, is_in_place=is_in_place)
+    if name == "mul" and isinstance(right, Known):
+        times = right.value if isinstance(right.value, int) else 1
+        whole = left.is_whole and times <= MAX_RANGE
+        repeated = left.members * max(1, min(times, MAX_RANGE))
+        return iteration.items_of(repeated, left.kind, is_whole=whole)
+    return None
 
 
 def _are_plain(left: Value, right: Value) -> bool:
@@ -332,18 +349,19 @@ def _either(m: Machine, node: ast.IfExp, scope: Scope) -> Value:
 
 def _sequence(m: Machine, node: ast.Tuple | ast.List | ast.Set, scope: Scope) -> Value:
     found: list[Value] = []
-    is_whole = True
+    is_whole, ahead = True, 0
     for part in node.elts:
         if isinstance(part, ast.Starred):
             value = evaluate(m, part.value, scope)
             several = iteration.members(value)
+            ahead = len(found) if is_whole and several is None else ahead
             is_whole = is_whole and several is not None
             found.extend(several if several is not None else [iteration.element_of(m, value)])
         else:
             found.append(evaluate(m, part, scope))
     kind = {ast.Tuple: "tuple", ast.List: "list", ast.Set: "set"}[type(node)]
     made = iteration.items_of(found, kind, is_whole=is_whole)
-    made.born = m.turns
+    made.born, made.ahead = m.turns, ahead
     return made
 
 

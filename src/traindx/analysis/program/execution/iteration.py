@@ -42,6 +42,23 @@ def items_of(values: Sequence[Value], kind: str = "list", *, is_whole: bool = Tr
     return Items(kind, is_whole, held=dict(enumerate(values)))
 
 
+def with_more(first: Sequence[Value], rest: Sequence[Value], kind: str = "list") -> Items:
+    """Return a list that begins with known members, and goes on with some that stand for more."""
+    made = items_of([*first, *rest], kind, is_whole=False)
+    made.ahead = len(first)
+    return made
+
+
+def lengthened(m: Machine, first: Items, more: Value, *, is_in_place: bool) -> Items:
+    """Return a list with others behind it, of which nobody knows how many: `specials + words`."""
+    element, ahead = element_of(m, more), len(first.members)
+    if not is_in_place:
+        return with_more(first.members, [element], first.kind)
+    append(m, first, element)
+    first.is_whole, first.ahead = False, ahead
+    return first
+
+
 CONTAINERS = ("torch.nn.ModuleList", "torch.nn.Sequential", "torch.nn.ParameterList")
 
 
@@ -118,7 +135,7 @@ def run_over(
     """Run a loop's body for each element of what it goes over; of more than `most`, for two."""
     inner = wrapped(over)
     if isinstance(inner, Result) and inner.maker == "builtins.enumerate" and inner.args:
-        return run_over(m, loop, inner.args[0], lambda v: body(_pair(_index(), v)), scope, most)
+        return run_over(m, loop, inner.args[0], lambda v: body(_pair(index(), v)), scope, most)
     if isinstance(inner, Result) and inner.maker == "builtins.zip":
         return _run_zip(m, loop, inner, body, scope)
     if isinstance(inner, Instance):
@@ -139,7 +156,7 @@ def run_over(
     return m.run_loop(loop, _unknown_elements(m, inner), _checked(body))
 
 
-def _index() -> Value:
+def index() -> Value:
     """The running number of `enumerate`."""
     return Result("builtins.next", args=(Result("builtins.range"),))
 
@@ -157,6 +174,9 @@ def _checked(body: Callable[[Value], BlockEnd]) -> Callable[[Value | None], Bloc
 
 def _unknown_elements(m: Machine, over: Value) -> Iterator[Value]:
     known = over.members if isinstance(over, Items) else []
+    if isinstance(over, Items) and 0 < over.ahead <= MAX_MEMBERS:
+        yield from known[: over.ahead + TURNS]
+        return
     for turn in range(TURNS):
         yield known[turn % len(known)] if known else element_of(m, over)
 
@@ -169,7 +189,7 @@ def element_of(m: Machine, over: Value) -> Value:
     if isinstance(over, Items) and over.members:
         return over.members[0] if len(over.members) == 1 else Choice(tuple(over.members[:4]))
     if isinstance(over, Result) and over.maker == "builtins.enumerate" and over.args:
-        return _pair(_index(), element_of(m, over.args[0]))
+        return _pair(index(), element_of(m, over.args[0]))
     if isinstance(over, Result) and over.maker == "builtins.zip":
         return items_of([element_of(m, a) for a in over.args], "tuple")
     if isinstance(over, Result) and over.maker in WRAPPERS and over.args:
@@ -187,7 +207,7 @@ def _run_zip(
     if len(others) == 1 and len(over.args) > 1:  # a counter goes on as long as the other does
 
         def counted(value: Value) -> BlockEnd:
-            row = [_index() if _is_counter(a) else value for a in over.args]
+            row = [index() if _is_counter(a) else value for a in over.args]
             return body(items_of(row, "tuple"))
 
         return run_over(m, loop, others[0], counted, scope)

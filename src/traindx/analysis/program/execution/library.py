@@ -498,6 +498,7 @@ def _list_method(m: Machine, owner: Items, name: str, args: Sequence[Value]) -> 
         for value in several if several is not None else [iteration.element_of(m, args[0])]:
             iteration.append(m, owner, value)
         if several is None:
+            owner.ahead = len(owner.members) - 1 if owner.is_whole else owner.ahead
             owner.is_whole = False
         return Known(None)
     if name in ("clear",):
@@ -625,7 +626,10 @@ def _type(
 def _enumerate(
     m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
 ) -> Value | None:
-    found = iteration.members(args[0]) if args else None
+    over = args[0] if args else None
+    ahead = over.ahead if isinstance(over, Items) and not over.is_whole else 0
+    found = over.members[:ahead] if isinstance(over, Items) and ahead else None
+    found = found or (iteration.members(over) if over is not None else None)
     if found is None or len(found) > iteration.MAX_MEMBERS:
         return None
     given = kwargs.get("start", args[1] if len(args) > 1 else Known(0))
@@ -633,7 +637,10 @@ def _enumerate(
     if not isinstance(first, int):
         return None
     rows = [iteration.items_of((Known(i), v), "tuple") for i, v in enumerate(found, first)]
-    return iteration.items_of(rows)
+    if not isinstance(over, Items) or not ahead:
+        return iteration.items_of(rows)
+    more = [iteration.items_of((iteration.index(), v), "tuple") for v in over.members[ahead:]]
+    return iteration.with_more(rows, more)
 
 
 def _zip(
