@@ -3,11 +3,7 @@
 import numpy as np
 
 from traindx.analysis.curves import curve, since
-from traindx.model.findings import (
-    Evidence,
-    cite_event,
-    cite_setting,
-)
+from traindx.model.findings import Evidence, cite_event, cite_setting
 from traindx.model.metric_names import HIGHER_IS_BETTER, PHASES, kind_of, phase_of, words
 from traindx.model.run import Run, Series
 

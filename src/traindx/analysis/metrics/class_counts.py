@@ -4,11 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from traindx.model.findings import (
-    Evidence,
-    cite,
-    cite_setting,
-)
+from traindx.model.findings import Evidence, cite, cite_setting
 from traindx.model.run import Run, Setting
 
 

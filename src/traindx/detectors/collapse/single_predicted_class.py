@@ -3,9 +3,10 @@ from dataclasses import replace
 import numpy as np
 
 from traindx.analysis.metrics.class_counts import held_out_counts, largest_class_share
+from traindx.analysis.metrics.scores import as_shares
 from traindx.examples import logged, make_run
 from traindx.model.findings import Evidence, cite_setting
-from traindx.model.run import Confusion, Series
+from traindx.model.run import Confusion
 from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
 
 ENOUGH = 20  # examples in a confusion matrix; of fewer, one class may be a matter of chance
@@ -99,7 +100,7 @@ def _from_accuracy(run: Run) -> Finding | None:
         accuracy = run.get(f"accuracy/{phase}")
         if accuracy is None or len(accuracy.finite()) < REPEATS or share > TRIVIAL:
             continue
-        end = _scaled(accuracy.finite())[-REPEATS:]
+        end = as_shares(accuracy.finite())[-REPEATS:]
         if float(np.ptp(end)) <= SAME and abs(float(end[-1]) - share) <= SAME:
             says = f"{accuracy.origin.name} stays at {end[-1]:.4g}"
             evidence = (cite(accuracy, says, -REPEATS, -1), cite_setting(counts))
@@ -128,11 +129,6 @@ def _from_zeros(run: Run) -> Finding | None:
             cite(told, f"{says}; {learnt}", 0, -1),
         )
     return None
-
-
-def _scaled(accuracy: Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    values = accuracy.values
-    return values / 100.0 if float(np.max(values)) > 1.5 else values
 
 
 def _matrix(*rows: tuple[float, ...]) -> Run:

@@ -1,17 +1,16 @@
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.rank_exchange import (
-    brings_weights_together,
-    gives_parts_of_data,
-)
 from traindx.analysis.recordings.ranks import is_data_parallel, is_sharded, ranks_of, shared_prints
-from traindx.analysis.recordings.replicas import differ, is_averaged, layout_of
+from traindx.analysis.recordings.replicas import (
+    cite_divided_data,
+    cite_sums,
+    differ,
+    is_averaged,
+    layout_of,
+)
 from traindx.examples import make_run, recorded
-from traindx.model.findings import Evidence
 from traindx.model.recording import Fingerprint, Model, Optimizer, Parameter, Process
-from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 ENOUGH = 2  # steps with a difference, after the first one
 
@@ -50,12 +49,12 @@ def check(run: Run) -> Findings:
     if len(apart) < ENOUGH or apart != lasting:
         return
 
-    evidence = (*_cite(ranks, shared[apart[0]]), *_cite(ranks, shared[apart[-1]]))
+    evidence = (*cite_sums(ranks, shared[apart[0]]), *cite_sums(ranks, shared[apart[-1]]))
     if all(is_data_parallel(p) for p in ranks):
         claim = f"The parameters of the ranks differ from step {apart[0]} on"
         yield finding(claim, "rank-desync", *evidence, onset=apart[0])
         return
-    divided = _divided_data(run)
+    divided = cite_divided_data(run)
     strength = Strength.WEAK if divided is None else Strength.STRONG
     yield finding(
         f"Each of the {len(ranks)} ranks trains its own weights, without DDP to sync them",
@@ -65,25 +64,6 @@ def check(run: Run) -> Findings:
         is_symptom=divided is not None,
         onset=apart[0],
     )
-
-
-def _divided_data(run: Run) -> Evidence | None:
-    """Return where the ranks are given different parts of one dataset: they train one model.
-
-    Nothing where weights or gradients are brought together by hand, be it now and then.
-    """
-    program = program_of(run)
-    if not run.sources or any(map(brings_weights_together, program.stories)):
-        return None
-    sampler = gives_parts_of_data(program)
-    return None if sampler is None else sampler.cite("each rank gets a part of the data")
-
-
-def _cite(ranks: Sequence[Process], prints: Sequence[Fingerprint]) -> Iterator[Evidence]:
-    for process, found in zip(ranks[:3], prints[:3], strict=True):
-        value = found.parameters or 0.0
-        says = f"on rank {process.rank} the parameters sum up to {value!r} at step {found.step}"
-        yield cite_record(process, found.line, says, step=found.step)
 
 
 def _rank(prints: dict[int, float], wrapper: str = "DistributedDataParallel") -> Process:

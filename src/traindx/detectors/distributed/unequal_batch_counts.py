@@ -47,11 +47,10 @@ def check(run: Run) -> Findings:
     loader = training_loader(ranks[0])
     yield finding(
         claim + (", and the ranks wait for each other" if has_trouble else ""),
-        {} if has_trouble else {"uneven-inputs": Strength.WEAK},
+        "uneven-inputs" if has_trouble else {"uneven-inputs": Strength.WEAK},
         *evidence,
         *(s.evidence() for s in still[:1]),
         strength=Strength.STRONG if has_trouble else Strength.WEAK,
-        shows="uneven-inputs" if has_trouble else None,
         is_symptom=has_trouble,
         onset=float(still[0].stall.step) if still else None,
         place=loader.place if loader is not None else None,

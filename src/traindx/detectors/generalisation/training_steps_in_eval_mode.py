@@ -1,12 +1,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from traindx.analysis.recordings.evaluations import longest_in_eval_mode
+from traindx.analysis.recordings.evaluations import cite_eval_steps, longest_in_eval_mode
 from traindx.analysis.recordings.traces import layers_named, per_process
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Evidence
 from traindx.model.recording import Evaluation, Process, Sample
-from traindx.registry import Finding, Findings, Strength, cite_record, detector, finding
+from traindx.registry import Finding, Findings, Strength, detector, finding
 
 ENOUGH = 3  # samples in a row
 
@@ -48,23 +47,11 @@ def _finding(process: Process, samples: Sequence[Sample], run: list[Sample]) -> 
     return finding(
         f"The model is trained in evaluation mode {since}, which affects {layers}",
         {"training-in-eval-mode": Strength.STRONG},
-        *_evidence(process, run, before[-1:]),
+        *cite_eval_steps(process, run, before[-1:]),
         shows="training-in-eval-mode" if was_training else None,
         onset=first.step,
         place=first.place,
     )
-
-
-def _evidence(
-    process: Process, run: list[Sample], before: Sequence[Evaluation]
-) -> tuple[Evidence, ...]:
-    first = run[0]
-    says = f"{len(run)} sampled steps in a row with the model in evaluation mode"
-    evidence = [cite_record(process, first.line, says, step=first.step, samples=len(run))]
-    for record in before:
-        says = f"the evaluation before it, with {record.forwards} forward passes"
-        evidence.append(cite_record(process, record.line, says, step=record.step))
-    return tuple(evidence)
 
 
 def _process(*training: bool, layers: tuple[str, ...] = ("drop", "bn1")) -> Process:

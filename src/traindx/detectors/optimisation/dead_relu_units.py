@@ -80,10 +80,9 @@ def _finding(process: Process, name: str, seen: SeenLayer, effect: str) -> Findi
     )
     return finding(
         f"{dead:.0%} of the ReLU units{where} are dead{effect}",
-        {} if is_cut else {CAUSE: Strength.MODERATE},
+        CAUSE if is_cut else {CAUSE: Strength.MODERATE},
         cite_record(process, last.line, says, step=float(last.step), dead=dead),
         strength=Strength.STRONG if is_cut else Strength.MODERATE,
-        shows=CAUSE if is_cut else None,
         is_symptom=is_cut,
         onset=seen[0][0].step,
     )

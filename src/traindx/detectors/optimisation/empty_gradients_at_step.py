@@ -1,5 +1,6 @@
 from traindx.analysis.recordings.optimizer_groups import decays_weights
-from traindx.analysis.recordings.traces import latest_optimizers, per_process, traces_of
+from traindx.analysis.recordings.owners import moves_weights
+from traindx.analysis.recordings.traces import latest_optimizers, per_process
 from traindx.examples import recorded, watched, weights
 from traindx.model.recording import Optimizer, Process
 from traindx.registry import Findings, cite_record, detector, finding
@@ -33,7 +34,7 @@ def check(process: Process) -> Findings:
         cleared = [s for s in known if s.cleared]
         if len(cleared) < ENOUGH or len(cleared) < NEARLY_ALL * len(known):
             continue
-        if _moves(process, optimizer) and not decays_weights(optimizer):
+        if moves_weights(process, optimizer) and not decays_weights(optimizer):
             continue
         first = cleared[0]
         says = f"gradients were gone before the step in {len(cleared)} of {len(known)} samples"
@@ -43,11 +44,6 @@ def check(process: Process) -> Findings:
             cite_record(process, first.line, says, step=first.step, cleared=len(cleared)),
             place=optimizer.place or first.place,
         )
-
-
-def _moves(process: Process, optimizer: Optimizer) -> bool:
-    own = (t for t in traces_of(process) if t.parameter.optimizer == optimizer.id)
-    return any(t.has_moved for t in own)
 
 
 _NAMES = ("0.weight", "2.weight")

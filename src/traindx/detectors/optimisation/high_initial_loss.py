@@ -1,5 +1,6 @@
 from math import isfinite, log
 
+from traindx.analysis.metrics.objective import stays_above
 from traindx.analysis.recordings.traces import told_once
 from traindx.examples import recorded, watched, weights
 from traindx.model.recording import LossInput, Process, Sample, Summary
@@ -8,7 +9,6 @@ from traindx.registry import Finding, Findings, Run, Strength, cite_record, dete
 FAR_ABOVE = 5.0  # times the loss of guessing; sound weights begin within a factor of two
 EARLY = 3  # steps
 LARGE_INPUT = 10.0  # standard deviation of a batch; normalised ones have one
-RECOVERED = 1.5  # times the loss of guessing: below it by the end, the start has cost little
 
 
 @detector(needs=("recording",), suggests=("bad-initialisation", "unnormalised-inputs"))
@@ -60,7 +60,7 @@ def _finding(run: Run, process: Process, sample: Sample, classes: int) -> Findin
     if is_large:
         spread = f"the standard deviation of the batch is {scale:.3g}"
         evidence.append(cite_record(process, sample.line, spread, step=sample.step, std=scale))
-    lasts = _lasts(run, guess)
+    lasts = stays_above(run, guess)
     suggests = {"bad-initialisation": Strength.MODERATE, "unnormalised-inputs": Strength.WEAK}
     if is_large:
         suggests = {"unnormalised-inputs": Strength.STRONG, "bad-initialisation": Strength.WEAK}
@@ -78,13 +78,6 @@ def _finding(run: Run, process: Process, sample: Sample, classes: int) -> Findin
 
 def _is_float(summary: Summary) -> bool:
     return "float" in summary.dtype
-
-
-def _lasts(run: Run, guess: float) -> bool:
-    loss = run.main_loss()
-    if loss is None or not len(loss.finite()):
-        return False
-    return float(loss.finite().values[-5:].min()) > RECOVERED * guess
 
 
 def _process(loss: float, depth: float, std: float = 1.0, step: int = 0) -> Process:

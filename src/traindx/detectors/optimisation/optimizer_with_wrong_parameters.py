@@ -55,11 +55,12 @@ def check(process: Process) -> Findings:
     still = f"{named(live)} of {model.type} have gradients, are in no optimizer and never changed"
     yield finding(
         f"No optimizer holds any parameter of {model.type} that gets a gradient",
-        {} if is_shown else {"parameters-not-in-optimizer": Strength.MODERATE},
+        "parameters-not-in-optimizer"
+        if is_shown
+        else {"parameters-not-in-optimizer": Strength.MODERATE},
         cite_record(process, first.line, holds, step=first.step, strangers=strangers),
         cite_record(process, seen.line, still, step=seen.step, parameters=len(live)),
         strength=Strength.STRONG if is_shown else Strength.MODERATE,
-        shows="parameters-not-in-optimizer" if is_shown else None,
         is_symptom=is_shown,
         place=first.place,
     )

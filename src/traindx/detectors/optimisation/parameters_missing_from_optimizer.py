@@ -2,12 +2,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from traindx.analysis.recordings.observations import has_learnt
-from traindx.analysis.recordings.owners import (
-    is_idle,
-    is_meant_idle,
-    last_gradient,
-    starts_at_chance,
-)
+from traindx.analysis.recordings.owners import cite_idle, is_idle, is_meant_idle, starts_at_chance
 from traindx.analysis.recordings.traces import (
     Trace,
     latest_models,
@@ -17,7 +12,6 @@ from traindx.analysis.recordings.traces import (
     traces_of,
 )
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Evidence
 from traindx.model.recording import Model, Parameter, Process
 from traindx.registry import Finding, Findings, Strength, cite_record, detector, finding
 
@@ -58,16 +52,6 @@ def check(process: Process) -> Findings:
             yield _of_another_network(process, model, idle)
 
 
-def _evidence(process: Process, model: Model, idle: Sequence[Trace]) -> tuple[Evidence, ...]:
-    seen = idle[0].samples[-1]
-    says = f"no optimizer holds {named(idle)} of {model.type}"
-    still = f"{idle[0].name} has a gradient of {last_gradient(idle[0]):.3g} and never changed"
-    return (
-        cite_record(process, model.line, says, step=model.step, parameters=len(idle)),
-        cite_record(process, seen.line, still, step=seen.step, gradient=last_gradient(idle[0])),
-    )
-
-
 def _finding(
     process: Process, model: Model, idle: Sequence[Trace], held: Sequence[Trace]
 ) -> Finding:
@@ -81,7 +65,7 @@ def _finding(
     return finding(
         f"No optimizer holds {of}: {named(idle)}",
         {"parameters-not-in-optimizer": belief} if is_meant else {},
-        *_evidence(process, model, idle),
+        *cite_idle(process, model, idle),
         strength=belief,
         shows=None if is_meant else "parameters-not-in-optimizer",
         is_symptom=is_stuck or not is_meant,
@@ -97,14 +81,14 @@ def _of_another_network(process: Process, model: Model, idle: Sequence[Trace]) -
         return finding(
             f"{model.type} gets gradients but is in no optimizer, while two share another model",
             "parameters-not-in-optimizer",
-            *_evidence(process, model, idle),
+            *cite_idle(process, model, idle),
             cite_record(process, double.line, says, shared=double.shared),
             place=double.place,
         )
     return finding(
         f"{model.type} gets gradients but is in no optimizer; freeze it if that is intended",
         {"parameters-not-in-optimizer": Strength.WEAK},
-        *_evidence(process, model, idle),
+        *cite_idle(process, model, idle),
         strength=Strength.WEAK,
         is_symptom=False,
     )

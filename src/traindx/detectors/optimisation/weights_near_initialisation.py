@@ -4,6 +4,7 @@ import numpy as np
 
 from traindx.analysis.curves import curve
 from traindx.analysis.recordings.observations import last_step
+from traindx.analysis.recordings.ranks import has_exited_well
 from traindx.analysis.recordings.traces import Trace, traces_of
 from traindx.analysis.recordings.weight_updates import (
     is_limited_by_rate,
@@ -50,7 +51,7 @@ def check(run: Run) -> Findings:
     """
     loss, rate = run.objective(), run.get("lr")
     main = run.recording.main if run.recording is not None else None
-    if loss is None or rate is None or main is None or not _has_ended(run):
+    if loss is None or rate is None or main is None or not has_exited_well(run):
         return
     finite, rates = loss.finite(), rate.finite()
     if len(finite) < POINTS or not len(rates) or abs(curve(finite.values).gained) >= LEARNT:
@@ -83,11 +84,6 @@ def _finding(process: Process, loss: Series, rates: Series, trace: Trace, far: f
         against={"vanishing-gradients": Strength.MODERATE},  # they would do at a usual rate
         onset=loss.steps[0],
     )
-
-
-def _has_ended(run: Run) -> bool:
-    ending = run.recording.ending if run.recording is not None else None
-    return ending is None or ending.exit_code == 0
 
 
 def _run(
