@@ -5,7 +5,7 @@ from traindx.analysis.recordings.evaluations import cite_eval_steps, longest_in_
 from traindx.analysis.recordings.traces import layers_named, per_process
 from traindx.examples import recorded, watched, weights
 from traindx.model.recording import Evaluation, Process, Sample
-from traindx.registry import Finding, Findings, Strength, detector, finding
+from traindx.registry import Finding, Findings, Run, Strength, detector, finding
 
 ENOUGH = 3  # samples in a row
 
@@ -54,26 +54,24 @@ def _finding(process: Process, samples: Sequence[Sample], run: list[Sample]) -> 
     )
 
 
-def _process(*training: bool, layers: tuple[str, ...] = ("drop", "bn1")) -> Process:
+def _run(*training: bool, layers: tuple[str, ...] = ("drop", "bn1")) -> Run:
     process = watched(
         *weights("0.weight", "2.weight"), count=len(training), is_training=lambda i: training[i],
         evaluating=lambda i: () if training[i] else layers,
     )  # fmt: skip
-    return replace(process, evaluations=(Evaluation(60, step=15, forwards=10),))
+    return recorded(replace(process, evaluations=(Evaluation(60, step=15, forwards=10),)))
 
 
 FIRES = {
-    "since the first validation": recorded(_process(True, True, False, False, False, False)),
-    "from the start": recorded(_process(*[False] * 6)),
+    "since the first validation": _run(True, True, False, False, False, False),
+    "from the start": _run(*[False] * 6),
 }
 
 SILENT = {
-    "in training mode": recorded(_process(*[True] * 6)),
-    "near miss: nothing that minds": recorded(_process(*[False] * 6, layers=())),
+    "in training mode": _run(*[True] * 6),
+    "near miss: nothing that minds": _run(*[False] * 6, layers=()),
     "near miss: fixed batch norm": recorded(
         watched(*weights("0.weight"), is_training=True, evaluating=("bn1", "bn2"))
     ),
-    "near miss: attacks are made in evaluation mode": recorded(
-        _process(True, False, True, False, True, False)
-    ),
+    "near miss: attacks are made in evaluation mode": _run(True, False, True, False, True, False),
 }

@@ -105,10 +105,10 @@ def _grown(process: Process, hoard: ProgramEvent | None) -> Findings:
 _GB = float(1 << 30)
 
 
-def _process(
+def _run(
     rss: Sequence[float], *, passes: int = 4, nodes: Sequence[int] = (), device: bool = False,
     at: Sequence[int] = (),
-) -> Process:  # fmt: skip
+) -> Run:  # fmt: skip
     process = sampled(
         len(rss), step=lambda i: at[i] if at else 10 * i,
         graph_nodes=lambda i: nodes[i] if nodes else 12,
@@ -117,7 +117,7 @@ def _process(
     steps = max(at) + 10 if at else 10 * len(rss)
     each = steps // max(1, passes)
     epochs = tuple(Epoch(5, 0, each, (i + 1) * each, trained=each) for i in range(passes))
-    return replace(process, epochs=epochs, counts=Counts(99, steps=steps))
+    return recorded(replace(process, epochs=epochs, counts=Counts(99, steps=steps)))
 
 
 _LINE = [_GB * (1 + 0.02 * i) for i in range(30)]
@@ -145,29 +145,27 @@ def _with_source(run: Run, kept: str) -> Run:
 
 
 FIRES = {
-    "a list in the source": _with_source(recorded(_process(_LINE, passes=0)), "batch.clone()"),
-    "a short run": recorded(_process([_GB * (1 + 0.01 * s) for s in _SPARSE], at=_SPARSE)),
-    "a list that grows": recorded(_process(_LINE)),
-    "on the device": recorded(_process(_LINE, device=True)),
-    "no epoch to compare with: a remark": recorded(_process(_LINE, passes=0)),
-    "with the graph": recorded(_process(_LINE, nodes=[12 + 60 * i for i in range(30)])),
+    "a list in the source": _with_source(_run(_LINE, passes=0), "batch.clone()"),
+    "a short run": _run([_GB * (1 + 0.01 * s) for s in _SPARSE], at=_SPARSE),
+    "a list that grows": _run(_LINE),
+    "on the device": _run(_LINE, device=True),
+    "no epoch to compare with: a remark": _run(_LINE, passes=0),
+    "with the graph": _run(_LINE, nodes=[12 + 60 * i for i in range(30)]),
 }
 
 SILENT = {
-    "flat": recorded(_process([_GB] * 30)),
-    "near miss: a cache that fills": recorded(_process(_LEVEL)),
-    "near miss: it fills in the first epoch": recorded(
-        _process([*[_GB * (1 + 0.1 * i) for i in range(8)], *[1.7 * _GB] * 22])
+    "flat": _run([_GB] * 30),
+    "near miss: a cache that fills": _run(_LEVEL),
+    "near miss: it fills in the first epoch": _run(
+        [*[_GB * (1 + 0.1 * i) for i in range(8)], *[1.7 * _GB] * 22]
     ),
-    "near miss: a short run that fills a cache": recorded(
-        _process([_GB * (1 + min(1.0, 0.01 * s)) for s in _SPARSE], at=_SPARSE)
+    "near miss: a short run that fills a cache": _run(
+        [_GB * (1 + min(1.0, 0.01 * s)) for s in _SPARSE], at=_SPARSE
     ),
-    "near miss: one step up": recorded(_process([_GB] * 20 + [1.5 * _GB] * 10)),
-    "near miss: up and down": recorded(_process([_GB * (1 + 0.1 * (i % 10)) for i in range(30)])),
-    "near miss: larger graphs, but no more memory": recorded(
-        _process([_GB] * 30, nodes=[12 + 60 * i for i in range(30)])
+    "near miss: one step up": _run([_GB] * 20 + [1.5 * _GB] * 10),
+    "near miss: up and down": _run([_GB * (1 + 0.1 * (i % 10)) for i in range(30)]),
+    "near miss: larger graphs, but no more memory": _run(
+        [_GB] * 30, nodes=[12 + 60 * i for i in range(30)]
     ),
-    "near miss: too little to matter": recorded(
-        _process([_GB / 10 * (1 + 0.02 * i) for i in range(30)])
-    ),
+    "near miss: too little to matter": _run([_GB / 10 * (1 + 0.02 * i) for i in range(30)]),
 }

@@ -1,13 +1,14 @@
-from collections.abc import Mapping
 from dataclasses import replace
 
 from traindx.analysis.checkpoints import RUNNING, cite_broken, is_broken, last_sound
 from traindx.examples import make_run
 from traindx.model.findings import Evidence
 from traindx.model.run import Architecture, Tensor
-from traindx.registry import Findings, Run, Strength, detector, finding, suggested
+from traindx.registry import Findings, Run, detector, finding, suggested
 
 SHOWN = 4
+IN_STATISTICS = suggested(moderate="nan-in-data", weak="fp16-overflow")
+IN_WEIGHTS = suggested(weak="lr-too-high unstable-operation nan-in-data")
 
 
 @detector(
@@ -46,16 +47,10 @@ def check(run: Run) -> Findings:
     what = "running statistics" if only_running else "parameters"
     yield finding(
         f"{len(broken)} {what} of the last checkpoint are NaN or infinite ({broken[0].name} …)",
-        _suggests(only_running),
+        IN_STATISTICS if only_running else IN_WEIGHTS,
         *evidence,
         onset=latest.step,
     )
-
-
-def _suggests(only_running: bool) -> Mapping[str, Strength]:
-    if only_running:
-        return {"nan-in-data": Strength.MODERATE, "fp16-overflow": Strength.WEAK}
-    return suggested(weak="lr-too-high unstable-operation nan-in-data")
 
 
 def _example(*tensors: Tensor) -> Run:

@@ -3,7 +3,7 @@ from traindx.analysis.recordings.owners import moves_weights
 from traindx.analysis.recordings.traces import latest_optimizers, per_process
 from traindx.examples import recorded, watched, weights
 from traindx.model.recording import Optimizer, Process
-from traindx.registry import Findings, cite_record, detector, finding
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 ENOUGH = 2  # samples
 NEARLY_ALL = 0.9  # of them
@@ -49,19 +49,19 @@ def check(process: Process) -> Findings:
 _NAMES = ("0.weight", "2.weight")
 
 
-def _process(cleared: bool | None, *, moves: bool = False, decay: float = 0.0) -> Process:
+def _run(cleared: bool | None, *, moves: bool = False, decay: float = 0.0) -> Run:
     held = Optimizer(2, type="AdamW", groups=({"lr": 0.1, "weight_decay": decay},), size=2)
     still = () if moves else _NAMES
-    return watched(*weights(*_NAMES), still=still, cleared=cleared, optimizer=held)
+    return recorded(watched(*weights(*_NAMES), still=still, cleared=cleared, optimizer=held))
 
 
 FIRES = {
-    "cleared, nothing moves": recorded(_process(True)),
-    "cleared, only decay moves": recorded(_process(True, moves=True, decay=0.01)),
+    "cleared, nothing moves": _run(True),
+    "cleared, only decay moves": _run(True, moves=True, decay=0.01),
 }
 
 SILENT = {
-    "a right loop": recorded(_process(False, moves=True)),
-    "near miss: applied within backward": recorded(_process(True, moves=True)),
-    "near miss: not known": recorded(_process(None)),
+    "a right loop": _run(False, moves=True),
+    "near miss: applied within backward": _run(True, moves=True),
+    "near miss: not known": _run(None),
 }
