@@ -1,8 +1,7 @@
 import re
-from dataclasses import replace
 
 from traindx.analysis.checkpoints import block_of, causes_of_unchanged, moved_and_still
-from traindx.examples import make_run
+from traindx.examples import with_checkpoints
 from traindx.model.findings import Evidence
 from traindx.model.run import Architecture, Tensor, file_name
 from traindx.registry import Finding, Findings, Run, Strength, detector, finding
@@ -73,7 +72,7 @@ def _example(before: dict[str, float], after: dict[str, float], **more: float) -
         Architecture(tuple(_tensor(n, c, **more) for n, c in each.items()), f"step{i}.pt", step=i)
         for i, each in ((100, before), (900, after))
     )
-    return replace(make_run(architecture=saved[1]), checkpoints=saved)
+    return with_checkpoints(*saved)
 
 
 _BODY = {"encoder.0.weight": 1.0, "encoder.1.weight": 2.0}

@@ -8,7 +8,7 @@ from traindx.analysis.recordings.replicas import (
     is_averaged,
     layout_of,
 )
-from traindx.examples import make_run, recorded
+from traindx.examples import recorded, with_source
 from traindx.model.recording import Fingerprint, Model, Optimizer, Parameter, Process
 from traindx.registry import Findings, Run, Strength, detector, finding
 
@@ -76,10 +76,6 @@ def _averaging(prints: dict[int, float]) -> Process:
     return replace(_rank(prints), optimizers=(Optimizer(2, type="PostLocalSGDOptimizer"),))
 
 
-def _with_source(run: Run, text: str) -> Run:
-    return replace(run, sources=make_run(sources={"train.py": text}).sources)
-
-
 _SAME = {1: 1.5, 10: 1.25, 100: 1.75}
 _OTHER = {1: 1.5, 10: 1.2500000001, 100: 1.5}
 _BY_HAND = """
@@ -91,10 +87,10 @@ for p in model.parameters():
 FIRES = {
     "apart from step 10 on": recorded(_rank(_SAME), _rank(_OTHER)),
     "no wrapper: a remark": recorded(_rank(_SAME, ""), _rank(_OTHER, "")),
-    "no wrapper, and parts of the data": _with_source(
+    "no wrapper, and parts of the data": with_source(
         recorded(_rank(_SAME, ""), _rank(_OTHER, "")), "sampler = DistributedSampler(data)"
     ),
-    "parts of the data, and weights that meet by hand: a remark": _with_source(
+    "parts of the data, and weights that meet by hand: a remark": with_source(
         recorded(_rank(_SAME, ""), _rank(_OTHER, "")), _BY_HAND
     ),
 }

@@ -1,29 +1,20 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from traindx.analysis.curves import grows_steadily
 from traindx.analysis.errors.memory_sizes import memory_words
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.training.claims import source_text
 from traindx.analysis.program.training.hoards import hoard_of
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.recordings.memory_growth import (
-    ENOUGH,
-    grows_in_a_line,
+    growing_memory,
     has_growing_graph,
     memory_of,
+    whole_epochs,
 )
-from traindx.analysis.recordings.ranks import last_step
-from traindx.examples import make_run, recorded, sampled
-from traindx.model.findings import Evidence
-from traindx.model.recording import Counts, Epoch, Process, Sample
+from traindx.examples import recorded, sampled, with_source
+from traindx.model.recording import Counts, Epoch, Process
 from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
-
-BEGINNING = 0.2  # of the steps: pools, caches and the first batches are allocated in them
-GROWTH = 0.2
-LEAST_BYTES = 200 << 20
 
 KINDS = {"rss_bytes": "Host memory", "device_bytes": "GPU memory"}
 
@@ -57,44 +48,36 @@ def check(run: Run) -> Findings:
             return  # the other ranks do the same
 
 
-def _evidence(
-    process: Process, samples: Sequence[Sample], field: str, kept: ProgramEvent | None
-) -> tuple[Evidence, ...]:
-    used = ((s, f"{memory_words(memory_of(s, field))} at step {s.step}") for s in samples)
-    cited = tuple(cite_record(process, s.line, says, step=s.step) for s, says in used)
-    if kept is None:
-        return cited
-    says = f"`{source_text(kept)}` runs at every step, and nothing is ever removed"
-    return (*cited, kept.cite(says))
-
-
 def _grown(process: Process, hoard: ProgramEvent | None) -> Findings:
-    is_chained = has_growing_graph(process)
-    trained = [e.step for e in process.epochs if e.trained and e.is_whole]
-    begin = max(BEGINNING * last_step(process), trained[0] if trained else 0.0)
+    is_chained, has_epoch = has_growing_graph(process), bool(whole_epochs(process))
     for field, words in KINDS.items():
-        samples = [s for s in process.samples if s.step >= begin and memory_of(s, field) > 0]
-        if len(samples) < ENOUGH and not grows_in_a_line(process, field, len(samples)):
+        samples = growing_memory(process, field)
+        if not samples:
             continue
-        values = np.array([memory_of(s, field) for s in samples], dtype=np.float64)
-        steps = np.array([s.step for s in samples], dtype=np.float64)
-        if not grows_steadily(steps, values, LEAST_BYTES, GROWTH):
-            continue
-        first, last = samples[0], samples[-1]
-        low, high = float(values[0]), float(values[-1])
-        pace = (high - low) / max(1.0, float(steps[-1] - steps[0]))
+        (first, low), (last, high) = ((s, memory_of(s, field)) for s in (samples[0], samples[-1]))
+        pace = memory_words((high - low) / max(1.0, float(last.step - first.step)))
         # without an epoch to compare with, a list that only grows tells a hoard from a cache
-        kept = hoard if not trained and field == "rss_bytes" else None
-        is_sure = bool(trained) or field == "device_bytes" or is_chained or kept is not None
-        strength = Strength.STRONG if is_sure else Strength.WEAK
+        kept = hoard if not has_epoch and field == "rss_bytes" else None
         on_device = field == "device_bytes" or is_chained
+        is_sure = has_epoch or on_device or kept is not None
+        strength = Strength.STRONG if is_sure else Strength.WEAK
         causes = {"graph-kept-alive": strength if on_device else Strength.WEAK}
         causes |= {} if on_device else {"host-memory-growth": strength}
+        ends = [
+            f"{memory_words(low)} at step {first.step}",
+            f"{memory_words(high)} at step {last.step}",
+        ]
+        evidence = [
+            cite_record(process, s.line, e, step=s.step)
+            for s, e in zip((first, last), ends, strict=True)
+        ]
+        if kept is not None:
+            says = f"`{source_text(kept)}` runs at every step, and nothing is ever removed"
+            evidence.append(kept.cite(says))
         yield finding(
-            f"{words} grows by {memory_words(pace)} per step, from {memory_words(low)} to "
-            f"{memory_words(high)}",
+            f"{words} grows by {pace} per step, from {memory_words(low)} to {memory_words(high)}",
             causes,
-            *_evidence(process, (first, last), field, kept),
+            *evidence,
             strength=strength,
             is_symptom=is_sure,
             onset=first.step,
@@ -139,13 +122,10 @@ for step in range(1000):
 """
 
 
-def _with_source(run: Run, kept: str) -> Run:
-    text = _HOARD.replace("{kept}", kept)
-    return replace(run, sources=make_run(sources={"train.py": text}).sources)
-
-
 FIRES = {
-    "a list in the source": _with_source(_run(_LINE, passes=0), "batch.clone()"),
+    "a list in the source": with_source(
+        _run(_LINE, passes=0), _HOARD.replace("{kept}", "batch.clone()")
+    ),
     "a short run": _run([_GB * (1 + 0.01 * s) for s in _SPARSE], at=_SPARSE),
     "a list that grows": _run(_LINE),
     "on the device": _run(_LINE, device=True),

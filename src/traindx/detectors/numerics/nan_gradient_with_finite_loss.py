@@ -5,10 +5,9 @@ from typing import Any
 from traindx.analysis.recordings.breakdowns import breakdown_of
 from traindx.analysis.recordings.broken_steps import first_nan_gradient, suspect_operation
 from traindx.analysis.recordings.observations import processes_of
-from traindx.examples import recorded
+from traindx.examples import recorded, with_source
 from traindx.model.findings import at
 from traindx.model.recording import Counts, Place, Process, Sample, Summary
-from traindx.model.run import Source
 from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 
@@ -69,9 +68,7 @@ _TEXT = "import torch\ndrift = torch.sqrt(sum((p - q).pow(2).sum() for p, q in p
 FIRES = {
     "in the first step": _run(_sample(0, nan), _sample(1, nan, loss=nan, weight_norms=(nan,))),
     "later": _run(_sample(0, 0.3), _sample(20, 0.4), _sample(40, nan)),
-    "a root in sight": replace(
-        _run(_sample(0, nan, place=_LINE)), sources=(Source("train.py", _TEXT),)
-    ),
+    "a root in sight": with_source(_run(_sample(0, nan, place=_LINE)), _TEXT),
 }
 
 SILENT = {

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from traindx.analysis.checkpoints import RUNNING, cite_broken, is_broken, last_sound
-from traindx.examples import make_run
+from traindx.examples import with_checkpoints
 from traindx.model.findings import Evidence
 from traindx.model.run import Architecture, Tensor
 from traindx.registry import Findings, Run, detector, finding, suggested
@@ -56,7 +56,7 @@ def check(run: Run) -> Findings:
 def _example(*tensors: Tensor) -> Run:
     before = tuple(replace(t, statistics={"nan": 0.0, "inf": 0.0}) for t in tensors)
     saved = (Architecture(before, "a_1.pt", step=1), Architecture(tensors, "a_2.pt", step=2))
-    return replace(make_run(architecture=saved[1]), checkpoints=saved)
+    return with_checkpoints(*saved)
 
 
 _SOUND = Tensor("fc.weight", (8, 8), "float32", {"nan": 0.0, "inf": 0.0, "count": 64.0})

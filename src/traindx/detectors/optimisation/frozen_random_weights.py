@@ -11,9 +11,8 @@ from traindx.analysis.program.origins import (
 from traindx.analysis.recordings.frozen_layers import NEARLY_ALL, frozen_at_random, loads_only_late
 from traindx.analysis.recordings.observations import has_learnt
 from traindx.analysis.recordings.traces import latest_optimizers, named, share, told_once
-from traindx.examples import recorded, watched, weights
+from traindx.examples import recorded, watched, weights, with_source
 from traindx.model.recording import Counts, Loaded, Parameter, Process, Submodule
-from traindx.model.run import Source
 from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "frozen-parameters"
@@ -106,7 +105,7 @@ def _run(
     samples = tuple(replace(s, step=i * steps // 6) for i, s in enumerate(process.samples))
     counts = Counts(99, steps=steps, backwards=steps)
     process = replace(process, models=models, samples=samples, counts=counts)
-    return replace(recorded(process), sources=(Source("train.py", text),))
+    return with_source(recorded(process), text)
 
 
 FIRES = {

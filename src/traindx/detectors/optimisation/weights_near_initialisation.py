@@ -13,9 +13,9 @@ from traindx.analysis.recordings.weight_updates import (
     starts_fresh,
     travelled,
 )
-from traindx.examples import decay, flat, recorded, watched, weights
+from traindx.examples import decay, flat, recorded, watched, weights, with_source
 from traindx.model.recording import Ending, LossInput, Optimizer, Process, Summary
-from traindx.model.run import Floats, Series, Source
+from traindx.model.run import Floats, Series
 from traindx.registry import Finding, Findings, Run, Strength, cite, cite_record, detector, finding
 
 TRAVELLED = 0.03  # of the weights' norm over the whole run; what learns from nothing moves by 1
@@ -98,7 +98,7 @@ def _run(
     )  # fmt: skip
     run = recorded(process, ending=Ending(exit_code=exit_code), loss_train=loss)
     run = replace(run, series={**run.series, "lr": _rate(start * rate, rate)})
-    return replace(run, sources=(Source("train.py", text),)) if text else run
+    return with_source(run, text) if text else run
 
 
 def _rate(first: float, last: float) -> Series:
