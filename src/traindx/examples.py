@@ -137,6 +137,13 @@ def with_source(run: Run, text: str) -> Run:
     return replace(run, sources=(Source("train.py", text),))
 
 
+def rounded(run: Run, name: str, decimals: int) -> Run:
+    """Return a run whose log prints a series with so many decimals."""
+    series = run.series[name]
+    told = replace(series, origin=replace(series.origin, decimals=decimals))
+    return replace(run, series={**run.series, name: told})
+
+
 def with_checkpoints(*saved: Architecture) -> Run:
     """Return a run that left these checkpoints, oldest first."""
     return replace(make_run(architecture=saved[-1]), checkpoints=saved)

@@ -4,8 +4,7 @@ import numpy as np
 
 from traindx.analysis.metrics.players import is_even_game
 from traindx.examples import flat, logged, make_run
-from traindx.model.run import Series
-from traindx.registry import Finding, Findings, Run, cite, detector, finding, suggested
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 COUNTED = re.compile(
     r"(?i)^(?:num|n|nr|number|covered|captured|found|#)?[ _]?(?:of[ _])?modes?"
@@ -52,18 +51,16 @@ def check(run: Run) -> Findings:
         top, level = float(finite.values.max()), float(np.median(late))
         is_one = level == 1.0
         if is_one or (top >= 2.0 and level <= HALF * top):
-            yield _finding(finite, top, level)
+            start = int(len(finite) * (1.0 - LASTS))
+            says = (
+                f"{finite.origin.name} is {level:g} since {finite.when(start)}; its best is {top:g}"
+            )
+            yield finding(
+                f"The generator covers {level:g} mode{'' if level == 1.0 else 's'} of its data",
+                suggested("generator-mode-collapse", weak="" if top > level else NEVER_LEARNT),
+                cite(finite, says, start, -1, top=top, level=level),
+            )
             return
-
-
-def _finding(modes: Series, top: float, level: float) -> Finding:
-    start = int(len(modes) * (1.0 - LASTS))
-    says = f"{modes.origin.name} is {level:g} since {modes.when(start)}; its best is {top:g}"
-    return finding(
-        f"The generator covers {level:g} mode{'' if level == 1.0 else 's'} of its data",
-        suggested("generator-mode-collapse", weak="" if top > level else NEVER_LEARNT),
-        cite(modes, says, start, -1, top=top, level=level),
-    )
 
 
 def _run(modes: list[float], name: str = "other/modes", judge: float = 1.2) -> Run:

@@ -48,7 +48,6 @@ def check(run: Run) -> Findings:
     lasting = [step for step in shared if apart and step >= apart[0]]
     if len(apart) < ENOUGH or apart != lasting:
         return
-
     evidence = (*cite_sums(ranks, shared[apart[0]]), *cite_sums(ranks, shared[apart[-1]]))
     if all(is_data_parallel(p) for p in ranks):
         claim = f"The parameters of the ranks differ from step {apart[0]} on"
