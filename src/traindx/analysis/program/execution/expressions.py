@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from traindx.analysis.program.execution import (
     calls,
+    classes,
     iteration,
     mappings,
     names,
@@ -293,6 +294,7 @@ def _compared(
         known = is_none(left) if is_none(right) else None
         if known is None:
             known = is_one(left, right)
+        known = classes.is_one_class(left, right) if known is None else known
         if known is not None:
             return Known(known is isinstance(op, ast.Is))
         return Result("operator.is" if isinstance(op, ast.Is) else "operator.is_not",
@@ -303,9 +305,13 @@ def _compared(
             truth = NeverEqual(isinstance(op, ast.NotIn), (left, right))
             return _noted(m, "operator.in", (left, right), truth, node, scope)
         found = _is_member(left, right)
+        found = classes.is_class_among(left, right) if found is None else found
         if found is not None:
             return Known(found is isinstance(op, ast.In))
         return Result("operator.in", args=(left, right))
+    is_same = classes.is_one_class(left, right) if isinstance(op, (ast.Eq, ast.NotEq)) else None
+    if is_same is not None:
+        return Known(is_same is isinstance(op, ast.Eq))
     return operator_result(m, op, left, right, node, scope)
 
 

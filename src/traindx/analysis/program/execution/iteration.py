@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution import calls, enumerations, mappings, names
+from traindx.analysis.program.execution import (
+    calls,
+    enumerations,
+    mappings,
+    module_listings,
+    names,
+)
 from traindx.analysis.program.execution.events import LoopRun
 from traindx.analysis.program.execution.machine import TURNS, BlockEnd
 from traindx.analysis.program.execution.values import (
@@ -64,7 +70,7 @@ CONTAINERS = ("torch.nn.ModuleList", "torch.nn.Sequential", "torch.nn.ParameterL
 
 def members(value: Value) -> list[Value] | None:
     """Return the members of a list that is written down; None where they are not known."""
-    if _is_container(value):
+    if is_container(value):
         return layers_of(value)
     if isinstance(value, Items) and value.is_whole:
         return value.members
@@ -94,7 +100,7 @@ def layers_of(container: Value) -> list[Value] | None:
 
 def sliced_layers(container: Value, key: Value) -> Value | None:
     """Return the container that a slice of one is: `self.layers[:-1]`; None where it is open."""
-    layers = layers_of(container) if _is_container(container) else None
+    layers = layers_of(container) if is_container(container) else None
     bounds = [constant(b) for b in key.inputs]
     are_known = all(isinstance(b, Known) for b in key.inputs)
     if layers is None or not are_known or not isinstance(container, Result):
@@ -105,7 +111,8 @@ def sliced_layers(container: Value, key: Value) -> Value | None:
     return Result(container.maker, args=args, held=kept)
 
 
-def _is_container(value: Value) -> bool:
+def is_container(value: Value) -> bool:
+    """Tell whether a value is a list of layers or parameters that torch keeps."""
     return isinstance(value, Result) and value.maker in CONTAINERS and value.receiver is None
 
 
@@ -145,10 +152,11 @@ def run_over(
         inner = inner if listed is None else items_of(listed)
     if isinstance(inner, Generator):
         return _run_generator(m, loop, inner, body, scope)
-    found = members(inner)
+    modules = module_listings.listed(inner)
+    found = members(inner) if modules is None else modules
     if found is not None:
         loop.is_whole = True
-        if len(found) > most:
+        if len(found) > most and modules is None:
             loop.is_whole, found = False, found[:TURNS]
         return m.run_loop(loop, iter(found), _checked(body))
     if isinstance(over, Result) and over.maker == "builtins.sorted" and not over.args[1:]:

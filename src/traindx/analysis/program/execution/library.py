@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution import (
     calls,
+    classes,
     configuration_files,
     frameworks,
     iteration,
-    loader_parts,
     mappings,
     model_zoo,
     names,
@@ -283,7 +283,7 @@ def _method(
         return made[0] if len(made) == 1 else receiver.fields["configured optimizers"]
     if name in PREPARES and args:
         return args[0] if len(args) == 1 else iteration.items_of(list(args), "tuple")
-    if name in SAME and _is_model_like(receiver):
+    if name in SAME and is_model_like(receiver):
         return receiver
     return scalars.answer(receiver, name)
 
@@ -309,7 +309,7 @@ def _python_method(
 
 def _apply(m: Machine, model: Value, function: FunctionValue, node: ast.AST, scope: Scope) -> None:
     """Call a function with every module that is inside of a model, as far as that is in sight."""
-    inside = [part for part in modules_in(model) if _is_model_like(part)]
+    inside = [part for part in modules_in(model) if is_model_like(part)]
     if not inside and function.node in m.entered:
         return
     for part in inside or [Unknown(name="module")]:
@@ -378,7 +378,7 @@ def _register(m: Machine, owner: Value, args: Sequence[Value], kwargs: Keywords)
         m.write(owner.fields, name, given[1])
 
 
-def _is_model_like(value: Value) -> bool:
+def is_model_like(value: Value) -> bool:
     """Tell whether a value is no tensor, of which such a method would make another."""
     if isinstance(value, Instance):
         return True
@@ -388,7 +388,7 @@ def _is_model_like(value: Value) -> bool:
         is_named = value.receiver is None and model_zoo.makes_model(value.maker)
         return (is_built and value.receiver is None) or is_loaded or is_named
     if isinstance(value, Choice):
-        return all(_is_model_like(o) for o in value.options)
+        return all(is_model_like(o) for o in value.options)
     return False
 
 
@@ -403,7 +403,7 @@ def mode_of(model: Value) -> Answer:
     """Return whether a model is in training mode."""
     held = model.fields.get(MODE)
     if held is None:
-        known = isinstance(model, Instance) or _is_model_like(model)
+        known = isinstance(model, Instance) or is_model_like(model)
         return Answer.YES if known else Answer.UNKNOWN
     return Answer.of(truth_of(held))
 
@@ -433,7 +433,7 @@ def is_module(value: Value) -> bool:
     if isinstance(value, Instance):
         return any(f.startswith("torch.nn.") or f.rsplit(".", 1)[-1].endswith("Module")
                    for f in value.cls.foreign)  # fmt: skip
-    return isinstance(value, Result) and _is_model_like(value)
+    return isinstance(value, Result) and is_model_like(value)
 
 
 def _set_mode(
@@ -609,20 +609,6 @@ def _sorted(
     return iteration.items_of([found[i] for i in order])
 
 
-def _type(
-    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
-) -> Value | None:
-    """`type(x)`: the class of an object, or one of Python's own kinds."""
-    given = args[0] if len(args) == 1 else None
-    if isinstance(given, Instance):
-        return given.cls
-    if isinstance(given, Known) and given.value is not None:
-        return External(f"builtins.{type(given.value).__name__}")
-    if isinstance(given, Table):
-        return External("builtins.dict")
-    return External(f"builtins.{given.kind}") if isinstance(given, Items) else None
-
-
 def _enumerate(
     m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
 ) -> Value | None:
@@ -704,40 +690,6 @@ def _setattr(
     return Known(None)
 
 
-def _isinstance(
-    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
-) -> Value | None:
-    if len(args) != 2 or not isinstance(args[0], (Instance, Result)):
-        return None
-    wanted = args[1].members if isinstance(args[1], Items) else [args[1]]
-    if isinstance(args[0], Result):
-        return _is_layer_of(args[0], wanted)
-    own = {cls.node for cls in args[0].cls.lineage()}
-    if any(isinstance(w, ClassValue) and w.node in own for w in wanted):
-        return Known(True)
-    foreign = {f.rsplit(".", 1)[-1] for f in args[0].cls.foreign}
-    if any(isinstance(w, External) and w.name.rsplit(".", 1)[-1] in foreign for w in wanted):
-        return Known(True)
-    return Known(False) if all(isinstance(w, ClassValue) for w in wanted) else None
-
-
-def _is_layer_of(layer: Result, wanted: Sequence[Value]) -> Value | None:
-    """Tell whether a layer or sampler of torch is of one of some classes, by their names."""
-    external = tuple(w.name for w in wanted if isinstance(w, External))
-    is_sampler = loader_parts.is_sampler_of(layer, external) if external else None
-    if is_sampler is not None and len(external) == len(wanted):
-        return Known(is_sampler)
-    if not (layer.maker.startswith("torch.nn.") and _is_model_like(layer)):
-        return None
-    named = external
-    if layer.maker in named or "torch.nn.Module" in named:
-        return Known(True)
-    is_plain = all(n.startswith("torch.nn.") and n.count(".") == 2 for n in named)
-    are_known = len(named) + sum(isinstance(w, ClassValue) for w in wanted) == len(wanted)
-    has_base = any("_" in n or n.endswith("Base") for n in named)
-    return Known(False) if is_plain and are_known and not has_base else None
-
-
 def _dict(
     m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
 ) -> Value | None:
@@ -791,7 +743,7 @@ def _copied(
     m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
 ) -> Value | None:
     """A copy of an object is another object of the same kind."""
-    if not args or not (isinstance(args[0], (Items, Table)) or _is_model_like(args[0])):
+    if not args or not (isinstance(args[0], (Items, Table)) or is_model_like(args[0])):
         return None
     return _copy(args[0], 6)
 
@@ -806,7 +758,7 @@ def _copy(value: Value, depth: int) -> Value:
         return Items(value.kind, value.is_whole, held=fields)
     if isinstance(value, Table):
         return Table(value.is_whole, held=fields)
-    if _is_model_like(value) and isinstance(value, Result):
+    if is_model_like(value) and isinstance(value, Result):
         args = tuple(_copy(a, depth - 1) for a in value.args)
         return Result(value.maker, None, args, value.kwargs, held=fields, site=value.site)
     return value
@@ -828,14 +780,15 @@ _PYTHON: dict[str, Python] = {
     "builtins.tuple": _listed,
     "builtins.set": _unique,
     "builtins.sorted": _sorted,
-    "builtins.type": _type,
+    "builtins.type": classes.type_of,
     "builtins.enumerate": _enumerate,
     "builtins.zip": _zip,
     "builtins.range": _range,
     "builtins.next": _next,
     "builtins.getattr": _getattr,
     "builtins.setattr": _setattr,
-    "builtins.isinstance": _isinstance,
+    "builtins.isinstance": classes.is_instance,
+    "builtins.hasattr": parameter_names.has_attribute,
     "builtins.dict": _dict,
     "builtins.map": _map,
     "builtins.filter": _filter,
