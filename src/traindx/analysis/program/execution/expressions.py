@@ -18,7 +18,7 @@ from traindx.analysis.program.execution import (
 )
 from traindx.analysis.program.execution.events import EventForm, Guard, LoopRun
 from traindx.analysis.program.execution.machine import BlockEnd
-from traindx.analysis.program.execution.truth import is_none, is_one, truth_of
+from traindx.analysis.program.execution.truth import is_none, is_one, is_same_dtype, truth_of
 from traindx.analysis.program.execution.values import (
     FunctionValue,
     Items,
@@ -128,6 +128,9 @@ def operator_result(
     never = plain_kinds.compared(name, left, right)
     if isinstance(never, NeverEqual) and not _are_plain(left, right):
         return _noted(m, f"operator.{name}", (left, right), never, node, scope)
+    alike = is_same_dtype(left, right) if name in ("eq", "ne") else None
+    if alike is not None:
+        return Known(alike is (name == "eq"), (left, right))
     counts = is_in_place and m.is_repeated()  # a counter has another value in every turn
     if isinstance(left, Known) and isinstance(right, Known) and function and not counts:
         made = _computed(function, left.value, right.value)

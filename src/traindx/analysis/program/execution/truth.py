@@ -5,6 +5,7 @@ from __future__ import annotations
 from traindx.analysis.program.execution.values import (
     Choice,
     ClassValue,
+    External,
     FunctionValue,
     Generator,
     Instance,
@@ -18,6 +19,8 @@ from traindx.analysis.program.execution.values import (
 )
 
 MADE = (FunctionValue, ClassValue, Instance, Items, Table, Generator, Method, PartialCall)
+DTYPES = {"half": "float16", "float": "float32", "double": "float64", "long": "int64",
+          "int": "int32", "short": "int16"}  # fmt: skip
 ALWAYS_TRUE = ("torch.optim.", "torch.amp.")  # objects without a length
 SIZED = ("__len__", "__bool__")
 
@@ -80,3 +83,16 @@ def is_one(left: Value, right: Value) -> bool | None:
 def _is_kept(value: Value) -> bool:
     """Tell whether a value is an optimizer, model or the like, of which no copy goes about."""
     return is_object(value) and isinstance(value, Result) and value.maker.startswith("torch.")
+
+
+def is_same_dtype(left: Value, right: Value) -> bool | None:
+    """Return whether two number types of torch are one; None where either is something else."""
+    names = [_dtype_named(v) for v in (left, right)]
+    return names[0] == names[1] if all(names) else None
+
+
+def _dtype_named(value: Value) -> str:
+    if not isinstance(value, External) or not value.name.startswith("torch."):
+        return ""
+    name = DTYPES.get(value.name[6:], value.name[6:])
+    return name if name.startswith(("float", "bfloat", "int", "uint")) else ""

@@ -12,10 +12,12 @@ from traindx.analysis.program.execution.values import (
     Choice,
     Instance,
     Items,
+    Known,
     Part,
     Result,
     Unknown,
     Value,
+    constant,
     depends_on,
     origins,
 )
@@ -30,7 +32,8 @@ from traindx.analysis.program.training.gradients import (
     runs_weights,
 )
 from traindx.analysis.program.training.layers import has_parameters
-from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.operations import LOSSES, operation_name, operation_of
+from traindx.analysis.program.training.updates import excludes, happens_with, is_one_turn
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -161,6 +164,24 @@ class Graphs:
             return True
         return self.story.escapes(value) is not Answer.NO
 
+    def freed_by(
+        self, first: Deed, second: Deed, one: dict[int, Value], other: dict[int, Value]
+    ) -> Value | None:
+        """Return what the graphs of two backward passes share, where the first one frees it."""
+        if _keeps_graph(first) or not _follows(first, second):
+            return None
+        shared = [v for i, v in other.items() if i in one and is_node(v)]
+        shared = [v for v in shared if not _is_apart(v, one, other) and self._is_one(v, second)]
+        if not any(operation_name(v.maker) in KEEP for v in shared if isinstance(v, Result)):
+            return None
+        value = shared[0]
+        return None if self.is_let_go(value) or self.may_be_frozen(value) else value
+
+    def _is_one(self, value: Value, backward: Deed) -> bool:
+        """Tell whether a value is no older than the turn of a loop that backward runs in."""
+        event = self.made_at(value)
+        return event is not None and is_one_turn(event, backward.event)
+
     def may_be_frozen(self, value: Value) -> bool:
         """Tell whether gradients of a layer that a value was computed by are switched off."""
         layers = (v for v in history(value) if has_parameters(v))
@@ -186,3 +207,60 @@ def feeds_backward(story: Story, value: Value) -> bool:
         if deed.subject is not None and any(v is value for v in origins(deed.subject)):
             return True
     return False
+
+
+# operations that keep what they need for backward, which the first backward frees
+KEEP = LOSSES | {"()", "mul", "matmul", "exp", "pow", "div", "sigmoid", "tanh", "softmax", "log",
+                 "sqrt", "square", "relu", "log_softmax", "norm", "gather", "embedding", "linear",
+                 "dropout", "clamp", "normalize", "gelu", "silu", "conv2d", "max", "softplus",
+                 "logsumexp"}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class FreedGraph:
+    """A value whose graph the first of two backward passes frees for the second."""
+
+    value: Value
+    first: Deed
+    second: Deed
+
+
+def freed_graphs(story: Story) -> Iterator[FreedGraph]:
+    """Yield what two backward passes both run through, though the first one keeps nothing."""
+    graphs = Graphs(story)
+    known: list[tuple[Deed, dict[int, Value]]] = []
+    for second in story.does(Do.BACKWARD):
+        if second.subject is None or second.event.by_framework or "inputs" in second.event.kwargs:
+            continue
+        nodes = {id(v): v for v in graph_of(second.subject)}
+        for first, below in known:
+            value = graphs.freed_by(first, second, below, nodes)
+            if value is not None:
+                yield FreedGraph(value, first, second)
+                break
+        known.append((second, nodes))
+
+
+def _keeps_graph(backward: Deed) -> bool:
+    """Tell whether a backward pass may leave the graph as it is."""
+    event = backward.event
+    given = [event.kwargs.get("retain_graph"), event.kwargs.get("create_graph"), *event.args[1:]]
+    return any(v is not None and constant(v) not in (False, None) for v in given) or any(
+        v is not None and not isinstance(v, Known) for v in given
+    )
+
+
+def _follows(first: Deed, second: Deed) -> bool:
+    """Tell whether one backward pass certainly ran before another."""
+    if is_one_turn(first.event, second.event):
+        return happens_with(first.event, second.event) and not excludes(first.event, second.event)
+    return not first.event.guards and not second.event.guards
+
+
+def _is_apart(value: Value, one: dict[int, Value], other: dict[int, Value]) -> bool:
+    """Tell whether two graphs use different outputs of something whose inside is out of sight."""
+    if not _is_opaque(value):
+        return False
+    parts = [{id(v) for v in graph.values() if isinstance(v, Part) and v.of is value}
+             for graph in (one, other)]  # fmt: skip
+    return all(parts) and not parts[0] & parts[1]
