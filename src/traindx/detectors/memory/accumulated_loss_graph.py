@@ -10,10 +10,10 @@ from traindx.analysis.program.training.graphs import (
     Graphs,
     feeds_backward,
     graph_of,
+    is_emptied,
     summed,
     turn_in,
 )
-from traindx.analysis.program.training.hoards import is_emptied
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
@@ -98,7 +98,7 @@ def _lists(story: Story, loop: LoopRun) -> Iterator[tuple[ProgramEvent, Value]]:
             first.add((id(event.node), id(held)))
             continue
         is_kept = (id(event.node), id(held)) in first and has_history(event.args[0]) is Answer.YES
-        if is_kept and not is_emptied(story, held) and not feeds_backward(story, held):
+        if is_kept and not is_emptied(story, held, loop) and not feeds_backward(story, held):
             yield event, event.args[0]
 
 

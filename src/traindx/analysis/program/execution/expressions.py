@@ -138,7 +138,9 @@ def operator_result(
     if isinstance(left, Items) and isinstance(right, Items) and name == "add":
         whole = left.is_whole and right.is_whole
         if is_in_place:
+            site = Site(scope.module, node)
             for member in right.members:
+                m.record(EventForm.CALL, site, ".append", left, (member,), {}, scope.function, None)
                 iteration.append(m, left, member)
             return left
         return iteration.items_of([*left.members, *right.members], left.kind, is_whole=whole)

@@ -59,6 +59,30 @@ def graph_of(value: Value, most: int = 4000, *, certain: bool = True) -> Iterato
                 pending.append(below)
 
 
+CLEARS = frozenset({".clear", ".remove", ".__delitem__", "[]"})
+TAKES = frozenset({".pop", ".popleft"})
+
+
+def is_emptied(story: Story, kept: Value, loop: LoopRun | None = None) -> bool:
+    """Tell whether anything is ever taken out of a list, in a loop where one is asked for."""
+    events = (e for e in story.events if loop is None or turn_in(e, loop) is not None)
+    return any(_takes_from(e, kept) for e in events)
+
+
+def is_cleared(story: Story, kept: Value) -> bool:
+    """Tell whether a list may be emptied; a full queue that loses its oldest keeps the others."""
+    return any(
+        _takes_from(e, kept) and not (e.name in TAKES and e.guards) for e in story.events
+    )
+
+
+def _takes_from(event: ProgramEvent, kept: Value) -> bool:
+    """`kept.clear()`, `kept.pop(0)`, `del kept[:]`."""
+    if event.name == "operator.delitem":
+        return event.args[0] is kept
+    return event.receiver is kept and event.name in CLEARS | TAKES
+
+
 # what a running total is made by: sums and scaling
 SUMS = frozenset({"add", "sub", "mul", "div", "neg", "cat", "stack", "to", "cpu", "cuda", "sum"})
 
@@ -135,7 +159,7 @@ class Graphs:
         first: dict[tuple[int, int], Deed] = {}
         seen: set[int] = set()
         for deed in self.story.does(Do.BACKWARD):
-            if not deed.event.turns or deed.event.by_framework:
+            if not deed.event.turns:
                 continue
             turn = deed.event.turns[-1]
             key = (id(deed.event.node), id(turn.loop))
@@ -152,10 +176,17 @@ class Graphs:
             number = self.turn_of(node, loop)
             if not isinstance(node, Result) or not number or _is_opaque(node) or is_cut(node):
                 continue
-            for below in carriers(node):
+            for below in self._held(node):
                 if self.turn_of(below, loop) == number - 1 and _holds_graph(below):
                     found.append(Carried(below, node, loop))
         return found
+
+    def _held(self, node: Value) -> Iterator[Value]:
+        """Yield what a value is computed from, and the members of a list that only grows."""
+        for below in carriers(node):
+            yield below
+            if isinstance(below, Items) and not is_cleared(self.story, below):
+                yield from below.members
 
     def is_let_go(self, value: Value) -> bool:
         """Tell whether a value is detached in place, or may be by what it is handed to."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Answer, Items, Result, Value
+from traindx.analysis.program.training.graphs import is_emptied
 from traindx.analysis.program.training.phases import training_loops
 from traindx.analysis.program.training.program import Program, Story
 from traindx.analysis.program.training.tensors import is_tensor
 
-SHRINKS = frozenset({".clear", ".pop", ".popleft", ".remove", ".__delitem__"})
 TENSOR_METHODS = frozenset({".detach", ".clone", ".cpu", ".numpy"})  # what only a tensor has
 
 
@@ -20,16 +20,6 @@ def hoard_of(program: Program) -> ProgramEvent | None:
                 if event.name == ".append" and event.args and _only_grows(story, event):
                     return event
     return None
-
-
-def is_emptied(story: Story, kept: Value) -> bool:
-    """Tell whether anything is ever taken out of a list: `kept.clear()`, `del kept[:]`."""
-    for event in story.events:
-        if event.receiver is kept and (event.name in SHRINKS or event.name == "[]"):
-            return True
-        if event.name == "operator.delitem" and event.args[0] is kept:
-            return True
-    return False
 
 
 def _only_grows(story: Story, event: ProgramEvent) -> bool:
