@@ -164,6 +164,8 @@ _SCALED = _LOOP.replace("loss.backward()", "scaler.scale(loss).backward()")
 _DIVIDED = _LOOP.replace("loss.backward()", "(loss / 4).backward()")
 
 FIRES = {
+    "a list that is emptied after the epoch": _loop("losses.append(loss)\n    losses.clear()"),
+    "a list that is added to": _loop("losses += [loss]"),
     "detached only after": _loop("total += loss\n        loss.detach_()"),
     "a part of an accumulation": make_run(
         sources={"train.py": _DIVIDED.format(kept="losses.append(loss)")}
@@ -184,7 +186,9 @@ SILENT = {
     ),
     "near miss: detached in place": _loop("loss.detach_()\n        total += loss"),
     "near miss: reduced over the ranks": _loop("loss = mean_of_ranks(loss); total += loss"),
-    "near miss: a list that is emptied": _loop("losses.append(loss)\n    del losses[:]"),
+    "near miss: a list that is emptied": _loop(
+        "losses.append(loss)\n        if len(losses) > 9:\n            del losses[:]"
+    ),
     "near miss: a queue of a fixed length": make_run(
         sources={
             "train.py": _LOOP.format(kept="losses.append(loss)").replace("[]", "deque(maxlen=9)")

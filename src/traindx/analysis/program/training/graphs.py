@@ -130,7 +130,6 @@ class Carried:
 
     value: Value
     taken: Value  # what is computed from it in the later turn
-    loop: LoopRun
 
 
 class Graphs:
@@ -149,11 +148,6 @@ class Graphs:
             value = value.of
         return self._made.get(id(value))
 
-    def turn_of(self, value: Value, loop: LoopRun) -> int | None:
-        """Return the turn of a loop in which a value was made; None outside of it or unknown."""
-        event = self.made_at(value)
-        return None if event is None else turn_in(event, loop)
-
     def pairs(self) -> Iterator[tuple[Deed, Deed, LoopRun]]:
         """Yield each backward in two turns of the loop that it stands in, each place once."""
         first: dict[tuple[int, int], Deed] = {}
@@ -169,17 +163,21 @@ class Graphs:
                 seen.add(id(deed.event.node))
                 yield first[key], deed, turn.loop
 
-    def carried(self, value: Value, loop: LoopRun) -> list[Carried]:
-        """Return what the graph of a value of a later turn holds of an earlier turn's graph."""
+    def carried(self, backward: Deed) -> list[Carried]:
+        """Return what the graph of a backward pass holds of graphs of earlier turns of its loops."""
         found = []
-        for node in graph_of(value):
-            number = self.turn_of(node, loop)
-            if not isinstance(node, Result) or not number or _is_opaque(node) or is_cut(node):
+        for node in graph_of(backward.subject) if backward.subject is not None else ():
+            made = self.made_at(node)
+            if not isinstance(node, Result) or made is None or _is_opaque(node) or is_cut(node):
                 continue
-            for below in self._held(node):
-                if self.turn_of(below, loop) == number - 1 and _holds_graph(below):
-                    found.append(Carried(below, node, loop))
+            if is_one_turn(made, backward.event):
+                held = (v for v in self._held(node) if self._is_earlier(v, backward))
+                found += [Carried(v, node) for v in held if _holds_graph(v)]
         return found
+
+    def _is_earlier(self, value: Value, backward: Deed) -> bool:
+        made = self.made_at(value)
+        return made is not None and not is_one_turn(made, backward.event)
 
     def _held(self, node: Value) -> Iterator[Value]:
         """Yield what a value is computed from, and the members of a list that only grows."""
@@ -201,7 +199,10 @@ class Graphs:
         """Return what the graphs of two backward passes share, where the first one frees it."""
         if _keeps_graph(first) or not _follows(first, second):
             return None
-        shared = [v for i, v in other.items() if i in one and is_node(v)]
+        both = [v for i, v in other.items() if i in one]
+        if any(isinstance(v, Items) and is_emptied(self.story, v) for v in both):
+            return None  # of which turn its members are is not known
+        shared = [v for v in both if is_node(v)]
         shared = [v for v in shared if not _is_apart(v, one, other) and self._is_one(v, second)]
         if not any(operation_name(v.maker) in KEEP for v in shared if isinstance(v, Result)):
             return None
