@@ -38,6 +38,7 @@ from traindx.model.run import (
     Source,
 )
 
+ONE_NAME = ("grad_norm", "loss_scale", "weight_norm", "clip_max")  # series of no phase
 DOCUMENTS = (".json", ".yaml", ".yml", ".toml")
 
 
@@ -81,7 +82,30 @@ def make_run(
     )
 
 
-def make_failed_run(
+def logged(
+    *,
+    axis: str = "step",
+    steps: ArrayLike | None = None,
+    epochs: ArrayLike | None = None,
+    config: Mapping[str, Any] | None = None,
+    events: Iterable[Event] = (),
+    failures: Iterable[Failure] = (),
+    sources: Mapping[str, str] | None = None,
+    **series: ArrayLike,
+) -> Run:
+    """Return a run that logged these series; `loss_train` names the series loss/train."""
+    return make_run(
+        _named(series), axis=axis, steps=steps, epochs=epochs, config=config, events=events,
+        failures=failures, sources=sources,
+    )  # fmt: skip
+
+
+def _named(series: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
+    """Return series by their canonical names."""
+    return {n if n in ONE_NAME else n.replace("_", "/", 1): v for n, v in series.items()}
+
+
+def failed(
     error: str,
     code: str = "",
     *,
@@ -134,8 +158,7 @@ def recorded(*processes: Process, ending: Ending | None = None, **series: ArrayL
         replace(p, path=f"rank{i}.jsonl", rank=i, world_size=len(processes))
         for i, p in enumerate(processes)
     )
-    named = {name.replace("_", "/", 1): values for name, values in series.items()}
-    return replace(make_run(named), recording=Recording(ranked, ending))
+    return replace(make_run(_named(series)), recording=Recording(ranked, ending))
 
 
 def sampled(count: int, **fields: Any) -> Process:

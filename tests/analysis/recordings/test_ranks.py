@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from traindx.analysis.recordings.ranks import Standstill, call_kind, rank_series, shared_prints
+from traindx.analysis.recordings.ranks import (
+    Standstill,
+    are_all_in_one,
+    call_kind,
+    rank_series,
+    shared_prints,
+)
 from traindx.examples import make_run
 from traindx.model.recording import Fingerprint, Process, Stall
 
@@ -35,3 +41,13 @@ def test_the_series_of_rank_0_may_be_that_of_the_run():
     assert first is not None and first.values.tolist() == [0.1, 0.2]
     assert second is not None and second.values.tolist() == [0.3, 0.4]
     assert rank_series(run, 2, "time/data") is None
+
+
+def test_all_ranks_wait_in_one_collective():
+    def waiting(seq: int) -> Standstill:
+        call = {"seq": seq, "op": "gloo:all_reduce", "group": "0", "is_retired": False}
+        return Standstill(Process(), Stall(1, 40, 60.0, collectives=(call,)))
+
+    assert are_all_in_one([waiting(3), waiting(3)], 2)
+    assert not are_all_in_one([waiting(3), waiting(4)], 2)
+    assert not are_all_in_one([waiting(3)], 2)

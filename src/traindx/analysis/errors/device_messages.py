@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from traindx.analysis.errors.messages import Message, Table
+from traindx.analysis.errors.messages import KnownError, Message, Table
 
 _CPU = r"(?:torch\.)?\w+"
 _GPU = r"torch\.(?:cuda|xpu|mps)\.\w+Tensor"
@@ -192,3 +192,10 @@ LABELS: Table = (
         weak="output-size-mismatch",
     ),
 )
+
+
+def allowed_indices(known: KnownError) -> str:
+    """Return in words which indices a lookup allows."""
+    index, size = known.number("index"), known.number("size")
+    near = " (off by one: ids start at 1, or the size is one too small)" if index == size else ""
+    return f"0 … {size - 1}{near}" if size else "none, since it is empty"

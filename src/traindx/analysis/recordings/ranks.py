@@ -271,3 +271,10 @@ def operation_words(call: Mapping[str, object]) -> str:
     shape = sizes[0] if isinstance(sizes, (list, tuple)) and sizes else None
     of = f" of shape {list(shape)}" if isinstance(shape, (list, tuple)) else ""
     return f"{name} number {call.get('seq')}{of}"
+
+
+def are_all_in_one(still: Sequence[Standstill], ranks: int) -> bool:
+    """Tell whether all ranks wait in one and the same collective."""
+    calls = [s.pending for s in still]
+    names = {(str(c.get("op")), str(c.get("seq"))) for c in calls if c is not None}
+    return len(still) == ranks > 1 and all(calls) and len(names) == 1

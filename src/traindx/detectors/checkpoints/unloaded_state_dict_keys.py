@@ -1,12 +1,9 @@
-"""A checkpoint was loaded with strict=False, and hardly any key matched."""
-
 from dataclasses import replace
 
-from traindx.analysis.recordings.traces import told_once
+from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Loaded, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, cite_record, detector, finding
 
 CAUSE = "state-dict-key-mismatch"
 RENAMED = 0.5  # of the missing names
@@ -14,7 +11,8 @@ FEW = 0.1  # of all names: as many as a new head has
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Loading weights into a module changed little or nothing, since the names differ.
 
     ## What it detects
@@ -34,10 +32,6 @@ def check(run: Run) -> Findings:
     A new head on a loaded body lacks a few names, and adapters lack all names of the frozen part
     but bring none that are unknown: nothing is said of either.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     for record in {load.module: load for load in process.loads}.values():
         whole = record.matched + record.missing
         is_nothing = not record.matched and record.missing > 0 < record.unexpected

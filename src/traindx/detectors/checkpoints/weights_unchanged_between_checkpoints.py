@@ -1,26 +1,17 @@
-"""Some parameters are the same in the first and the last checkpoint."""
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from traindx.analysis.checkpoints import is_comparable, shared_matrices
+from traindx.analysis.checkpoints import block_of, moved_and_still
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Strength, finding
+from traindx.model.findings import Evidence
 from traindx.model.run import Architecture, Tensor, as_number, file_name
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector, finding
 
 SHOWN = 4
 HALF = ("float16", "bfloat16")
-# never trained by design: positions, filters, tables of constants, teachers, frozen helpers
-_FIXED = re.compile(
-    r"pos|rotary|inv_freq|freq|sin|cos|(?:^|\.)pe(?:\.|$)|mask|filt|blur|window|mel|stft|anchor|dfl"
-    r"|teacher|target|ema|momentum|proto|queue|lpips|vgg|percept|running_|buffer|rel|index|tril",
-    re.IGNORECASE,
-)
 _ADAPTER = re.compile(r"lora|adapter|prompt|prefix|ia3|dora", re.IGNORECASE)
 _HEAD = re.compile(r"(?:^|\.)(?:head|classifier|fc|cls|score|lm_head|out|output)(?:\.|$)", re.I)
-_WRAPPERS = frozenset({"module", "model", "_orig_mod", "net", "network"})
 
 
 @detector(
@@ -46,7 +37,7 @@ def check(run: Run) -> Findings:
     Freezing is common. Adapters on a fixed model are left alone, and a whole block or the first
     layers are only a remark. A head alone that stays as it was made is rarely meant.
     """
-    moved, still = _compare(run.checkpoints[0], run.checkpoints[-1])
+    moved, still = moved_and_still(run.checkpoints[0], run.checkpoints[-1])
     if moved and still and not any(_ADAPTER.search(t.name) for t in (*moved, *still)):
         yield _finding(run, moved, still)
 
@@ -57,7 +48,7 @@ def _finding(run: Run, moved: list[Tensor], still: list[Tensor]) -> Finding:
     places = [order[t.name] for t in still]
     reached = [order[t.name] for t in moved]
     is_odd = min(places) > max(reached) and all(_HEAD.search(t.name) for t in still)
-    is_meant = max(places) < min(reached) or not {*map(_block, still)} & {*map(_block, moved)}
+    is_meant = max(places) < min(reached) or not {*map(block_of, still)} & {*map(block_of, moved)}
     strength = Strength.WEAK if is_meant and not is_odd else Strength.MODERATE
     shown = still[:SHOWN]
     names = ", ".join(t.name for t in shown)
@@ -72,25 +63,6 @@ def _finding(run: Run, moved: list[Tensor], still: list[Tensor]) -> Finding:
         strength=strength,
         is_symptom=is_odd,
     )
-
-
-def _compare(first: Architecture, last: Architecture) -> tuple[list[Tensor], list[Tensor]]:
-    """The weight matrices that differ between two checkpoints, and those that do not."""
-    moved: list[Tensor] = []
-    still: list[Tensor] = []
-    for old, tensor in shared_matrices(first, last):
-        if _FIXED.search(tensor.name) or not is_comparable(old, tensor):
-            continue
-        if old.statistics["checksum"] != tensor.statistics["checksum"]:
-            moved.append(tensor)
-        elif not tensor.statistics.get("sampled") and tensor.statistics.get("norm", 0.0) > 0:
-            still.append(tensor)
-    return moved, still
-
-
-def _block(tensor: Tensor) -> str:
-    parts = [p for p in tensor.name.split(".")[:-1] if p not in _WRAPPERS]
-    return parts[0] if parts else tensor.name
 
 
 def _suggests(

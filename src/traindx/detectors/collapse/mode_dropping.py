@@ -1,22 +1,17 @@
-"""A generator that covers fewer modes of its data than it has covered before, or one."""
-
 import re
 from collections.abc import Mapping
 
 import numpy as np
 
-from traindx.examples import flat, make_run
-from traindx.model.findings import Finding, Strength, cite, finding, suggested
+from traindx.analysis.metrics.players import is_even_game
+from traindx.examples import flat, logged, make_run
 from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
 
 COUNTED = re.compile(
     r"(?i)^(?:num|n|nr|number|covered|captured|found|#)?[ _]?(?:of[ _])?modes?"
     r"(?:[ _](?:covered|captured|found|count|coverage))?$"
 )
-MAKERS = ("g", "gen", "generator", "netg")
-JUDGES = ("d", "disc", "discriminator", "netd", "critic")
-WON, BEATEN = 0.05, 4.0  # the loss of a discriminator that is always right, and always fooled
 LASTS = 0.6  # of the run, to its end
 HALF = 0.5  # of the modes that were covered
 ENOUGH = 8  # evaluations
@@ -44,7 +39,7 @@ def check(run: Run) -> Findings:
     Data of one mode has no second one to cover. A generator that does not learn at all covers one
     from the start; a game that one side has won outright is judged elsewhere.
     """
-    if not _is_game(run):
+    if not is_even_game(run):
         return
     for name in run.series:
         series = run.get(name)
@@ -59,16 +54,6 @@ def check(run: Run) -> Findings:
         if is_one or (top >= 2.0 and level <= HALF * top):
             yield _finding(finite, top, level)
             return
-
-
-def _is_game(run: Run) -> bool:
-    """Tell whether a generator and a discriminator train, and neither has won outright."""
-    parts = {s.name.split("/")[2]: s.finite() for s in run.matching("loss/train/*")}
-    judge = next((parts[n] for n in JUDGES if n in parts), None)
-    if judge is None or not len(judge) or not any(n in parts for n in MAKERS):
-        return False
-    late = float(np.median(judge.values[len(judge) // 2 :]))
-    return float(judge.values.min()) < 0 or WON < late < BEATEN
 
 
 def _finding(modes: Series, top: float, level: float) -> Finding:
@@ -104,5 +89,5 @@ SILENT = {
     "near miss: lost and found again": _run([4.0, 2, 2, 2, 2, 3, 4, 4, 4, 4, 4, 4, 4, 4]),
     "near miss: the discriminator does not learn": _run([1.0] * 14, judge=25.0),
     "near miss: another number": _run([1.0] * 14, "other/mode_id"),
-    "near miss: no generator": make_run({"other/modes": [1.0] * 14, "loss/train": flat(14, 1.0)}),
+    "near miss: no generator": logged(other_modes=[1.0] * 14, loss_train=flat(14, 1.0)),
 }

@@ -1,12 +1,10 @@
-"""Sampled outputs that are one token or a short cycle, repeated."""
-
 from dataclasses import replace
 
 from traindx.analysis.curves import cycle_of
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Strength, finding
+from traindx.model.findings import Evidence
 from traindx.model.run import TextSample
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 LATE = 3  # the last third counts: every language model begins with repetition
 FEWEST = 2  # samples; one alone may be chance or a prompt that asks for it

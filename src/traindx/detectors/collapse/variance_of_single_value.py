@@ -1,14 +1,12 @@
-"""A variance over a single value, as the halting of adaptive computation takes it."""
-
 import re
 from collections.abc import Iterator
 
 from traindx.analysis.program.training.claims import source_text
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Strength, cite_event, cite_setting, finding
+from traindx.model.findings import Evidence, cite_event, cite_setting
 from traindx.model.run import Event
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 _WARNING = re.compile(r"(?:var|std)\w*\(\): degrees of freedom is <= 0")
 _HALTING = re.compile(r"halt|ponder|(?<![a-z])act(?![a-z])|adaptive[_ ]?comput", re.IGNORECASE)

@@ -1,29 +1,19 @@
-"""The replicas of a model are no longer the same."""
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import isnan
 
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.rank_exchange import (
     brings_weights_together,
     gives_parts_of_data,
 )
-from traindx.analysis.recordings.ranks import (
-    is_data_parallel,
-    is_sharded,
-    ranks_of,
-    shared_prints,
-)
+from traindx.analysis.recordings.ranks import is_data_parallel, is_sharded, ranks_of, shared_prints
+from traindx.analysis.recordings.replicas import differ, is_averaged, layout_of
 from traindx.examples import make_run, recorded
-from traindx.model.findings import Evidence, Strength, cite_record, finding
+from traindx.model.findings import Evidence
 from traindx.model.recording import Fingerprint, Model, Optimizer, Parameter, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 ENOUGH = 2  # steps with a difference, after the first one
-# between machines the same update may round differently; a real difference grows far beyond
-ROUNDING = 1e-6
-AVERAGED = ("localsgd", "hierarchical", "averag", "diloco", "federat")  # apart between meetings
 
 
 @detector(needs=("recording",), suggests=("rank-desync",))
@@ -50,12 +40,12 @@ def check(run: Run) -> Findings:
     look the same as a fault.
     """
     ranks = ranks_of(run)
-    if not ranks or any(is_sharded(p) or _is_averaged(p) for p in ranks):
+    if not ranks or any(is_sharded(p) or is_averaged(p) for p in ranks):
         return
-    if len({_layout(p) for p in ranks}) != 1:
+    if len({layout_of(p) for p in ranks}) != 1:
         return  # parts of one model, or different models
     shared = {s: prints for s, prints in shared_prints(ranks, "parameters").items() if s > 0}
-    apart = [step for step, prints in shared.items() if _differ(ranks, prints)]
+    apart = [step for step, prints in shared.items() if differ(ranks, prints)]
     lasting = [step for step in shared if apart and step >= apart[0]]
     if len(apart) < ENOUGH or apart != lasting:
         return
@@ -87,25 +77,6 @@ def _divided_data(run: Run) -> Evidence | None:
         return None
     sampler = gives_parts_of_data(program)
     return None if sampler is None else sampler.cite("each rank gets a part of the data")
-
-
-def _is_averaged(process: Process) -> bool:
-    kinds = [o.type.lower().replace("_", "") for o in process.optimizers]
-    return any(word in kind for kind in kinds for word in AVERAGED)
-
-
-def _layout(process: Process) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    latest = {m.id: m for m in process.models}
-    return tuple(tuple(p.shape for p in m.parameters) for _, m in sorted(latest.items()))
-
-
-def _differ(ranks: Sequence[Process], prints: Sequence[Fingerprint]) -> bool:
-    values = [f.parameters for f in prints if f.parameters is not None]
-    if any(isnan(v) for v in values):
-        return False  # broken weights are another matter
-    is_one_host = len({p.host for p in ranks}) == 1
-    allowed = 0.0 if is_one_host else ROUNDING * max(abs(v) for v in values)
-    return max(values) - min(values) > allowed
 
 
 def _cite(ranks: Sequence[Process], prints: Sequence[Fingerprint]) -> Iterator[Evidence]:

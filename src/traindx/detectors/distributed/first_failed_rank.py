@@ -1,5 +1,3 @@
-"""A rank was gone before the others came to a halt."""
-
 import re
 from math import isnan
 
@@ -15,9 +13,8 @@ from traindx.analysis.recordings.ranks import (
     standstills,
 )
 from traindx.examples import recorded
-from traindx.model.findings import Strength, cite_record, finding, suggested
 from traindx.model.recording import Caught, Counts, Ending, Place, Process, Stall
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding, suggested
 
 # the other end is gone; a mere timeout says nothing of the kind
 HUNG_UP = re.compile(r"[Cc]onnection (?:closed|reset) by peer|remote process exited|got 0 bytes")

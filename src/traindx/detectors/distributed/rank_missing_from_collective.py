@@ -1,5 +1,3 @@
-"""A rank is missing from a collective that others wait in."""
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -16,9 +14,17 @@ from traindx.analysis.recordings.ranks import (
     training_loader,
 )
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, cite_record, finding, suggested
 from traindx.model.recording import Caught, Counts, Ending, Place, Process, Stall
-from traindx.registry import Findings, Run, detector
+from traindx.registry import (
+    Finding,
+    Findings,
+    Run,
+    Strength,
+    cite_record,
+    detector,
+    finding,
+    suggested,
+)
 
 Call = Mapping[str, object]
 

@@ -1,5 +1,3 @@
-"""Every rank trains on the very same batches."""
-
 from collections.abc import Sequence
 
 from traindx.analysis.recordings.ranks import (
@@ -9,9 +7,8 @@ from traindx.analysis.recordings.ranks import (
     training_loader,
 )
 from traindx.examples import recorded
-from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Fingerprint, Loader, Model, Place, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 ENOUGH = 3  # steps that every rank tells of
 NEARLY_ALL = 0.9

@@ -1,12 +1,14 @@
-"""The run hangs: it makes no progress any more."""
-
 from collections.abc import Sequence
 
-from traindx.analysis.recordings.ranks import Standstill, operation_words, standstills
+from traindx.analysis.recordings.ranks import (
+    Standstill,
+    are_all_in_one,
+    operation_words,
+    standstills,
+)
 from traindx.examples import recorded
-from traindx.model.findings import Strength, finding, suggested
 from traindx.model.recording import Ending, Place, Process, Stall
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector, finding, suggested
 
 INTERRUPT = 2  # the signal of Ctrl-C
 
@@ -64,7 +66,7 @@ def _kind(main: Standstill, still: Sequence[Standstill]) -> tuple[str, dict[str,
     if main.waits_for_ranks:
         call = main.pending
         name = f" ({operation_words(call)})" if call is not None else ""
-        if _are_all_in_one(still, main.process.world_size):
+        if are_all_in_one(still, main.process.world_size):
             return f", as all ranks do{name}", {}
         guesses = suggested("", "collective-mismatch rank-failed-first", "uneven-inputs")
         return f", waiting for other ranks{name}", guesses
@@ -78,12 +80,6 @@ def _kind(main: Standstill, still: Sequence[Standstill]) -> tuple[str, dict[str,
     if main.waits_for_thread:
         return ", waiting for another thread or process", {}
     return "", {}
-
-
-def _are_all_in_one(still: Sequence[Standstill], ranks: int) -> bool:
-    calls = [s.pending for s in still]
-    names = {(str(c.get("op")), str(c.get("seq"))) for c in calls if c is not None}
-    return len(still) == ranks > 1 and all(calls) and len(names) == 1
 
 
 def _says(still: Standstill) -> str:

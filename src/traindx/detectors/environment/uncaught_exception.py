@@ -1,10 +1,8 @@
-"""The run ended with an exception."""
-
 from traindx.analysis.errors.root_failure import last_burst, root_failure, standing
-from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Strength
+from traindx.examples import logged, make_run
+from traindx.model.findings import Evidence
 from traindx.model.run import Failure, Frame
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector
 from traindx.tracebacks import own_frames
 
 INTENDED = frozenset({"KeyboardInterrupt", "SystemExit"})
@@ -65,5 +63,5 @@ FIRES = {
 
 SILENT = {
     "near miss: stopped by hand": make_run(failures=[_INTERRUPT]),
-    "no error": make_run({"loss/train": [1.0, 0.5]}),
+    "no error": logged(loss_train=[1.0, 0.5]),
 }

@@ -1,13 +1,10 @@
-"""Batch norm runs on one or two examples at a time, and nothing is learnt."""
-
 from dataclasses import replace
 
 from traindx.analysis.recordings.observations import has_learnt, rows, spans
 from traindx.analysis.recordings.traces import latest_models, told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import cite_record, finding, suggested
 from traindx.model.recording import Counts, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite_record, detector, finding, suggested
 
 CAUSE = "batchnorm-small-batch"
 FEW = 2  # examples

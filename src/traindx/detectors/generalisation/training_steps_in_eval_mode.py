@@ -1,19 +1,19 @@
-"""Training steps are taken while the model is in evaluation mode."""
-
 from collections.abc import Sequence
 from dataclasses import replace
 
-from traindx.analysis.recordings.traces import layers_named, told_once
+from traindx.analysis.recordings.evaluations import longest_in_eval_mode
+from traindx.analysis.recordings.traces import layers_named, per_process
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Evidence, Finding, Strength, cite_record, finding
+from traindx.model.findings import Evidence
 from traindx.model.recording import Evaluation, Process, Sample
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Strength, cite_record, detector, finding
 
 ENOUGH = 3  # samples in a row
 
 
 @detector(needs=("recording",), suggests=("training-in-eval-mode",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Steps are taken while dropout is off and batch norm uses its running statistics.
 
     ## What it detects
@@ -32,26 +32,11 @@ def check(run: Run) -> Findings:
     as is one without layers that mind. A model that was in evaluation mode from the start may be
     fine-tuned so on purpose; that is not called certain.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     for id in sorted({s.optimizer for s in process.samples}):
         samples = [s for s in process.samples if s.optimizer == id and s.is_training is not None]
-        run = _longest(samples)
+        run = longest_in_eval_mode(samples)
         if len(run) >= ENOUGH and any(any(s.has_moved) for s in run):
             yield _finding(process, samples, run)
-
-
-def _longest(samples: Sequence[Sample]) -> list[Sample]:
-    """The longest stretch of samples in evaluation mode."""
-    best: list[Sample] = []
-    current: list[Sample] = []
-    for sample in samples:
-        is_eval = sample.is_training is False and bool(sample.evaluating)
-        current = [*current, sample] if is_eval else []
-        best = current if len(current) > len(best) else best
-    return best
 
 
 def _finding(process: Process, samples: Sequence[Sample], run: list[Sample]) -> Finding:

@@ -6,6 +6,7 @@ from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Items, Part, Result, Value, constant
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.contents import SAME_NUMBERS
+from traindx.analysis.program.training.hoards import trainer_outputs
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.operations import Operation, operation_of
 from traindx.analysis.program.training.phases import HeldOutPass, evaluations
@@ -28,14 +29,17 @@ def check(run: Run) -> Findings:
     ## What it detects
     A loop over validation data that appends the outputs of the model to a list, not reduced and not
     moved to the host, where these have scores for every position: of a convolution, or flattened
-    over their first two dimensions later. In programs that run on a GPU.
+    over their first two dimensions later. In programs that run on a GPU. Also a `Trainer` of
+    Transformers that is given a language model and `compute_metrics`, with neither
+    `preprocess_logits_for_metrics` nor `eval_accumulation_steps`.
 
     ## Why it matters
     Memory grows with the validation set: 2,000 sequences of 512 tokens with 50,000 classes are
     200 GB. It runs out at the end of an epoch that trained well.
 
     ## What to do
-    Sum losses and hits batch by batch, keep `argmax`, or move outputs to the host with `.cpu()`.
+    Sum losses and hits batch by batch, keep `argmax` (a trainer's `preprocess_logits_for_metrics`),
+    or move outputs to the host with `.cpu()` (`eval_accumulation_steps`).
 
     ## When it is wrong
     A validation set of a few batches fits. Outputs of one row per example are small, and are left
@@ -59,6 +63,14 @@ def check(run: Run) -> Findings:
                     cite(evaluation.forward, "scores for every position and class"),
                     strength=Strength.MODERATE,
                 )
+        for event in trainer_outputs(story):
+            yield finding(
+                "The trainer keeps the logits of the whole evaluation on the device for a metric",
+                "evaluation-outputs-kept",
+                event,
+                cite(event, "compute_metrics gets the scores of every token at every position"),
+                strength=Strength.MODERATE,
+            )
 
 
 def _kept(evaluation: HeldOutPass) -> Iterator[ProgramEvent]:
@@ -181,13 +193,41 @@ def _images(what: str) -> Run:
     return make_run(sources={"run.py": _IMAGES.format(what=what)})
 
 
+_TRAINER = """
+from transformers import {model}, Trainer, TrainingArguments
+model = {model}.from_pretrained("small")
+arguments = TrainingArguments("out"{settings})
+trainer = Trainer(model=model, args=arguments, train_dataset=a, eval_dataset=b{more})
+trainer.train()
+"""
+
+
+def _trainer(model: str, more: str = ", compute_metrics=score", settings: str = "") -> Run:
+    text = "def score(pair):\n    return {}\n" + _TRAINER
+    return make_run(
+        sources={
+            "t.py": text.replace("{}\n", "{{}}\n").format(model=model, more=more, settings=settings)
+        }
+    )
+
+
 FIRES = {
+    "a trainer of a causal language model": _trainer("AutoModelForCausalLM"),
+    "a trainer of a masked language model": _trainer("BertForMaskedLM"),
     "logits of every token": _program(),
     "under a name, detached": _program("out = model(ids).detach()\n        found.append(out)"),
     "maps of every pixel, gathered": _images("out"),
 }
 
 SILENT = {
+    "near miss: a trainer of a classifier": _trainer("AutoModelForSequenceClassification"),
+    "near miss: no metric but the loss": _trainer("AutoModelForCausalLM", ""),
+    "near miss: only the best token is kept": _trainer(
+        "AutoModelForCausalLM", ", compute_metrics=score, preprocess_logits_for_metrics=best"
+    ),
+    "near miss: moved to the host in time": _trainer(
+        "AutoModelForCausalLM", settings=", eval_accumulation_steps=8"
+    ),
     "near miss: moved to the host": _program("found.append(model(ids).cpu())"),
     "near miss: the best class alone": _program("found.append(model(ids).argmax(-1))"),
     "near miss: a number for each batch": _program(

@@ -1,9 +1,5 @@
-"""Memory grows from step to step and does not level off."""
-
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
-from math import isnan
 
 import numpy as np
 
@@ -13,19 +9,21 @@ from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.training.claims import source_text
 from traindx.analysis.program.training.hoards import hoard_of
 from traindx.analysis.program.training.program import program_of
+from traindx.analysis.recordings.memory_growth import (
+    ENOUGH,
+    grows_in_a_line,
+    has_growing_graph,
+    memory_of,
+)
 from traindx.analysis.recordings.ranks import last_step
 from traindx.examples import make_run, recorded, sampled
-from traindx.model.findings import Evidence, Strength, cite_record, finding
+from traindx.model.findings import Evidence
 from traindx.model.recording import Counts, Epoch, Process, Sample
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
-ENOUGH = 8  # samples after the beginning …
-FEW = 4  # … or so many, if all samples from the first step on lie on one line
-STRAIGHT = 0.995  # correlation of memory and step
 BEGINNING = 0.2  # of the steps: pools, caches and the first batches are allocated in them
 GROWTH = 0.2
 LEAST_BYTES = 200 << 20
-CHAINED = 3.0  # times as many nodes in the graph at the end
 
 KINDS = {"rss_bytes": "Host memory", "device_bytes": "GPU memory"}
 
@@ -62,7 +60,7 @@ def check(run: Run) -> Findings:
 def _evidence(
     process: Process, samples: Sequence[Sample], field: str, kept: ProgramEvent | None
 ) -> tuple[Evidence, ...]:
-    used = ((s, f"{memory_words(_value(s, field))} at step {s.step}") for s in samples)
+    used = ((s, f"{memory_words(memory_of(s, field))} at step {s.step}") for s in samples)
     cited = tuple(cite_record(process, s.line, says, step=s.step) for s, says in used)
     if kept is None:
         return cited
@@ -71,14 +69,14 @@ def _evidence(
 
 
 def _grown(process: Process, hoard: ProgramEvent | None) -> Findings:
-    is_chained = _is_chained(process)
+    is_chained = has_growing_graph(process)
     trained = [e.step for e in process.epochs if e.trained and e.is_whole]
     begin = max(BEGINNING * last_step(process), trained[0] if trained else 0.0)
     for field, words in KINDS.items():
-        samples = [s for s in process.samples if s.step >= begin and _value(s, field) > 0]
-        if len(samples) < ENOUGH and not _is_straight(process, field, len(samples)):
+        samples = [s for s in process.samples if s.step >= begin and memory_of(s, field) > 0]
+        if len(samples) < ENOUGH and not grows_in_a_line(process, field, len(samples)):
             continue
-        values = np.array([_value(s, field) for s in samples], dtype=np.float64)
+        values = np.array([memory_of(s, field) for s in samples], dtype=np.float64)
         steps = np.array([s.step for s in samples], dtype=np.float64)
         if not grows_steadily(steps, values, LEAST_BYTES, GROWTH):
             continue
@@ -102,27 +100,6 @@ def _grown(process: Process, hoard: ProgramEvent | None) -> Findings:
             onset=first.step,
             place=kept.location if kept is not None else None,
         )
-
-
-def _is_straight(process: Process, field: str, late: int) -> bool:
-    known = [(s.step, _value(s, field)) for s in process.samples if _value(s, field) > 0]
-    if late < FEW or len(known) < ENOUGH:
-        return False
-    steps, values = np.array(known, dtype=np.float64).T
-    is_varied = np.ptp(steps) > 0 and np.ptp(values) > 0
-    return bool(is_varied and np.corrcoef(steps, values)[0, 1] >= STRAIGHT)
-
-
-def _value(sample: Sample, field: str) -> float:
-    value = float(getattr(sample, field))
-    return 0.0 if isnan(value) else value
-
-
-def _is_chained(process: Process) -> bool:
-    """Tell whether the graph of the loss grows from sample to sample as well."""
-    nodes = [s.graph_nodes for s in process.samples if s.graph_nodes > 0]
-    is_rising = all(later > earlier for earlier, later in pairwise(nodes))
-    return len(nodes) >= ENOUGH and is_rising and nodes[-1] >= CHAINED * nodes[0]
 
 
 _GB = float(1 << 30)

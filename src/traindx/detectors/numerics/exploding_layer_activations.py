@@ -1,12 +1,10 @@
-"""The inputs of layers grow by orders of magnitude while the loss does not fall."""
-
 from math import isfinite
 
+from traindx.analysis.recordings.initialisation import is_near_overflow
 from traindx.analysis.recordings.observations import has_learnt, late_from, medians, processes_of
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Activation, Process, Sample
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "exploding-activations"
 GREW = 1000.0  # times the spread at the first sample; trained networks grow tenfold
@@ -14,7 +12,6 @@ LARGE = 1e4  # what is smaller harms nobody
 DEEP = 1e4  # times the spread of the lowest layer, at the very first sample
 LAYERS = 4
 TENFOLD = 10.0  # times its start: the growth has begun
-EDGE = 1e18  # squares of larger numbers are infinite in float32
 
 
 @detector(needs=("recording",), suggests=(CAUSE, "bad-initialisation"))
@@ -41,17 +38,12 @@ def check(run: Run) -> Findings:
     for process in processes_of(run):
         found = _over_depth(process)
         if has_learnt(process):  # unless the numbers are about to end
-            found = found if found is not None and _is_at_the_edge(process) else None
+            found = found if found is not None and is_near_overflow(process) else None
         else:
             found = _over_steps(process) or found
         if found is not None:
             yield found
             return
-
-
-def _is_at_the_edge(process: Process) -> bool:
-    first = process.samples[0]
-    return max(abs(a.high) for a in first.activations if a.high == a.high) > EDGE
 
 
 def _over_steps(process: Process) -> Finding | None:

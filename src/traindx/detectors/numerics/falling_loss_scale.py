@@ -1,25 +1,22 @@
-"""The gradient scaler keeps halving its scale."""
-
 import re
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
-from traindx.examples import decay, make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite, cite_event, finding
+from traindx.analysis.metrics.loss_scales import REDUCED, USELESS, skips_to_the_end
+from traindx.examples import decay, logged, make_run
+from traindx.model.findings import Evidence, cite_event
 from traindx.model.run import Event, Failure, Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding
 
 CAUSE = "loss-scale-collapse"
-USELESS = 1.0  # at a scale of one nothing is left to scale; healthy scales stay above a hundred
 HALVINGS = 6  # in the last part of the run, without a doubling between them
 FEW = 5  # points in a row, before a scale means anything
 AT_THE_FLOOR = 4  # skips in a row at a scale of one: what overflows there overflows for good
 SMALL = 4.0  # a scale that a scaler at work never comes near, and that halves on
 MANY_SKIPS = 8  # at the start of a run a scaler skips a few steps to find its scale
 ATTEMPT = re.compile(r"(?i)attempted loss scale: ?([\d.e+-]+)")  # DeepSpeed, at each skipped step
-REDUCED = re.compile(r"(?i)reducing (?:loss scale )?to ([\d.e+-]*\d)")  # apex, and DeepSpeed
 # how DeepSpeed, fairseq, icefall and their kin give up
 GAVE_UP = re.compile(
     r"(?i)minimum loss scale|loss[ _]scale (?:already )?(?:is )?at (?:its )?minimum"
@@ -65,7 +62,7 @@ def check(run: Run) -> Findings:
         yield stuck
     elif (falling := _halves_on(skips)) is not None:
         yield falling
-    elif scale is None and len(skips) >= MANY_SKIPS and _last_until_the_end(run, skips):
+    elif scale is None and len(skips) >= MANY_SKIPS and skips_to_the_end(run, skips):
         claim = f"{len(skips)} steps were skipped because of gradient overflow"
         yield finding(claim, CAUSE, cite_event(skips[0]), cite_event(skips[-1]))
 
@@ -126,15 +123,6 @@ def _by_scale(scale: Series) -> Findings:
     yield finding(f"The loss scale collapsed to {end:.3g}", CAUSE, evidence)
 
 
-def _last_until_the_end(run: Run, skips: list[Event]) -> bool:
-    loss = run.main_loss()
-    last = skips[-1].step
-    told = [float(m[1]) for e in skips if (m := REDUCED.search(e.text)) is not None]
-    if told and told[-1] > USELESS:
-        return False  # a scaler tries a higher scale now and then, and takes it back
-    return loss is None or last is None or last >= 0.9 * float(loss.steps[-1])
-
-
 _MESSAGE = "Minimum loss scale reached (0.0001)."
 
 _SKIP = Event(
@@ -158,39 +146,39 @@ FIRES = {
     "apex ends below one": make_run(
         events=[Event("skipped-step", f"{_APEX}{2.0**-i}", "a", f"line {i}") for i in range(9)]
     ),
-    "begins at the floor, and every step is skipped": make_run(
-        {"loss_scale": np.ones(8)}, events=[_SKIP] * 8
+    "begins at the floor, and every step is skipped": logged(
+        loss_scale=np.ones(8), events=[_SKIP] * 8
     ),
-    "begins late and halves to nothing": make_run({"loss_scale": 0.25 * 0.5 ** np.arange(10)}),
-    "only the steps that were not skipped": make_run(
-        {"loss_scale": [0.125, 0.0625, 0.015625, 0.015625, 0.0078125, 2.0**-14]}
+    "begins late and halves to nothing": logged(loss_scale=0.25 * 0.5 ** np.arange(10)),
+    "only the steps that were not skipped": logged(
+        loss_scale=[0.125, 0.0625, 0.015625, 0.015625, 0.0078125, 2.0**-14]
     ),
     "gives up": make_run(failures=[Failure("FloatingPointError", _MESSAGE, "train.log", "line 9")]),
-    "halves to nothing": make_run(
-        {"loss_scale": np.concatenate([np.full(20, 65536.0), 65536.0 * 0.5 ** np.arange(40)])}
+    "halves to nothing": logged(
+        loss_scale=np.concatenate([np.full(20, 65536.0), 65536.0 * 0.5 ** np.arange(40)])
     ),
 }
 
 SILENT = {
     "near miss: halves on far above": make_run(events=_HALVING[:12]),
     "near miss: single halvings, each after a rise": make_run(events=[_HALVING[-2]] * 6),
-    "near miss: finds its level at the start": make_run(
-        {"loss_scale": [65536.0, 32768, 16384, 8192, 8192, 8192, 16384, 16384]}
+    "near miss: finds its level at the start": logged(
+        loss_scale=[65536.0, 32768, 16384, 8192, 8192, 8192, 16384, 16384]
     ),
-    "near miss: the weight of a loss that fades": make_run({"loss_scale": 0.8 ** np.arange(30.0)}),
+    "near miss: the weight of a loss that fades": logged(loss_scale=0.8 ** np.arange(30.0)),
     "near miss: another error": make_run(
         failures=[Failure("RuntimeError", "the loss scale is not a number", "train.log", "line 9")]
     ),
-    "near miss: apex tries a higher scale every two thousand steps": make_run(
-        {"loss/train": decay(200)},
+    "near miss: apex tries a higher scale every two thousand steps": logged(
+        loss_train=decay(200),
         events=[
             Event("skipped-step", f"{_APEX}131072.0", "a", f"line {i}", step=float(i))
             for i in range(9, 200, 10)
         ],
     ),
-    "near miss: at one, and skipped long ago from above": make_run(
-        {"loss_scale": np.ones(8)}, events=[_SPARE] * 5
+    "near miss: at one, and skipped long ago from above": logged(
+        loss_scale=np.ones(8), events=[_SPARE] * 5
     ),
-    "steady": make_run({"loss_scale": np.full(30, 1024.0)}),
-    "not used: always one": make_run({"loss_scale": np.ones(30)}),
+    "steady": logged(loss_scale=np.full(30, 1024.0)),
+    "not used: always one": logged(loss_scale=np.ones(30)),
 }

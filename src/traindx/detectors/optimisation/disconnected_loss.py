@@ -1,16 +1,14 @@
-"""Backward runs and reaches no parameter."""
-
-from traindx.analysis.recordings.traces import Trace, latest_optimizers, told_once, traces_of
+from traindx.analysis.recordings.traces import Trace, latest_optimizers, per_process, traces_of
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, cite_record, finding
 from traindx.model.recording import Optimizer, Process, Sample
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, cite_record, detector, finding
 
 ENOUGH = 2  # samples
 
 
 @detector(needs=("recording",), suggests=("detached-loss",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Backward runs without error, and no parameter of the optimizer ever gets a gradient.
 
     ## What it detects
@@ -31,10 +29,6 @@ def check(run: Run) -> Findings:
     optimizer holds anything but the model's parameters, nothing is said. Nor where gradients are
     cleared before the step.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     traces = [t for t in traces_of(process) if t.is_owned and t.parameter.is_trainable]
     is_run = process.counts is None or process.counts.backwards > 0
     optimizers = latest_optimizers(process)

@@ -1,24 +1,18 @@
-"""Parameters are frozen where they should learn."""
-
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from traindx.analysis.recordings.traces import ADAPTERS, latest_models, latest_optimizers, told_once
+from traindx.analysis.recordings.frozen_layers import frozen_head, lone_trained_bias
+from traindx.analysis.recordings.traces import latest_models, latest_optimizers, per_process
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Counts, Model, Parameter, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Strength, cite_record, detector, finding
 
 ENOUGH = 5  # steps
-MOST = 0.5  # of the parameters; who freezes more than this means to
-_HEAD = re.compile(
-    r"(?:^|\.)(?:head|classifier|fc|cls|score|logits|out|output|output_layer|fc_out)(?:\.|$)", re.I
-)
 
 
 @detector(needs=("recording",), suggests=("frozen-parameters",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Steps are taken and every parameter is frozen, or the output layer of a model that trains is.
 
     ## What it detects
@@ -37,10 +31,6 @@ def check(run: Run) -> Findings:
     A fixed backbone below a head that trains, adapters, fixed embeddings and fixed teachers are
     usual, and left alone. A fixed output layer may be meant, so it is only remarked.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     steps = process.counts.steps if process.counts is not None else len(process.samples)
     models = [m for m in latest_models(process) if m.parameters]
     if steps < ENOUGH or not models or any(o.strangers for o in latest_optimizers(process)):
@@ -50,11 +40,11 @@ def _look(process: Process) -> Findings:
         yield _all_frozen(process, models, held, steps)
         return
     for model in models:
-        lone = _lone_bias(model)
+        lone = lone_trained_bias(model)
         if lone is not None:
             yield _only_a_bias(process, model, lone)
             continue
-        head = _frozen_head(model)
+        head = frozen_head(model)
         if head is not None:
             yield _head_frozen(process, model, head)
 
@@ -73,14 +63,6 @@ def _all_frozen(
     )
 
 
-def _lone_bias(model: Model) -> Parameter | None:
-    """Return the one bias that is trained: to tune all biases is a method, to tune one is not."""
-    trained = [p for p in model.parameters if p.is_trainable]
-    matrices = [p for p in model.parameters if len(p.shape) >= 2]
-    is_odd = len(trained) == 1 and len(trained[0].shape) == 1 and len(matrices) > 1
-    return trained[0] if is_odd and trained[0].name.endswith("bias") else None
-
-
 def _only_a_bias(process: Process, model: Model, bias: Parameter) -> Finding:
     says = f"requires_grad is off for all {len(model.parameters)} parameters but {bias.name}"
     place = next((o.place for o in latest_optimizers(process) if o.place), None)
@@ -90,17 +72,6 @@ def _only_a_bias(process: Process, model: Model, bias: Parameter) -> Finding:
         cite_record(process, model.line, says, step=model.step),
         place=place,
     )
-
-
-def _frozen_head(model: Model) -> Parameter | None:
-    """The last weight matrix, where it is named as an output and most of the rest is trained."""
-    matrices = [p for p in model.parameters if len(p.shape) >= 2]
-    if len(matrices) < 2 or any(ADAPTERS.search(p.name) for p in model.parameters):
-        return None
-    head, others = matrices[-1], matrices[:-1]
-    trained = [p for p in others if p.is_trainable and p.optimizer is not None]
-    is_odd = not head.is_trainable and len(trained) > MOST * len(others)
-    return head if is_odd and _HEAD.search(head.name) else None
 
 
 def _head_frozen(process: Process, model: Model, head: Parameter) -> Finding:

@@ -1,12 +1,9 @@
-"""The first loss is far above that of guessing."""
-
 from math import isfinite, log
 
 from traindx.analysis.recordings.traces import told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 FAR_ABOVE = 5.0  # times the loss of guessing; sound weights begin within a factor of two
 EARLY = 3  # steps

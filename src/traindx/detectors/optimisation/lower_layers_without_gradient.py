@@ -1,8 +1,7 @@
-"""No gradient reaches the lower layers of a model."""
-
 from collections.abc import Sequence
 
 from traindx.analysis.curves import curve
+from traindx.analysis.metrics.objective import finite_objective
 from traindx.analysis.program.origins import loads_weights
 from traindx.analysis.program.program_words import mentions
 from traindx.analysis.recordings.traces import (
@@ -15,9 +14,8 @@ from traindx.analysis.recordings.traces import (
     unreached,
 )
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Parameter, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 ENOUGH = 3  # samples
 STALLED = 0.1  # of the starting loss gained at most
@@ -87,10 +85,10 @@ def _loads_nothing(run: Run) -> bool:
 
 
 def _stands_still(run: Run) -> bool:
-    loss = run.objective()
-    if loss is None or len(loss.finite()) < POINTS:
+    loss = finite_objective(run, POINTS)
+    if loss is None:
         return False
-    c = curve(loss.finite().values)
+    c = curve(loss.values)
     return c.net_improvement <= 0 or c.start_value - c.end_value < STALLED * abs(c.start_value)
 
 

@@ -1,34 +1,30 @@
-"""Parameters get gradients and are in no optimizer."""
-
 from collections.abc import Sequence
 from dataclasses import replace
-from math import log
 
 from traindx.analysis.recordings.observations import has_learnt
+from traindx.analysis.recordings.owners import (
+    is_idle,
+    is_meant_idle,
+    last_gradient,
+    starts_at_chance,
+)
 from traindx.analysis.recordings.traces import (
-    ADAPTERS,
-    FOLLOWERS,
     Trace,
-    is_below,
     latest_models,
     latest_optimizers,
     named,
-    share,
-    told_once,
+    per_process,
     traces_of,
 )
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Evidence, Finding, Strength, cite_record, finding
+from traindx.model.findings import Evidence
 from traindx.model.recording import Model, Parameter, Process
-from traindx.registry import Findings, Run, detector
-
-ENOUGH = 2  # samples with a gradient
-NEAR = 0.9  # times the loss of a guess
-SMALL = 0.1  # of the numbers; who trains so little of a model means to
+from traindx.registry import Finding, Findings, Strength, cite_record, detector, finding
 
 
 @detector(needs=("recording",), suggests=("parameters-not-in-optimizer",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Part of a model that is trained gets gradients, is in no optimizer, and never moves.
 
     ## What it detects
@@ -48,17 +44,13 @@ def check(run: Run) -> Findings:
     Training only the last layers, a small part, adapters, or one of several networks may be meant
     so; those are only remarked, unless the loss stays at that of a guess.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     if not latest_optimizers(process):
         return
     traces = [t for t in traces_of(process) if t.parameter.is_trainable]
     is_trained_at_all = any(t.is_owned and t.has_gradient for t in traces)
     for model in latest_models(process):
         own = [t for t in traces if t.model.id == model.id]
-        idle = [t for t in own if _is_idle(t)]
+        idle = [t for t in own if is_idle(t)]
         held = [t for t in own if t.is_owned and t.has_gradient]
         if idle and held:
             yield _finding(process, model, idle, held)
@@ -66,29 +58,14 @@ def _look(process: Process) -> Findings:
             yield _of_another_network(process, model, idle)
 
 
-def _is_idle(trace: Trace) -> bool:
-    given = sum(g is not None and g > 0.0 for g in trace.grads)
-    is_left = not trace.is_owned and trace.is_known_still
-    return is_left and given >= ENOUGH and not FOLLOWERS.search(trace.name)
-
-
-def _is_meant(idle: Sequence[Trace], held: Sequence[Trace]) -> bool:
-    is_small = share(held, [*idle, *held]) < SMALL
-    return is_below(idle, held) or is_small or any(ADAPTERS.search(t.name) for t in held)
-
-
 def _evidence(process: Process, model: Model, idle: Sequence[Trace]) -> tuple[Evidence, ...]:
     seen = idle[0].samples[-1]
     says = f"no optimizer holds {named(idle)} of {model.type}"
-    still = f"{idle[0].name} has a gradient of {_last(idle[0]):.3g} and never changed"
+    still = f"{idle[0].name} has a gradient of {last_gradient(idle[0]):.3g} and never changed"
     return (
         cite_record(process, model.line, says, step=model.step, parameters=len(idle)),
-        cite_record(process, seen.line, still, step=seen.step, gradient=_last(idle[0])),
+        cite_record(process, seen.line, still, step=seen.step, gradient=last_gradient(idle[0])),
     )
-
-
-def _last(trace: Trace) -> float:
-    return next((g for g in reversed(trace.grads) if g), 0.0)
 
 
 def _finding(
@@ -96,9 +73,9 @@ def _finding(
 ) -> Finding:
     count = len(idle)
     of = f"{count} of {count + len(held)} parameters that get gradients"
-    is_meant = _is_meant(idle, held)
+    is_meant = is_meant_idle(idle, held)
     owner = held[0].parameter.optimizer
-    is_stuck = has_learnt(process, owner) is False and _is_a_guess(process, owner)
+    is_stuck = has_learnt(process, owner) is False and starts_at_chance(process, owner)
     belief = Strength.STRONG if is_stuck or not is_meant else Strength.MODERATE
     place = next((o.place for o in latest_optimizers(process) if o.place), None)
     return finding(
@@ -110,15 +87,6 @@ def _finding(
         is_symptom=is_stuck or not is_meant,
         place=place,
     )
-
-
-def _is_a_guess(process: Process, optimizer: int | None) -> bool:
-    """Tell whether the first cross-entropy is that of a guess: nothing was trained before."""
-    for sample in process.samples:
-        if sample.optimizer == optimizer and len(sample.losses) == 1:
-            classes = sample.losses[0].classes
-            return classes > 1 and sample.loss >= NEAR * log(classes)
-    return False
 
 
 def _of_another_network(process: Process, model: Model, idle: Sequence[Trace]) -> Finding:

@@ -1,12 +1,10 @@
-"""torch warned that predictions and targets of different shapes meet in the loss."""
-
 import re
 
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength, cite_event, finding
+from traindx.model.findings import cite_event
 from traindx.model.recording import Shape
 from traindx.model.run import Event
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector, finding
 
 WARNING = re.compile(
     r"Using a target size \(torch\.Size\(\[([\d, ]*)\]\)\) that is different to the input size "

@@ -1,16 +1,13 @@
-"""Steps change the weights by next to nothing."""
-
 import numpy as np
 
-from traindx.analysis.curves import curve
+from traindx.analysis.metrics.objective import stands_still
 from traindx.analysis.recordings.observations import explains_targets
 from traindx.analysis.recordings.traces import told_once, traces_of
 from traindx.analysis.recordings.weight_updates import update_ratios, uses_only
 from traindx.examples import decay, flat, join, recorded, watched, weights
-from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Process
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 SMALL = 1e-5  # of the weights' norm; a thousand such steps change a hundredth
 NOTHING = 1e-6  # of it: a thousand such steps change a thousandth
@@ -42,17 +39,8 @@ def check(run: Run) -> Findings:
     gradient, so with one of these and a rate that never changed it shows the cause, unless the
     targets were explained from the start; elsewhere it only supports what the loss shows.
     """
-    if not _stands_still(run):
-        return
-    yield from told_once(run, lambda process: _look(run, process))
-
-
-def _stands_still(run: Run) -> bool:
-    loss = run.objective()
-    finite = None if loss is None else loss.finite().values
-    if finite is None or len(finite) < POINTS:
-        return False
-    return abs(curve(finite).gained) < LEARNT
+    if stands_still(run, POINTS, LEARNT):
+        yield from told_once(run, lambda process: _look(run, process))
 
 
 def _look(run: Run, process: Process) -> Findings:

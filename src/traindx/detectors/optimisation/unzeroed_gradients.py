@@ -1,10 +1,7 @@
-"""Gradients of the step before are still there when backward adds new ones."""
-
-from traindx.analysis.recordings.traces import latest_optimizers, told_once
+from traindx.analysis.recordings.traces import latest_optimizers, per_process
 from traindx.examples import recorded, resampled, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding, suggested
 from traindx.model.recording import Process, Sample
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Strength, cite_record, detector, finding, suggested
 
 ENOUGH = 2  # samples after the first step, before which nothing can be left over
 NEARLY_ALL = 0.9  # of them
@@ -12,7 +9,8 @@ PARTLY = 0.4  # of them, and as many samples more: cleared at times, stepped at 
 
 
 @detector(needs=("recording",), suggests=("missing-zero-grad", "gradient-accumulation-unscaled"))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Every step uses the gradients of all the steps before as well.
 
     ## What it detects
@@ -31,10 +29,6 @@ def check(run: Run) -> Findings:
     Two networks that train in turns leave gradients in each other; what counts is each optimizer's
     own parameters, and a share of such samples says nothing where there are two.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     ids = sorted({s.optimizer for s in process.samples})
     for id in ids:
         samples = [s for s in process.samples if s.optimizer == id and s.carried is not None]

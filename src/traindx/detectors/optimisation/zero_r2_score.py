@@ -1,11 +1,8 @@
-"""A regression that explains none of the variance."""
-
 import numpy as np
 
-from traindx.examples import flat, make_run
-from traindx.model.findings import Finding, cite, finding, suggested
+from traindx.examples import flat, logged
 from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, cite, detector, finding, suggested
 
 NOTHING = 0.05  # of the variance
 EVALUATIONS = 8
@@ -66,7 +63,7 @@ def _finding(score: Series, level: float) -> Finding:
 
 
 def _run(scores: list[float]) -> Run:
-    return make_run({"r2/val": scores}, axis="epoch")
+    return logged(r2_val=scores, axis="epoch")
 
 
 FIRES = {"the mean, after a bad start": _run([-8.1, -0.6, *flat(10, 0.0, noise=0.001)])}

@@ -17,6 +17,7 @@ from traindx.analysis.program.execution import (
     model_zoo,
     names,
     parameter_names,
+    scalars,
 )
 from traindx.analysis.program.execution.events import EventForm, LoopRun
 from traindx.analysis.program.execution.machine import BlockEnd
@@ -162,7 +163,7 @@ def _result(
         return _run_chain(m, callee, args[0], node, scope)
     if not isinstance(callee, External):
         return _named_tuple(callee, args, kwargs)
-    folded = _folded(name, args, kwargs) or configuration_files.loaded(m, name, args, kwargs)
+    folded = _folded(m, name, args, kwargs) or configuration_files.loaded(m, name, args, kwargs)
     if folded is not None:
         return folded
     python = _PYTHON.get(name)
@@ -223,8 +224,8 @@ FOLDED: dict[str, Callable[..., object]] = {
 }  # fmt: skip
 
 
-def _folded(name: str, args: Sequence[Value], kwargs: Keywords) -> Value | None:
-    """Compute with numbers that the source gives."""
+def _folded(m: Machine, name: str, args: Sequence[Value], kwargs: Keywords) -> Value | None:
+    """Compute with numbers that the source gives; a text that is no number may end a `try`."""
     function = FOLDED.get(name)
     if name in ("builtins.int", "builtins.float") and not args:
         return Known(0 if name == "builtins.int" else 0.0)
@@ -236,7 +237,8 @@ def _folded(name: str, args: Sequence[Value], kwargs: Keywords) -> Value | None:
         return None
     try:
         return Known(function(*numbers), tuple(args))
-    except (ArithmeticError, ValueError, TypeError):
+    except (ArithmeticError, ValueError, TypeError) as error:
+        m.fail(type(error).__name__)
         return None
 
 
@@ -264,6 +266,8 @@ def _method(
         m.write(receiver.fields, "saved_tensors", iteration.items_of(list(args), "tuple"))
     if name in ("append", "add_module", "register_module", "insert") and args:
         _add_layer(m, receiver, args)
+    if name in ("register_buffer", "register_parameter") and is_module(receiver):
+        _register(m, receiver, args, kwargs)
     if frameworks.is_trainer(receiver) and frameworks.drive(
         m, receiver, name, args, kwargs, node, scope
     ):
@@ -281,7 +285,7 @@ def _method(
         return args[0] if len(args) == 1 else iteration.items_of(list(args), "tuple")
     if name in SAME and _is_model_like(receiver):
         return receiver
-    return None
+    return scalars.answer(receiver, name)
 
 
 def _is_python(receiver: Value) -> bool:
@@ -363,6 +367,15 @@ def _add_layer(m: Machine, receiver: Value, args: Sequence[Value]) -> None:
     elif isinstance(receiver, Result) and receiver.maker in iteration.CONTAINERS:
         position = 1 + max((k for k in receiver.fields if isinstance(k, int)), default=-1)
         m.write(receiver.fields, position, args[-1])
+
+
+def _register(m: Machine, owner: Value, args: Sequence[Value], kwargs: Keywords) -> None:
+    """Keep a tensor under its name, as `register_buffer` does."""
+    given = [*args, *(kwargs[k] for k in ("name", "tensor", "param") if k in kwargs)]
+    name = given[0].value if given and isinstance(given[0], Known) else None
+    if isinstance(name, str) and len(given) > 1:
+        given[1].add_name(name)
+        m.write(owner.fields, name, given[1])
 
 
 def _is_model_like(value: Value) -> bool:
@@ -512,8 +525,11 @@ def _reorder(m: Machine, owner: Items, name: str) -> None:
         m.write(owner.fields, place, value)
 
 
-_TEXT_METHODS = frozenset({"lower", "upper", "strip", "startswith", "endswith", "replace", "split",
-                           "rsplit", "title", "capitalize"})  # fmt: skip
+_TEXT_METHODS = frozenset(
+    {"lower", "upper", "strip", "startswith", "endswith", "replace", "split", "rsplit", "title",
+     "capitalize", "splitlines", "lstrip", "rstrip", "partition", "rpartition", "removeprefix",
+     "removesuffix", "isdigit", "isnumeric", "isdecimal", "isalpha", "casefold", "count", "find"}
+)  # fmt: skip
 
 
 def _plain(value: Value) -> object:
@@ -531,8 +547,9 @@ def _text_method(text: str, name: str, args: Sequence[Value]) -> Value | None:
         found = getattr(text, name)(*given)
     except Exception:
         return None
-    if isinstance(found, list):
-        return iteration.items_of([Known(f) for f in found])
+    if isinstance(found, (list, tuple)):
+        kind = "tuple" if isinstance(found, tuple) else "list"
+        return iteration.items_of([Known(f) for f in found], kind)
     return Known(found)
 
 
