@@ -13,8 +13,9 @@ from traindx.analysis.program.training.program import Program, Story
 from traindx.analysis.program.training.tensors import is_tensor
 
 TRAINERS = frozenset({"transformers.Trainer", "transformers.trainer.Trainer"})
-# models with a score for every token of a vocabulary at every position
-LANGUAGE_MODELS = ("LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForConditionalGeneration")
+# models with many scores at every position: of the tokens of a vocabulary, the classes of a pixel
+LANGUAGE_MODELS = ("LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForConditionalGeneration",
+                   "ForSeq2SeqLM", "ForSemanticSegmentation")  # fmt: skip
 SHORTENS = frozenset({"eval_accumulation_steps", "prediction_loss_only", "batch_eval_metrics",
                       "eval_do_concat_batches"})  # fmt: skip
 TENSOR_METHODS = frozenset({".detach", ".clone", ".cpu", ".numpy"})  # what only a tensor has
