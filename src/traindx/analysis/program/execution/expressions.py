@@ -19,7 +19,7 @@ from traindx.analysis.program.execution import (
 )
 from traindx.analysis.program.execution.events import EventForm, Guard, LoopRun
 from traindx.analysis.program.execution.machine import BlockEnd
-from traindx.analysis.program.execution.truth import is_none, is_one, truth_of
+from traindx.analysis.program.execution.truth import is_none, is_one, is_same_dtype, truth_of
 from traindx.analysis.program.execution.values import (
     FunctionValue,
     Items,
@@ -129,11 +129,15 @@ def operator_result(
     never = plain_kinds.compared(name, left, right)
     if isinstance(never, NeverEqual) and not _are_plain(left, right):
         return _noted(m, f"operator.{name}", (left, right), never, node, scope)
+    alike = is_same_dtype(left, right) if name in ("eq", "ne") else None
+    if alike is not None:
+        return Known(alike is (name == "eq"), (left, right))
     counts = is_in_place and m.is_repeated()  # a counter has another value in every turn
     if isinstance(left, Known) and isinstance(right, Known) and function and not counts:
         made = _computed(function, left.value, right.value)
         return Unknown() if made is None else Known(made.value, (left, right))
-    lists = _list_operation(m, name, left, right, is_in_place=is_in_place)
+    site = Site(scope.module, node) if is_in_place else None
+    lists = _list_operation(m, name, left, right, site, scope.function)
     if lists is not None:
         return lists
     for method in (f"__i{name}__",) * is_in_place + (f"__{name}__",):
@@ -155,15 +159,17 @@ def operator_result(
 
 
 def _list_operation(
-    m: Machine, name: str, left: Value, right: Value, *, is_in_place: bool
-) -> Value | None:
-    """Return what `+` and `*` make of a list; None where it is none of them."""
+    m: Machine, name: str, left: Value, right: Value, changed_at: Site | None,
+    function: ast.AST | None,
+) -> Value | None:  # fmt: skip
+    """Return what `+` and `*` make of a list, or of the one that is changed in place."""
     if not isinstance(left, Items):
         return None
     if isinstance(right, Items) and name == "add":
         whole = left.is_whole and right.is_whole
-        if is_in_place:
+        if changed_at is not None:
             for member in right.members:
+                m.record(EventForm.CALL, changed_at, ".append", left, (member,), {}, function, None)
                 iteration.append(m, left, member)
             return left
         if left.is_whole and not whole:
@@ -171,7 +177,7 @@ def _list_operation(
         return iteration.items_of([*left.members, *right.members], left.kind, is_whole=whole)
     is_list = isinstance(right, Result) and right.maker in ("builtins.sorted", "builtins.list")
     if left.is_whole and name == "add" and is_list:
-        return iteration.lengthened(m, left, right, is_in_place=is_in_place)
+        return iteration.lengthened(m, left, right, is_in_place=changed_at is not None)
     if name == "mul" and isinstance(right, Known):
         times = right.value if isinstance(right.value, int) else 1
         whole = left.is_whole and times <= MAX_RANGE
