@@ -153,7 +153,7 @@ def run_over(
     if isinstance(inner, Generator):
         return _run_generator(m, loop, inner, body, scope)
     modules = module_listings.listed(inner)
-    found = members(inner) if modules is None else modules
+    found = _in_order(over, inner) if modules is None else modules
     if found is not None:
         loop.is_whole = True
         if len(found) > most and modules is None:
@@ -162,6 +162,15 @@ def run_over(
     if isinstance(over, Result) and over.maker == "builtins.sorted" and not over.args[1:]:
         inner = over  # its elements stand in an order
     return m.run_loop(loop, _unknown_elements(m, inner), _checked(body))
+
+
+def _in_order(over: Value, inner: Value) -> list[Value] | None:
+    """Return the members of a list in the order in which they are gone over."""
+    found, turns = members(inner), 0
+    while over is not inner and isinstance(over, Result) and over.maker in WRAPPERS and over.args:
+        turns += over.maker == "builtins.reversed"
+        over = over.args[0]
+    return found[::-1] if found is not None and turns % 2 else found
 
 
 def index() -> Value:
@@ -219,7 +228,7 @@ def _run_zip(
             return body(items_of(row, "tuple"))
 
         return run_over(m, loop, others[0], counted, scope)
-    lists = [members(wrapped(a)) for a in over.args]
+    lists = [_in_order(a, wrapped(a)) for a in over.args]
     if lists and all(x is not None for x in lists):
         rows = zip(*(x for x in lists if x is not None), strict=False)
         loop.is_whole = True
