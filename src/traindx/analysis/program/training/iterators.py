@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # what gives an iterator that ends; what wraps one gives its elements on
 ONCE = frozenset({"builtins.iter", "builtins.zip", "builtins.enumerate", "builtins.filter",
-                  "itertools.chain", "itertools.islice", "csv.reader", "csv.DictReader"})  # fmt: skip
+                  "itertools.chain", "csv.reader", "csv.DictReader"})  # fmt: skip
 BARS = ("tqdm.", "rich.progress.", "alive_progress.", "progressbar.", "fastprogress.")
 
 
