@@ -22,6 +22,7 @@ from traindx.analysis.program.training.ignored_padding import other_indices
 from traindx.analysis.program.training.kinds import names_of
 from traindx.analysis.program.training.operations import Operation, operation_of
 from traindx.analysis.program.training.program import Program, Story, program_of
+from traindx.analysis.program.training.token_labels import padded_labels
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
 from traindx.registry import Findings, Run, detector
@@ -29,6 +30,8 @@ from traindx.registry import Findings, Run, detector
 IGNORED = -100  # what cross-entropy leaves out by default
 INDEXED = {"scatter": 2, "gather": 2, "one_hot": 0}  # where these operations take class indices
 COMPARES = frozenset({"eq", "ne", "gt", "lt", "ge", "le"})
+# losses of numbers, which have no index to ignore
+OF_NUMBERS = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 CAUSE = "padding-in-loss"
 
 
@@ -39,6 +42,15 @@ class _Use:
     story: Story
     event: ProgramEvent
     target: Value
+    ignored: Value = Known(IGNORED)
+
+    def leaves_out(self, padded: Value | None) -> bool:
+        """Tell whether what a tensor is padded with is, or may be, what the loss ignores."""
+        if constant(self.ignored) == IGNORED:
+            return False
+        pad = None if padded is None else _pad_of(padded)
+        is_known = isinstance(constant(self.ignored), int) and isinstance(constant(pad), int)
+        return not is_known or constant(pad) == constant(self.ignored)
 
 
 @detector(needs=("source",), suggests=("padding-in-loss",))
@@ -49,7 +61,8 @@ def check(run: Run) -> Findings:
     `pad_sequence` over targets, with a padding value that cross-entropy does not leave out by
     itself (−100), or tokens filled up with a pad by hand, on their way to a cross-entropy without
     `ignore_index`, or to a loss written by hand that compares the targets with nothing. Also an
-    `ignore_index` that is another number than the padding.
+    `ignore_index` that is another number than the padding, and padded tokens of a tokenizer that
+    become the labels of a model of Transformers as they are.
 
     ## Why it matters
     The model learns to predict padding, which is most of a batch of short texts: the loss looks
@@ -75,7 +88,7 @@ def check(run: Run) -> Findings:
         padded = next((v for v in chain if _pads(v)), None)
         is_seen = padded is not None
         padded = padded or _namesake(chain, elsewhere)
-        if padded is not None:
+        if padded is not None and not use.leaves_out(padded if is_seen else None):
             seen.add(use.event.node)
             yield _finding(use.event, padded, is_seen=is_seen)
     for found in other_indices(program):
@@ -89,6 +102,18 @@ def check(run: Run) -> Findings:
                 cite(found.loss, f"and {found.ignored} is ignored here"),
                 is_symptom=True,
             )
+    for masking in padded_labels(program):
+        if isinstance(masking.at, ProgramEvent) and masking.at.node not in seen:
+            seen.add(masking.at.node)
+            made = masking.because or masking.at
+            yield finding(
+                "The labels are padded tokens, and no pad is set to -100",
+                CAUSE,
+                masking.at,
+                cite(made, "the tokenizer pads here"),
+                cite(masking.at, masking.says),
+                is_symptom=True,
+            )
 
 
 def _is_marked(story: Story, chain: list[Value]) -> bool:
@@ -99,22 +124,29 @@ def _is_marked(story: Story, chain: list[Value]) -> bool:
 
 
 def _in_losses(program: Program) -> Iterator[_Use]:
-    for loss in program.results("cross_entropy", "nll_loss"):
+    for loss in program.results("cross_entropy", "nll_loss", *OF_NUMBERS):
         target = loss.operation.argument("target")
         if (
             target is not None
             and loss.event.gradients is not Answer.NO
-            and _is_plain(loss.operation)
+            and _is_plain(loss.story, loss.event.result, loss.operation)
         ):
-            yield _Use(loss.story, loss.event, target)
+            ignored = loss.operation.settings.get("ignore_index", Known(IGNORED))
+            yield _Use(loss.story, loss.event, target, ignored)
 
 
-def _is_plain(operation: Operation) -> bool:
-    """Tell whether a loss weighs and leaves out nothing."""
+def _is_plain(story: Story, result: Value | None, operation: Operation) -> bool:
+    """Tell whether a loss weighs nothing, and its mean is one over all positions."""
     given = operation.settings
     reduction = constant(given.get("reduction"))
     is_reduced = "reduction" not in given or reduction in ("mean", "sum")
-    return is_reduced and not {"ignore_index", "weight", "**"} & set(given)
+    if reduction == "none" and result is not None:
+        uses = [operation_of(v) for v in story.made_from(result)]
+        is_reduced = bool(uses) and all(u is not None and u.name in ("mean", "sum") for u in uses)
+    if operation.name in OF_NUMBERS:
+        first = operation_of(operation.argument("input"))
+        is_reduced = is_reduced and (first is None or first.name not in ("mul", "getitem"))
+    return is_reduced and not {"weight", "**"} & set(given)
 
 
 def _by_index(program: Program) -> Iterator[_Use]:
@@ -165,13 +197,21 @@ def _pads(value: Value) -> bool:
         return False
     last = operation.name.rsplit(".", 1)[-1]
     if last == "pad_sequence":
-        given = operation.settings.get("padding_value")
-        if given is None and len(operation.operands) > 2:
-            given = operation.operands[2]
-        return constant(given) != IGNORED
+        return constant(_pad_of(value)) != IGNORED
     if last != "add" or len(operation.operands) != 2:
         return False
     return _fills(operation.operands[1])
+
+
+def _pad_of(padded: Value) -> Value | None:
+    """What a tensor is padded with."""
+    operation = operation_of(padded)
+    if operation is None or operation.name.rsplit(".", 1)[-1] != "pad_sequence":
+        return None
+    given = operation.settings.get("padding_value")
+    if given is None and len(operation.operands) > 2:
+        given = operation.operands[2]
+    return Known(0) if given is None else given
 
 
 def _fills(value: Value) -> bool:
@@ -184,7 +224,9 @@ def _fills(value: Value) -> bool:
     is_counted = any(
         isinstance(v, Result) and v.maker == "builtins.len" for v in origins(count, 12)
     )
-    is_pad = len(members) == 1 and any("pad" in name.lower() for name in names_of(members[0]))
+    is_pad = len(members) == 1 and (
+        constant(members[0]) == 0 or any("pad" in name.lower() for name in names_of(members[0]))
+    )
     return is_pad and is_counted
 
 

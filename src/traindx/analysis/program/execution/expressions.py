@@ -407,7 +407,8 @@ def _comprehension(
     found: list[Value] = []
     inner = Scope(scope.module, {}, scope, scope.function, scope.bound, scope.owner)
     whole = _rounds(m, node.generators, inner, lambda: found.append(evaluate(m, node.elt, inner)))
-    return iteration.items_of(found, "list", is_whole=whole)
+    kind = iteration.ONE_PASS if isinstance(node, ast.GeneratorExp) else "list"
+    return iteration.items_of(found, kind, is_whole=whole)
 
 
 def _dict_comprehension(m: Machine, node: ast.DictComp, scope: Scope) -> Value:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from traindx.analysis.program.execution.machine import Machine
 
 MAX_MEMBERS = 12  # of a list that is gone through one by one; of a longer one, two are
+ONE_PASS = "iterator"  # the kind of what `map` and `(f(x) for x in xs)` give: gone over once
 MAX_TEXT = 200  # characters of a text that is a list of them
 WRAPPERS = frozenset(
     {"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.trange", "tqdm.tqdm_notebook",

@@ -285,6 +285,8 @@ def _is_picked(key: Value, depth: int = 6) -> bool:
     if operation is None or depth == 0:
         return False
     name = operation.name.rsplit(".", 1)[-1]
+    if name == "train_test_split":  # gives parts of what may have been picked before
+        return any(_is_picked(v, depth - 1) for v in operation.operands)
     if name in TESTS:
         return not any(_is_by_chance(v) for v in operation.operands)
     return name in PICKS or any(
