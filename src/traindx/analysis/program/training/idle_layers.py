@@ -70,9 +70,7 @@ def is_unlearnt(story: Story, layer: Value, calls: list[ProgramEvent]) -> bool:
     is_run = any(e.gradients is Answer.YES and e.within for e in calls)
     if not is_run or not is_trained(story, layer) or story.execution.returned is not None:
         return False
-    return all(
-        e.result is not None and story.flow.is_unlearnt(e.result, is_cut) for e in calls
-    )
+    return all(e.result is not None and story.flow.is_unlearnt(e.result, is_cut) for e in calls)
 
 
 def is_trained(story: Story, layer: Value) -> bool:

@@ -33,7 +33,8 @@ BASES = ("bert-base", "bert-large", "distilbert-base", "roberta-base", "roberta-
          "deberta-v3", "albert-base", "electra-base", "electra-small", "xlm-roberta-base",
          "distilroberta-base", "camembert-base", "minilm")  # fmt: skip
 KEEPS = frozenset({".map", ".shuffle", ".select", ".train_test_split", ".with_format",
-                   ".remove_columns", ".rename_column", ".set_format", "operator.getitem"})  # fmt: skip
+                   ".remove_columns", ".rename_column", ".set_format",
+                   "operator.getitem"})  # fmt: skip
 
 
 def outputs_of(story: Story, model: Value | None) -> int | None:

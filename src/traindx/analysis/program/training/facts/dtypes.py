@@ -101,12 +101,18 @@ class Dtypes:
         return None if is_set else "float32"
 
     @cached_property
+    def _buffers(self) -> set[Value]:
+        """What modules keep as buffers, and convert with their weights."""
+        kept = (e for e in self.story.events if e.name == ".register_buffer")
+        return {v for e in kept for v in (*e.args, *e.kwargs.values())}
+
+    @cached_property
     def weights(self) -> WeightDtypes:
         return WeightDtypes(self.story.events, self.default)
 
     def of(self, value: Value | None) -> Element | None:
         """Return the element type of a value; None where it is not known."""
-        if value is None:
+        if value is None or (value in self._buffers and self.weights.are_converted):
             return None
         if value not in self._known:
             self._known[value] = None  # ends a circle

@@ -121,7 +121,9 @@ class Ranges:
         """Return what numbers reach, of which some are replaced by one mark: 255 for no class."""
         mark = constant(stored[0])
         is_one = type(mark) is int and all(constant(s) == mark for s in stored)
-        return Reached(min(0, mark), max(0, mark), True) if is_one and isinstance(mark, int) else None
+        return (
+            Reached(min(0, mark), max(0, mark), True) if is_one and isinstance(mark, int) else None
+        )
 
     def _part(self, value: Part) -> Reached | None:
         owner = value.of
@@ -283,6 +285,8 @@ def _is_picked(key: Value, depth: int = 6) -> bool:
     if operation is None or depth == 0:
         return False
     name = operation.name.rsplit(".", 1)[-1]
+    if name == "train_test_split":  # gives parts of what may have been picked before
+        return any(_is_picked(v, depth - 1) for v in operation.operands)
     if name in TESTS:
         return not any(_is_by_chance(v) for v in operation.operands)
     return name in PICKS or any(
