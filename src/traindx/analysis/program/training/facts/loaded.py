@@ -119,7 +119,7 @@ def _changed_by_cv(value: Result, shapes: TensorShapes) -> object:
     is_known = isinstance(size, tuple) and len(size) == 2 and all(is_dim(s) for s in size)
     if not isinstance(size, tuple) or not is_known:
         return ShapedTensor()
-    return ShapedTensor(Shape((size[1], size[0], *found.shape.sizes[2:])))  # type: ignore[arg-type]
+    return ShapedTensor(Shape((size[1], size[0], *found.shape.sizes[2:])))
 
 
 def _attribute(frame: Frame, key: object, shapes: TensorShapes) -> object:

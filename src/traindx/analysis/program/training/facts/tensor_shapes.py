@@ -53,6 +53,8 @@ from traindx.analysis.program.training.facts.zoo_models import zoo_output
 from traindx.analysis.program.training.layers import is_layer, layer_kind
 from traindx.analysis.program.training.operations import HOMES, LOSSES, Operation, operation_of
 
+from traindx.analysis.program.training.settings import default_of
+
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
 
@@ -231,6 +233,9 @@ class TensorShapes:
         return self._sizes.setdefault((id(tensor), index), self.symbols.new())
 
     def _part(self, value: Part) -> object:
+        default = default_of(self.story, value)
+        if default is not None:
+            return self.of(default)
         owner, key = self.of(value.of), value.key
         if key == "shape":
             return self._sizes_of(value.of, owner)
