@@ -210,7 +210,7 @@ def numbered(keys: list[object], raw: Value) -> list[object]:
     if len(keys) == 1 or len(written) != len(keys):
         return keys
     pairs = zip(keys, written, strict=True)
-    return [0 if k is UNKNOWN and _is_number(v) else k for k, v in pairs]
+    return [0 if not is_dim(k) and _is_number(v) else k for k, v in pairs]
 
 
 def _is_number(value: Value) -> bool:

@@ -52,7 +52,6 @@ from traindx.analysis.program.training.facts.sequences import Several, either, j
 from traindx.analysis.program.training.facts.zoo_models import zoo_output
 from traindx.analysis.program.training.layers import is_layer, layer_kind
 from traindx.analysis.program.training.operations import HOMES, LOSSES, Operation, operation_of
-
 from traindx.analysis.program.training.settings import default_of
 
 if TYPE_CHECKING:
