@@ -49,6 +49,11 @@ class Project:
     def by_name(self) -> dict[str, Module]:
         return {m.name: m for m in self.modules}
 
+    @cached_property
+    def set_aside(self) -> frozenset[Module]:
+        """The files of the background."""
+        return frozenset(self.background)
+
     def may_mention(self, word: str) -> bool:
         """Tell whether a file that nothing led to has a word in it."""
         return word in self._background_words
