@@ -301,8 +301,15 @@ def _is_of_best(story: Story, kept: Assignment) -> bool:
         return True
     tests = [g.test for g in kept.guards[-1:] if g.test is not None]
     compared = [v for test in tests for v in origins(test, 6) if v.names]
-    beside = (a for a in story.execution.assignments if a.guards == kept.guards)
+    beside = story.recall(_by_guards).get(kept.guards, ()) if compared else ()
     return any(a.value is v and a.name != kept.name for a in beside for v in compared)
+
+
+def _by_guards(story: Story) -> dict[object, list[Assignment]]:
+    found: dict[object, list[Assignment]] = {}
+    for given in story.execution.assignments:
+        found.setdefault(given.guards, []).append(given)
+    return found
 
 
 def _contexts(story: Story, value: Value) -> tuple[Value, ...]:
