@@ -135,6 +135,39 @@ def is_one_turn(one: ProgramEvent, other: ProgramEvent) -> bool:
     return all(a == b for a, b in shared if a.loop is b.loop and not a.loop.is_whole)
 
 
+def late_for(story: Story, clip: Deed) -> Deed | None:
+    """Return the step that has used up the gradients before they are clipped."""
+    event = clip.event
+    if not event.turns or is_endless(event.argument("max_norm", 1)):
+        return None
+    order = _around(story, event)
+    before = [d for d in order if d.event.order < event.order]
+    if not before or before[-1].do is not Do.STEP:
+        return None
+    step = before[-1]
+    is_sure = is_one_turn(step.event, event) or not step.event.guards
+    if not is_sure or not any(d.do is Do.BACKWARD for d in before):
+        return None
+    for later in (d for d in order if d.event.order > event.order):
+        if later.do is not Do.STEP:
+            break
+        if later.subject is not step.subject:
+            return None  # on the way to another optimizer
+    between = UpdateWindow(story, step.event, event).events
+    return None if writes_gradients(story, between) else step
+
+
+def has_gradients(story: Story, clip: Deed) -> bool:
+    """Tell whether anything has computed gradients before a clip."""
+    return any(d.event.order < clip.event.order for d in _around(story, clip.event))
+
+
+def _around(story: Story, event: ProgramEvent) -> list[Deed]:
+    """What computes or uses gradients before and after an event, on its own way."""
+    found = story.does(*COMPUTES, Do.MANUAL_UPDATE, Do.STEP)
+    return [d for d in found if not excludes(d.event, event)]
+
+
 @dataclass(frozen=True, eq=False)
 class Repetition:
     """Two backward passes of one place, one turn of a loop after the other."""
