@@ -401,16 +401,26 @@ def unmoved(value: Value) -> Value:
 
 def mode_of(model: Value) -> Answer:
     """Return whether a model is in training mode."""
-    held = model.fields.get(MODE)
+    held = held_mode(model)
     if held is None:
         known = isinstance(model, Instance) or is_model_like(model)
         return Answer.YES if known else Answer.UNKNOWN
     return Answer.of(truth_of(held))
 
 
+def _first_mode(model: Value) -> Known:
+    """Return the mode in which a model is made."""
+    is_loaded = isinstance(model, Result) and model_zoo.begins_evaluating(model.maker)
+    return Known(not is_loaded)
+
+
 def held_mode(model: Value) -> Value | None:
-    """Return what the mode of a model was set to last; None where nothing in sight set it."""
-    return model.fields.get(MODE)
+    """Return what the mode of a model was set to last; None where nothing in sight set it.
+
+    Transformers puts what it loads into evaluation mode.
+    """
+    first = _first_mode(model)
+    return model.fields.get(MODE) or (None if first.value else first)
 
 
 def read_mode(model: Value) -> Value:
@@ -461,7 +471,7 @@ def set_mode(m: Machine, model: Value, mode: Value) -> None:
         if isinstance(part, (Items, Table)):
             continue
         # what it was before, so that a mode that is set under a condition is one of two
-        part.fields.setdefault(MODE, Known(True) if is_module(part) else Unknown())
+        part.fields.setdefault(MODE, _first_mode(part) if is_module(part) else Unknown())
         m.write(part.fields, MODE, mode)
 
 
@@ -480,13 +490,19 @@ def modules_in(model: Value) -> list[Value]:
         if isinstance(value, Choice):
             pending.extend(value.options)
         elif isinstance(value, Result):
-            own = () if value.maker.startswith("copy.") else value.inputs
+            own = () if value.maker.startswith("copy.") or _is_member(value) else value.inputs
             held = (*own, *value.fields.values())
             inside = (Result, Instance, Items, Table, Choice)
             pending.extend(v for v in held if isinstance(v, inside))
         if isinstance(value, (Instance, Items, Table)):
             pending.extend(value.fields.values())
     return list(found.values())
+
+
+def _is_member(value: Result) -> bool:
+    """Tell whether a value is one of the modules of a model, and does not hold the model."""
+    inner = value.args[0] if value.maker == "builtins.next" and value.args else value
+    return isinstance(inner, Result) and inner.maker in (".modules", ".children", ".parameters")
 
 
 def _list_method(m: Machine, owner: Items, name: str, args: Sequence[Value]) -> Value | None:
@@ -498,6 +514,7 @@ def _list_method(m: Machine, owner: Items, name: str, args: Sequence[Value]) -> 
         for value in several if several is not None else [iteration.element_of(m, args[0])]:
             iteration.append(m, owner, value)
         if several is None:
+            owner.ahead = len(owner.members) - 1 if owner.is_whole else owner.ahead
             owner.is_whole = False
         return Known(None)
     if name in ("clear",):
@@ -611,7 +628,10 @@ def _sorted(
 def _enumerate(
     m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
 ) -> Value | None:
-    found = iteration.members(args[0]) if args else None
+    over = args[0] if args else None
+    ahead = over.ahead if isinstance(over, Items) and not over.is_whole else 0
+    found = over.members[:ahead] if isinstance(over, Items) and ahead else None
+    found = found or (iteration.members(over) if over is not None else None)
     if found is None or len(found) > iteration.MAX_MEMBERS:
         return None
     given = kwargs.get("start", args[1] if len(args) > 1 else Known(0))
@@ -619,7 +639,10 @@ def _enumerate(
     if not isinstance(first, int):
         return None
     rows = [iteration.items_of((Known(i), v), "tuple") for i, v in enumerate(found, first)]
-    return iteration.items_of(rows)
+    if not isinstance(over, Items) or not ahead:
+        return iteration.items_of(rows)
+    more = [iteration.items_of((iteration.index(), v), "tuple") for v in over.members[ahead:]]
+    return iteration.with_more(rows, more)
 
 
 def _zip(
@@ -705,7 +728,7 @@ def _map(
         return BlockEnd.NEXT
 
     iteration.run_over(m, loop, over, body, scope)
-    return iteration.items_of(made, is_whole=loop.is_whole)
+    return iteration.items_of(made, iteration.ONE_PASS, is_whole=loop.is_whole)
 
 
 def _filter(
