@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from traindx.analysis.program.execution.events import (
     EventForm,
@@ -34,6 +34,7 @@ from traindx.analysis.program.training.kinds import Kind, names_of
 from traindx.analysis.program.training.operations import is_in_place, operation_name
 from traindx.analysis.program.training.ownership import holders, owns, parameters_given
 from traindx.analysis.program.training.phases import source_of
+from traindx.analysis.program.training.settings import one_number
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -254,6 +255,36 @@ def is_group(story: Story, loop: LoopRun) -> bool:
         isinstance(v, Result) and v.maker.rsplit(".", 1)[-1] in GROUPS for v in origins(over, 50)
     )
     return is_some and any(story.kind_of(v).kind is Kind.LOADER for v in origins(over, 50))
+
+
+def ignored_accumulation(story: Story) -> Iterator[tuple[Value, Deed]]:
+    """Yield the engines that are told to accumulate, and the steps at every batch beside them.
+
+    Only `accumulate()` leaves steps out; without it, each batch is applied by itself.
+    """
+    for engine in story.made(Kind.ENGINE):
+        given = engine.kwargs.get("gradient_accumulation_steps") if _is_plain(engine) else None
+        number = one_number(story, given)
+        if number is None or number <= 1 or story.escapes(engine) is not Answer.NO:
+            continue
+        asks = (e for e in story.events if e.receiver is engine)
+        if any(e.name in (".accumulate", ".no_sync") for e in asks):
+            continue
+        for update in updates(story):
+            event = update.step.event
+            is_counted = any(_counts(g.test) for g in event.guards if g.test is not None)
+            if update.backward.through is engine and not is_counted:
+                yield engine, update.step
+
+
+def _is_plain(engine: Value) -> TypeGuard[Result]:
+    return isinstance(engine, Result) and engine.maker.endswith("Accelerator")
+
+
+def _counts(test: Value) -> bool:
+    """Tell whether a condition counts batches, as whoever accumulates by hand does."""
+    found = (v for v in origins(test, 30) if isinstance(v, Result))
+    return any(v.maker in ("operator.mod", "operator.eq", "operator.ge") for v in found)
 
 
 def clears(zero: Deed, optimizer: Value, story: Story) -> Answer:
