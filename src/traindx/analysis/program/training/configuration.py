@@ -93,13 +93,11 @@ def used_by_optimizers(program: Program, names: tuple[str, ...]) -> list[Value]:
     found: dict[object, Value] = {}
     for story in program.stories:
         for event in story.events:
-            is_made = event.result is not None and event.result.site is event.site
-            if not is_made or not story.is_kind(event.result, Kind.OPTIMIZER):
-                continue
             position = 1 if "lr" in names else None
             given = (event.argument(n, position) for n in names)
             value = next((v for v in given if v is not None), None)
-            if value is not None:
+            is_made = event.result is not None and event.result.site is event.site
+            if value is not None and is_made and story.is_kind(event.result, Kind.OPTIMIZER):
                 found.setdefault(event.node, value)
     return list(found.values())
 
