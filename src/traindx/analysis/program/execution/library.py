@@ -278,9 +278,8 @@ def _method(
         _apply(m, receiver, args[0], node, scope)
     if name in ("train", "eval"):
         _set_mode(m, receiver, name, args, kwargs, node, scope)
-    if name == "optimizers" and "configured optimizers" in receiver.fields:
-        made = iteration.members(receiver.fields["configured optimizers"]) or []
-        return made[0] if len(made) == 1 else receiver.fields["configured optimizers"]
+    if (made := frameworks.configured(receiver, name)) is not None:
+        return made
     if name in PREPARES and args:
         return args[0] if len(args) == 1 else iteration.items_of(list(args), "tuple")
     if name in SAME and is_model_like(receiver):
