@@ -18,9 +18,11 @@ from traindx.model.recording import (
     Model,
     Optimizer,
     Parameter,
+    Place,
     Process,
     Recording,
     Sample,
+    Stall,
     Submodule,
 )
 from traindx.model.run import (
@@ -130,6 +132,23 @@ def failed(
     return make_run(failures=[failure], sources=sources)
 
 
+def with_source(run: Run, text: str) -> Run:
+    """Return a run whose program is known."""
+    return replace(run, sources=(Source("train.py", text),))
+
+
+def rounded(run: Run, name: str, decimals: int) -> Run:
+    """Return a run whose log prints a series with so many decimals."""
+    series = run.series[name]
+    told = replace(series, origin=replace(series.origin, decimals=decimals))
+    return replace(run, series={**run.series, name: told})
+
+
+def with_checkpoints(*saved: Architecture) -> Run:
+    """Return a run that left these checkpoints, oldest first."""
+    return replace(make_run(architecture=saved[-1]), checkpoints=saved)
+
+
 def decay(
     count: int, start: float = 2.3, end: float = 0.4, *, noise: float = 0.05, seed: int = 0
 ) -> Floats:
@@ -221,6 +240,12 @@ def with_evaluation(process: Process, **fields: Any) -> Process:
         epochs=(Epoch(40, 0, 60, trained=60), Epoch(41, 1, 10, step=50)),
         evaluations=(Evaluation(50, **{"step": 50, "forwards": 10, "loader": 1, **fields}),),
     )
+
+
+def stalled(*stack: Place, step: int = 40, **fields: Any) -> Process:
+    """Return a process that stood still at a line of its main thread."""
+    main = (("MainThread", stack),)
+    return Process(stalls=(Stall(50, step, 60.0, 0.1, main, **fields),))
 
 
 def weights(*names: str, optimizer: int | None = 0, is_trainable: bool = True) -> list[Parameter]:

@@ -4,6 +4,7 @@ import pytest
 
 from traindx.analysis.checkpoints import (
     block_of,
+    causes_of_unchanged,
     cite_broken,
     grown_matrices,
     is_broken,
@@ -14,6 +15,8 @@ from traindx.analysis.checkpoints import (
     shared_matrices,
     vocabulary_tables,
 )
+from traindx.examples import with_checkpoints
+from traindx.model.findings import Strength
 from traindx.model.run import Architecture, Tensor
 
 
@@ -77,3 +80,11 @@ def test_a_tensor_that_broke_since_the_last_sound_checkpoint():
     saved = [Architecture((t,), name) for t, name in ((sound, "a"), (broken, "b"))]
     found = last_sound(saved, {"fc.weight"})
     assert found is not None and found.artifact == "a"
+
+
+def test_why_matrices_may_stand_still():
+    run = with_checkpoints(Architecture((tensor(),), "a"))
+    causes = causes_of_unchanged(run, [tensor()], [tensor("b")], Strength.WEAK)
+    assert list(causes) == ["frozen-parameters", "parameters-not-in-optimizer"]
+    half = Tensor("a", (8, 8), "float16")
+    assert "half-precision-weights" in causes_of_unchanged(run, [half], [half], Strength.WEAK)

@@ -12,7 +12,9 @@ from traindx.analysis.curves import (
     bucket_edges,
     curve,
     divergence,
+    gone_since,
     grows_steadily,
+    is_broken_curve,
     isolated_spikes,
     noise,
     only_rises,
@@ -166,3 +168,14 @@ def test_a_spike_stands_alone():
 def test_a_curve_that_only_rises():
     assert only_rises(2.3 * np.exp(np.linspace(0.0, 3.0, 100)))
     assert not only_rises(join(decay(50), 2.3 * np.exp(np.linspace(0.0, 1.0, 50))))
+
+
+def test_values_that_are_gone_for_good():
+    assert gone_since(np.geomspace(1.0, 1e-6, 60)) is not None
+    assert gone_since(np.geomspace(1.0, 0.1, 60)) is None
+
+
+def test_a_broken_curve_is_nan_or_diverges():
+    assert is_broken_curve(np.array([1.0, np.nan]))
+    assert is_broken_curve(2.0 * np.exp(np.arange(40) / 8.0))
+    assert not is_broken_curve(decay(40))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from traindx.model.findings import Evidence
-from traindx.model.run import Architecture, Tensor
+from traindx.model.findings import Evidence, Strength
+from traindx.model.run import Architecture, Run, Tensor, as_number
 
 GROWTH = 100.0  # times the norm; training from scratch grows weights a few times over
 SMALLEST = 1e-3  # root mean square before; zero-initialised branches grow by any factor
@@ -30,6 +30,7 @@ _BY_DESIGN = re.compile(
 )
 _LEARNT = re.compile(r"(?:^|[._])(?:weight|bias|gamma|beta|kernel|w|b|proj)(?:_\w{1,16})?$")
 RUNNING = re.compile(r"running_(?:mean|var)$|moving_(?:mean|variance)$")
+HALF = ("float16", "bfloat16")
 
 
 def shared_matrices(before: Architecture, after: Architecture) -> Iterator[tuple[Tensor, Tensor]]:
@@ -122,3 +123,18 @@ def last_sound(checkpoints: Sequence[Architecture], names: set[str]) -> Architec
         if same and not any(is_broken(t) for t in same):
             return checkpoint
     return None
+
+
+def causes_of_unchanged(
+    run: Run, still: list[Tensor], moved: list[Tensor], strength: Strength
+) -> Mapping[str, Strength]:
+    """Return why matrices may stand still: frozen, not in the optimizer, or in half precision."""
+    suggests = {"frozen-parameters": strength, "parameters-not-in-optimizer": strength}
+    key = "checkpoint.optimizer.parameters"
+    held = next((s.value for s in run.config.settings if s.key == key), None)
+    number = None if held is None else as_number(held)
+    if number is not None and number >= len(run.checkpoints[-1].tensors):
+        del suggests["parameters-not-in-optimizer"]  # the optimizer has them all
+    if all(t.dtype in HALF for t in (*still, *moved)):
+        suggests["half-precision-weights"] = Strength.WEAK
+    return suggests

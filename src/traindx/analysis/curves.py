@@ -25,6 +25,8 @@ STAGES = 5
 LAST_POINTS = 5  # points: what feeds itself shows most at the end
 RISES = 0.002  # of the level, from one fifth of the run to the next
 IN_ALL = 1.5  # times the first level; the terms of a sum that grow as planned add less
+GONE = 0.02  # of its largest value
+GONE_FOR = 0.3  # of the run, to the end
 
 
 def spread(values: Floats) -> float:
@@ -412,3 +414,17 @@ def only_rises(values: Floats) -> bool:
     levels = [float(np.median(part)) for part in np.array_split(values, STAGES)]
     climbs = all(after > before * (1 + RISES) for before, after in pairwise(levels))
     return 0 < levels[0] < float(np.median(values[-LAST_POINTS:])) / IN_ALL and climbs
+
+
+def gone_since(values: Floats) -> int | None:
+    """Return the point from which on values that were there are next to nothing."""
+    if not len(values) or values.min() < 0 or values.max() <= 0:
+        return None
+    start = since(values <= GONE * values.max())
+    return start if 0 < start <= (1.0 - GONE_FOR) * len(values) else None
+
+
+def is_broken_curve(values: Floats) -> bool:
+    """Tell whether a curve is NaN somewhere, or diverges."""
+    finite = values[np.isfinite(values)]
+    return len(finite) < len(values) or divergence(finite) is not None

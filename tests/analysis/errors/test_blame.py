@@ -3,8 +3,14 @@
 from traindx.analysis.errors.call_messages import STRIDED_VIEW, STRUCTURE
 from traindx.analysis.errors.checkpoint_messages import UNREADABLE_ARCHIVE, is_load
 from traindx.analysis.errors.culprits import class_count
-from traindx.analysis.errors.device_messages import INDEX, allowed_indices
-from traindx.analysis.errors.failing_lines import is_library_check, never_calls_backward, why_none
+from traindx.analysis.errors.device_messages import INDEX, allowed_indices, causes_by_tokenizer
+from traindx.analysis.errors.failing_lines import (
+    is_library_check,
+    never_calls_backward,
+    path_of,
+    refusal_strength,
+    why_none,
+)
 from traindx.analysis.errors.graph_blame import why_second_backward
 from traindx.analysis.errors.killed_processes import causes_of_kill, went_on
 from traindx.analysis.errors.loader_messages import EMPTY_DATASET
@@ -15,6 +21,7 @@ from traindx.analysis.errors.process_group_messages import COLLECTIVES, waits_by
 from traindx.analysis.errors.root_failure import (
     is_in_worker,
     is_raised_on_purpose,
+    raised_from,
     ranks_that_raised,
     root_failure,
 )
@@ -138,3 +145,15 @@ def test_a_worker_is_known_by_its_words_or_its_files():
 def test_a_flattened_image_factors_into_channels():
     assert "channels × height × width" in size_factors(64 * 7 * 7, 64)
     assert size_factors(17, 1) == ""
+
+
+def test_places_and_causes_of_refused_calls():
+    made = Frame("C:\\lib\\a.py", 3, "Net.__init__", "raise ValueError")
+    assert path_of(made) == "C:/lib/a.py"
+    failure = failed("ValueError: no", frames=(made,)).failures[0]
+    assert refusal_strength(failure) is Strength.STRONG
+    assert raised_from(failed("KeyError: 'a'", "x = b['a']").failures[0], "KeyError").endswith(
+        ":31"
+    )
+    assert causes_by_tokenizer(make_run(config={"tokenizer": "gpt2"}))
+    assert not causes_by_tokenizer(make_run())

@@ -5,12 +5,14 @@ import numpy as np
 from traindx.analysis.metrics.broken_losses import (
     cite_announced_half,
     cite_half_precision,
+    course_before,
     has_burst,
     has_climbed,
     has_scored,
     is_written_as_zero,
     last_word,
     lost_since,
+    value_word,
 )
 from traindx.examples import decay, join, make_run
 from traindx.model.run import Event, Origin, Run, Series
@@ -57,3 +59,12 @@ def test_half_precision_is_a_setting_or_a_line():
     assert not cite_half_precision(make_run(config={"precision": "bf16"}))
     event = Event("half-precision", "using fp16", "train.log", "line 1")
     assert cite_announced_half(make_run(events=[event]))[0].says == "using fp16"
+
+
+def test_the_course_before_says_what_may_be_behind():
+    run = make_run()
+    assert course_before(run, series([]))[0] == "from the first point on"
+    assert course_before(run, series(decay(50)))[0] == "suddenly, without a rise"
+    climb = series(join(decay(50), 0.5 * np.exp(np.arange(12.0))))
+    assert course_before(run, climb)[0] == "after a rise"
+    assert [value_word(v) for v in (np.nan, np.inf, 3e34)] == ["NaN", "infinite", "3e+34"]

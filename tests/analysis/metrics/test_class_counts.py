@@ -8,6 +8,7 @@ from traindx.analysis.metrics.class_counts import (
     held_out_counts,
     largest_class_share,
     last_recall,
+    only_predicted_class,
     training_counts,
 )
 from traindx.examples import make_run
@@ -37,3 +38,9 @@ def test_the_recall_of_a_class_by_matrix_or_by_report():
     found = last_recall(make_run({"recall/val/class 1": [0.1, 0.4]}), "1")
     assert found is not None and found[0] == 0.4
     assert last_recall(make_run(), "1") is None
+
+
+def test_one_column_of_a_matrix_is_one_class():
+    assert only_predicted_class(MATRIX) == ("0", 0.9, "100 examples of 2 classes")
+    assert only_predicted_class(replace(MATRIX, matrix=((3.0, 0.0), (2.0, 0.0)))) is None
+    assert only_predicted_class(replace(MATRIX, matrix=((50.0, 0.0), (49.0, 1.0)))) is None

@@ -7,8 +7,10 @@ from traindx.analysis.metrics.learning_rates import (
     cite_tiny_rate,
     do_evaluations_differ,
     highest_rate,
+    is_rate_constant,
     is_rate_scaled,
     rate_rises,
+    refuted_by_rate,
 )
 from traindx.examples import make_run
 
@@ -47,3 +49,10 @@ def test_a_tiny_rate_is_cited():
     assert cite_tiny_rate(make_run({"lr": [1e-8] * 3}))
     assert cite_tiny_rate(make_run(config={"lr": 1e-8}))
     assert cite_tiny_rate(make_run({"lr": [1e-3] * 3}, config={"lr": 1e-8})) == ()
+
+
+def test_a_logged_rate_is_constant_and_not_zero():
+    assert is_rate_constant(make_run({"lr": [0.1] * 3}))
+    assert not is_rate_constant(make_run({"lr": [0.1, 0.2]}))
+    assert list(refuted_by_rate(make_run({"lr": [0.1]}))) == ["lr-zero"]
+    assert refuted_by_rate(make_run({"lr": [0.0]})) == {}

@@ -2,7 +2,13 @@
 
 import pytest
 
-from traindx.analysis.metrics.loss_terms import is_task_term, is_vae, negligible_kl, term_levels
+from traindx.analysis.metrics.loss_terms import (
+    is_outweighed,
+    is_task_term,
+    is_vae,
+    negligible_kl,
+    term_levels,
+)
 from traindx.examples import decay, flat, make_run
 
 
@@ -27,3 +33,9 @@ def test_an_autoencoder_is_known_by_its_words():
 def test_a_negligible_kl_depends_on_the_scale_of_the_loss():
     assert negligible_kl(make_run({"loss/train/recon": [90.0]})) == 0.02
     assert negligible_kl(make_run({"loss/train/recon": [0.5]})) == pytest.approx(1e-3)
+
+
+def test_a_small_term_is_outweighed():
+    port = make_run({"loss/train/port": flat(100, 1.0, noise=0.0)}).series["loss/train/port"]
+    assert is_outweighed(port, 1e9, 1e6)
+    assert not is_outweighed(port, 1e3, 1e2)

@@ -5,6 +5,7 @@ import pytest
 
 from traindx.analysis.metrics.scores import (
     are_all,
+    as_shares,
     best_late_share,
     end_level,
     forgotten_task,
@@ -82,3 +83,7 @@ def test_the_accuracy_of_held_out_data_comes_first():
     assert best_late_share(series([10.0, 80.0, 70.0])) == pytest.approx(0.8)
     assert is_often_wrong(make_run({"accuracy/val": [0.5] * 5}))
     assert not is_often_wrong(make_run({"accuracy/val": [0.99] * 5}))
+
+
+def test_percent_are_shares():
+    assert as_shares(series([50.0, 98.0])).tolist() == [0.5, 0.98]

@@ -7,16 +7,20 @@ from traindx.analysis.recordings.broken_steps import (
     are_gradients_finite,
     broke_before,
     broke_ever,
+    cite_batch,
     cite_growth,
     first_nan_gradient,
     gives_nan,
     masked_softmax,
+    suspect_operation,
 )
+from traindx.examples import make_run
 from traindx.model.recording import (
     Activation,
     Counts,
     LossInput,
     NonFinite,
+    Place,
     Process,
     Sample,
     Summary,
@@ -63,3 +67,15 @@ def test_rows_of_a_softmax_are_nan_where_all_is_masked():
 def test_gradients_that_a_scaler_would_skip():
     assert not are_gradients_finite(Process(samples=(SAMPLE,)))
     assert are_gradients_finite(Process(samples=(replace(SAMPLE, grad_norms=(0.1, None)),)))
+
+
+def test_the_batch_and_the_operation_that_are_to_blame():
+    record = NonFinite(1, 5, inputs=(Summary("x", (4, 2), "float32", nonfinite=1),), kept="a/b")
+    said = [e.says for e in cite_batch(Process(), record)]
+    assert (
+        said[0] == "the batch contains NaN or infinity" and said[-1] == "the batch is kept in a/b"
+    )
+    text = "import torch\ndrift = torch.sqrt(sum((p - q).pow(2).sum() for p, q in pairs))\n"
+    run, place = make_run(sources={"train.py": text}), Place("train.py", 5, "", "loss.backward()")
+    assert suspect_operation(run, place) is not None
+    assert suspect_operation(run, None) is None

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from traindx.analysis.recordings.evaluations import (
+    cite_eval_steps,
     evaluation_inputs,
     is_live,
     is_named_evaluation,
@@ -63,3 +64,9 @@ def test_the_longest_stretch_in_evaluation_mode():
         Sample(i, i, is_training=m, evaluating=() if m else ("drop",)) for i, m in enumerate(modes)
     ]
     assert [s.step for s in longest_in_eval_mode(samples)] == [3, 4]
+
+
+def test_steps_in_evaluation_mode_are_cited_with_the_evaluation_before():
+    process = with_evaluation(watched(*weights("0.weight")))
+    said = [e.says for e in cite_eval_steps(process, list(process.samples), process.evaluations)]
+    assert said[0].startswith("6 sampled steps in a row") and "10 forward passes" in said[1]

@@ -6,6 +6,8 @@ import pytest
 from traindx.analysis.recordings.fading import (
     chains_of,
     faded,
+    fading_chains,
+    fading_norms,
     first_over_last,
     in_order_of_depth,
     is_saturating,
@@ -50,3 +52,17 @@ def test_middles_and_ends():
     assert middle((None,)) == 0.0
     assert first_over_last(np.array(FALL)) == pytest.approx(1e-6)
     assert rank_correlation(np.array(FALL)) == pytest.approx(1.0)
+
+
+def test_logged_norms_fade_with_depth():
+    norms = {f"layers/net.{i}.weight/grad_norm": [n] * 5 for i, n in enumerate(FALL)}
+    found = fading_norms(make_run(norms))
+    assert found is not None and found[0] == pytest.approx(1e-6)
+    assert fading_norms(make_run({n: [1.0] * 5 for n in norms})) is None
+
+
+def test_a_model_fades_as_a_whole_or_in_a_part():
+    process = watched(*weights(*NAMES), grads=FALL, update_ratios=tuple(FALL))
+    ((ratio, chain, keeps_up),) = fading_chains(process)
+    assert (ratio, len(chain), keeps_up) == (pytest.approx(1e-6), 8, False)
+    assert list(fading_chains(watched(*weights(*NAMES)))) == []

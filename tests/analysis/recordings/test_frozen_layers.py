@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from traindx.analysis.recordings.frozen_layers import (
+    frozen_at_random,
     frozen_head,
     is_kept_frozen,
     loads_only_late,
@@ -44,3 +45,17 @@ def test_weights_that_are_loaded_at_the_end_were_not_there_before():
     assert loads_only_late(recorded(late))
     assert not loads_only_late(recorded(early))
     assert not loads_only_late(recorded(process))
+
+
+def test_half_of_a_model_is_frozen_at_random():
+    names = (*weights("0.weight", is_trainable=False), *weights("1.weight"))
+    process = watched(
+        *names,
+        grads=(None, 0.1),
+        still=("0.weight",),
+        modules={"0": "Linear", "1": "Linear"},
+        step=lambda i: 100 * i,
+    )
+    ((_, frozen, own, owner),) = frozen_at_random(process, is_written=False)
+    assert ([t.name for t in frozen], len(own), owner) == (["0.weight"], 2, 0)
+    assert not list(frozen_at_random(watched(*weights("0.weight")), is_written=False))

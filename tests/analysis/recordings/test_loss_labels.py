@@ -7,6 +7,7 @@ import pytest
 
 from traindx.analysis.recordings.loss_labels import (
     batch_labels,
+    causes_of_gap,
     class_change,
     class_words,
     classes_of_only_loss,
@@ -25,6 +26,7 @@ from traindx.analysis.recordings.loss_labels import (
 )
 from traindx.analysis.recordings.observations import Term, terms_of
 from traindx.examples import make_run, sampled
+from traindx.model.findings import Strength
 from traindx.model.recording import Loader, LossInput, Process, Sample, Summary
 
 INPUTS = Summary("0", (32, 8), "float32")
@@ -120,3 +122,13 @@ def test_the_late_loss_is_that_of_the_log_where_it_is_long_enough():
     late = Term((Sample(1, 0, loss=0.5),), (classes({}),))
     assert late_loss(make_run(), late) == 0.5
     assert late_loss(make_run({"loss/train": [1.0] * 12 + [0.1] * 4}), late) == 0.1
+
+
+def test_labels_explain_a_gap():
+    def causes(*labels: dict[str, int]):
+        process = run(*labels)
+        return causes_of_gap(process, terms_of(process, "cross_entropy")[0])[0]
+
+    assert causes(*[{"0": 60, "1": 2, "2": 1, "3": 1}] * 8)["class-imbalance"] is Strength.STRONG
+    assert causes(*[{"0": 11, "1": 12, "2": 11}] * 8)["distribution-shift"] is Strength.STRONG
+    assert causes({"0": 1})["class-imbalance"] is Strength.WEAK

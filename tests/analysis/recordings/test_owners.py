@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from traindx.analysis.recordings.owners import (
     are_all_seen_still,
+    cite_idle,
     gradient_count,
     has_wide_input,
     is_idle,
@@ -12,6 +13,7 @@ from traindx.analysis.recordings.owners import (
     is_stuck_at_zero,
     keeps_moving,
     last_gradient,
+    moves_weights,
     starts_at_chance,
     still_moves,
     strangers_learn,
@@ -67,3 +69,16 @@ def test_weights_that_stand_still():
     assert not are_all_seen_still(watched(*weights("a")))
     assert still_moves(traces_of(watched(*weights("a")))[0])
     assert not still_moves(traces_of(still)[0])
+
+
+def test_idle_parameters_are_cited_with_a_gradient():
+    process = watched(*weights("a", optimizer=None), *weights("b"))
+    idle = traces_of(process)[:1]
+    held, still = cite_idle(process, process.models[0], idle)
+    assert held.says == "no optimizer holds a of Net" and "gradient of 0.1" in still.says
+
+
+def test_an_optimizer_moves_its_weights():
+    process = watched(*weights("a"))
+    assert moves_weights(process, process.optimizers[0])
+    assert not moves_weights(watched(*weights("a"), still=("a",)), process.optimizers[0])

@@ -6,11 +6,13 @@ from traindx.analysis.recordings.ranks import (
     Standstill,
     are_all_in_one,
     call_kind,
+    has_exited_well,
     rank_series,
     shared_prints,
+    what_it_waits_for,
 )
-from traindx.examples import make_run
-from traindx.model.recording import Fingerprint, Process, Stall
+from traindx.examples import make_run, recorded
+from traindx.model.recording import Ending, Fingerprint, Place, Process, Stall
 
 
 def test_a_rank_that_called_nothing_belongs_to_the_first_group_only():
@@ -51,3 +53,17 @@ def test_all_ranks_wait_in_one_collective():
     assert are_all_in_one([waiting(3), waiting(3)], 2)
     assert not are_all_in_one([waiting(3), waiting(4)], 2)
     assert not are_all_in_one([waiting(3)], 2)
+
+
+def test_a_command_that_exits_well():
+    assert has_exited_well(recorded(Process(), ending=Ending(exit_code=0)))
+    assert has_exited_well(recorded(Process()))
+    assert not has_exited_well(recorded(Process(), ending=Ending(exit_code=130)))
+
+
+def test_what_a_process_waits_for():
+    place = Place("/usr/lib/python3.11/site-packages/torch/utils/data/dataloader.py", 1, "get")
+    loading = Standstill(Process(), Stall(1, 40, 60.0, 0.1, (("MainThread", (place,)),)))
+    assert what_it_waits_for(loading, [loading])[0] == ", waiting for the data loader"
+    plain = Standstill(Process(), Stall(1, 40, 60.0))
+    assert what_it_waits_for(plain, [plain]) == ("", {})

@@ -6,6 +6,8 @@ import numpy as np
 
 from traindx.analysis.recordings.replicas import (
     batches_at_same_position,
+    cite_divided_data,
+    cite_sums,
     differ,
     is_always_slower,
     is_averaged,
@@ -54,3 +56,12 @@ def test_a_rank_loses_its_time_alone():
     assert where_time_is_lost(run, 1, [0, 1], 0.4) == "waiting for data"
     assert not is_always_slower({0: np.ones(4), 1: np.array([9.0, 9.0, 1.0, 1.0])}, 1)
     assert time_alone(make_run({"time/data": [0.1] * 5}), 0) is None
+
+
+def test_sums_and_parts_of_the_data_are_cited():
+    prints = [Fingerprint(1, 4, parameters=1.5)]
+    (cited,) = cite_sums([Process(rank=0)], prints)
+    assert "sum up to 1.5 at step 4" in cited.says
+    text = "sampler = DistributedSampler(data)\n"
+    assert cite_divided_data(make_run(sources={"train.py": text})) is not None
+    assert cite_divided_data(make_run()) is None

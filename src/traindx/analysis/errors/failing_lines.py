@@ -11,7 +11,8 @@ from traindx.analysis.errors.culprits import culprit_frame, site_at
 from traindx.analysis.errors.messages import KnownError, read
 from traindx.analysis.errors.root_failure import last_burst, last_part
 from traindx.analysis.program import project_of
-from traindx.model.run import Failure, Run
+from traindx.model.findings import Strength
+from traindx.model.run import Failure, Frame, Run
 from traindx.tracebacks import own_frames
 
 COUNTED = re.compile(r"\w*(?:total|count|num|n_|samples|seen)")  # names of what is counted
@@ -26,6 +27,8 @@ REFUSING = frozenset(
     {"ValueError", "TypeError", "AssertionError", "RuntimeError", "NotImplementedError", CONFIGURED}
 )
 CHECKS = ("raise ", "assert ")
+# where an object is made: what it is made of is refused before any data are seen
+MAKING = frozenset({"__init__", "__post_init__", "add_param_group"})
 
 
 def failing_code(run: Run, failure: Failure) -> str:
@@ -131,3 +134,14 @@ def never_calls_backward(run: Run) -> bool:
     """Tell whether no line of the known source speaks of backward."""
     modules = project_of(run).modules
     return bool(modules) and not any("backward" in line for m in modules for line in m.lines)
+
+
+def path_of(frame: Frame) -> str:
+    """Return the path of a frame with forward slashes."""
+    return frame.file.replace("\\", "/")
+
+
+def refusal_strength(failure: Failure) -> Strength:
+    """Return how surely a refused call is a misuse."""
+    is_made = failure.frames[-1].function.rsplit(".", 1)[-1] in MAKING
+    return Strength.STRONG if is_made else Strength.MODERATE

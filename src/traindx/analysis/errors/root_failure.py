@@ -193,3 +193,9 @@ def is_in_worker(run: Run, failure: Failure) -> bool:
     near = (failure, *last_burst(run))
     is_named = any("DataLoader worker" in f.message for f in near)
     return is_named or any("collate" in frame.file for f in near for frame in f.frames)
+
+
+def raised_from(failure: Failure, text: str) -> str:
+    """Say where in the user's code a failure was raised."""
+    frame = (own_frames(failure) or failure.frames)[-1:]
+    return f"{text}, raised from {frame[0].file}:{frame[0].line}" if frame else text

@@ -1,13 +1,11 @@
 """Losses that become NaN or infinite: since when, and how they came there."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from traindx.analysis.curves import curve, since
-from traindx.model.findings import (
-    Evidence,
-    cite_event,
-    cite_setting,
-)
+from traindx.model.findings import Evidence, Strength, cite_event, cite_setting, suggested
 from traindx.model.metric_names import HIGHER_IS_BETTER, PHASES, kind_of, phase_of, words
 from traindx.model.run import Run, Series
 
@@ -19,6 +17,12 @@ HALF_SETTINGS = (
     "fp16", "precision", "mixed_precision", "dtype", "torch_dtype", "half", "amp_dtype",
 )  # fmt: skip
 HALF = ("fp16", "half", "float16", "16", "16-mixed", "fp16-mixed")
+CLIMBED: Mapping[str, Strength] = suggested(
+    strong="lr-too-high", weak="missing-gradient-clipping unstable-operation"
+)
+OPEN_COURSE: Mapping[str, Strength] = suggested(
+    moderate="nan-in-data unstable-operation lr-too-high"
+)
 
 
 def last_word(run: Run, loss: Series, phase: str) -> Series | None:
@@ -89,3 +93,21 @@ def cite_half_precision(run: Run) -> tuple[Evidence, ...]:
 def cite_announced_half(run: Run) -> tuple[Evidence, ...]:
     """Cite the line that announces half precision."""
     return tuple(cite_event(e) for e in run.events if e.kind == "half-precision")[:1]
+
+
+def value_word(value: float) -> str:
+    """Return NaN, infinite, or the value itself."""
+    return "NaN" if np.isnan(value) else "infinite" if np.isinf(value) else f"{value:.2g}"
+
+
+def course_before(run: Run, before: Series) -> tuple[str, Mapping[str, Strength]]:
+    """How the loss came to be non-finite, and what that speaks for."""
+    if not len(before):
+        return "from the first point on", suggested(
+            moderate="nan-in-data unstable-operation", weak="bad-initialisation lr-too-high"
+        )
+    if has_climbed(before) or has_burst(run, float(before.values[-1])):
+        return "after a rise", CLIMBED
+    return "suddenly, without a rise", suggested(
+        moderate="unstable-operation nan-in-data", weak="lr-too-high"
+    )

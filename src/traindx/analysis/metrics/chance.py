@@ -5,12 +5,7 @@ from math import log
 import numpy as np
 
 from traindx.analysis.curves import curve, running_median, slope_z
-from traindx.model.findings import (
-    Evidence,
-    Strength,
-    cite,
-    cite_setting,
-)
+from traindx.model.findings import Evidence, Strength, cite, cite_setting
 from traindx.model.run import Floats, Run, Series
 
 STARTS_AT_CHANCE = 0.03  # of ln C, where the validation loss begins

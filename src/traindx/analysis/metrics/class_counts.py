@@ -4,12 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from traindx.model.findings import (
-    Evidence,
-    cite,
-    cite_setting,
-)
-from traindx.model.run import Run, Setting
+from traindx.model.findings import Evidence, cite, cite_setting
+from traindx.model.run import Confusion, Run, Setting
+
+COUNTED = 20  # examples in a confusion matrix; of fewer, one class may be a matter of chance
 
 
 def held_out_counts(run: Run) -> Setting | None:
@@ -56,3 +54,20 @@ def last_recall(run: Run, label: str) -> tuple[float, Evidence] | None:
         if series is not None and np.isfinite(series.last):
             return series.last, cite(series, f"{series.origin.name} is {series.last:.3g}", -1)
     return None
+
+
+def only_predicted_class(confusion: Confusion) -> tuple[str, float, str] | None:
+    """Return the one class that all examples get, the largest class's share, and how many."""
+    matrix = np.array(confusion.matrix)
+    predicted = np.flatnonzero(matrix.sum(axis=0))
+    classes = np.flatnonzero(matrix.sum(axis=1))
+    total = float(matrix.sum())
+    are_shares = bool(np.allclose(matrix.sum(axis=1)[classes], 1.0, atol=0.02))
+    if len(predicted) != 1 or len(classes) < 2 or (total < COUNTED and not are_shares):
+        return None
+    share = float(matrix.sum(axis=1).max() / total)
+    return (
+        confusion.labels[int(predicted[0])],
+        share,
+        f"{total:g} examples of {len(classes)} classes",
+    )

@@ -5,12 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from traindx.analysis.curves import Divergence, divergence, rank_z, running_median, slope_z, wander
-from traindx.model.findings import (
-    Evidence,
-    cite,
-    cite_event,
-    cite_setting,
-)
+from traindx.model.findings import Evidence, cite, cite_event, cite_setting
 from traindx.model.run import Floats, Run, Series, as_number
 
 LEARNT = 0.4  # of its start: where the loss was just before the jump, or lower

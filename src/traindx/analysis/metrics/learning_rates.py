@@ -2,17 +2,14 @@
 
 import numpy as np
 
-from traindx.model.findings import (
-    Evidence,
-    cite,
-    cite_setting,
-)
+from traindx.model.findings import Evidence, Strength, cite, cite_setting
 from traindx.model.run import Run, Series, as_number
 
 SCALED = ("scale_lr", "auto_lr", "lr_find", "linear_scaling", "base_batch_size", "layer_decay",
           "lr_mult", "layerwise", "gpus", "world_size", "num_gpus")  # fmt: skip
 SAME_RATE = 1.5  # times: a rate that rises more explains the jump
 TINY_RATE = 1e-6  # below what any published recipe trains a network from scratch with
+CONSTANT_RATE = 1.05  # the highest rate over the lowest
 
 
 def highest_rate(run: Run) -> tuple[float, Evidence] | None:
@@ -78,3 +75,17 @@ def cite_tiny_rate(run: Run) -> tuple[Evidence, ...]:
     if numbers and 0.0 < max(numbers) < TINY_RATE:
         return (cite_setting(settings[int(np.argmax(numbers))]),)
     return ()
+
+
+def is_rate_constant(run: Run) -> bool:
+    """Tell whether the logged learning rate keeps its level."""
+    rate = run.get("lr")
+    finite = rate.finite().values if rate is not None else np.empty(0)
+    return len(finite) > 0 and float(finite.max()) <= CONSTANT_RATE * float(finite.min())
+
+
+def refuted_by_rate(run: Run) -> dict[str, Strength]:
+    """A logged rate above zero is not zero."""
+    rate = run.get("lr")
+    is_positive = rate is not None and bool(np.any(rate.finite().values > 0.0))
+    return {"lr-zero": Strength.STRONG} if is_positive else {}

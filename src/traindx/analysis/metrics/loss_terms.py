@@ -15,6 +15,8 @@ SUMMED = 5.0  # a loss above this is a sum over an example; below, the KL may be
 OF_THE_LOSS = 2e-3  # … and is nothing only beside the loss
 MADE_OF = ("vae", "reparam", "variational_auto", "variational auto", "variationalauto")
 VAE_WORDS = ("recon", "reconstruction", "rec", "elbo", "vae", "latent", "beta")
+OUTWEIGHS = 1e4  # at start and end; weights of losses are tuned within a hundred or so
+UNLEARNT = 0.5  # end over start of the small term: the sum does not see it
 
 
 def is_task_term(series: Series) -> bool:
@@ -45,3 +47,10 @@ def negligible_kl(run: Run) -> float:
     losses = [s.finite() for s in (*run.matching("loss/train*"), *run.matching("*/recon*"))]
     level = max((abs(s.last) for s in losses if len(s) and "/kl" not in s.name), default=SUMMED)
     return NOTHING if level >= SUMMED else min(NOTHING, OF_THE_LOSS * level)
+
+
+def is_outweighed(series: Series, big_start: float, big_end: float) -> bool:
+    """Tell whether a term is ten thousand times smaller than another and not learnt."""
+    start, end = term_levels(series)
+    outweighed = big_start > OUTWEIGHS * start and big_end > OUTWEIGHS * end
+    return start > 0 and outweighed and end > UNLEARNT * start

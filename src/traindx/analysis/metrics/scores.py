@@ -145,3 +145,9 @@ def best_late_share(accuracy: Series) -> float:
     """The best of the last accuracies, as a share."""
     best = float(accuracy.values[-LATE_SCORES:].max())
     return best / 100.0 if float(accuracy.values.max()) > 1.0 else best
+
+
+def as_shares(accuracy: Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return the values of an accuracy as shares."""
+    values = accuracy.values
+    return values / 100.0 if float(np.max(values)) > 1.5 else values

@@ -4,12 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
 
-from traindx.analysis.recordings.observations import (
-    is_sound,
-    late_from,
-    medians,
-    rows,
-)
+from traindx.analysis.recordings.observations import is_sound, late_from, medians, rows
 from traindx.analysis.recordings.traces import latest_optimizers
 from traindx.model.recording import LossInput, Optimizer, Process, Sample
 

@@ -2,11 +2,7 @@
 
 from collections.abc import Sequence
 
-from traindx.analysis.recordings.ranks import (
-    Standstill,
-    is_data_parallel,
-    training_loader,
-)
+from traindx.analysis.recordings.ranks import Standstill, is_data_parallel, training_loader
 from traindx.model.findings import Evidence, cite_record
 from traindx.model.recording import Epoch, Process
 

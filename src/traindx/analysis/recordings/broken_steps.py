@@ -2,16 +2,16 @@
 
 from math import hypot, isfinite, isnan, prod
 
-from traindx.analysis.recordings.observations import operation
-from traindx.model.findings import Evidence, cite_record
-from traindx.model.recording import (
-    Activation,
-    Process,
-    Sample,
-)
+from traindx.analysis.program.training.edges import edged_operations
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.recordings.observations import operation, summary_words
+from traindx.model.findings import Evidence, Location, cite_record
+from traindx.model.recording import Activation, NonFinite, Place, Process, Sample
+from traindx.model.run import Run
 
 ORDINARY = 1e4  # losses and earlier gradients below it do not overflow on the way back
 GREW = 10.0  # times the size of the weights, or of the loss, at the first sample
+SHOWN = 4
 
 
 def first_nan_gradient(process: Process) -> Sample | None:
@@ -101,3 +101,25 @@ def are_gradients_finite(process: Process) -> bool:
     """Tell whether all gradients are finite; of others a scaler skips the step."""
     grads = (g for s in process.samples for g in s.grad_norms if g is not None)
     return all(isfinite(g) for g in grads)
+
+
+def suspect_operation(run: Run, backward: Place | None) -> tuple[Location, Evidence] | None:
+    """The one operation with an edge, and no guard in sight, in the file that calls backward."""
+    if backward is None:
+        return None
+    file = backward.file.rsplit("/", 1)[-1]
+    events = edged_operations(program_of(run))
+    found = [e for e in events if e.module.path.rsplit("/", 1)[-1] == file]
+    if len(found) != 1:
+        return None
+    says = "the derivative of this operation does not exist at the edge of its domain"
+    return found[0].module.location(found[0].node), found[0].cite(says)
+
+
+def cite_batch(process: Process, record: NonFinite) -> tuple[Evidence, ...]:
+    """Cite what is known of a batch that holds NaN or infinity."""
+    step = float(record.step)
+    said = [record.why or "the batch contains NaN or infinity"]
+    said += [summary_words(s) for s in record.inputs[:SHOWN]]
+    said += [f"the batch is kept in {record.kept}"] if record.kept else []
+    return tuple(cite_record(process, record.line, says, step=step) for says in said)

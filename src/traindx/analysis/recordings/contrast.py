@@ -2,12 +2,7 @@
 
 from math import isfinite, log, prod, sqrt
 
-from traindx.analysis.recordings.observations import (
-    Term,
-    late_from,
-    medians,
-    rows,
-)
+from traindx.analysis.recordings.observations import Term, late_from, medians, rows
 from traindx.model.recording import LossInput, Sample
 
 ALIKE = 0.1  # between the largest and the smallest log-probability or logit of a batch

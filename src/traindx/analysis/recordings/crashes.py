@@ -10,17 +10,8 @@ from traindx.analysis.recordings.observations import (
     summary_words,
     tensors_by_frame,
 )
-from traindx.model.findings import (
-    Evidence,
-    Strength,
-    cite_record,
-)
-from traindx.model.recording import (
-    Caught,
-    Process,
-    Recording,
-    Summary,
-)
+from traindx.model.findings import Evidence, Strength, cite_record
+from traindx.model.recording import Caught, Process, Recording, Summary
 
 LOSS_FRAMES = ("cross_entropy", "nll_loss")
 SHOWN = 6  # modules, tensors

@@ -2,12 +2,7 @@
 
 from math import isfinite
 
-from traindx.analysis.recordings.observations import (
-    is_sound,
-    late_samples,
-    operation,
-    rows,
-)
+from traindx.analysis.recordings.observations import is_sound, late_samples, operation, rows
 from traindx.analysis.recordings.traces import Trace, traces_of
 from traindx.model.recording import Activation, Process, Sample
 

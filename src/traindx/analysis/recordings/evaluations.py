@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import isfinite
 
+from traindx.model.findings import Evidence, cite_record
 from traindx.model.recording import Evaluation, Loader, Process, Sample, Summary
 
 REPEATED = 1.5  # passes per batch: dropout that samples predictions runs each batch many times
@@ -121,3 +122,16 @@ def longest_in_eval_mode(samples: Sequence[Sample]) -> list[Sample]:
         current = [*current, sample] if is_eval else []
         best = current if len(current) > len(best) else best
     return best
+
+
+def cite_eval_steps(
+    process: Process, run: list[Sample], before: Sequence[Evaluation]
+) -> tuple[Evidence, ...]:
+    """Cite steps in evaluation mode, and the evaluation before them."""
+    first = run[0]
+    says = f"{len(run)} sampled steps in a row with the model in evaluation mode"
+    evidence = [cite_record(process, first.line, says, step=first.step, samples=len(run))]
+    for record in before:
+        says = f"the evaluation before it, with {record.forwards} forward passes"
+        evidence.append(cite_record(process, record.line, says, step=record.step))
+    return tuple(evidence)

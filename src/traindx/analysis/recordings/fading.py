@@ -1,13 +1,14 @@
 """Gradients that fade from the last layers of a network to the first."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from traindx.analysis.recordings.traces import Trace
-from traindx.model.recording import Model
-from traindx.model.run import Floats, Series
+from traindx.analysis.recordings.observations import has_learnt
+from traindx.analysis.recordings.traces import Trace, latest_models, traces_of
+from traindx.model.recording import Model, Process
+from traindx.model.run import Floats, Run, Series
 
 FADED = 1e-3  # first layers over last layers; well-scaled networks stay within a factor of thirty
 DEEP_ENOUGH = 4  # layers; fewer cannot show a course
@@ -15,6 +16,8 @@ ORDER = 0.8  # rank correlation of norm and depth: a course, not one odd layer
 KEEPS_UP = 0.05  # updates of the first layers over the last: Adam and its kin make up for it
 SURE_ORDER, SURELY_FADED = 0.95, 1e-4  # where updates keep up
 SATURATING = frozenset({"Sigmoid", "Tanh", "Softsign", "Hardsigmoid", "Hardtanh"})
+SAMPLES = 3  # of a recording; a network that starts at zero on purpose has left it by then
+_TABLES = re.compile(r"emb|wte|wpe|pos", re.IGNORECASE)
 
 
 def first_over_last(norms: Floats) -> float:
@@ -84,3 +87,34 @@ def rank_correlation(values: Floats) -> float:
     """Return how far the order of values follows their depth."""
     ranks = np.argsort(np.argsort(values)).astype(np.float64)
     return float(np.corrcoef(ranks, np.arange(len(values)))[0, 1])
+
+
+def fading_norms(run: Run) -> tuple[float, Series, Series] | None:
+    """Return how far logged gradient norms fade with depth, and the first and the last layer."""
+    layers = in_order_of_depth(run.matching("layers/*/grad_norm"))
+    layers = [s for s in layers if usual_norm(s) > 0.0]
+    norms = np.array([usual_norm(s) for s in layers])
+    if len(layers) < DEEP_ENOUGH or rank_correlation(np.log(norms)) < ORDER:
+        return None
+    ratio = first_over_last(norms)
+    return (ratio, layers[0], layers[-1]) if ratio <= FADED else None
+
+
+def fading_chains(process: Process) -> Iterator[tuple[float, Sequence[Trace], bool]]:
+    """Yield, of each model, how far gradients fade along its layers, and whether updates keep up.
+
+    Its weights come in the order in which it holds them, all of them or those of a `Sequential`.
+    """
+    traces = [t.of_owner() for t in traces_of(process) if t.is_owned and t.is_matrix]
+    for model in latest_models(process):
+        layers = [t for t in traces if t.model.id == model.id and not _TABLES.search(t.name)]
+        layers = [t for t in layers if len(t.samples) >= SAMPLES and middle(t.grads) > 0.0]
+        chains = chains_of(model, layers)
+        flat = [c for name, c in chains.items() if is_saturating(model, name, c)]
+        lost = flat if has_learnt(process) is False else []
+        tried = [(c, False) for c in (layers, *chains.values())] + [(c, True) for c in lost]
+        for chain, keeps_up in tried:
+            ratio = faded(chain, keeps_up=keeps_up)
+            if ratio is not None:
+                yield ratio, chain, keeps_up
+                break

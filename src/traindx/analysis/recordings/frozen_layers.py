@@ -1,11 +1,17 @@
 """Parameters of a recorded model that are frozen where others are trained."""
 
 import re
+from collections.abc import Iterator
 
+from traindx.analysis.recordings.observations import last_step
 from traindx.analysis.recordings.traces import (
     ADAPTERS,
     FOLLOWERS,
     Trace,
+    latest_models,
+    latest_optimizers,
+    share,
+    traces_of,
 )
 from traindx.model.recording import Model, Parameter, Process
 from traindx.model.run import Run
@@ -17,6 +23,8 @@ _HEAD = re.compile(
 OWN_SAMPLES = 3  # samples of the owner
 STEPS = 100
 LAYERS = re.compile(r"^(?:Linear|LazyLinear|Bilinear|Conv\w*|LSTM|GRU|RNN|MultiheadAttention)$")
+A_PART = 0.2  # of the numbers of the model's weights; less is a detail
+NEARLY_ALL = 0.8  # of them: what is left cannot make up for it
 
 
 def lone_trained_bias(model: Model) -> Parameter | None:
@@ -58,3 +66,29 @@ def is_kept_frozen(process: Process, model: Model, trace: Trace, beside: int | N
     is_still = not trace.has_moved and not trace.is_reached
     is_own = trace.is_owned is (beside is None) and not FOLLOWERS.search(trace.name)
     return is_off and is_layer and len(seen) >= OWN_SAMPLES and is_still and is_own
+
+
+def frozen_at_random(
+    process: Process, *, is_written: bool
+) -> Iterator[tuple[Model, list[Trace], list[Trace], int | None]]:
+    """Yield models with much of them frozen from the start: what is frozen, of what, beside whom.
+
+    What no optimizer holds counts where the program is known to freeze it and hardly any is left.
+    """
+    if last_step(process) < STEPS or any(o.strangers for o in latest_optimizers(process)):
+        return
+    traces = traces_of(process)
+    for model in latest_models(process):
+        every = [t for t in traces if t.model.id == model.id]
+        own = [t for t in every if t.is_matrix]
+        trained = [t for t in every if t.parameter.is_trainable and t.has_moved]
+        if not trained or any(ADAPTERS.search(p.name) for p in model.parameters):
+            continue
+        frozen = [t for t in own if is_kept_frozen(process, model, t)]
+        if frozen and share(frozen, own) >= A_PART:
+            yield model, frozen, own, frozen[0].parameter.optimizer
+            continue
+        owner = trained[0].parameter.optimizer
+        frozen = [t for t in own if is_kept_frozen(process, model, t, owner)]
+        if is_written and share(frozen, own) >= NEARLY_ALL:
+            yield model, frozen, own, owner

@@ -7,17 +7,9 @@ from math import isfinite, log, prod, sqrt
 
 import numpy as np
 
-from traindx.analysis.recordings.observations import (
-    late_samples,
-)
+from traindx.analysis.recordings.observations import late_samples
 from traindx.analysis.recordings.traces import FOLLOWERS, latest_models
-from traindx.model.recording import (
-    Activation,
-    Model,
-    Parameter,
-    Process,
-    Sample,
-)
+from traindx.model.recording import Activation, Model, Parameter, Process, Sample
 
 PER_LAYER = 2.0  # times; sound initialisation keeps the spread, or halves it
 AMPLIFIED = 10.0  # the spread at the top

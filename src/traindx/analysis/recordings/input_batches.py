@@ -4,16 +4,8 @@ from collections.abc import Sequence
 from math import hypot, isfinite, prod, sqrt
 
 from traindx.analysis.recordings.loss_labels import BATCH_LABELS
-from traindx.analysis.recordings.observations import (
-    is_integer,
-    rows,
-)
-from traindx.model.recording import (
-    Activation,
-    Process,
-    Sample,
-    Summary,
-)
+from traindx.analysis.recordings.observations import is_integer, rows
+from traindx.model.recording import Activation, Process, Sample, Summary
 
 APART = 1.0  # of the spread of the inputs: between all means before and all means after
 WIDER = 2.0  # times: between all spreads before and all spreads after

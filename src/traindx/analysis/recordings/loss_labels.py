@@ -15,12 +15,8 @@ from traindx.analysis.recordings.observations import (
     medians,
     rows,
 )
-from traindx.model.recording import (
-    LossInput,
-    Process,
-    Sample,
-    Summary,
-)
+from traindx.model.findings import Evidence, Strength, cite_record, suggested
+from traindx.model.recording import LossInput, Process, Sample, Summary
 from traindx.model.run import Run
 
 BATCH_LABELS = 8  # of a batch: of one class by chance once in thousands of batches
@@ -41,6 +37,8 @@ CHEAP = 0.6  # of what these mistakes cost at least, if every example counts ali
 FAVOURED = 0.2  # of the examples: by how much more often one class is predicted than it is there
 COMMON = 0.5  # of the median class: a class that is rarer is weighted for a reason
 MARKED = 0.5  # of the targets that are not counted
+GAP_LABELS = 200  # labels of which a class that is trained would be one
+SKEWED = 10.0  # the most frequent class over the median one, or that over the rarest
 
 
 def batch_labels(sample: Sample) -> Mapping[str, int]:
@@ -223,3 +221,25 @@ def late_loss(run: Run, late: Term) -> float:
     values = [] if loss is None else loss.finite().values.tolist()
     is_enough = len(values) >= 4 * LATE_SCORES
     return medians(values[-len(values) // 4 :] if is_enough else (s.loss for s in late.samples))
+
+
+def causes_of_gap(process: Process, term: Term) -> tuple[dict[str, Strength], tuple[Evidence, ...]]:
+    """What the labels of training make of the gap."""
+    open_question = suggested(
+        moderate="overfitting distribution-shift", weak="preprocessing-mismatch class-imbalance"
+    )
+    counts = term.labels()
+    classes = max(i.classes for i in term.inputs)
+    if counts.total() < GAP_LABELS:
+        return open_question, ()
+    ordered = sorted(counts.values(), reverse=True)
+    ordered += [0] * (classes - len(ordered))
+    middle = ordered[len(ordered) // 2]
+    names = ", ".join(f"{n} × class {c}" for c, n in counts.most_common(LISTED))
+    seen = cite_record(process, term.samples[0].line, f"labels in the sampled batches: {names}")
+    is_led = len(counts) > 1 and ordered[0] > SKEWED * middle
+    if not is_led and ordered[-1] == 0 and middle > 0:
+        return {**open_question, "distribution-shift": Strength.STRONG}, (seen,)
+    if is_led or middle > SKEWED * ordered[-1]:
+        return {**open_question, "class-imbalance": Strength.STRONG}, (seen,)
+    return open_question, ()

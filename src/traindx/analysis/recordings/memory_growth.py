@@ -5,8 +5,13 @@ from math import isnan
 
 import numpy as np
 
+from traindx.analysis.curves import grows_steadily
+from traindx.analysis.recordings.ranks import last_step
 from traindx.model.recording import Process, Sample
 
+BEGINNING = 0.2  # of the steps: pools, caches and the first batches are allocated in them
+GROWTH = 0.2
+LEAST_BYTES = 200 << 20
 ENOUGH = 8  # samples after the beginning …
 FEW = 4  # … or so many, if all samples from the first step on lie on one line
 ON_ONE_LINE = 0.995  # correlation of memory and step
@@ -14,6 +19,25 @@ CHAINED = 3.0  # times as many nodes in the graph at the end
 TWICE = 2.0  # the last over the first
 STRAIGHT = 0.98  # correlation of nodes and steps
 STEP_SHARE = 0.2  # of a step's own graph is added per step; a longer sequence now and then is less
+
+
+def growing_memory(process: Process, field: str) -> list[Sample]:
+    """Return the samples after the beginning, if memory grows in every third of them; else none.
+
+    The beginning is a fifth of the steps, or the first whole epoch where there is one.
+    """
+    begin = max(BEGINNING * last_step(process), *whole_epochs(process)[:1], 0.0)
+    samples = [s for s in process.samples if s.step >= begin and memory_of(s, field) > 0]
+    if len(samples) < ENOUGH and not grows_in_a_line(process, field, len(samples)):
+        return []
+    values = np.array([memory_of(s, field) for s in samples], dtype=np.float64)
+    steps = np.array([s.step for s in samples], dtype=np.float64)
+    return samples if grows_steadily(steps, values, LEAST_BYTES, GROWTH) else []
+
+
+def whole_epochs(process: Process) -> list[float]:
+    """Return the steps at which whole epochs of training ended."""
+    return [float(e.step) for e in process.epochs if e.trained and e.is_whole]
 
 
 def grows_in_a_line(process: Process, field: str, late: int) -> bool:

@@ -10,9 +10,11 @@ from traindx.analysis.recordings.traces import (
     FOLLOWERS,
     Trace,
     is_below,
+    named,
     share,
     traces_of,
 )
+from traindx.model.findings import Evidence, cite_record
 from traindx.model.recording import Model, Optimizer, Process
 
 GIVEN_SAMPLES = 2  # samples with a gradient
@@ -102,3 +104,20 @@ def still_moves(trace: Trace) -> bool:
     """Tell whether it moved in the last steps too: a rate may have fallen to zero since."""
     known = [moved for moved in trace.moves if moved is not None]
     return bool(known) and known[-1]
+
+
+def cite_idle(process: Process, model: Model, idle: Sequence[Trace]) -> tuple[Evidence, ...]:
+    """Cite parameters that no optimizer holds, and the gradient of one that never changed."""
+    seen = idle[0].samples[-1]
+    says = f"no optimizer holds {named(idle)} of {model.type}"
+    still = f"{idle[0].name} has a gradient of {last_gradient(idle[0]):.3g} and never changed"
+    return (
+        cite_record(process, model.line, says, step=model.step, parameters=len(idle)),
+        cite_record(process, seen.line, still, step=seen.step, gradient=last_gradient(idle[0])),
+    )
+
+
+def moves_weights(process: Process, optimizer: Optimizer) -> bool:
+    """Tell whether a weight of an optimizer ever moved."""
+    own = (t for t in traces_of(process) if t.parameter.optimizer == optimizer.id)
+    return any(t.has_moved for t in own)

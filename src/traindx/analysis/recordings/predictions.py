@@ -12,14 +12,7 @@ from traindx.analysis.recordings.observations import (
     operation,
     rows,
 )
-from traindx.model.recording import (
-    LossInput,
-    Model,
-    Process,
-    Sample,
-    Shape,
-    Summary,
-)
+from traindx.model.recording import LossInput, Model, Process, Sample, Shape, Summary
 
 CLIPS = ("relu", "relu6", "threshold", "clamp", "clamp_min", "clamp_max", "hardtanh", "clip")
 BATCH_EXAMPLES = 8

@@ -1,13 +1,17 @@
 """Replicas of one model on several ranks: their weights, their data and their pace."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import isnan
 
 import numpy as np
 
-from traindx.analysis.recordings.ranks import (
-    rank_series,
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.rank_exchange import (
+    brings_weights_together,
+    gives_parts_of_data,
 )
+from traindx.analysis.recordings.ranks import rank_series
+from traindx.model.findings import Evidence, cite_record
 from traindx.model.recording import Fingerprint, Loader, Process
 from traindx.model.run import Floats, Run
 
@@ -101,3 +105,23 @@ def where_time_is_lost(run: Run, slow: int, ranks: list[int], lost: float) -> st
         if more > 0.8 * lost:
             return words
     return "on data and the forward pass"
+
+
+def cite_divided_data(run: Run) -> Evidence | None:
+    """Return where the ranks are given different parts of one dataset: they train one model.
+
+    Nothing where weights or gradients are brought together by hand, be it now and then.
+    """
+    program = program_of(run)
+    if not run.sources or any(map(brings_weights_together, program.stories)):
+        return None
+    sampler = gives_parts_of_data(program)
+    return None if sampler is None else sampler.cite("each rank gets a part of the data")
+
+
+def cite_sums(ranks: Sequence[Process], prints: Sequence[Fingerprint]) -> Iterator[Evidence]:
+    """Cite the sums of the parameters of the first ranks at a step."""
+    for process, found in zip(ranks[:3], prints[:3], strict=True):
+        value = found.parameters or 0.0
+        says = f"on rank {process.rank} the parameters sum up to {value!r} at step {found.step}"
+        yield cite_record(process, found.line, says, step=found.step)

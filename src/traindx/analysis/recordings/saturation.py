@@ -5,12 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from traindx.analysis.recordings.observations import (
-    has_learnt,
-    is_sound,
-    operation,
-    rows,
-)
+from traindx.analysis.recordings.observations import has_learnt, is_sound, operation, rows
 from traindx.model.recording import Activation, Process, Sample
 
 MOST = 0.9  # of the values of a layer, or of the paths through two of them; and of the samples

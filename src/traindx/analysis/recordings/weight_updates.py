@@ -11,16 +11,8 @@ import numpy as np
 
 from traindx.analysis.program.origins import loads_weights
 from traindx.analysis.recordings.observations import explains_targets
-from traindx.analysis.recordings.traces import (
-    ADAPTERS,
-    Trace,
-    latest_optimizers,
-    traces_of,
-)
-from traindx.model.recording import (
-    Process,
-    Sample,
-)
+from traindx.analysis.recordings.traces import ADAPTERS, Trace, latest_optimizers, traces_of
+from traindx.model.recording import Process, Sample
 from traindx.model.run import Floats, Run, Series
 
 AT_CHANCE = 0.1  # how far the loss may be from that of a guess

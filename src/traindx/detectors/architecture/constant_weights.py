@@ -1,8 +1,7 @@
 import re
-from dataclasses import replace
 
 from traindx.analysis.checkpoints import is_dense_matrix
-from traindx.examples import make_run
+from traindx.examples import with_checkpoints
 from traindx.model.findings import Evidence
 from traindx.model.run import Architecture, Tensor
 from traindx.registry import Finding, Findings, Run, Strength, detector, finding
@@ -72,8 +71,7 @@ def _tensor(name: str, *shape: int, equal: bool = False, norm: float = 3.0) -> T
 
 
 def _example(*tensors: Tensor) -> Run:
-    saved = Architecture(tensors, "model.pt")
-    return replace(make_run(architecture=saved), checkpoints=(saved,))
+    return with_checkpoints(Architecture(tensors, "model.pt"))
 
 
 _HEAD = _tensor("head.weight", 10, 64)

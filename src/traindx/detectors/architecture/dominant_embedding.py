@@ -2,7 +2,7 @@ import re
 from dataclasses import replace
 
 from traindx.analysis.checkpoints import vocabulary_tables
-from traindx.analysis.curves import cycle_of
+from traindx.analysis.metrics.text_samples import repeated_cycle
 from traindx.examples import make_run
 from traindx.model.findings import Evidence
 from traindx.model.run import Architecture, Tensor, TextSample
@@ -47,7 +47,7 @@ def check(run: Run) -> Findings:
     if not tables or held < SHARE * total or total - held > LARGE_BODY:
         return
     share = held / total
-    symptom = next((s for s in run.symptoms if _COLLAPSE.search(s)), None) or _loop(run)
+    symptom = next((s for s in run.symptoms if _COLLAPSE.search(s)), None) or repeated_cycle(run)
     strength = Strength.STRONG if symptom else Strength.MODERATE
     says = f"{held:,} of {total:,} parameters are in {', '.join(t.name for t in tables[:3])}"
     where = Evidence(says, architecture.artifact, tables[0].name, values={"share": share})
@@ -58,12 +58,6 @@ def check(run: Run) -> Findings:
         strength=strength,
         is_symptom=symptom is not None,
     )
-
-
-def _loop(run: Run) -> str | None:
-    """Return what the model repeats in its last outputs, if that is all they are."""
-    cycles = [cycle_of(s.text) for s in run.samples[-3:]]
-    return cycles[-1] if len(cycles) > 1 and all(cycles) else None
 
 
 def _example(

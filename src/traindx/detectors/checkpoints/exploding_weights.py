@@ -1,8 +1,7 @@
 import math
-from dataclasses import replace
 
 from traindx.analysis.checkpoints import GROWTH, grown_matrices
-from traindx.examples import make_run
+from traindx.examples import with_checkpoints
 from traindx.model.findings import Evidence
 from traindx.model.run import Architecture, Tensor, file_name
 from traindx.registry import Findings, Run, detector, finding, suggested
@@ -54,7 +53,7 @@ def _example(*norms: float, shape: tuple[int, ...] = (64, 64)) -> Run:
         )
         for i, norm in enumerate(norms)
     )
-    return replace(make_run(architecture=saved[-1]), checkpoints=saved)
+    return with_checkpoints(*saved)
 
 
 FIRES = {"a layer explodes": _example(4.6, 5.1, 8.4e4)}

@@ -1,11 +1,12 @@
 """A checkpoint to go on from leaves out the optimizer, or the schedule."""
 
-from traindx.analysis.program.execution.values import Answer, Result, Value, constant, depends_on
+from traindx.analysis.program.execution.values import Answer, Result, Value, depends_on
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.checkpoints import Saved, loads, saves, states_taken
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.restoration import LeftOut, has_momentum, left_out
 from traindx.analysis.program.training.schedules import Schedule, schedules_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
@@ -23,7 +24,8 @@ def check(run: Run) -> Findings:
     serve only to go on training, while the program never takes the state of an optimizer that has
     one: momentum, or the moments of Adam; or saves only its `param_groups`. The other way round: a
     program that resumes model and optimizer from a checkpoint, and makes a schedule whose state it
-    neither saves nor restores.
+    neither saves nor restores. Of several models and optimizers, as a GAN has, one whose state is
+    never taken.
 
     ## Why it matters
     A run that goes on from it takes its first steps without momentum, and Adam with moments of
@@ -49,6 +51,9 @@ def check(run: Run) -> Findings:
         if cut is not None:
             yield _cut(cut)
             return
+        for left in left_out(program, story):
+            yield _lost(left)
+            return
         schedule = None if taken & {Kind.SCHEDULER, Kind.UNKNOWN} else _begins_again(story)
         if schedule is not None:
             yield _forgotten(story, schedule)
@@ -61,14 +66,14 @@ def _leaves_out_optimizer(story: Story, save: Saved) -> bool:
         return False
     if any(save.holds(o) and not _is_through_schedule(save, o) for o in optimizers):
         return False
-    return bool(optimizers) and all(_has_momentum(o) for o in optimizers)
+    return bool(optimizers) and all(has_momentum(o) for o in optimizers)
 
 
 def _cuts_optimizer(story: Story, save: Saved) -> bool:
     """Tell whether a checkpoint to go on from has an optimizer's options, and no moments."""
     if Kind.MODEL not in save.kinds or not save.is_whole:
         return False
-    made = [o for o in story.made(Kind.OPTIMIZER) if _has_momentum(o)]
+    made = [o for o in story.made(Kind.OPTIMIZER) if has_momentum(o)]
     return any(save.has_groups_only(o) for o in made)
 
 
@@ -89,13 +94,6 @@ def _is_through_schedule(save: Saved, optimizer: Value) -> bool:
     states = [v for v in values if isinstance(v, Result) and v.maker == ".state_dict"]
     others = [v for v in values if not any(v is s for s in states)]
     return not any(depends_on(v, optimizer) for v in others)
-
-
-def _has_momentum(optimizer: Value) -> bool:
-    if not isinstance(optimizer, Result) or not optimizer.maker.endswith(".SGD"):
-        return True
-    given = optimizer.kwargs.get("momentum")
-    return given is not None and constant(given) != 0
 
 
 def _begins_again(story: Story) -> Schedule | None:
@@ -127,6 +125,19 @@ def _finding(save: Saved) -> Finding:
         "incomplete-checkpoint",
         save.deed,
         cite(save.deed, "saved to go on from, without the optimizer"),
+        is_symptom=True,
+    )
+
+
+def _lost(left: LeftOut) -> Finding:
+    name = left.value.called("one of them")
+    saved = [] if left.save is None else [cite(left.save.deed, "the checkpoint leaves it out")]
+    return finding(
+        f"Training goes on from a checkpoint without the state of `{name}`",
+        "incomplete-checkpoint",
+        left.value if left.save is None else left.save.deed,
+        cite(left.restored, "the state of something else is restored here"),
+        *saved,
         is_symptom=True,
     )
 

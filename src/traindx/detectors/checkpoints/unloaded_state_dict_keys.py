@@ -3,7 +3,7 @@ from dataclasses import replace
 from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded, watched, weights
 from traindx.model.recording import Loaded, Process
-from traindx.registry import Findings, cite_record, detector, finding
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 CAUSE = "state-dict-key-mismatch"
 RENAMED = 0.5  # of the missing names
@@ -48,8 +48,8 @@ def check(process: Process) -> Findings:
         yield finding(claim, CAUSE, cited, onset=record.step, place=record.place)
 
 
-def _process(*loads: Loaded) -> Process:
-    return replace(watched(*weights("0.weight")), loads=loads)
+def _run(*loads: Loaded) -> Run:
+    return recorded(replace(watched(*weights("0.weight")), loads=loads))
 
 
 def _load(matched: int, missing: int, unexpected: int, renamed: int = 0) -> Loaded:
@@ -58,18 +58,16 @@ def _load(matched: int, missing: int, unexpected: int, renamed: int = 0) -> Load
 
 
 FIRES = {
-    "a prefix": recorded(_process(_load(0, 60, 60, 60))),
-    "other names altogether": recorded(_process(_load(0, 60, 12))),
-    "a prefix in a part": recorded(_process(_load(30, 30, 30, 30))),
+    "a prefix": _run(_load(0, 60, 60, 60)),
+    "other names altogether": _run(_load(0, 60, 12)),
+    "a prefix in a part": _run(_load(30, 30, 30, 30)),
 }
 
 SILENT = {
-    "everything fits": recorded(_process(_load(60, 0, 0))),
-    "near miss: a new head": recorded(_process(_load(58, 2, 2))),
-    "near miss: a new head in another place": recorded(_process(_load(58, 2, 2, 2))),
-    "near miss: adapters into a frozen model": recorded(_process(_load(12, 200, 0))),
-    "near miss: a body out of a larger model": recorded(_process(_load(60, 0, 20))),
-    "near miss: tried again with the names put right": recorded(
-        _process(_load(0, 60, 60, 60), _load(60, 0, 0))
-    ),
+    "everything fits": _run(_load(60, 0, 0)),
+    "near miss: a new head": _run(_load(58, 2, 2)),
+    "near miss: a new head in another place": _run(_load(58, 2, 2, 2)),
+    "near miss: adapters into a frozen model": _run(_load(12, 200, 0)),
+    "near miss: a body out of a larger model": _run(_load(60, 0, 20)),
+    "near miss: tried again with the names put right": _run(_load(0, 60, 60, 60), _load(60, 0, 0)),
 }

@@ -1,15 +1,12 @@
 import re
-from collections.abc import Mapping
-from dataclasses import replace
 
-from traindx.analysis.checkpoints import block_of, moved_and_still
-from traindx.examples import make_run
+from traindx.analysis.checkpoints import block_of, causes_of_unchanged, moved_and_still
+from traindx.examples import with_checkpoints
 from traindx.model.findings import Evidence
-from traindx.model.run import Architecture, Tensor, as_number, file_name
+from traindx.model.run import Architecture, Tensor, file_name
 from traindx.registry import Finding, Findings, Run, Strength, detector, finding
 
 SHOWN = 4
-HALF = ("float16", "bfloat16")
 _ADAPTER = re.compile(r"lora|adapter|prompt|prefix|ia3|dora", re.IGNORECASE)
 _HEAD = re.compile(r"(?:^|\.)(?:head|classifier|fc|cls|score|lm_head|out|output)(?:\.|$)", re.I)
 
@@ -57,26 +54,12 @@ def _finding(run: Run, moved: list[Tensor], still: list[Tensor]) -> Finding:
     return finding(
         f"{len(still)} of {len(still) + len(moved)} weight matrices did not change between "
         f"{file_name(first.artifact)} and {file_name(last.artifact)}",
-        _suggests(run, still, moved, strength),
+        causes_of_unchanged(run, still, moved, strength),
         Evidence(says, last.artifact, shown[0].name),
         Evidence(changed, last.artifact, moved[0].name),
         strength=strength,
         is_symptom=is_odd,
     )
-
-
-def _suggests(
-    run: Run, still: list[Tensor], moved: list[Tensor], strength: Strength
-) -> Mapping[str, Strength]:
-    suggests = {"frozen-parameters": strength, "parameters-not-in-optimizer": strength}
-    key = "checkpoint.optimizer.parameters"
-    held = next((s.value for s in run.config.settings if s.key == key), None)
-    number = None if held is None else as_number(held)
-    if number is not None and number >= len(run.checkpoints[-1].tensors):
-        del suggests["parameters-not-in-optimizer"]  # the optimizer has them all
-    if all(t.dtype in HALF for t in (*still, *moved)):
-        suggests["half-precision-weights"] = Strength.WEAK
-    return suggests
 
 
 def _tensor(name: str, checksum: float, **more: float) -> Tensor:
@@ -89,7 +72,7 @@ def _example(before: dict[str, float], after: dict[str, float], **more: float) -
         Architecture(tuple(_tensor(n, c, **more) for n, c in each.items()), f"step{i}.pt", step=i)
         for i, each in ((100, before), (900, after))
     )
-    return replace(make_run(architecture=saved[1]), checkpoints=saved)
+    return with_checkpoints(*saved)
 
 
 _BODY = {"encoder.0.weight": 1.0, "encoder.1.weight": 2.0}

@@ -1,23 +1,22 @@
-from collections.abc import Mapping
-
 import numpy as np
 
 from traindx.analysis.metrics.scores import EVALUATIONS, is_constant_score, is_model_moving
 from traindx.examples import decay, flat, logged
 from traindx.model.run import Series
-from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
+from traindx.registry import Finding, Findings, Run, cite, detector, finding, suggested
 
 FITTED = 0.3  # of its start: a training loss that has been learnt
+# the loss rewards that one answer
+FITTED_TO_ONE = suggested(
+    "class-collapse", moderate="class-imbalance degenerate-batch", weak="wrong-loss-for-task"
+)
+STUCK = suggested(
+    moderate="class-collapse vanishing-gradients",
+    weak="dead-relu saturated-activations wrong-loss-for-task lr-too-high lr-too-low",
+)
 
 
-@detector(
-    needs=("accuracy/*", "loss"),
-    suggests=(
-        "class-collapse", "class-imbalance", "degenerate-batch", "wrong-loss-for-task",
-        "vanishing-gradients", "dead-relu", "saturated-activations", "lr-too-high",
-        "lr-too-low",
-    ),
-)  # fmt: skip
+@detector(needs=("accuracy/*", "loss"), suggests=tuple(STUCK | FITTED_TO_ONE))
 def check(run: Run) -> Findings:
     """The accuracy never changes in any digit while the loss moves.
 
@@ -58,23 +57,10 @@ def _finding(accuracy: Series, loss: Series) -> Finding:
     moved = f"{loss.origin.name} went from {start:.4g} to {end:.4g}"
     return finding(
         f"The accuracy stays at {value:.4g}, so all inputs probably get the same class",
-        _suggests(is_fitted=is_fitted),
+        FITTED_TO_ONE if is_fitted else STUCK,
         cite(accuracy, says, 1, -1, accuracy=value),
         cite(loss, moved, 0, -1, start=start, end=end),
         onset=accuracy.steps[0],
-    )
-
-
-def _suggests(*, is_fitted: bool) -> Mapping[str, Strength]:
-    if is_fitted:  # the loss rewards that one answer
-        return suggested(
-            strong="class-collapse",
-            moderate="class-imbalance degenerate-batch",
-            weak="wrong-loss-for-task",
-        )
-    return suggested(
-        moderate="class-collapse vanishing-gradients",
-        weak="dead-relu saturated-activations wrong-loss-for-task lr-too-high lr-too-low",
     )
 
 

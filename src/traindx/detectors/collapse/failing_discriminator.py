@@ -12,15 +12,13 @@ LASTS = 0.5  # of the run, to its end
 ENOUGH = 8  # points
 DISCRIMINATORS = ("d", "disc", "discriminator", "netd")
 GENERATORS = ("g", "gen", "generator", "netg")
+CAUSES = suggested(
+    moderate="lr-zero missing-optimizer-step parameters-not-in-optimizer",
+    weak="frozen-parameters detached-loss",
+)
 
 
-@detector(
-    needs=("loss/train/*",),
-    suggests=(
-        "missing-optimizer-step", "lr-zero", "parameters-not-in-optimizer", "frozen-parameters",
-        "detached-loss",
-    ),
-)  # fmt: skip
+@detector(needs=("loss/train/*",), suggests=tuple(CAUSES))
 def check(run: Run) -> Findings:
     """The discriminator's loss is far above that of a guess, and the generator's is zero.
 
@@ -53,10 +51,7 @@ def check(run: Run) -> Findings:
     says = f"{judge.origin.name} is at least {lowest:.3g} since {judge.when(start)}"
     yield finding(
         "The discriminator is worse than random guessing and does not learn",
-        suggested(
-            moderate="lr-zero missing-optimizer-step parameters-not-in-optimizer",
-            weak="frozen-parameters detached-loss",
-        ),
+        CAUSES,
         cite(judge, f"{says}; random guessing has {GUESS:.3g}", start, -1, lowest=lowest),
         cite(maker, f"{maker.origin.name} is at most {fooled:.2g}", start, -1, highest=fooled),
     )

@@ -1,11 +1,9 @@
-from collections.abc import Sequence
-
-from traindx.analysis.recordings.adversaries import VerdictPair, late_pairs, times_faster
+from traindx.analysis.recordings.adversaries import late_pairs, times_faster
 from traindx.analysis.recordings.observations import medians, processes_of, spans
 from traindx.analysis.recordings.traces import latest_optimizers
 from traindx.examples import recorded
 from traindx.model.recording import Counts, LossInput, Optimizer, Process, Sample, Summary
-from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding, suggested
 
 CAUSE = "generator-mode-collapse"
 GONE = 0.05  # of how far the verdicts on real examples differ, in every late sample
@@ -40,43 +38,33 @@ def check(run: Run) -> Findings:
     """
     for process in processes_of(run):
         pairs = late_pairs(process)
-        if len(pairs) < ENOUGH:
-            continue
         ratios = [p.ratio for p in pairs]
-        faster = times_faster(process, pairs[-1].sample.optimizer)
-        if max(ratios) < GONE:
-            yield _finding(process, pairs, Strength.STRONG, faster)
-        elif max(ratios) < FEW and medians(ratios) < USUALLY_FEW:
-            is_outrun = faster >= FASTER
-            yield _finding(
-                process, pairs, Strength.STRONG if is_outrun else Strength.MODERATE, faster
-            )
-
-
-def _finding(
-    process: Process, pairs: Sequence[VerdictPair], strength: Strength, faster: float
-) -> Finding:
-    last = pairs[-1]
-    says = (
-        f"the discriminator's outputs vary by {last.made:.2g} on generated and {last.real:.2g} on "
-        f"real examples; the ratio is at most {max(p.ratio for p in pairs):.1%} in all "
-        f"{len(pairs)} samples, {spans([p.sample for p in pairs])}"
-    )
-    evidence = [cite_record(process, last.sample.line, says, step=float(last.sample.step))]
-    suggests = {CAUSE: strength}
-    if faster >= FASTER:
-        line = latest_optimizers(process)[0].line
-        says = f"the discriminator's learning rate is {faster:.3g} times the generator's"
-        evidence.append(cite_record(process, line, says, times=faster))
-        suggests["lr-too-high"] = Strength.MODERATE
-    return finding(
-        "The discriminator's outputs hardly differ between generated samples",
-        suggests,
-        *evidence,
-        strength=strength,
-        onset=pairs[0].sample.step,
-        place=last.sample.place,
-    )
+        is_gone = max(ratios, default=1.0) < GONE
+        is_little = max(ratios, default=1.0) < FEW and medians(ratios) < USUALLY_FEW
+        if len(pairs) < ENOUGH or not (is_gone or is_little):
+            continue
+        last = pairs[-1]
+        faster = times_faster(process, last.sample.optimizer)
+        says = (
+            f"the discriminator's outputs vary by {last.made:.2g} on generated and {last.real:.2g} "
+            f"on real examples; the ratio is at most {max(ratios):.1%} in all {len(pairs)} "
+            f"samples, {spans([p.sample for p in pairs])}"
+        )
+        evidence = [cite_record(process, last.sample.line, says, step=float(last.sample.step))]
+        is_outrun = faster >= FASTER
+        strength = Strength.STRONG if is_gone or is_outrun else Strength.MODERATE
+        if is_outrun:
+            line = latest_optimizers(process)[0].line
+            says = f"the discriminator's learning rate is {faster:.3g} times the generator's"
+            evidence.append(cite_record(process, line, says, times=faster))
+        yield finding(
+            "The discriminator's outputs hardly differ between generated samples",
+            {CAUSE: strength} | suggested(moderate="lr-too-high" if is_outrun else ""),
+            *evidence,
+            strength=strength,
+            onset=pairs[0].sample.step,
+            place=last.sample.place,
+        )
 
 
 def _verdict(target: float, differ: float, *, batch: int = 64) -> LossInput:

@@ -1,12 +1,10 @@
 import re
-from collections.abc import Mapping
 
 import numpy as np
 
 from traindx.analysis.metrics.players import is_even_game
 from traindx.examples import flat, logged, make_run
-from traindx.model.run import Series
-from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 COUNTED = re.compile(
     r"(?i)^(?:num|n|nr|number|covered|captured|found|#)?[ _]?(?:of[ _])?modes?"
@@ -15,6 +13,7 @@ COUNTED = re.compile(
 LASTS = 0.6  # of the run, to its end
 HALF = 0.5  # of the modes that were covered
 ENOUGH = 8  # evaluations
+NEVER_LEARNT = "frozen-parameters missing-optimizer-step lr-zero"
 
 
 @detector(
@@ -52,26 +51,16 @@ def check(run: Run) -> Findings:
         top, level = float(finite.values.max()), float(np.median(late))
         is_one = level == 1.0
         if is_one or (top >= 2.0 and level <= HALF * top):
-            yield _finding(finite, top, level)
+            start = int(len(finite) * (1.0 - LASTS))
+            says = (
+                f"{finite.origin.name} is {level:g} since {finite.when(start)}; its best is {top:g}"
+            )
+            yield finding(
+                f"The generator covers {level:g} mode{'' if level == 1.0 else 's'} of its data",
+                suggested("generator-mode-collapse", weak="" if top > level else NEVER_LEARNT),
+                cite(finite, says, start, -1, top=top, level=level),
+            )
             return
-
-
-def _finding(modes: Series, top: float, level: float) -> Finding:
-    start = int(len(modes) * (1.0 - LASTS))
-    says = f"{modes.origin.name} is {level:g} since {modes.when(start)}; its best is {top:g}"
-    return finding(
-        f"The generator covers {level:g} mode{'' if level == 1.0 else 's'} of its data",
-        _suggests(fell=top > level),
-        cite(modes, says, start, -1, top=top, level=level),
-    )
-
-
-def _suggests(*, fell: bool) -> Mapping[str, Strength]:
-    if fell:
-        return {"generator-mode-collapse": Strength.STRONG}
-    return suggested(
-        strong="generator-mode-collapse", weak="frozen-parameters missing-optimizer-step lr-zero"
-    )
 
 
 def _run(modes: list[float], name: str = "other/modes", judge: float = 1.2) -> Run:

@@ -1,12 +1,10 @@
-from collections.abc import Mapping
-
 import numpy as np
 
 from traindx.analysis.curves import since
 from traindx.analysis.metrics.players import player_loss, was_in_balance
 from traindx.examples import flat, make_run
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, Strength, cite, detector, finding, suggested
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 WON = 0.02  # of ln 2, where a discriminator that is fooled half of the time stands
 LASTS = 0.3  # of the run, to the end
@@ -15,15 +13,14 @@ ENOUGH = 10  # points
 MANY = 30  # points; fewer do not tell a generator that gave up from one that never learnt
 DISCRIMINATORS = ("d", "disc", "discriminator", "netd", "d_loss")
 GENERATORS = ("g", "gen", "generator", "netg", "g_loss")
+OPEN = suggested(
+    moderate="generator-mode-collapse missing-optimizer-step gradients-cleared-before-step "
+    "saturated-activations",
+    weak="parameters-not-in-optimizer lr-zero",
+)
 
 
-@detector(
-    needs=("loss/train/*",),
-    suggests=(
-        "generator-mode-collapse", "missing-optimizer-step", "parameters-not-in-optimizer",
-        "gradients-cleared-before-step", "lr-zero", "saturated-activations",
-    ),
-)  # fmt: skip
+@detector(needs=("loss/train/*",), suggests=tuple(OPEN))
 def check(run: Run) -> Findings:
     """The discriminator's loss is zero and the generator's loss runs away.
 
@@ -54,21 +51,12 @@ def check(run: Run) -> Findings:
     if float(np.median(last)) > WON * np.log(2) or end < AWAY * start or end < 2.0:
         return
     first = min(since(judge.values <= 0.2 * np.log(2)), len(judge) - 1)
+    is_sure = min(len(judge), len(maker)) >= MANY or was_in_balance(judge, first)
     yield finding(
         "The discriminator is too strong: its loss is near zero, the generator's keeps rising",
-        _suggests(are_many=min(len(judge), len(maker)) >= MANY or was_in_balance(judge, first)),
+        suggested("generator-mode-collapse") if is_sure else OPEN,
         cite(judge, f"{judge.origin.name} is {float(np.median(last)):.2g}", first, -1),
         cite(maker, f"{maker.origin.name} rose from {start:.3g} to {end:.3g}", 0, -1, end=end),
-    )
-
-
-def _suggests(*, are_many: bool) -> Mapping[str, Strength]:
-    if are_many:
-        return {"generator-mode-collapse": Strength.STRONG}
-    return suggested(
-        moderate="generator-mode-collapse missing-optimizer-step "
-        "gradients-cleared-before-step saturated-activations",
-        weak="parameters-not-in-optimizer lr-zero",
     )
 
 

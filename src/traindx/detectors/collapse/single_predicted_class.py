@@ -2,13 +2,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from traindx.analysis.metrics.class_counts import held_out_counts, largest_class_share
+from traindx.analysis.metrics.class_counts import (
+    held_out_counts,
+    largest_class_share,
+    only_predicted_class,
+)
+from traindx.analysis.metrics.scores import as_shares
 from traindx.examples import logged, make_run
 from traindx.model.findings import Evidence, cite_setting
-from traindx.model.run import Confusion, Series
+from traindx.model.run import Confusion
 from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
 
-ENOUGH = 20  # examples in a confusion matrix; of fewer, one class may be a matter of chance
 SKEWED = 0.8  # share of the largest class from which imbalance explains it
 REPEATS = 5  # evaluations with the same accuracy to the end
 SAME = 2e-3  # of the accuracy: what rounding to a tenth of a per cent leaves
@@ -57,21 +61,14 @@ def _finding(claim: str, evidence: tuple[Evidence, ...], share: float, is_shown:
 
 
 def _from_matrix(run: Run) -> Finding | None:
-    if not run.confusions:
-        return None
-    last = run.confusions[-1]
-    matrix = np.array(last.matrix)
-    predicted = np.flatnonzero(matrix.sum(axis=0))
-    classes = np.flatnonzero(matrix.sum(axis=1))
-    total = float(matrix.sum())
-    is_counted = total >= ENOUGH or bool(np.allclose(matrix.sum(axis=1)[classes], 1.0, atol=0.02))
-    if len(predicted) != 1 or len(classes) < 2 or not is_counted:
-        return None
-    label = last.labels[int(predicted[0])]
-    share = float(matrix.sum(axis=1).max() / total)
-    says = f"all {total:g} examples of {len(classes)} classes are classified as {label}"
-    where = Evidence(says, last.artifact, last.locator, values={"largest_share": share})
-    return _finding(f"Every input is classified as {label}", (where,), share, True)
+    for last in run.confusions[-1:]:
+        found = only_predicted_class(last)
+        if found is not None:
+            label, share, examples = found
+            says = f"all {examples} are classified as {label}"
+            where = Evidence(says, last.artifact, last.locator, values={"largest_share": share})
+            return _finding(f"Every input is classified as {label}", (where,), share, True)
+    return None
 
 
 def _from_recalls(run: Run) -> Finding | None:
@@ -99,7 +96,7 @@ def _from_accuracy(run: Run) -> Finding | None:
         accuracy = run.get(f"accuracy/{phase}")
         if accuracy is None or len(accuracy.finite()) < REPEATS or share > TRIVIAL:
             continue
-        end = _scaled(accuracy.finite())[-REPEATS:]
+        end = as_shares(accuracy.finite())[-REPEATS:]
         if float(np.ptp(end)) <= SAME and abs(float(end[-1]) - share) <= SAME:
             says = f"{accuracy.origin.name} stays at {end[-1]:.4g}"
             evidence = (cite(accuracy, says, -REPEATS, -1), cite_setting(counts))
@@ -128,11 +125,6 @@ def _from_zeros(run: Run) -> Finding | None:
             cite(told, f"{says}; {learnt}", 0, -1),
         )
     return None
-
-
-def _scaled(accuracy: Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    values = accuracy.values
-    return values / 100.0 if float(np.max(values)) > 1.5 else values
 
 
 def _matrix(*rows: tuple[float, ...]) -> Run:

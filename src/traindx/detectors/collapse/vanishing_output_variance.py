@@ -2,17 +2,14 @@ import re
 
 import numpy as np
 
-from traindx.analysis.curves import since
+from traindx.analysis.curves import gone_since
 from traindx.examples import flat, logged
-from traindx.model.run import Floats
 from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 EMBEDDINGS = re.compile(r"(emb|feature|repr|latent|z|proj).*(std|var|rank)|rankme|effective_rank",
                         re.IGNORECASE)  # fmt: skip
 PREDICTIONS = re.compile(r"(pred|output|y_hat|yhat).*(std|var)|(std|var).*(pred|output)",
                          re.IGNORECASE)  # fmt: skip
-GONE = 0.02  # of its largest value
-LASTS = 0.3  # of the run, to the end
 ENOUGH = 10  # points
 
 
@@ -41,7 +38,7 @@ def check(run: Run) -> Findings:
         if not name.startswith("other/") or not (is_prediction or EMBEDDINGS.search(label)):
             continue
         finite = series.finite()
-        start = _gone_since(finite.values)
+        start = gone_since(finite.values)
         if len(finite) < ENOUGH or start is None:
             continue
         cause = "constant-prediction" if is_prediction else "representation-collapse"
@@ -53,13 +50,6 @@ def check(run: Run) -> Findings:
             cite(finite, f"{label} fell from {top:.3g} to {end:.2g}", start, -1, top=top),
         )
         return
-
-
-def _gone_since(values: Floats) -> int | None:
-    if not len(values) or values.min() < 0 or values.max() <= 0:
-        return None
-    start = since(values <= GONE * values.max())
-    return start if 0 < start <= (1.0 - LASTS) * len(values) else None
 
 
 FIRES = {

@@ -49,9 +49,8 @@ def _broken(found: Breakdown) -> Finding:
     which = f" (all are {targets[0].low:.0f})" if targets else ""
     return finding(
         f"All targets of the batch at step {record.step} are ignored by the loss{which}",
-        {} if is_shown else {CAUSE: Strength.STRONG},
+        CAUSE if is_shown else {CAUSE: Strength.STRONG},
         *found.evidence,
-        shows=CAUSE if is_shown else None,
         onset=record.step,
         place=record.place,
     )

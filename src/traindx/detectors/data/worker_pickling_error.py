@@ -1,4 +1,5 @@
 from traindx.analysis.errors.culprits import explain
+from traindx.analysis.errors.failing_lines import path_of
 from traindx.analysis.errors.loader_messages import UNPICKLABLE
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.root_failure import root_failure
@@ -42,7 +43,7 @@ def check(run: Run) -> Findings:
     claim = known.claim(name=f"{name.rstrip('>')}>" if name.startswith("<") else name)
     is_lambda = known.kind == "pickle" and "lambda" in name
     culprit = unpicklable_lambda(run) if is_lambda else None
-    starts = any(w in f"{_path(f)} {f.code}" for f in known.failure.frames for w in STARTS)
+    starts = any(w in f"{path_of(f)} {f.code}" for f in known.failure.frames for w in STARTS)
     guesses = WORKER if starts else MISUSE
     yield finding(known, claim, suggests=guesses, culprit=culprit)
 
@@ -52,13 +53,9 @@ def _cut_off(run: Run) -> Findings:
     failure = root_failure(run)
     if failure is None or failure.type != "BrokenPipeError":
         return
-    if any(_path(f).endswith(SPAWNS) for f in failure.frames[-2:]):
+    if any(path_of(f).endswith(SPAWNS) for f in failure.frames[-2:]):
         claim = 'A worker died at start; without if __name__ == "__main__" it reruns the script'
         yield explain(run, failure, claim, suggests=WORKER)
-
-
-def _path(frame: Frame) -> str:
-    return frame.file.replace("\\", "/")
 
 
 FIRES = {

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from traindx.analysis.recordings.batch_counts import overtaken, uneven_loaders, uneven_passes
 from traindx.analysis.recordings.ranks import (
     echoes_in,
@@ -7,8 +9,8 @@ from traindx.analysis.recordings.ranks import (
     standstills,
     training_loader,
 )
-from traindx.examples import recorded
-from traindx.model.recording import Caught, Ending, Epoch, Loader, Model, Place, Process, Stall
+from traindx.examples import recorded, stalled
+from traindx.model.recording import Caught, Ending, Epoch, Loader, Model, Place, Process
 from traindx.registry import Findings, Run, Strength, detector, finding
 
 
@@ -47,11 +49,10 @@ def check(run: Run) -> Findings:
     loader = training_loader(ranks[0])
     yield finding(
         claim + (", and the ranks wait for each other" if has_trouble else ""),
-        {} if has_trouble else {"uneven-inputs": Strength.WEAK},
+        "uneven-inputs" if has_trouble else {"uneven-inputs": Strength.WEAK},
         *evidence,
         *(s.evidence() for s in still[:1]),
         strength=Strength.STRONG if has_trouble else Strength.WEAK,
-        shows="uneven-inputs" if has_trouble else None,
         is_symptom=has_trouble,
         onset=float(still[0].stall.step) if still else None,
         place=loader.place if loader is not None else None,
@@ -63,14 +64,14 @@ def _rank(
 ) -> Process:
     epochs = [Epoch(20 + i, 1, n, trained=n, is_whole=True) for i, n in enumerate(passes)]
     epochs += [Epoch(40, 1, broken, trained=broken, is_whole=False)] if broken else []
-    stack = (Place("/home/me/train.py", 12, "main", "loss.backward()"),)
     call = {"seq": 9, "op": "gloo:all_reduce", "group": "0", "is_retired": False}
-    stall = Stall(50, stalled_at or 0, 60.0, 0.1, (("MainThread", stack),), (call,))
-    return Process(
+    backward = Place("/home/me/train.py", 12, "main", "loss.backward()")
+    still = stalled(backward, step=stalled_at or 0, collectives=(call,))
+    return replace(
+        still if stalled_at is not None else Process(),
         models=(Model(1, wrapper="DistributedDataParallel"),),
         loaders=(Loader(2, 1, "Texts", batches=length, place=Place("train.py", 8)),),
         epochs=tuple(epochs),
-        stalls=(stall,) if stalled_at is not None else (),
     )
 
 

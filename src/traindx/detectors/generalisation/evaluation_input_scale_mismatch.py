@@ -7,7 +7,7 @@ from traindx.analysis.recordings.evaluations import (
 from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded, watched, weights, with_evaluation
 from traindx.model.recording import Evaluation, Process, Summary
-from traindx.registry import Findings, Strength, cite_record, detector, finding
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 FACTOR = 3.0
 PLAIN_FACTOR = 20.0  # pixels from 0 to 255 against 0 to 1, and the like
@@ -71,27 +71,25 @@ def _given(mean: float, std: float, dtype: str = "float32", width: int = 8) -> S
     return Summary("0", (64, width), dtype, "cpu", low, high, mean, std)
 
 
-def _process(evaluated: Summary, *trained: Summary, **given: object) -> Process:
+def _run(evaluated: Summary, *trained: Summary, **given: object) -> Run:
     usual = trained or (_given(0.0, 1.0),)
     process = watched(*weights("0.weight"), entered=0, inputs=lambda i: (usual[i % len(usual)],))
-    return with_evaluation(process, inputs=(evaluated,), **{"entered": 0, **given})
+    return recorded(with_evaluation(process, inputs=(evaluated,), **{"entered": 0, **given}))
 
 
 FIRES = {
-    "pixels that only training divides": recorded(_process(_given(120, 80), _given(0.47, 0.31))),
-    "normalised in training only": recorded(_process(_given(0.45, 0.27))),
-    "shifted": recorded(_process(_given(-4.0, 1.1))),
+    "pixels that only training divides": _run(_given(120, 80), _given(0.47, 0.31)),
+    "normalised in training only": _run(_given(0.45, 0.27)),
+    "shifted": _run(_given(-4.0, 1.1)),
 }
 
 SILENT = {
-    "the same scale": recorded(_process(_given(0.1, 0.9))),
-    "near miss: clean inputs where training adds noise": recorded(_process(_given(0.0, 0.6))),
-    "near miss: heavy tails": recorded(
-        _process(_given(3, 40), *(_given(1, std) for std in (2.0, 9.0, 30.0)))
-    ),
-    "near miss: tokens": recorded(_process(_given(900, 300, "int64"), _given(30, 10, "int64"))),
-    "near miss: another input": recorded(_process(_given(120, 80, width=3))),
-    "near miss: another module": recorded(_process(_given(120, 80), entered=1)),
-    "near miss: samples of a generator": recorded(_process(_given(120, 80), loader=None)),
-    "near miss: a pass over one batch": recorded(_process(_given(120, 80), forwards=1)),
+    "the same scale": _run(_given(0.1, 0.9)),
+    "near miss: clean inputs where training adds noise": _run(_given(0.0, 0.6)),
+    "near miss: heavy tails": _run(_given(3, 40), *(_given(1, std) for std in (2.0, 9.0, 30.0))),
+    "near miss: tokens": _run(_given(900, 300, "int64"), _given(30, 10, "int64")),
+    "near miss: another input": _run(_given(120, 80, width=3)),
+    "near miss: another module": _run(_given(120, 80), entered=1),
+    "near miss: samples of a generator": _run(_given(120, 80), loader=None),
+    "near miss: a pass over one batch": _run(_given(120, 80), forwards=1),
 }

@@ -3,31 +3,18 @@ from math import log
 
 from traindx.analysis.metrics.scores import LATE_SCORES, best_late_share, held_out_accuracy
 from traindx.analysis.recordings.loss_labels import (
-    LISTED,
     are_class_labels,
+    causes_of_gap,
     has_one_label_each,
     late_loss,
 )
 from traindx.analysis.recordings.observations import Term, processes_of, terms_of
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Evidence
 from traindx.model.recording import Evaluation, LossInput, Process, Summary
-from traindx.registry import (
-    Finding,
-    Findings,
-    Run,
-    Strength,
-    cite,
-    cite_record,
-    detector,
-    finding,
-    suggested,
-)
+from traindx.registry import Finding, Findings, Run, cite, cite_record, detector, finding, suggested
 
 GAP = 0.25  # between what the loss says of training examples and the accuracy
 TOLD_GAP = 0.2  # where the labels of training tell why
-EXAMPLES = 200  # labels of which a class that is trained would be one
-SKEWED = 10.0  # the most frequent class over the median one, or that over the rarest
 
 
 @detector(
@@ -72,7 +59,7 @@ def check(run: Run) -> Findings:
         yield contradiction
         return
     least, reached = 1.0 - loss / log(2), best_late_share(accuracy)
-    suggests, more = _labels_say(process, terms[0])
+    suggests, more = causes_of_gap(process, terms[0])
     if least - reached < (TOLD_GAP if more else GAP):
         return
     says = f"a training loss of {loss:.3g} implies a training accuracy of {least:.0%} or more"
@@ -112,28 +99,6 @@ def _contradiction(run: Run, process: Process, late: Term, loss: float) -> Findi
         cite(accuracy, f"{accuracy.origin.name} ends at {value:.4g}", -1, accuracy=value),
         onset=accuracy.steps[0],
     )
-
-
-def _labels_say(process: Process, term: Term) -> tuple[dict[str, Strength], tuple[Evidence, ...]]:
-    """What the labels of training make of the gap."""
-    open_question = suggested(
-        moderate="overfitting distribution-shift", weak="preprocessing-mismatch class-imbalance"
-    )
-    counts = term.labels()
-    classes = max(i.classes for i in term.inputs)
-    if counts.total() < EXAMPLES:
-        return open_question, ()
-    ordered = sorted(counts.values(), reverse=True)
-    ordered += [0] * (classes - len(ordered))
-    middle = ordered[len(ordered) // 2]
-    names = ", ".join(f"{n} × class {c}" for c, n in counts.most_common(LISTED))
-    seen = cite_record(process, term.samples[0].line, f"labels in the sampled batches: {names}")
-    is_led = len(counts) > 1 and ordered[0] > SKEWED * middle
-    if not is_led and ordered[-1] == 0 and middle > 0:
-        return {**open_question, "distribution-shift": Strength.STRONG}, (seen,)
-    if is_led or middle > SKEWED * ordered[-1]:
-        return {**open_question, "class-imbalance": Strength.STRONG}, (seen,)
-    return open_question, ()
 
 
 def _run(

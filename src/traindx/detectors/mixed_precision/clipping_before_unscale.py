@@ -17,7 +17,6 @@ from traindx.model.findings import Finding, Strength
 from traindx.registry import Findings, Run, detector
 
 
-
 @detector(needs=("source",), suggests=("clip-without-unscale",))
 def check(run: Run) -> Findings:
     """Gradients are clipped before the scaler has unscaled them.
@@ -25,8 +24,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     A step through a gradient scaler that also scaled the loss, where gradients are clipped, by
     torch's functions or by hand, between the backward pass and the step without `unscale_` of that
-    optimizer before. The same where a framework (Accelerate, Fabric) that may run in float16 scales the loss, and gradients
-    are clipped past it.
+    optimizer before. The same where a framework (Accelerate, Fabric) that may run in float16 scales
+    the loss, and gradients are clipped past it.
 
     ## Why it matters
     The gradients are still multiplied by the loss scale (65536 at first), so nearly every step is

@@ -34,9 +34,8 @@ def check(run: Run) -> Findings:
             where = found.title[0].upper() + found.title[1:]
             yield finding(
                 f"{where} gives NaN at step {found.record.step}: {found.why}",
-                {} if found.is_shown else {CAUSE: Strength.STRONG},
+                CAUSE if found.is_shown else {CAUSE: Strength.STRONG},
                 *found.evidence,
-                shows=CAUSE if found.is_shown else None,
                 against={"nan-in-data": Strength.STRONG, "lr-too-high": Strength.STRONG},
                 place=found.record.place,
             )

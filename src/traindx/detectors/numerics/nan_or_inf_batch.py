@@ -2,15 +2,13 @@ from math import nan
 from typing import Any
 
 from traindx.analysis.recordings.breakdowns import BreakdownKind, breakdown_of
-from traindx.analysis.recordings.broken_steps import broke_before, gives_nan
+from traindx.analysis.recordings.broken_steps import SHOWN, broke_before, cite_batch, gives_nan
 from traindx.analysis.recordings.observations import processes_of, summary_words
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Evidence
 from traindx.model.recording import LossInput, NonFinite, Process, Summary
 from traindx.registry import Findings, Run, cite_record, detector, finding
 
 CAUSE = "nan-in-data"
-SHOWN = 4
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
@@ -38,7 +36,7 @@ def check(run: Run) -> Findings:
             told = next((s for s in found.record.inputs if s.nonfinite), None)
             what = f" ({summary_words(told)})" if told is not None else ""
             claim = f"The batch of step {found.record.step} contains NaN or infinity{what}"
-            cited = _cited(found.process, found.record)
+            cited = cite_batch(found.process, found.record)
             yield finding(claim, CAUSE, *cited, place=found.record.place)
         return
     for process in processes_of(run):
@@ -51,14 +49,6 @@ def check(run: Run) -> Findings:
                 claim = f"The batch of step {sample.step} contains NaN or infinity ({what})"
                 yield finding(claim, CAUSE, evidence)
                 return
-
-
-def _cited(process: Process, record: NonFinite) -> tuple[Evidence, ...]:
-    step = float(record.step)
-    said = [record.why or "the batch contains NaN or infinity"]
-    said += [summary_words(s) for s in record.inputs[:SHOWN]]
-    said += [f"the batch is kept in {record.kept}"] if record.kept else []
-    return tuple(cite_record(process, record.line, says, step=step) for says in said)
 
 
 _BROKEN = Summary("0", (32, 8), "float32", "cpu", -2.0, 2.0, 0.0, 1.0, nonfinite=3)

@@ -4,6 +4,7 @@ import numpy as np
 
 from traindx.analysis.curves import since
 from traindx.analysis.metrics.broken_losses import cite_half_precision
+from traindx.analysis.metrics.loss_scales import is_searching
 from traindx.examples import decay, join, logged, make_run
 from traindx.model.findings import Evidence, cite_event
 from traindx.model.run import Event
@@ -51,7 +52,7 @@ def check(run: Run) -> Findings:
     is_nothing = loss is not None and loss.last == 0.0
     is_late = norm.axis == "step" and norm.steps[0] > SETTLED
     least = LASTS if onset or is_nothing or is_late else LASTS_FROM_THE_START
-    if len(norm) - onset < least or _finds_its_scale(run):
+    if len(norm) - onset < least or is_searching(run):
         return
     word = "infinite" if np.isinf(norm.values[onset]) else "NaN"
     evidence = [cite(norm, f"{norm.origin.name} is {word} from {norm.when(onset)} on", onset, -1)]
@@ -76,12 +77,6 @@ def _finding(claim: str, *evidence: Evidence, half: tuple[Evidence, ...] = ()) -
         *evidence,
         *half,
     )
-
-
-def _finds_its_scale(run: Run) -> bool:
-    """A scale that is far above one and still falling: the scaler is at work."""
-    scale = run.get("loss_scale")
-    return scale is not None and len(scale) > 1 and scale.values[-2] > scale.last >= 2.0
 
 
 _NAN = np.full(8, np.nan)

@@ -1,17 +1,17 @@
 import re
-from collections.abc import Mapping
 
 import numpy as np
 
 from traindx.analysis.metrics.broken_losses import (
+    OPEN_COURSE,
     cite_announced_half,
     cite_half_precision,
-    has_burst,
-    has_climbed,
+    course_before,
     has_scored,
     is_written_as_zero,
     last_word,
     lost_since,
+    value_word,
 )
 from traindx.analysis.recordings.breakdowns import cause_of
 from traindx.examples import decay, join, logged, make_run
@@ -79,7 +79,9 @@ def _told(run: Run, failure: Failure) -> Finding:
     """The run stopped itself: the error is the NaN, and the curve leads up to it."""
     loss = run.main_loss()
     before = None if loss is None else loss.finite()
-    course, suggests = ("", _OPEN) if before is None or not len(before) else _course(run, before)
+    course, suggests = (
+        ("", OPEN_COURSE) if before is None or not len(before) else course_before(run, before)
+    )
     half = cite_half_precision(run) or cite_announced_half(run)
     if half and course != "after a rise":
         suggests = {**suggests, "fp16-overflow": Strength.MODERATE}
@@ -99,7 +101,7 @@ def _told(run: Run, failure: Failure) -> Finding:
 
 
 def _finding(run: Run, loss: Series, onset: int, before: Series, phase: str) -> Finding:
-    course, suggests = _course(run, before)
+    course, suggests = course_before(run, before)
     is_set = bool(half := cite_half_precision(run))
     half = half or cite_announced_half(run)
     replayed = cause_of(run)
@@ -120,7 +122,7 @@ def _finding(run: Run, loss: Series, onset: int, before: Series, phase: str) -> 
             suggests = _SCORED
     elif replayed is not None:  # the operation is known: how the loss came there decides nothing
         suggests = {replayed: Strength.MODERATE}
-    word = _word(float(loss.values[onset]))
+    word = value_word(float(loss.values[onset]))
     # the line with which a loop gives up has no step of its own
     gives_up = len(loss) == 1 and len(before) > 1
     since = f"after {before.when(len(before) - 1)}" if gives_up else f"since {loss.when(onset)}"
@@ -134,29 +136,6 @@ def _finding(run: Run, loss: Series, onset: int, before: Series, phase: str) -> 
         *evidence,
         *half,
         onset=before.steps[-1] if gives_up else loss.steps[onset],
-    )
-
-
-def _word(value: float) -> str:
-    return "NaN" if np.isnan(value) else "infinite" if np.isinf(value) else f"{value:.2g}"
-
-
-_CLIMBED: Mapping[str, Strength] = suggested(
-    strong="lr-too-high", weak="missing-gradient-clipping unstable-operation"
-)
-_OPEN: Mapping[str, Strength] = suggested(moderate="nan-in-data unstable-operation lr-too-high")
-
-
-def _course(run: Run, before: Series) -> tuple[str, Mapping[str, Strength]]:
-    """How the loss came to be non-finite, and what that speaks for."""
-    if not len(before):
-        return "from the first point on", suggested(
-            moderate="nan-in-data unstable-operation", weak="bad-initialisation lr-too-high"
-        )
-    if has_climbed(before) or has_burst(run, float(before.values[-1])):
-        return "after a rise", _CLIMBED
-    return "suddenly, without a rise", suggested(
-        moderate="unstable-operation nan-in-data", weak="lr-too-high"
     )
 
 

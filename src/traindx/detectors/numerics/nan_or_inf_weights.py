@@ -1,13 +1,14 @@
-from collections.abc import Mapping
 from dataclasses import replace
 
 from traindx.analysis.checkpoints import RUNNING, cite_broken, is_broken, last_sound
-from traindx.examples import make_run
+from traindx.examples import with_checkpoints
 from traindx.model.findings import Evidence
 from traindx.model.run import Architecture, Tensor
-from traindx.registry import Findings, Run, Strength, detector, finding, suggested
+from traindx.registry import Findings, Run, detector, finding, suggested
 
 SHOWN = 4
+IN_STATISTICS = suggested(moderate="nan-in-data", weak="fp16-overflow")
+IN_WEIGHTS = suggested(weak="lr-too-high unstable-operation nan-in-data")
 
 
 @detector(
@@ -46,22 +47,16 @@ def check(run: Run) -> Findings:
     what = "running statistics" if only_running else "parameters"
     yield finding(
         f"{len(broken)} {what} of the last checkpoint are NaN or infinite ({broken[0].name} …)",
-        _suggests(only_running),
+        IN_STATISTICS if only_running else IN_WEIGHTS,
         *evidence,
         onset=latest.step,
     )
 
 
-def _suggests(only_running: bool) -> Mapping[str, Strength]:
-    if only_running:
-        return {"nan-in-data": Strength.MODERATE, "fp16-overflow": Strength.WEAK}
-    return suggested(weak="lr-too-high unstable-operation nan-in-data")
-
-
 def _example(*tensors: Tensor) -> Run:
     before = tuple(replace(t, statistics={"nan": 0.0, "inf": 0.0}) for t in tensors)
     saved = (Architecture(before, "a_1.pt", step=1), Architecture(tensors, "a_2.pt", step=2))
-    return replace(make_run(architecture=saved[1]), checkpoints=saved)
+    return with_checkpoints(*saved)
 
 
 _SOUND = Tensor("fc.weight", (8, 8), "float32", {"nan": 0.0, "inf": 0.0, "count": 64.0})

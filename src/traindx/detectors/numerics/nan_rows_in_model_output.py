@@ -6,9 +6,8 @@ from traindx.analysis.errors.precision_messages import NAN_PARAMETERS
 from traindx.analysis.program.program_words import writes_minus_infinity
 from traindx.analysis.recordings.broken_steps import broke_ever
 from traindx.analysis.recordings.observations import own_place, processes_of, summary_words
-from traindx.examples import recorded
+from traindx.examples import recorded, with_source
 from traindx.model.recording import Caught, Place, Process, Sample, Summary
-from traindx.model.run import Source
 from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 SHOWN = 3
@@ -71,7 +70,7 @@ def _run(summary: Summary, message: str = _MESSAGE, samples: tuple[Sample, ...] 
     return recorded(Process(caught=(caught,), samples=samples))
 
 
-_MASKED = replace(_run(_PARTLY), sources=(Source("train.py", "logits[~legal] = float('-inf')\n"),))
+_MASKED = with_source(_run(_PARTLY), "logits[~legal] = float('-inf')\n")
 
 FIRES = {"a few observations are NaN": _run(_PARTLY), "with masks: said weaker": _MASKED}
 

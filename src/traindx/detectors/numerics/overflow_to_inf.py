@@ -1,7 +1,12 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from traindx.analysis.recordings.breakdowns import Breakdown, BreakdownKind, breakdown_of
+from traindx.analysis.recordings.breakdowns import (
+    Breakdown,
+    BreakdownKind,
+    breakdown_of,
+    is_of_half_weights,
+)
 from traindx.analysis.recordings.broken_steps import cite_growth
 from traindx.examples import recorded, sampled
 from traindx.model.findings import Evidence
@@ -53,7 +58,8 @@ def check(run: Run) -> Findings:
         *grown,
         shows=shows,
         against=dict.fromkeys(("unstable-operation", "nan-in-data"), _STRONG)
-        if found.is_shown and (found.kind is not BreakdownKind.WEIGHTS or _is_half(found.record))
+        if found.is_shown
+        and (found.kind is not BreakdownKind.WEIGHTS or is_of_half_weights(found.record))
         else {},
         place=found.record.place,
     )
@@ -73,7 +79,7 @@ def _causes(
 ) -> tuple[str | None, Mapping[str, Strength]]:
     if found.kind is BreakdownKind.HALF:
         return ("fp16-overflow", {}) if found.is_shown else (None, {"fp16-overflow": _STRONG})
-    if found.kind is BreakdownKind.WEIGHTS and _is_half(found.record):
+    if found.kind is BreakdownKind.WEIGHTS and is_of_half_weights(found.record):
         return None, {"half-precision-weights": _STRONG, "fp16-overflow": Strength.MODERATE}
     if grown:
         return None, {
@@ -86,11 +92,6 @@ def _causes(
     if found.is_shown and found.record.step <= 1 and not earlier:
         return "exploding-activations", {"bad-initialisation": Strength.MODERATE}
     return None, {"exploding-activations": _STRONG, "lr-too-high": Strength.MODERATE}
-
-
-def _is_half(record: NonFinite) -> bool:
-    """Updates of weights in float16 underflow and overflow in the optimizer itself."""
-    return any(summary.dtype == "float16" for summary in record.inputs)
 
 
 _STRONG, _WEAK = Strength.STRONG, Strength.WEAK

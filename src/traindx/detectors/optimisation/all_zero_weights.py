@@ -2,7 +2,7 @@ from traindx.analysis.recordings.owners import is_stuck_at_zero
 from traindx.analysis.recordings.traces import named, per_process, traces_of
 from traindx.examples import recorded, watched, weights
 from traindx.model.recording import Process
-from traindx.registry import Findings, cite_record, detector, finding
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 ENOUGH = 3  # samples
 
@@ -47,19 +47,19 @@ def check(process: Process) -> Findings:
 _NAMES = ("0.weight", "2.weight", "4.weight")
 
 
-def _process(norms: tuple[float, ...], grads: tuple[float | None, ...], until: int = 99) -> Process:
-    return watched(
+def _run(norms: tuple[float, ...], grads: tuple[float | None, ...], until: int = 99) -> Run:
+    return recorded(watched(
         *weights(*_NAMES), grads=grads, still=_NAMES,
         weight_norms=lambda i: norms if i < until else (1.0, 1.0, 1.0),
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
-FIRES = {"all layers": recorded(_process((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))}
+FIRES = {"all layers": _run((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))}
 
 SILENT = {
-    "usual weights": recorded(_process((1.0, 2.0, 1.0), (0.1, 0.1, 0.1))),
-    "near miss: a last layer of zeros at the start": recorded(
-        _process((1.0, 2.0, 0.0), (0.0, 0.0, 0.3), until=1)
+    "usual weights": _run((1.0, 2.0, 1.0), (0.1, 0.1, 0.1)),
+    "near miss: a last layer of zeros at the start": _run(
+        (1.0, 2.0, 0.0), (0.0, 0.0, 0.3), until=1
     ),
-    "near miss: layers that are not used": recorded(_process((1.0, 0.0, 0.0), (0.1, None, None))),
+    "near miss: layers that are not used": _run((1.0, 0.0, 0.0), (0.1, None, None)),
 }

@@ -1,12 +1,11 @@
 from collections.abc import Mapping
-from dataclasses import replace
 
 from traindx.analysis.curves import curve
 from traindx.analysis.program.origins import loads_weights, rescales
 from traindx.analysis.recordings.initialisation import initial_scales, scale_fault
-from traindx.examples import decay, flat, recorded, watched, weights
+from traindx.examples import decay, flat, recorded, watched, weights, with_source
 from traindx.model.recording import Activation, Parameter
-from traindx.model.run import Floats, Source
+from traindx.model.run import Floats
 from traindx.registry import Findings, Run, Strength, cite, cite_record, detector, finding
 
 CAUSE = "bad-initialisation"
@@ -70,8 +69,7 @@ def _run(
     )
     names = weights("0.weight", "2.weight", "4.weight")
     process = watched(*names, modules=modules, weight_norms=given, activations=seen)
-    run = recorded(process, loss_train=loss)
-    return replace(run, sources=(Source("train.py", text),))
+    return with_source(recorded(process, loss_train=loss), text)
 
 
 def _normalised(scale: float, loss: Floats) -> Run:
@@ -81,8 +79,7 @@ def _normalised(scale: float, loss: Floats) -> Run:
     matrices = weights("0.weight", "2.weight", "4.weight")
     norms = (4.0, 4.0, 4.0, 4.0 * scale, 4.0 * scale)
     process = watched(*matrices, *held, modules=names, weight_norms=norms)
-    run = recorded(process, loss_train=loss)
-    return replace(run, sources=(Source("train.py", "model = Net()"),))
+    return with_source(recorded(process, loss_train=loss), "model = Net()")
 
 
 _STUCK = flat(60, 2.3, noise=0.01)

@@ -9,21 +9,21 @@ from traindx.analysis.metrics.chance import (
     has_only_begun,
     learns,
 )
+from traindx.analysis.metrics.learning_rates import refuted_by_rate
 from traindx.analysis.metrics.objective import finite_objective
 from traindx.examples import decay, flat, logged
-from traindx.registry import Findings, Run, Strength, cite, detector, finding, suggested
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
+
+STILL = "missing-optimizer-step missing-backward lr-zero parameters-not-in-optimizer "
+STILL += "frozen-parameters"
+AT_CHANCE = suggested(
+    weak=f"{STILL} detached-loss lr-too-low lr-too-high bad-initialisation dead-relu label-noise "
+    "unnormalised-inputs vanishing-gradients gradient-clipping-too-tight clip-without-unscale "
+    "weight-decay-too-high batchnorm-small-batch"
+)
 
 
-@detector(
-    needs=("loss",),
-    suggests=(
-        "missing-optimizer-step", "lr-zero", "lr-too-low", "lr-too-high", "frozen-parameters",
-        "parameters-not-in-optimizer", "detached-loss", "bad-initialisation", "dead-relu",
-        "label-noise", "unnormalised-inputs", "vanishing-gradients", "missing-backward",
-        "gradient-clipping-too-tight", "clip-without-unscale", "weight-decay-too-high",
-        "batchnorm-small-batch",
-    ),
-)  # fmt: skip
+@detector(needs=("loss",), suggests=tuple(AT_CHANCE))
 def check(run: Run) -> Findings:
     """The loss stays at the level of guessing, ln C for C classes.
 
@@ -55,7 +55,11 @@ def check(run: Run) -> Findings:
     if not classes or has_only_begun(finite) or not finite.name.startswith("loss/"):
         return
     exact = bool(np.ptp(finite.values) <= 2e-4 * level)
-    told = _suggests(exact=exact) | causes_by_rate(run, finite, log(classes))
+    told = (
+        AT_CHANCE
+        | (suggested(moderate=STILL) if exact else {})
+        | causes_by_rate(run, finite, log(classes))
+    )
     claim = f"The loss stays at {level:.4g}, the loss of random guessing among {classes} classes"
     says = (
         f"{finite.origin.name} is {level:.4g} (ln {classes} = {log(classes):.4f}) from "
@@ -66,24 +70,8 @@ def check(run: Run) -> Findings:
         told,
         cite(finite, says, 0, -1, level=level, chance=log(classes)),
         *evidence,
-        against=_refuted(run),
+        against=refuted_by_rate(run),
     )
-
-
-def _refuted(run: Run) -> dict[str, Strength]:
-    """A logged rate above zero is not zero."""
-    rate = run.get("lr")
-    is_positive = rate is not None and bool(np.any(rate.finite().values > 0.0))
-    return {"lr-zero": Strength.STRONG} if is_positive else {}
-
-
-def _suggests(*, exact: bool) -> dict[str, Strength]:
-    still = "missing-optimizer-step missing-backward lr-zero parameters-not-in-optimizer "
-    still += "frozen-parameters"
-    moving = "detached-loss lr-too-low lr-too-high bad-initialisation dead-relu label-noise "
-    moving += "unnormalised-inputs vanishing-gradients gradient-clipping-too-tight "
-    moving += "clip-without-unscale weight-decay-too-high batchnorm-small-batch"
-    return suggested(moderate=still, weak=moving) if exact else suggested(weak=f"{still} {moving}")
 
 
 FIRES = {

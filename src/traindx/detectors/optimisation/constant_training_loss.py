@@ -19,15 +19,14 @@ EPOCHS = 6  # in a row, up to the end
 STEP_DIGITS = 6  # no two batches agree so far; a bar that repeats an epoch's value shows fewer
 SHARE = 0.8  # of the run: a run that learnt first and then stands still has converged
 LEARNT = 0.05  # of the first value; what was gained before the loss stood still
+CAUSES = suggested(
+    moderate="missing-optimizer-step lr-zero parameters-not-in-optimizer frozen-parameters "
+    "dead-relu saturated-activations",
+    weak="representation-collapse",
+)
 
 
-@detector(
-    needs=("loss",),
-    suggests=(
-        "missing-optimizer-step", "lr-zero", "parameters-not-in-optimizer", "frozen-parameters",
-        "dead-relu", "saturated-activations", "representation-collapse",
-    ),
-)  # fmt: skip
+@detector(needs=("loss",), suggests=tuple(CAUSES))
 def check(run: Run) -> Findings:
     """The training loss is the same to the last digit from the first epochs to the end.
 
@@ -75,11 +74,7 @@ def _stands(finite: Series, unit: str, least: int, digits: int, often: str = "ev
     says = f"{finite.origin.name} is {value:.6g} in {lasts} {unit}s"
     yield finding(
         f"The training loss is {value:.6g} in {often} {unit} since {finite.when(start)}",
-        suggested(
-            moderate="missing-optimizer-step lr-zero parameters-not-in-optimizer frozen-parameters "
-            "dead-relu saturated-activations",
-            weak="representation-collapse",
-        ),
+        CAUSES,
         cite(finite, says, start, -1, value=value),
     )
 

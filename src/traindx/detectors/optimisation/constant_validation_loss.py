@@ -1,21 +1,19 @@
-from collections.abc import Mapping
-
 import numpy as np
 
 from traindx.analysis.metrics.repeats import first_repeat, has_loss_fallen
 from traindx.examples import decay, flat, join, logged
 from traindx.model.run import Series
-from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
+from traindx.registry import Finding, Findings, Run, cite, detector, finding, suggested
+
+NEVER_MOVED = suggested(
+    moderate="missing-optimizer-step missing-backward lr-zero parameters-not-in-optimizer "
+    "frozen-parameters",
+    weak="empty-validation constant-prediction dead-relu",
+)
+STOPPED = suggested("lr-zero", weak="lr-schedule-misuse")
 
 
-@detector(
-    needs=("loss/val*",),
-    suggests=(
-        "lr-zero", "lr-schedule-misuse", "missing-optimizer-step", "missing-backward",
-        "frozen-parameters", "parameters-not-in-optimizer", "empty-validation",
-        "constant-prediction", "dead-relu",
-    ),
-)  # fmt: skip
+@detector(needs=("loss/val*",), suggests=(*NEVER_MOVED, "lr-schedule-misuse"))
 def check(run: Run) -> Findings:
     """The validation loss is the same to the last digit, evaluation after evaluation.
 
@@ -55,18 +53,8 @@ def _finding(series: Series, start: int, *, learnt_before: bool) -> Finding:
     )
     return finding(
         f"The validation loss does not change in any digit since {series.when(start)}",
-        _suggests(learnt_before=learnt_before),
+        STOPPED if learnt_before else NEVER_MOVED,
         cite(series, says, start, -1, value=value),
-    )
-
-
-def _suggests(*, learnt_before: bool) -> Mapping[str, Strength]:
-    if learnt_before:
-        return {"lr-zero": Strength.STRONG, "lr-schedule-misuse": Strength.WEAK}
-    return suggested(
-        moderate="missing-optimizer-step missing-backward lr-zero "
-        "parameters-not-in-optimizer frozen-parameters",
-        weak="empty-validation constant-prediction dead-relu",
     )
 
 

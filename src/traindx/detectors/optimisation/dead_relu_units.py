@@ -1,4 +1,3 @@
-from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -13,7 +12,16 @@ from traindx.analysis.recordings.dead_units import (
 from traindx.analysis.recordings.observations import operation, processes_of, spans
 from traindx.examples import recorded, sampled, watched, weights
 from traindx.model.recording import Activation, LossInput, Process, Summary
-from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
+from traindx.registry import (
+    Finding,
+    Findings,
+    Run,
+    Strength,
+    cite_record,
+    detector,
+    finding,
+    suggested,
+)
 
 CAUSE = "dead-relu"
 MOST = 0.9  # of the units of a layer
@@ -53,37 +61,29 @@ def check(run: Run) -> Findings:
         silent = [n for n in quiet if min(a.dead for _, a in layers[n]) >= ALL]
         effect = effect_of_dead_layer(process, late) if silent else ""
         name = silent[0] if effect else quiet[0]
-        found = _finding(process, name, layers[name], effect)
-        yield _killed(found, process) if effect and began_alive(process) else found
+        yield _finding(process, name, layers[name], effect)
         return
-
-
-def _killed(found: Finding, process: Process) -> Finding:
-    """Units that fired and fell silent were pushed over the edge by steps that were too large."""
-    first = process.samples[0]
-    says = "most units of every layer are still active at the first step"
-    return replace(
-        found,
-        evidence=(*found.evidence, cite_record(process, first.line, says, step=float(first.step))),
-        suggests={"lr-too-high": Strength.STRONG, CAUSE: Strength.MODERATE},
-        shows=None,
-    )
 
 
 def _finding(process: Process, name: str, seen: SeenLayer, effect: str) -> Finding:
     is_cut, dead = bool(effect), median(a.dead for _, a in seen)
-    last, activation = seen[-1]
+    (last, activation), first = seen[-1], process.samples[0]
     where = f" behind {name}" if name else ""
     says = (
         f"{dead:.0%} of the units of the {operation(activation.op)}{where} are 0 for every "
         f"example, in all {len(seen)} samples, {spans([s for s, _ in seen])}"
     )
+    evidence = [cite_record(process, last.line, says, step=float(last.step), dead=dead)]
+    cause = CAUSE if is_cut else suggested(moderate=CAUSE)
+    if is_cut and began_alive(process):  # steps that were too large pushed them over the edge
+        says = "most units of every layer are still active at the first step"
+        evidence.append(cite_record(process, first.line, says, step=float(first.step)))
+        cause = suggested("lr-too-high", CAUSE)
     return finding(
         f"{dead:.0%} of the ReLU units{where} are dead{effect}",
-        {} if is_cut else {CAUSE: Strength.MODERATE},
-        cite_record(process, last.line, says, step=float(last.step), dead=dead),
+        cause,
+        *evidence,
         strength=Strength.STRONG if is_cut else Strength.MODERATE,
-        shows=CAUSE if is_cut else None,
         is_symptom=is_cut,
         onset=seen[0][0].step,
     )

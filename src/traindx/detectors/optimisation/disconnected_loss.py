@@ -1,7 +1,7 @@
 from traindx.analysis.recordings.traces import Trace, latest_optimizers, per_process, traces_of
 from traindx.examples import recorded, watched, weights
 from traindx.model.recording import Optimizer, Process, Sample
-from traindx.registry import Finding, Findings, cite_record, detector, finding
+from traindx.registry import Finding, Findings, Run, cite_record, detector, finding
 
 ENOUGH = 2  # samples
 
@@ -56,16 +56,18 @@ def _finding(process: Process, held: list[Trace], samples: list[Sample]) -> Find
 _NAMES = ("0.weight", "2.weight")
 
 
-def _process(*grads: float | None, strangers: int = 0, cleared: bool = False) -> Process:
+def _run(*grads: float | None, strangers: int = 0, cleared: bool = False) -> Run:
     held = Optimizer(2, type="SGD", groups=({"lr": 0.1},), size=2 + strangers, strangers=strangers)
-    return watched(*weights(*_NAMES), grads=grads, still=_NAMES, cleared=cleared, optimizer=held)
+    return recorded(
+        watched(*weights(*_NAMES), grads=grads, still=_NAMES, cleared=cleared, optimizer=held)
+    )
 
 
-FIRES = {"a new tensor with requires_grad": recorded(_process(None, None))}
+FIRES = {"a new tensor with requires_grad": _run(None, None)}
 
 SILENT = {
-    "reached": recorded(_process(0.1, 0.1)),
-    "near miss: one of them is reached": recorded(_process(None, 1e-9)),
-    "near miss: an input is trained": recorded(_process(None, None, strangers=1)),
-    "near miss: cleared before the step": recorded(_process(None, None, cleared=True)),
+    "reached": _run(0.1, 0.1),
+    "near miss: one of them is reached": _run(None, 1e-9),
+    "near miss: an input is trained": _run(None, None, strangers=1),
+    "near miss: cleared before the step": _run(None, None, cleared=True),
 }

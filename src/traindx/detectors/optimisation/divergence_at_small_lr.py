@@ -1,9 +1,8 @@
 import numpy as np
 
-from traindx.analysis.curves import divergence
+from traindx.analysis.curves import is_broken_curve
 from traindx.analysis.metrics.learning_rates import highest_rate
 from traindx.examples import decay, join, logged
-from traindx.model.run import Floats
 from traindx.registry import Findings, Run, Strength, detector, finding
 
 SMALL = 1e-5  # what large pre-trained models are fine-tuned with
@@ -27,7 +26,7 @@ def check(run: Run) -> Findings:
     Weights in half precision, or a schedule in other units, can make a small rate a large one.
     """
     loss = run.objective()
-    if loss is None or not _is_broken(loss.values):
+    if loss is None or not is_broken_curve(loss.values):
         return
     told = highest_rate(run)
     if told is None or told[0] > SMALL:
@@ -41,11 +40,6 @@ def check(run: Run) -> Findings:
         against={"lr-too-high": Strength.STRONG if rate <= TINY else Strength.MODERATE},
         is_symptom=False,
     )
-
-
-def _is_broken(values: Floats) -> bool:
-    finite = values[np.isfinite(values)]
-    return len(finite) < len(values) or divergence(finite) is not None
 
 
 _BROKEN = join(decay(60), np.full(20, np.nan))

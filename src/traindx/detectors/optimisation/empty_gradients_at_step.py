@@ -1,8 +1,9 @@
 from traindx.analysis.recordings.optimizer_groups import decays_weights
-from traindx.analysis.recordings.traces import latest_optimizers, per_process, traces_of
+from traindx.analysis.recordings.owners import moves_weights
+from traindx.analysis.recordings.traces import latest_optimizers, per_process
 from traindx.examples import recorded, watched, weights
 from traindx.model.recording import Optimizer, Process
-from traindx.registry import Findings, cite_record, detector, finding
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 ENOUGH = 2  # samples
 NEARLY_ALL = 0.9  # of them
@@ -33,7 +34,7 @@ def check(process: Process) -> Findings:
         cleared = [s for s in known if s.cleared]
         if len(cleared) < ENOUGH or len(cleared) < NEARLY_ALL * len(known):
             continue
-        if _moves(process, optimizer) and not decays_weights(optimizer):
+        if moves_weights(process, optimizer) and not decays_weights(optimizer):
             continue
         first = cleared[0]
         says = f"gradients were gone before the step in {len(cleared)} of {len(known)} samples"
@@ -45,27 +46,22 @@ def check(process: Process) -> Findings:
         )
 
 
-def _moves(process: Process, optimizer: Optimizer) -> bool:
-    own = (t for t in traces_of(process) if t.parameter.optimizer == optimizer.id)
-    return any(t.has_moved for t in own)
-
-
 _NAMES = ("0.weight", "2.weight")
 
 
-def _process(cleared: bool | None, *, moves: bool = False, decay: float = 0.0) -> Process:
+def _run(cleared: bool | None, *, moves: bool = False, decay: float = 0.0) -> Run:
     held = Optimizer(2, type="AdamW", groups=({"lr": 0.1, "weight_decay": decay},), size=2)
     still = () if moves else _NAMES
-    return watched(*weights(*_NAMES), still=still, cleared=cleared, optimizer=held)
+    return recorded(watched(*weights(*_NAMES), still=still, cleared=cleared, optimizer=held))
 
 
 FIRES = {
-    "cleared, nothing moves": recorded(_process(True)),
-    "cleared, only decay moves": recorded(_process(True, moves=True, decay=0.01)),
+    "cleared, nothing moves": _run(True),
+    "cleared, only decay moves": _run(True, moves=True, decay=0.01),
 }
 
 SILENT = {
-    "a right loop": recorded(_process(False, moves=True)),
-    "near miss: applied within backward": recorded(_process(True, moves=True)),
-    "near miss: not known": recorded(_process(None)),
+    "a right loop": _run(False, moves=True),
+    "near miss: applied within backward": _run(True, moves=True),
+    "near miss: not known": _run(None),
 }

@@ -12,7 +12,6 @@ ENOUGH = 3  # samples
 POINTS = 30  # of the loss
 LEARNT = 0.05  # of the starting loss
 SMALL = 1e-4  # of the norm; steps that are too large are far above it
-
 # what leaves parameters without a gradient or without a change
 REFUTED = (
     "missing-optimizer-step", "missing-backward", "detached-loss", "frozen-parameters",

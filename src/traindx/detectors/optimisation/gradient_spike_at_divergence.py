@@ -1,5 +1,3 @@
-from collections.abc import Mapping
-
 import numpy as np
 
 from traindx.analysis.metrics.gradient_norms import (
@@ -12,6 +10,8 @@ from traindx.analysis.metrics.learning_rates import cite_rate_in_use
 from traindx.examples import decay, flat, join, logged
 from traindx.registry import Findings, Run, Strength, cite, detector, finding, suggested
 
+FEEDS_ITSELF = suggested("lr-too-high", "missing-gradient-clipping")
+COMES_BACK = suggested("missing-gradient-clipping", "outlier-batch", "lr-too-high")
 STAYS_UP = 1.5  # level after the spike over the level before it: the instability feeds itself
 
 
@@ -61,20 +61,12 @@ def check(run: Run) -> Findings:
     where = loss.when(int(np.searchsorted(loss.steps, onset).clip(0, len(loss) - 1)))
     yield finding(
         f"The gradient norm spikes at {norm.when(spike)}, where the loss diverges ({where})",
-        _suggests(stays_up=stays_up),
+        FEEDS_ITSELF if stays_up else COMES_BACK,
         cite(norm, says, spike, top, before=before, after=value),
         *(unclipped or rates),
         shows=shows,
         # a norm that falls back at once does not feed itself, as steps that are too large do
         against={} if stays_up else {"lr-too-high": Strength.MODERATE},
-    )
-
-
-def _suggests(*, stays_up: bool) -> Mapping[str, Strength]:
-    if stays_up:
-        return {"lr-too-high": Strength.STRONG, "missing-gradient-clipping": Strength.MODERATE}
-    return suggested(
-        strong="missing-gradient-clipping", moderate="outlier-batch", weak="lr-too-high"
     )
 
 

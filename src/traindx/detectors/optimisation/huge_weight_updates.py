@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from traindx.analysis.metrics.objective import share_gained
+from traindx.analysis.metrics.objective import finite_objective, share_gained
 from traindx.analysis.recordings.observations import last_step
 from traindx.analysis.recordings.predictions import has_large_targets
 from traindx.analysis.recordings.traces import Trace, told_once, traces_of
@@ -65,7 +65,11 @@ def _look(run: Run, process: Process) -> Findings:
     large = [(s, r) for s, r in late if r > LARGE]
     wrecking = [(s, r) for s, r in ratios if s.step < SETTLED and r > REPLACED]
     if wrecking and growth(traces) > INFLATED and not _learns(run, from_first=True):
-        yield _wrecked(run, process, *wrecking[0])
+        loss = finite_objective(run)
+        values = loss.values if loss is not None else np.ones(1)
+        rose = float(values.max()) / max(abs(float(values[0])), 1e-12)
+        then = "and the loss ends no lower than it began"
+        yield _wrecked(process, *wrecking[0], then, is_seen=rose > EXPLODED)
         return
     found = _erased(run, process, traces) or _lasting(run, process, traces)
     if found is not None:
@@ -123,29 +127,21 @@ def _erased(run: Run, process: Process, traces: Sequence[Trace]) -> Finding | No
     first = [(s, r) for s, r in update_ratios(traces, np.median) if s.step < SETTLED and r > TWICE]
     for sample, ratio in first:
         if sizes.get(sample.line, 0.0) > ERASING:
-            return replace(
-                _wrecked(run, process, sample, ratio),
-                claim=f"The update of step {sample.step} is {ratio:.1f} times as large as the "
-                f"weights, which grow {growth(traces):.0f}-fold",
-                strength=Strength.STRONG,
-                suggests={"lr-too-high": Strength.STRONG},
-                is_symptom=True,
-            )
+            then = f"which grow {growth(traces):.0f}-fold"
+            return _wrecked(process, sample, ratio, then, is_seen=True)
     return None
 
 
-def _wrecked(run: Run, process: Process, sample: Sample, ratio: float) -> Finding:
-    loss = run.objective()
-    values = loss.finite().values if loss is not None else np.ones(1)
-    rose = float(values.max()) / max(abs(float(values[0])), 1e-12)
+def _wrecked(
+    process: Process, sample: Sample, ratio: float, then: str, *, is_seen: bool
+) -> Finding:
     says = f"the median weight matrix changes by {ratio:.1f} times its norm at step {sample.step}"
-    is_seen = rose > EXPLODED
+    strength = Strength.STRONG if is_seen else Strength.MODERATE
     return finding(
-        f"The update of step {sample.step} is {ratio:.1f} times as large as the weights, and the "
-        "loss ends no lower than it began",
-        {"lr-too-high": Strength.STRONG if is_seen else Strength.MODERATE},
+        f"The update of step {sample.step} is {ratio:.1f} times as large as the weights, {then}",
+        {"lr-too-high": strength},
         cite_record(process, sample.line, says, step=sample.step, ratio=ratio),
-        strength=Strength.STRONG if is_seen else Strength.MODERATE,
+        strength=strength,
         is_symptom=is_seen,
     )
 

@@ -11,7 +11,7 @@ from traindx.analysis.recordings.traces import (
 )
 from traindx.examples import recorded, watched, weights
 from traindx.model.recording import Optimizer, Process
-from traindx.registry import Findings, Strength, cite_record, detector, finding
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 ENOUGH = 2  # samples
 
@@ -55,28 +55,29 @@ def check(process: Process) -> Findings:
     still = f"{named(live)} of {model.type} have gradients, are in no optimizer and never changed"
     yield finding(
         f"No optimizer holds any parameter of {model.type} that gets a gradient",
-        {} if is_shown else {"parameters-not-in-optimizer": Strength.MODERATE},
+        "parameters-not-in-optimizer"
+        if is_shown
+        else {"parameters-not-in-optimizer": Strength.MODERATE},
         cite_record(process, first.line, holds, step=first.step, strangers=strangers),
         cite_record(process, seen.line, still, step=seen.step, parameters=len(live)),
         strength=Strength.STRONG if is_shown else Strength.MODERATE,
-        shows="parameters-not-in-optimizer" if is_shown else None,
         is_symptom=is_shown,
         place=first.place,
     )
 
 
-def _process(
+def _run(
     size: int, strangers: int, owner: int | None = None, *, is_trainable: bool = True, **fields: Any
-) -> Process:
+) -> Run:
     held = Optimizer(2, type="SGD", groups=({"lr": 0.1},), size=size, strangers=strangers)
     parameters = weights("0.weight", "2.weight", optimizer=owner, is_trainable=is_trainable)
-    return watched(*parameters, optimizer=held, **fields)
+    return recorded(watched(*parameters, optimizer=held, **fields))
 
 
 FIRES = {
-    "made from a model that was replaced": recorded(_process(2, 2)),
-    "made from another model": recorded(_process(4, 0)),
-    "fewer tensors than the model has: a remark": recorded(_process(1, 1)),
+    "made from a model that was replaced": _run(2, 2),
+    "made from another model": _run(4, 0),
+    "fewer tensors than the model has: a remark": _run(1, 1),
 }
 
 
@@ -86,12 +87,10 @@ _STYLE: dict[str, Any] = {
 }
 
 SILENT = {
-    "near miss: an input is optimised": recorded(_process(1, 1, **_STYLE)),
-    "owned": recorded(_process(2, 0, 0)),
-    "near miss: an input is optimised, the model is frozen": recorded(
-        _process(1, 1, is_trainable=False)
-    ),
-    "near miss: a copy in float32 is written back": recorded(
-        _process(2, 2, weight_norms=lambda i: (1.0 + 0.1 * i, 1.0 + 0.1 * i))
+    "near miss: an input is optimised": _run(1, 1, **_STYLE),
+    "owned": _run(2, 0, 0),
+    "near miss: an input is optimised, the model is frozen": _run(1, 1, is_trainable=False),
+    "near miss: a copy in float32 is written back": _run(
+        2, 2, weight_norms=lambda i: (1.0 + 0.1 * i, 1.0 + 0.1 * i)
     ),
 }

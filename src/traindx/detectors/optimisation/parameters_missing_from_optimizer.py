@@ -2,12 +2,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from traindx.analysis.recordings.observations import has_learnt
-from traindx.analysis.recordings.owners import (
-    is_idle,
-    is_meant_idle,
-    last_gradient,
-    starts_at_chance,
-)
+from traindx.analysis.recordings.owners import cite_idle, is_idle, is_meant_idle, starts_at_chance
 from traindx.analysis.recordings.traces import (
     Trace,
     latest_models,
@@ -17,7 +12,6 @@ from traindx.analysis.recordings.traces import (
     traces_of,
 )
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Evidence
 from traindx.model.recording import Model, Parameter, Process
 from traindx.registry import Finding, Findings, Strength, cite_record, detector, finding
 
@@ -53,61 +47,37 @@ def check(process: Process) -> Findings:
         idle = [t for t in own if is_idle(t)]
         held = [t for t in own if t.is_owned and t.has_gradient]
         if idle and held:
-            yield _finding(process, model, idle, held)
+            count = len(idle)
+            of = f"{count} of {count + len(held)} parameters that get gradients"
+            is_meant = is_meant_idle(idle, held)
+            owner = held[0].parameter.optimizer
+            is_stuck = has_learnt(process, owner) is False and starts_at_chance(process, owner)
+            belief = Strength.STRONG if is_stuck or not is_meant else Strength.MODERATE
+            place = next((o.place for o in latest_optimizers(process) if o.place), None)
+            yield finding(
+                f"No optimizer holds {of}: {named(idle)}",
+                {"parameters-not-in-optimizer": belief} if is_meant else {},
+                *cite_idle(process, model, idle),
+                strength=belief,
+                shows=None if is_meant else "parameters-not-in-optimizer",
+                is_symptom=is_stuck or not is_meant,
+                place=place,
+            )
         elif idle and is_trained_at_all and any(t.is_matrix for t in idle) and not model.is_hidden:
             yield _of_another_network(process, model, idle)
 
 
-def _evidence(process: Process, model: Model, idle: Sequence[Trace]) -> tuple[Evidence, ...]:
-    seen = idle[0].samples[-1]
-    says = f"no optimizer holds {named(idle)} of {model.type}"
-    still = f"{idle[0].name} has a gradient of {last_gradient(idle[0]):.3g} and never changed"
-    return (
-        cite_record(process, model.line, says, step=model.step, parameters=len(idle)),
-        cite_record(process, seen.line, still, step=seen.step, gradient=last_gradient(idle[0])),
-    )
-
-
-def _finding(
-    process: Process, model: Model, idle: Sequence[Trace], held: Sequence[Trace]
-) -> Finding:
-    count = len(idle)
-    of = f"{count} of {count + len(held)} parameters that get gradients"
-    is_meant = is_meant_idle(idle, held)
-    owner = held[0].parameter.optimizer
-    is_stuck = has_learnt(process, owner) is False and starts_at_chance(process, owner)
-    belief = Strength.STRONG if is_stuck or not is_meant else Strength.MODERATE
-    place = next((o.place for o in latest_optimizers(process) if o.place), None)
-    return finding(
-        f"No optimizer holds {of}: {named(idle)}",
-        {"parameters-not-in-optimizer": belief} if is_meant else {},
-        *_evidence(process, model, idle),
-        strength=belief,
-        shows=None if is_meant else "parameters-not-in-optimizer",
-        is_symptom=is_stuck or not is_meant,
-        place=place,
-    )
-
-
 def _of_another_network(process: Process, model: Model, idle: Sequence[Trace]) -> Finding:
     """A network nobody trains may serve a loss; if two optimizers hold another one, it does not."""
-    double = next((o for o in latest_optimizers(process) if 0 < o.size == o.shared), None)
-    if double is not None:
+    cause, cited = "parameters-not-in-optimizer", cite_idle(process, model, idle)
+    what = f"{model.type} gets gradients but is in no optimizer"
+    for double in (o for o in latest_optimizers(process) if 0 < o.size == o.shared):
         says = f"another optimizer holds all {double.size} parameters of this {double.type} too"
-        return finding(
-            f"{model.type} gets gradients but is in no optimizer, while two share another model",
-            "parameters-not-in-optimizer",
-            *_evidence(process, model, idle),
-            cite_record(process, double.line, says, shared=double.shared),
-            place=double.place,
-        )
-    return finding(
-        f"{model.type} gets gradients but is in no optimizer; freeze it if that is intended",
-        {"parameters-not-in-optimizer": Strength.WEAK},
-        *_evidence(process, model, idle),
-        strength=Strength.WEAK,
-        is_symptom=False,
-    )
+        other = cite_record(process, double.line, says, shared=double.shared)
+        claim = f"{what}, while two share another model"
+        return finding(claim, cause, *cited, other, place=double.place)
+    claim, weak = f"{what}; freeze it if that is intended", Strength.WEAK
+    return finding(claim, {cause: weak}, *cited, strength=weak, is_symptom=False)
 
 
 def _net(*held: bool) -> list[Parameter]:

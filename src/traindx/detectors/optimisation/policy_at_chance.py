@@ -11,15 +11,13 @@ from traindx.model.run import Floats
 from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 ENOUGH = 8  # points
+CAUSES = suggested(
+    moderate="lr-too-low lr-zero lr-schedule-misuse missing-optimizer-step missing-backward",
+    weak="parameters-not-in-optimizer frozen-parameters detached-loss",
+)
 
 
-@detector(
-    needs=("entropy/*|loss/train/*entropy", "reward/*"),
-    suggests=(
-        "missing-optimizer-step", "missing-backward", "lr-zero", "lr-too-low", "lr-schedule-misuse",
-        "parameters-not-in-optimizer", "frozen-parameters", "detached-loss",
-    ),
-)  # fmt: skip
+@detector(needs=("entropy/*|loss/train/*entropy", "reward/*"), suggests=tuple(CAUSES))
 def check(run: Run) -> Findings:
     """A policy's entropy stays at that of choosing at random, and the reward does not rise.
 
@@ -49,11 +47,7 @@ def check(run: Run) -> Findings:
     first, last = float(reward.values[0]), reward.last
     yield finding(
         "The policy stays random and the reward does not rise",
-        suggested(
-            moderate="lr-too-low lr-zero lr-schedule-misuse missing-optimizer-step "
-            "missing-backward",
-            weak="parameters-not-in-optimizer frozen-parameters detached-loss",
-        ),
+        CAUSES,
         cite(entropy, f"{entropy.origin.name} stays at {level:.3g}", 0, -1, level=level),
         cite(reward, f"{reward.origin.name} goes from {first:.4g} to {last:.4g}", 0, -1),
     )

@@ -1,6 +1,7 @@
 import numpy as np
 
 from traindx.analysis.curves import curve
+from traindx.analysis.metrics.objective import finite_objective
 from traindx.analysis.metrics.weight_norms import norm_of_layers
 from traindx.examples import decay, flat, logged, make_run
 from traindx.model.findings import cite_setting
@@ -36,16 +37,15 @@ def check(run: Run) -> Findings:
     Networks with normalisation layers do not feel the scale of their weights; one that learns well
     is left alone.
     """
-    norm, loss = run.get("weight_norm") or norm_of_layers(run), run.objective()
+    norm, loss = run.get("weight_norm") or norm_of_layers(run), finite_objective(run)
     setting = run.config.find("weight_decay", "wd", "l2", "weight_decay_rate")
-    if norm is None or loss is None or setting is None or len(norm.finite()) < _enough(run):
-        return
-    if not len(loss.finite()):
+    enough = ENOUGH if run.recording is None else ENOUGH_SAMPLES
+    if norm is None or loss is None or setting is None or len(norm.finite()) < enough:
         return
     amount = as_number(setting.value) or 0.0
     finite = norm.finite()
     start, end = float(finite.values[0]), float(np.median(finite.values[-3:]))
-    gained = curve(loss.finite().values).gained
+    gained = curve(loss.values).gained
     if amount < HEAVY or end > SHRUNK * start or gained > STALLED:
         return
     says = f"{finite.origin.name} shrank from {start:.4g} to {end:.4g}"
@@ -56,10 +56,6 @@ def check(run: Run) -> Findings:
         cite_setting(setting),
         shows="weight-decay-too-high",
     )
-
-
-def _enough(run: Run) -> int:
-    return ENOUGH if run.recording is None else ENOUGH_SAMPLES
 
 
 def _run(norm: Floats, loss: Floats, amount: float) -> Run:

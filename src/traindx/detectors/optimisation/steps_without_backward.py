@@ -4,7 +4,7 @@ from traindx.analysis.recordings.owners import are_all_seen_still
 from traindx.analysis.recordings.traces import latest_optimizers, per_process
 from traindx.examples import recorded, watched, weights
 from traindx.model.recording import Counts, Process
-from traindx.registry import Findings, cite_record, detector, finding
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 ENOUGH = 10  # steps
 
@@ -46,22 +46,21 @@ def check(process: Process) -> Findings:
     )
 
 
-def _process(
+def _run(
     backwards: int, has_moved: bool | None, grad: float | None = None, is_still: bool = True
-) -> Process:
+) -> Run:
     still = ("0.weight",) if is_still else ()
     process = watched(*weights("0.weight"), grads=(grad,), still=still)
-    return replace(process, counts=Counts(9, steps=80, backwards=backwards, has_moved=has_moved))
+    return recorded(
+        replace(process, counts=Counts(9, steps=80, backwards=backwards, has_moved=has_moved))
+    )
 
 
-FIRES = {
-    "never": recorded(_process(0, False)),
-    "never, by the steps that were looked at": recorded(_process(0, None)),
-}
+FIRES = {"never": _run(0, False), "never, by the steps that were looked at": _run(0, None)}
 
 SILENT = {
-    "a right loop": recorded(_process(80, True)),
-    "near miss: gradients from autograd.grad": recorded(_process(0, True)),
-    "near miss: whether weights move is not known": recorded(_process(0, None, is_still=False)),
-    "near miss: gradients are there": recorded(_process(0, False, grad=0.1)),
+    "a right loop": _run(80, True),
+    "near miss: gradients from autograd.grad": _run(0, True),
+    "near miss: whether weights move is not known": _run(0, None, is_still=False),
+    "near miss: gradients are there": _run(0, False, grad=0.1),
 }

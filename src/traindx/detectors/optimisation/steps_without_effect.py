@@ -4,7 +4,7 @@ from traindx.analysis.recordings.optimizer_groups import learning_rates
 from traindx.analysis.recordings.traces import Trace, latest_optimizers, per_process, traces_of
 from traindx.examples import recorded, watched, weights
 from traindx.model.recording import Optimizer, Parameter, Process, Sample
-from traindx.registry import Finding, Findings, Strength, cite_record, detector, finding
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 ENOUGH = 2  # samples
 HALVES = ("float16", "bfloat16")
@@ -78,23 +78,18 @@ def _finding(
 _NAMES = ("0.weight", "2.weight")
 
 
-def _process(
-    rate: float = 1e-10, dtype: str = "float32", still: tuple[str, ...] = _NAMES
-) -> Process:
+def _run(rate: float = 1e-10, dtype: str = "float32", still: tuple[str, ...] = _NAMES) -> Run:
     parameters = [Parameter(n, (16, 16), dtype, True, 0) for n in _NAMES]
     held = Optimizer(2, type="SGD", groups=({"lr": rate},), size=2)
-    return watched(*parameters, still=still, optimizer=held)
+    return recorded(watched(*parameters, still=still, optimizer=held))
 
 
-FIRES = {
-    "a rate below the last digit": recorded(_process()),
-    "weights in half precision": recorded(_process(1e-5, "bfloat16")),
-}
+FIRES = {"a rate below the last digit": _run(), "weights in half precision": _run(1e-5, "bfloat16")}
 
 SILENT = {
-    "all move": recorded(_process(0.1, still=())),
-    "near miss: one of them moves": recorded(_process(still=("0.weight",))),
-    "near miss: a rate of zero is another matter": recorded(_process(0.0)),
+    "all move": _run(0.1, still=()),
+    "near miss: one of them moves": _run(still=("0.weight",)),
+    "near miss: a rate of zero is another matter": _run(0.0),
     "near miss: no gradients, so nothing to apply": recorded(
         watched(*weights(*_NAMES), grads=(None, None), still=_NAMES)
     ),

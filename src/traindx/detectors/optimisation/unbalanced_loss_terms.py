@@ -1,10 +1,7 @@
-from traindx.analysis.metrics.loss_terms import term_levels
+from traindx.analysis.metrics.loss_terms import is_outweighed, term_levels
 from traindx.examples import decay, flat, make_run
-from traindx.model.run import Series
 from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
-OUTWEIGHS = 1e4  # at start and end; weights of losses are tuned within a hundred or so
-UNLEARNT = 0.5  # end over start of the small term: the sum does not see it
 ENOUGH = 20  # points
 LARGE = 1e3  # the large term's own level: a small term beside an ordinary one may be a penalty
 
@@ -33,7 +30,7 @@ def check(run: Run) -> Findings:
     start, end = term_levels(big)
     if end < LARGE or start < LARGE:
         return
-    ignored = [s for s in terms if _is_ignored(s, start, end)]
+    ignored = [s for s in terms if is_outweighed(s, start, end)]
     if not ignored:
         return
     small = ignored[0]
@@ -44,12 +41,6 @@ def check(run: Run) -> Findings:
         cite(big, f"{big.origin.name} went from {start:.3g} to {end:.3g}", 0, -1, end=end),
         cite(small, f"{small.origin.name} stays at {term_levels(small)[1]:.3g}", 0, -1),
     )
-
-
-def _is_ignored(series: Series, big_start: float, big_end: float) -> bool:
-    start, end = term_levels(series)
-    outweighed = big_start > OUTWEIGHS * start and big_end > OUTWEIGHS * end
-    return start > 0 and outweighed and end > UNLEARNT * start
 
 
 FIRES = {

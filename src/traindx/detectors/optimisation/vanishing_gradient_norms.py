@@ -1,34 +1,17 @@
-import re
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from traindx.analysis.recordings.fading import (
-    DEEP_ENOUGH,
-    FADED,
-    ORDER,
-    chains_of,
-    faded,
-    first_over_last,
-    in_order_of_depth,
-    is_saturating,
-    middle,
-    rank_correlation,
-    usual_norm,
-)
-from traindx.analysis.recordings.observations import has_learnt
-from traindx.analysis.recordings.traces import Trace, latest_models, told_once, traces_of
+from traindx.analysis.recordings.fading import fading_chains, fading_norms, middle, usual_norm
+from traindx.analysis.recordings.traces import Trace, told_once
 from traindx.examples import make_run, recorded, watched, weights
 from traindx.model.findings import Evidence
 from traindx.model.recording import Process
-from traindx.registry import Finding, Findings, Run, Strength, cite, cite_record, detector, finding
+from traindx.registry import Findings, Run, cite, cite_record, detector, finding, suggested
 
-SAMPLES = 3  # of a recording; a network that starts at zero on purpose has left it by then
-_TABLES = re.compile(r"emb|wte|wpe|pos", re.IGNORECASE)
+CAUSE = "vanishing-gradients"
+CLAIM = "Gradients vanish, {:.0e}-fold from the last layers to the first"
 
 
-@detector(needs=("layers/*/grad_norm",), suggests=("vanishing-gradients",))
+@detector(needs=("layers/*/grad_norm",), suggests=(CAUSE,))
 def check(run: Run) -> Findings:
     """Gradient norms shrink by orders of magnitude from the output to the input layers.
 
@@ -52,50 +35,28 @@ def check(run: Run) -> Findings:
     if run.recording is not None:
         yield from told_once(run, _look)
         return
-    layers = [
-        s for s in in_order_of_depth(run.matching("layers/*/grad_norm")) if usual_norm(s) > 0.0
-    ]
-    if len(layers) < DEEP_ENOUGH:
-        return
-    norms = np.array([usual_norm(s) for s in layers])
-    ratio = first_over_last(norms)
-    if ratio > FADED or rank_correlation(np.log(norms)) < ORDER:
-        return
-    first, last = layers[0], layers[-1]
-    evidence = (
-        cite(first, f"{first.origin.name} is {norms[0]:.2e} (median)", 0, -1, norm=norms[0]),
-        cite(last, f"{last.origin.name} is {norms[-1]:.2e} (median)", 0, -1, norm=norms[-1]),
-    )
-    yield _finding(ratio, evidence, float(first.steps[0]))
-
-
-def _finding(ratio: float, evidence: tuple[Evidence, ...], onset: float) -> Finding:
-    return finding(
-        f"Gradients vanish, {1 / ratio:.0e}-fold from the last layers to the first",
-        {"vanishing-gradients": Strength.STRONG},
-        *evidence,
-        shows="vanishing-gradients",
-        onset=onset,
-    )
+    fading = fading_norms(run)
+    if fading is not None:
+        ratio, *ends = fading
+        levels = [(s, usual_norm(s)) for s in ends]
+        yield finding(
+            CLAIM.format(1 / ratio),
+            suggested(CAUSE),
+            *(cite(s, f"{s.origin.name} is {n:.2e} (median)", 0, -1, norm=n) for s, n in levels),
+            shows=CAUSE,
+        )
 
 
 def _look(process: Process) -> Findings:
-    """Each model on its own, its weights in the order in which it holds them."""
-    traces = [t.of_owner() for t in traces_of(process) if t.is_owned and t.is_matrix]
-    for model in latest_models(process):
-        layers = [t for t in traces if t.model.id == model.id and not _TABLES.search(t.name)]
-        layers = [t for t in layers if len(t.samples) >= SAMPLES and middle(t.grads) > 0.0]
-        chains = chains_of(model, layers)
-        flat = [c for name, c in chains.items() if is_saturating(model, name, c)]
-        lost = flat if has_learnt(process) is False else []
-        tried = [(c, False) for c in (layers, *chains.values())] + [(c, True) for c in lost]
-        for chain, keeps_up in tried:
-            ratio = faded(chain, keeps_up=keeps_up)
-            if ratio is not None:
-                evidence = (_cited(process, chain[0]), _cited(process, chain[-1]))
-                found = _finding(ratio, evidence, float(chain[0].samples[0].step))
-                yield replace(found, shows=None) if keeps_up else found
-                break
+    for ratio, chain, keeps_up in fading_chains(process):
+        yield finding(
+            CLAIM.format(1 / ratio),
+            suggested(CAUSE),
+            _cited(process, chain[0]),
+            _cited(process, chain[-1]),
+            shows=None if keeps_up else CAUSE,
+            onset=chain[0].samples[0].step,
+        )
 
 
 def _cited(process: Process, trace: Trace) -> Evidence:

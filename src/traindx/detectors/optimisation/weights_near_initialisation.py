@@ -4,6 +4,7 @@ import numpy as np
 
 from traindx.analysis.curves import curve
 from traindx.analysis.recordings.observations import last_step
+from traindx.analysis.recordings.ranks import has_exited_well
 from traindx.analysis.recordings.traces import Trace, traces_of
 from traindx.analysis.recordings.weight_updates import (
     is_limited_by_rate,
@@ -12,9 +13,9 @@ from traindx.analysis.recordings.weight_updates import (
     starts_fresh,
     travelled,
 )
-from traindx.examples import decay, flat, recorded, watched, weights
+from traindx.examples import decay, flat, recorded, watched, weights, with_source
 from traindx.model.recording import Ending, LossInput, Optimizer, Process, Summary
-from traindx.model.run import Floats, Series, Source
+from traindx.model.run import Floats, Series
 from traindx.registry import Finding, Findings, Run, Strength, cite, cite_record, detector, finding
 
 TRAVELLED = 0.03  # of the weights' norm over the whole run; what learns from nothing moves by 1
@@ -50,7 +51,7 @@ def check(run: Run) -> Findings:
     """
     loss, rate = run.objective(), run.get("lr")
     main = run.recording.main if run.recording is not None else None
-    if loss is None or rate is None or main is None or not _has_ended(run):
+    if loss is None or rate is None or main is None or not has_exited_well(run):
         return
     finite, rates = loss.finite(), rate.finite()
     if len(finite) < POINTS or not len(rates) or abs(curve(finite.values).gained) >= LEARNT:
@@ -85,11 +86,6 @@ def _finding(process: Process, loss: Series, rates: Series, trace: Trace, far: f
     )
 
 
-def _has_ended(run: Run) -> bool:
-    ending = run.recording.ending if run.recording is not None else None
-    return ending is None or ending.exit_code == 0
-
-
 def _run(
     loss: Floats, ratio: float, *, rate: float = 1e-6, kind: str = "AdamW", classes: int = 10,
     text: str = "", exit_code: int = 0, start: float = 1.0, targets: float = 7.0,
@@ -102,7 +98,7 @@ def _run(
     )  # fmt: skip
     run = recorded(process, ending=Ending(exit_code=exit_code), loss_train=loss)
     run = replace(run, series={**run.series, "lr": _rate(start * rate, rate)})
-    return replace(run, sources=(Source("train.py", text),)) if text else run
+    return with_source(run, text) if text else run
 
 
 def _rate(first: float, last: float) -> Series:

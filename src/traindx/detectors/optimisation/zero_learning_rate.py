@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 
 from traindx.analysis.metrics.learning_rates import do_evaluations_differ
-from traindx.examples import logged, make_run, recorded
+from traindx.examples import logged, make_run, recorded, rounded
 from traindx.model.findings import cite_setting
 from traindx.model.recording import Process
 from traindx.model.run import Config, Floats, Series, Setting, as_number
@@ -95,10 +95,7 @@ def _configured(run: Run) -> Findings:
 
 
 def _printed(rates: Floats, decimals: int) -> Run:
-    run = logged(lr=np.round(rates, decimals))
-    series = run.series["lr"]
-    told = replace(series, origin=replace(series.origin, decimals=decimals))
-    return replace(run, series={"lr": told})
+    return rounded(logged(lr=np.round(rates, decimals)), "lr", decimals)
 
 
 FIRES = {

@@ -1,12 +1,10 @@
-from dataclasses import replace
-
 import numpy as np
 
 from traindx.analysis.metrics.scores import POINTS, is_often_wrong
 from traindx.analysis.program.training.claims import source_text
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.widths import class_count
-from traindx.examples import decay, flat, join, logged, make_run
+from traindx.examples import decay, flat, join, logged, make_run, rounded
 from traindx.model.findings import Evidence, Location
 from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
@@ -87,10 +85,7 @@ def _run(outputs: int) -> Run:
 
 def _rounded(accuracy: float | None = None) -> Run:
     told = {} if accuracy is None else {"accuracy/val": flat(40, accuracy, noise=0.0)}
-    run = make_run({"loss/train": _ZERO, **told})
-    loss = run.series["loss/train"]
-    rounded = replace(loss, origin=replace(loss.origin, decimals=2))
-    return replace(run, series={**run.series, "loss/train": rounded})
+    return rounded(make_run({"loss/train": _ZERO, **told}), "loss/train", 2)
 
 
 FIRES = {

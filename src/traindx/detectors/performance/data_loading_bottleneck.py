@@ -1,5 +1,4 @@
 import re
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,9 +7,8 @@ from traindx.analysis.metrics.timings import bare_name, picked_time, usual_time
 from traindx.analysis.program.training.loaders import waits_for_examples
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.recordings.ranks import training_loader
-from traindx.examples import flat, logged, recorded
+from traindx.examples import flat, logged, recorded, with_source
 from traindx.model.recording import Loader, Place, Process
-from traindx.model.run import Source
 from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 WAITING = re.compile(r"(^|[/_ ])(data|load|loader|fetch|dataload)", re.IGNORECASE)
@@ -88,7 +86,7 @@ def _run(data: float, batch: float) -> Run:
 def _recorded(data: ArrayLike, step: ArrayLike, text: str = "") -> Run:
     loader = Loader(2, 0, workers=0, place=Place("train.py", 12))
     run = recorded(Process(loaders=(loader,)), time_data=data, time_step=step)
-    return replace(run, sources=(Source("train.py", text),)) if text else run
+    return with_source(run, text) if text else run
 
 
 _READING = """

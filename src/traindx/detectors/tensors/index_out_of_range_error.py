@@ -1,12 +1,11 @@
 from dataclasses import replace
 
 from traindx.analysis.errors.culprits import looked_up_table
-from traindx.analysis.errors.device_messages import INDEX, allowed_indices
+from traindx.analysis.errors.device_messages import INDEX, allowed_indices, causes_by_tokenizer
 from traindx.analysis.errors.messages import finding, known_error
-from traindx.analysis.program.program_words import mentions
 from traindx.examples import failed
 from traindx.model.findings import cite_setting
-from traindx.registry import Findings, Run, Strength, detector
+from traindx.registry import Findings, Run, detector
 
 VOCABULARY = ("vocab_size", "n_vocab", "num_embeddings", "vocabulary_size", "ntoken", "n_tokens")
 
@@ -40,14 +39,7 @@ def check(run: Run) -> Findings:
     setting = run.config.find(*VOCABULARY)
     notes = [] if setting is None else [cite_setting(setting)]
     found = finding(known, claim, culprit=culprit, notes=notes)
-    yield replace(found, suggests={} if is_bounded else _vocabulary(run))
-
-
-def _vocabulary(run: Run) -> dict[str, Strength]:
-    """A tokenizer in the run makes its size against the table's the likely reason."""
-    has_tokenizer = mentions(run, "tokenizer")
-    is_known = has_tokenizer or run.config.find("tokenizer", "tokenizer_name") is not None
-    return {"vocabulary-mismatch": Strength.MODERATE} if is_known else {}
+    yield replace(found, suggests={} if is_bounded else causes_by_tokenizer(run))
 
 
 _MODEL = """

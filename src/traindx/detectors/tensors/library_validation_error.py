@@ -1,14 +1,11 @@
 from traindx.analysis.errors.call_messages import REFUSALS
 from traindx.analysis.errors.culprits import explain
-from traindx.analysis.errors.failing_lines import is_library_check
+from traindx.analysis.errors.failing_lines import is_library_check, refusal_strength
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.root_failure import root_failure
 from traindx.examples import failed
-from traindx.model.run import Failure, Frame
-from traindx.registry import Findings, Run, Strength, detector
-
-# where an object is made: what it is made of is refused before any data are seen
-MAKING = frozenset({"__init__", "__post_init__", "add_param_group"})
+from traindx.model.run import Frame
+from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("api-misuse", "version-mismatch"))
@@ -44,12 +41,7 @@ def check(run: Run) -> Findings:
     elif is_library_check(run, failure):
         named = failure.frames[-1].file.replace("\\", "/").rsplit("-packages/", 1)[-1]
         claim = f"The library {named.split('/', 1)[0]} rejects the arguments it was called with"
-        yield explain(run, failure, claim, suggests={"api-misuse": _strength(failure)})
-
-
-def _strength(failure: Failure) -> Strength:
-    is_made = failure.frames[-1].function.rsplit(".", 1)[-1] in MAKING
-    return Strength.STRONG if is_made else Strength.MODERATE
+        yield explain(run, failure, claim, suggests={"api-misuse": refusal_strength(failure)})
 
 
 def _refused(message: str, code: str, file: str) -> Run:

@@ -61,9 +61,8 @@ def _finding(process: Process, caught: Caught, found: re.Match[str]) -> Finding:
     cited += cite_modules_and_tensors(process, caught, step)
     return finding(
         f"{_claim(title, found)}{place_words(place)}",
-        {} if is_shown else {cause: Strength.MODERATE},
+        cause if is_shown else {cause: Strength.MODERATE},
         *cited,
-        shows=cause if is_shown else None,
         onset=step,
         place=place,
     )

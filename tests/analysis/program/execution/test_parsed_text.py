@@ -63,3 +63,20 @@ except ValueError:
 found = n
 """
     assert constant(_named(text, "found")) is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        'words = ["<unk>", "<pad>"] + sorted(tokens)',
+        'words = ["<unk>", "<pad>", *sorted(tokens)]',
+        'words = ["<unk>", "<pad>"]\nwords.extend(sorted(tokens))',
+        'words = ["<unk>", "<pad>"]\nwords += sorted(tokens)',
+    ],
+)
+def test_words_that_stand_first(words: str) -> None:
+    text = f"import torch\n{words}\nindex = {{w: i for i, w in enumerate(words)}}\n"
+    assert constant(_named(f"{text}found = index['<pad>']\n", "found")) == 1
+    assert constant(_named(f"{text}found = words[1]\n", "found")) == "<pad>"
+    assert constant(_named(f"{text}found = index['cat']\n", "found")) is None
+    assert constant(_named(f"{text}found = len(words)\n", "found")) is None

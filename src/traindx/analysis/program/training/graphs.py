@@ -71,9 +71,7 @@ def is_emptied(story: Story, kept: Value, loop: LoopRun | None = None) -> bool:
 
 def is_cleared(story: Story, kept: Value) -> bool:
     """Tell whether a list may be emptied; a full queue that loses its oldest keeps the others."""
-    return any(
-        _takes_from(e, kept) and not (e.name in TAKES and e.guards) for e in story.events
-    )
+    return any(_takes_from(e, kept) and not (e.name in TAKES and e.guards) for e in story.events)
 
 
 def _takes_from(event: ProgramEvent, kept: Value) -> bool:
@@ -164,7 +162,7 @@ class Graphs:
                 yield first[key], deed, turn.loop
 
     def carried(self, backward: Deed) -> list[Carried]:
-        """Return what the graph of a backward pass holds of graphs of earlier turns of its loops."""
+        """Return what the graph of a backward pass holds of earlier turns of its loops."""
         found = []
         for node in graph_of(backward.subject) if backward.subject is not None else ():
             made = self.made_at(node)

@@ -106,7 +106,6 @@ def _scores_positions(model: Value | None) -> bool:
     return isinstance(model, Result) and model.maker.startswith(segments)
 
 
-
 KEEPS = (".append", ".extend")
 JOINS = ("torch.cat", "torch.concat", "torch.vstack")
 # what leaves a tensor as large as it is, and on its device
