@@ -97,11 +97,17 @@ def flat_layers(story: Story) -> list[tuple[Value, Value]]:
     for cut in flat:
         layers = [r.receiver for r in runs_behind(cut) if id(r.receiver) not in reached]
         for layer in layers:
-            is_held = layer is not None and any(owns(o, layer) is Answer.YES for o in optimizers)
+            is_held = layer is not None and any(_holds(story, o, layer) for o in optimizers)
             if layer is not None and is_held and is_ever_frozen(story, layer) is Answer.NO:
                 found.append((cut, layer))
                 break
     return found
+
+
+def _holds(story: Story, optimizer: Value, layer: Value) -> bool:
+    holding = holding_of(story, optimizer)
+    is_listed = not holding.is_open and holding.has(layer)
+    return is_listed or owns(optimizer, layer) is Answer.YES
 
 
 def _weights_reached(loss: Value) -> Iterator[Value]:
