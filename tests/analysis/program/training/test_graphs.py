@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from traindx.analysis.program.training.graphs import freed_graphs, is_cleared, is_emptied
+from traindx.analysis.program.training.kept_graphs import kept_graphs
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.saved_tensors import updated_weights
 from traindx.examples import make_run
@@ -67,3 +68,23 @@ def test_what_is_taken_from_a_list(lines: str, expected: tuple[bool, bool]) -> N
     held = next(e.receiver for e in story.events if e.name == ".append")
     assert held is not None
     assert (is_emptied(story, held), is_cleared(story, held)) == expected
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_kept"),
+    [
+        ("total = total + loss", True),
+        ("mean = loss if mean is None else 0.9 * mean + 0.1 * loss", True),
+        ("kept.append(loss)", True),
+        ("kept += [loss]", True),
+        ("total = total + loss.detach()", False),
+        ("change = loss - last; last = loss", False),
+        ("kept.append(loss)\n    if len(kept) > 9: kept.pop(0)", False),
+    ],
+)
+def test_graphs_that_are_kept(lines: str, is_kept: bool) -> None:
+    first = "loss = nn.functional.mse_loss(h, y)\n    loss.backward()\n    "
+    begin = "kept, total, last = [], 0, 0\nmean = None"
+    text = LOOP.format(lines=first + lines).replace("kept = []", begin)
+    story = program_of(make_run(sources={"t.py": text})).stories[0]
+    assert bool(list(kept_graphs(story))) is is_kept
