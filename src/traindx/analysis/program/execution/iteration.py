@@ -329,10 +329,6 @@ def get_item(m: Machine, owner: Value, key: Value) -> Value:
         return layers[index]
     if layers and _is_index(key):
         return layers[0] if len(layers) == 1 else Choice(tuple(layers[:MAX_OPTIONS]))
-    if isinstance(owner, Result) and owner.maker == "torch.nn.ModuleDict" and owner.args:
-        named = mappings.item_of(m, owner.args[0], key)
-        if named is not None:
-            return named
     if isinstance(key, Known) and isinstance(index, (int, str)):
         held = owner.fields.get(index) if isinstance(owner, Result) else None
         return held or names.part(owner, index)

@@ -260,7 +260,7 @@ def _method(
     m: Machine, callee: Method, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
 ) -> Value | None:
     receiver, name = callee.receiver, callee.name
-    if _is_python(receiver):
+    if _is_python(receiver, name):
         return _python_method(m, receiver, name, args, kwargs)
     if name == "save_for_backward":
         m.write(receiver.fields, "saved_tensors", iteration.items_of(list(args), "tuple"))
@@ -287,10 +287,15 @@ def _method(
     return scalars.answer(receiver, name)
 
 
-def _is_python(receiver: Value) -> bool:
-    """Tell whether a value is one of Python's own: a list, a dictionary, a text, `super()`."""
+def _is_python(receiver: Value, name: str) -> bool:
+    """Tell whether a value is one of Python's own: a list, a dictionary, a text, `super()`.
+
+    Layers by name are a dictionary, and a model besides.
+    """
     is_text = isinstance(receiver, Known) and isinstance(receiver.value, str)
     is_mapping = mappings.entries_of(receiver) is not None
+    if isinstance(receiver, Result) and name not in ("items", "values", "keys"):
+        return False
     return is_text or is_mapping or isinstance(receiver, (Items, SuperValue))
 
 
