@@ -79,17 +79,20 @@ def of_last_batch(
     made = makers(story)
     if counter_of(above, known) is not None:
         return False
-    for found in factors(above):
-        while (
-            isinstance(found, Result) and found.maker in ADDS and isinstance(found.args[0], Known)
-        ):
-            found = found.args[1]  # `right = 0` and `right += …` in one turn
+    for found in map(_last_added, factors(above)):
         if not isinstance(found, Result) or not counts_matches(found) or found not in made:
             continue
         inner = [x for x in made[found].loops if all(x is not y for y in event.loops)]
         if len(inner) == 1 and _judges(story, inner[0]) and counts_examples(below, inner[0], known):
             return True
     return False
+
+
+def _last_added(value: Value) -> Value:
+    """Return what is added to a sum that begins anew: `right = 0`, and `right += …` at once."""
+    while isinstance(value, Result) and value.maker in ADDS and isinstance(value.args[0], Known):
+        value = value.args[1]
+    return value
 
 
 def _judges(story: Story, run: LoopRun) -> bool:

@@ -518,33 +518,7 @@ def model_inputs(story: Story, scores: Value, at: ProgramEvent | None = None) ->
     return found
 
 
-BLOCKS = frozenset({"full", "zeros", "ones", "repeat", "full_like", "zeros_like", "ones_like",
-                    "repeat_interleave"})  # fmt: skip
 SHUFFLES = frozenset({"shuffle", "permutation", "permuted"})
-
-
-def sorted_classes(story: Story, target: Value) -> Value | None:
-    """Return what puts labels class by class, where nothing after it mixes them.
-
-    That is a concatenation of blocks of one class each: `np.concatenate([np.zeros(n), …])`.
-    """
-    if any(e.name.rsplit(".", 1)[-1] in SHUFFLES for e in story.events):
-        return None
-    is_batch = False  # taken out of it, turn by turn
-    for value in data_chain(story, target):
-        if _is_of_blocks(value):
-            return value if is_batch else None
-        if isinstance(value, Result) and value.maker == "operator.getitem":
-            if any(is_draw(v) for v in origins(value.args[1], 200)):
-                return None
-            is_batch = True
-        loader = loader_behind(value)
-        if loader is not None:
-            feed = next((f for f in feeds(story) if f.loader is loader), None)
-            if feed is None or feed.shuffles is not Answer.NO or feed.sampler is not None:
-                return None
-            is_batch = True
-    return None
 
 
 def loader_behind(value: Value) -> Value | None:
@@ -552,21 +526,3 @@ def loader_behind(value: Value) -> Value | None:
     batch = value.of if isinstance(value, Part) else value
     is_taken = isinstance(batch, Result) and batch.maker == "builtins.next" and bool(batch.args)
     return source_of(batch.args[0]) if is_taken else None  # type: ignore[attr-defined]
-
-
-def _is_of_blocks(value: Value) -> bool:
-    operation = operation_of(value)
-    if operation is None or operation.name.rsplit(".", 1)[-1] not in STACKS | {"cat", "hstack"}:
-        return False
-    given = operation.operands[0] if operation.operands else None
-    members = given.members if isinstance(given, Items) else []
-    return len(members) > 1 and all(map(_is_block, members))
-
-
-def _is_block(value: Value) -> bool:
-    operation = operation_of(whole_tensor(value))
-    if operation is None:
-        return False
-    if operation.name in ("add", "mul") and operation.operands:  # `np.zeros(n) + label`
-        return any(_is_block(v) for v in operation.operands)
-    return operation.name.rsplit(".", 1)[-1] in BLOCKS
