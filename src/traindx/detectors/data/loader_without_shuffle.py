@@ -29,9 +29,9 @@ def check(run: Run) -> Findings:
     A loader that training consumes, with `shuffle=False` or without the option, and without a
     sampler, over a dataset made in sight. Folders of images by class are sorted by class for
     certain, as are lists that are filled class by class; other datasets with random access are only
-    remarked, unless the loader for held-out data shuffles: the two are swapped. Also labels that were joined class
-    by class (`np.concatenate([np.zeros(n), np.ones(n)])`) and reach the loss in that order, with or
-    without a loader.
+    remarked, unless the loader for held-out data shuffles: the two are swapped. Also labels that
+    were joined class by class (`np.concatenate([np.zeros(n), np.ones(n)])`) and reach the loss in
+    that order, with or without a loader.
 
     ## Why it matters
     With data in the order of its classes every batch holds one class: the loss saws up and down and
