@@ -22,9 +22,10 @@ def check(run: Run) -> Findings:
     ## What it detects
     A saved dictionary with the state of a model and of its scheduler or gradient scaler, which
     serve only to go on training, while the program never takes the state of an optimizer that has
-    one: momentum, or the moments of Adam. The other way round: a program that resumes model and
-    optimizer from a checkpoint, and makes a schedule whose state it neither saves nor restores. Of
-    several models and optimizers, as a GAN has, one whose state is never taken.
+    one: momentum, or the moments of Adam; or saves only its `param_groups`. The other way round: a
+    program that resumes model and optimizer from a checkpoint, and makes a schedule whose state it
+    neither saves nor restores. Of several models and optimizers, as a GAN has, one whose state is
+    never taken.
 
     ## Why it matters
     A run that goes on from it takes its first steps without momentum, and Adam with moments of
@@ -46,6 +47,10 @@ def check(run: Run) -> Findings:
                 if _leaves_out_optimizer(story, save):
                     yield _finding(save)
                     return
+        cut = next((s for s in saves(story) if _cuts_optimizer(story, s)), None)
+        if cut is not None:
+            yield _cut(cut)
+            return
         for left in left_out(program, story):
             yield _lost(left)
             return
@@ -62,6 +67,24 @@ def _leaves_out_optimizer(story: Story, save: Saved) -> bool:
     if any(save.holds(o) and not _is_through_schedule(save, o) for o in optimizers):
         return False
     return bool(optimizers) and all(has_momentum(o) for o in optimizers)
+
+
+def _cuts_optimizer(story: Story, save: Saved) -> bool:
+    """Tell whether a checkpoint to go on from has an optimizer's options, and no moments."""
+    if Kind.MODEL not in save.kinds or not save.is_whole:
+        return False
+    made = [o for o in story.made(Kind.OPTIMIZER) if has_momentum(o)]
+    return any(save.has_groups_only(o) for o in made)
+
+
+def _cut(save: Saved) -> Finding:
+    return finding(
+        "The checkpoint holds the param_groups of the optimizer, and not its moments",
+        "incomplete-checkpoint",
+        save.deed,
+        cite(save.deed, "only param_groups is saved; `state` has the moments"),
+        is_symptom=True,
+    )
 
 
 def _is_through_schedule(save: Saved, optimizer: Value) -> bool:
@@ -186,11 +209,23 @@ fit(torch.nn.Linear(4, 1), loader, "last.pt")
 """
 
 FIRES = {
+    "groups of the optimizer": _program(
+        _BOTH[:-1] + ', "optimizer": {"param_groups": optimizer.state_dict()["param_groups"]}}'
+    ),
+    "groups, without a schedule": _program(
+        '{"model": model.state_dict(), "groups": optimizer.param_groups, "epoch": epoch}'
+    ),
     "model and schedule": _program(_BOTH),
     "all but the schedule, by a registry": make_run(sources={"train.py": _TRACKED.format(more="")}),
 }
 
 SILENT = {
+    "near miss: groups and state apart": _program(
+        _BOTH[:-1] + ', "g": optimizer.param_groups, "s": optimizer.state_dict()["state"]}'
+    ),
+    "near miss: the rate beside the whole state": _program(
+        _BOTH[:-1] + ', "o": optimizer.state_dict(), "groups": optimizer.param_groups}'
+    ),
     "all of it, by a registry": make_run(
         sources={"train.py": _TRACKED.format(more=", sched=sched")}
     ),

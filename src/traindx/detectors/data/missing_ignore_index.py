@@ -18,6 +18,7 @@ from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.contents import whole_tensor
 from traindx.analysis.program.training.data import data_chain
+from traindx.analysis.program.training.ignored_padding import other_indices
 from traindx.analysis.program.training.kinds import names_of
 from traindx.analysis.program.training.operations import Operation, operation_of
 from traindx.analysis.program.training.program import Program, Story, program_of
@@ -59,8 +60,9 @@ def check(run: Run) -> Findings:
     ## What it detects
     `pad_sequence` over targets, with a padding value that cross-entropy does not leave out by
     itself (−100), or tokens filled up with a pad by hand, on their way to a cross-entropy without
-    `ignore_index`, or to a loss written by hand that compares the targets with nothing. Padded
-    tokens of a tokenizer that become the labels of a model of Transformers as they are.
+    `ignore_index`, or to a loss written by hand that compares the targets with nothing. Also an
+    `ignore_index` that is another number than the padding, and padded tokens of a tokenizer that
+    become the labels of a model of Transformers as they are.
 
     ## Why it matters
     The model learns to predict padding, which is most of a batch of short texts: the loss looks
@@ -89,6 +91,17 @@ def check(run: Run) -> Findings:
         if padded is not None and not use.leaves_out(padded if is_seen else None):
             seen.add(use.event.node)
             yield _finding(use.event, padded, is_seen=is_seen)
+    for found in other_indices(program):
+        if found.loss.node not in seen:
+            seen.add(found.loss.node)
+            yield finding(
+                f"The loss ignores index {found.ignored}, and targets are padded with {found.pad}",
+                CAUSE,
+                found.loss,
+                cite(found.padded, f"targets are padded with {found.pad} here"),
+                cite(found.loss, f"and {found.ignored} is ignored here"),
+                is_symptom=True,
+            )
     for masking in padded_labels(program):
         if isinstance(masking.at, ProgramEvent) and masking.at.node not in seen:
             seen.add(masking.at.node)
@@ -287,12 +300,48 @@ def _by_hand(loss: str) -> Run:
     return make_run(sources={"train.py": _BY_HAND.format(loss=loss)})
 
 
+_VOCABULARY = """
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader
+
+words = {words}
+index = {{w: i for i, w in enumerate(words)}}
+PAD = index["<pad>"]
+
+def collate(batch):
+    inputs = pad_sequence([b[0] for b in batch], batch_first=True, padding_value=PAD)
+    targets = pad_sequence([b[1] for b in batch], batch_first=True, padding_value=PAD)
+    {after}
+    return inputs, targets
+
+criterion = nn.CrossEntropyLoss(ignore_index={ignored})
+for inputs, targets in DataLoader(pairs, 8, collate_fn=collate):
+    optimizer.zero_grad()
+    criterion(model(inputs).flatten(0, 1), targets.flatten()).backward()
+    optimizer.step()
+"""
+_WORDS = '["<unk>", "<pad>"] + sorted(set(tokens))'
+
+
+def _vocabulary(ignored: str = "0", words: str = _WORDS, after: str = "pass") -> Run:
+    text = _VOCABULARY.format(ignored=ignored, words=words, after=after)
+    return make_run(sources={"train.py": text})
+
+
 FIRES = {
+    "another index than the padding's": _vocabulary(),
+    "the same of a list with a star": _vocabulary(words='["<unk>", "<pad>", *sorted(tokens)]'),
     "padded with zero": _program(),
     "padded by hand": _by_hand("F.cross_entropy(scores.view(-1, 50), tokens.view(-1))"),
 }
 
 SILENT = {
+    "near miss: the padding's own index": _vocabulary("PAD"),
+    "near miss: the same number": _vocabulary("1"),
+    "near miss: marked before": _vocabulary(after="targets = targets.masked_fill(targets == 1, 0)"),
+    "near miss: words in an order out of sight": _vocabulary(words="sorted(tokens) + ['<pad>']"),
     "near miss: padded input of one class per text": _by_hand("F.cross_entropy(scores, label)"),
     "ignored": _program("ignore_index=0"),
     "near miss: packed": _program(given="pack_padded_sequence(targets, lengths).data"),

@@ -1,15 +1,20 @@
 """A loss holds an operation that breaks at the edge of its domain."""
 
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Answer, Known, Result, Value, origins
+from traindx.analysis.program.execution.values import Answer, Result, Value, origins
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.contents import Content, contents, same_numbers
+from traindx.analysis.program.training.contents import Content, contents
 from traindx.analysis.program.training.kinds import Kind, names_of
 from traindx.analysis.program.training.layers import is_parameter
 from traindx.analysis.program.training.numbers import number_of
 from traindx.analysis.program.training.operations import LOSSES, Operation, operation_of
 from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.self_distances import (
+    is_self_distance,
+    is_square,
+    is_sum_of_squares,
+)
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
 from traindx.registry import Findings, Run, detector
@@ -76,15 +81,21 @@ def _edge(event: ProgramEvent, is_loss: bool) -> Edge | None:
         return None
     if operation.name == "log":
         return _logarithm(given)
-    if operation.name == "sqrt" and _is_sum_of_squares(operation_of(given)):
-        says = "its gradient is infinite at 0"
-        if _is_of_itself(given):
-            return "the root of distances of a tensor to itself", f"{says}: the diagonal", True
-        return "the root of a sum of squares", says, False
+    if operation.name == "sqrt":
+        return _root(given)
     if operation.name == "div" and _is_norm(operation):
         return "a division by a norm", "F.normalize guards it", False
     if operation.name in ("acos", "arccos") and _is_open(operation_of(given)):
         return "an arc cosine", "its gradient is infinite at ±1; clamp before", False
+    return None
+
+
+def _root(given: Value) -> Edge | None:
+    says = "its gradient is infinite at 0"
+    if is_self_distance(given):
+        return "the root of distances of a tensor to itself", f"{says}: the diagonal", True
+    if is_sum_of_squares(operation_of(given)):
+        return "the root of a sum of squares", says, False
     return None
 
 
@@ -122,37 +133,11 @@ def _is_small(value: Value) -> bool:
     return is_named or (number is not None and number < SMALL)
 
 
-def _is_square(operation: Operation | None) -> bool:
-    if operation is None or not operation.operands:
-        return False
-    if operation.name == "square":
-        return True
-    return operation.name == "pow" and number_of(operation.operands[-1]) == 2
-
-
 def _is_half_circle(operation: Operation | None) -> bool:
     """`1 - x ** 2`: the sine of an angle from its cosine."""
     if operation is None or operation.name != "sub" or len(operation.operands) != 2:
         return False
-    return number_of(operation.operands[0]) == 1 and _is_square(operation_of(operation.operands[1]))
-
-
-def _is_sum_of_squares(operation: Operation | None) -> bool:
-    is_sum = operation is not None and operation.name in ("sum", "mean") and operation.operands
-    return (
-        bool(is_sum) and operation is not None and _is_square(operation_of(operation.operands[0]))
-    )
-
-
-def _is_of_itself(total: Value) -> bool:
-    """Tell whether squares are of the differences between all pairs of rows of one tensor."""
-    square = operation_of(operation_of(total).operands[0])  # type: ignore[union-attr]
-    difference = operation_of(square.operands[0]) if square is not None else None
-    if difference is None or difference.name != "sub" or len(difference.operands) != 2:
-        return False
-    first, second = (list(same_numbers(v)) for v in difference.operands)
-    is_one = len(first) == len(second) == 1 and first[0] is second[0]
-    return is_one and not isinstance(first[0], Known)
+    return number_of(operation.operands[0]) == 1 and is_square(operation_of(operation.operands[1]))
 
 
 def _is_norm(operation: Operation) -> bool:
@@ -245,7 +230,22 @@ def _minimised(expression: str) -> Run:
     return make_run(sources={"train.py": _MINIMISED.format(expression=expression)})
 
 
+def _distances(root: str) -> Run:
+    text = _MINIMISED.replace(
+        "    loss =", "    e = model(data)\n    sq = e.pow(2).sum(1)\n    loss ="
+    )
+    return make_run(sources={"train.py": text.format(expression=root)})
+
+
+_PAIRS = "(sq[:, None] + sq[None, :] - 2 * e @ e.t())"
+
 FIRES = {
+    "the root of distances to itself, multiplied out": _distances(
+        f"{_PAIRS}.clamp(min=0).sqrt().mean()"
+    ),
+    "the root of distances to itself": _distances(
+        "torch.sqrt(((e.unsqueeze(0) - e.unsqueeze(1)) ** 2).sum(-1)).mean()"
+    ),
     "log of a mixed probability": _loss("torch.log(p * target + (1 - p) * (1 - target))"),
     "the sine of an angle": _margin("torch.sqrt(1.0 - torch.pow(cosine, 2))"),
     "the exponential of a loss": _minimised("torch.exp(criterion(model(data), target) / 2)"),
@@ -256,6 +256,14 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: distances that are kept off zero": _distances(
+        f"{_PAIRS}.clamp(min=1e-12).sqrt().mean()"
+    ),
+    "near miss: distances with an epsilon": _distances(f"({_PAIRS} + 1e-9).sqrt().mean()"),
+    "near miss: torch's own distances": _distances("torch.cdist(e, e).mean()"),
+    "near miss: distances to others": _distances(
+        "(sq[:, None] + other - 2 * e @ others.t()).sqrt().mean()"
+    ),
     "near miss: a mixed probability and an epsilon": _loss(
         "torch.log(p * target + (1 - p) * (1 - target) + 1e-7)"
     ),

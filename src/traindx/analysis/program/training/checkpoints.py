@@ -85,10 +85,25 @@ class Saved:
         content = self.deed.subject
         return isinstance(content, Table) and content.is_whole
 
+    def has_groups_only(self, optimizer: Value) -> bool:
+        """Tell whether of an optimizer it holds the groups with their options, and no moments."""
+        parts = [v for v in _leaves(self.deed.subject) if depends_on(v, optimizer)]
+        own = [v for v in parts if self.story.kind_of(state_owner(v)).kind is not Kind.SCHEDULER]
+        return bool(own) and all(isinstance(v, Part) and v.key == "param_groups" for v in own)
+
     def holds(self, value: Value) -> bool:
         """Tell whether a value, or something made from it, is in it."""
         content = self.deed.subject
         return content is not None and depends_on(content, value)
+
+
+def _leaves(content: Value | None, depth: int = 6) -> Iterator[Value]:
+    """Yield what dictionaries and lists in each other hold at last."""
+    if isinstance(content, (Table, Items)) and depth:
+        for held in content.fields.values():
+            yield from _leaves(held, depth - 1)
+    elif content is not None:
+        yield content
 
 
 def saves(story: Story) -> list[Saved]:

@@ -161,13 +161,13 @@ def _unreached(story: Story, step: Deed) -> UnreachedStep | None:
 def _wait(story: Story, guard: Guard) -> tuple[int, int, int] | None:
     """Return what is added to the index, the period and the remainder of `(i + 1) % n == 0`."""
     test, left = guard.test, 0
-    if isinstance(test, Result) and test.maker == "operator.not" and guard.holds:
-        test = test.args[0]
-    elif isinstance(test, Result) and test.maker == "operator.eq" and guard.holds:
-        given = constant(test.args[1])
-        test, left = test.args[0], given if isinstance(given, int) else -1
-    elif isinstance(test, Result) and test.maker == "operator.ne" and not guard.holds:
-        test, left = test.args[0], 0 if constant(test.args[1]) == 0 else -1
+    maker = test.maker if isinstance(test, Result) else ""
+    given = [] if test is None else list(test.inputs)
+    if maker == "operator.not" and guard.holds:
+        test = given[0]
+    elif (maker == "operator.eq" and guard.holds) or (maker == "operator.ne" and not guard.holds):
+        number = constant(given[1])
+        test, left = given[0], number if isinstance(number, int) else -1
     elif guard.holds:
         return None
     if not isinstance(test, Result) or test.maker != "operator.mod" or left < 0:
