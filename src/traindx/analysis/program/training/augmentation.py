@@ -57,7 +57,7 @@ def augmented_evaluations(story: Story) -> Iterator[AugmentedEvaluation]:
         else:
             noise = _noise(story, evaluation, loop)
             if noise is not None:
-                yield AugmentedEvaluation(evaluation, noise, noise.module.source(noise.node))
+                yield AugmentedEvaluation(evaluation, noise, "random noise")
 
 
 def _noise(story: Story, evaluation: HeldOutPass, loop: Loop) -> ProgramEvent | None:
