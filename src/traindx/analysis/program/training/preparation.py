@@ -10,7 +10,6 @@ from traindx.analysis.program.execution.values import (
     Instance,
     Items,
     Known,
-    Part,
     Result,
     Table,
     Value,
