@@ -10,6 +10,7 @@ from traindx.analysis.program.training.counters import counters, quotients
 from traindx.analysis.program.training.data import feeds
 from traindx.analysis.program.training.preparation import unlike_preparations
 from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.same_rows import overlap
 from traindx.analysis.program.training.scores import misread_scores
 from traindx.examples import make_run
 
@@ -101,3 +102,19 @@ def test_class_by_class(label: str, expected: bool) -> None:
     dataset = feeds(story)[0].dataset
     assert dataset is not None
     assert (class_by_class(story, dataset) is not None) is expected
+
+
+@pytest.mark.parametrize(
+    ("train", "val", "is_shared"),
+    [
+        ("rows[:80]", "rows[:20]", True),
+        ("rows[:80]", "rows[80:]", False),
+        ("rows[torch.randperm(99)[:80]]", "rows[torch.randperm(99)[80:]]", False),
+    ],
+)
+def test_overlap(train: str, val: str, is_shared: bool) -> None:
+    data = 'rows, y = torch.load("x.pt"), torch.load("y.pt")\n'
+    data += f"train, val = TensorDataset({train}, y), TensorDataset({val}, y)"
+    story = _story(data=data)
+    one, other = (f.loader for f in feeds(story)[:2])
+    assert bool(overlap(story, one, other)) is is_shared
