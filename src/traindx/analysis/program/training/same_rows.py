@@ -132,11 +132,10 @@ def _selection(dataset: Value | None) -> Value | None:
 
 
 def _are_at_one_end(one: Value, other: Value) -> bool:
-    slices = [_slice(v) for v in (one, other)]
-    if slices[0] is None or slices[1] is None or slices[0][0] is not slices[1][0]:
+    first, second = _slice(one), _slice(other)
+    if first is None or second is None or first[0] is not second[0]:
         return False
-    (_, *first), (_, *second) = slices
-    return any(_is_open(a) and _is_open(b) for a, b in zip(first, second, strict=True))
+    return any(_is_open(first[i]) and _is_open(second[i]) for i in (1, 2))
 
 
 def _slice(value: Value) -> tuple[Value, Value, Value] | None:
