@@ -1,8 +1,8 @@
 """A metric is given something else than it takes it for."""
 
 from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.metric_inputs import misread_scores
 from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.scores import misread_scores
 from traindx.examples import make_run
 from traindx.registry import Findings, Run, detector
 

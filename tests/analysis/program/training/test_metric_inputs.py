@@ -8,10 +8,10 @@ from traindx.analysis.program.training.averages import means_over_examples, of_l
 from traindx.analysis.program.training.class_order import class_by_class
 from traindx.analysis.program.training.counters import counters, quotients
 from traindx.analysis.program.training.data import feeds
+from traindx.analysis.program.training.metric_inputs import misread_scores
 from traindx.analysis.program.training.preparation import unlike_preparations
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.analysis.program.training.same_rows import overlap
-from traindx.analysis.program.training.scores import misread_scores
 from traindx.examples import make_run
 
 PROGRAM = """
