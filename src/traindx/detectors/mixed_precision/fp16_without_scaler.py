@@ -73,8 +73,6 @@ def _context_finding(backward: Deed, context: Result) -> Finding:
         context,
         cite(context, f"float16 by `{source_text(context)}`"),
         cite(backward, "backward without a scaler"),
-        strength=Strength.MODERATE,
-        hint=Strength.MODERATE,
     )
 
 
