@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import LoopRun
-from traindx.analysis.program.execution.examples import is_loader
+from traindx.analysis.program.execution.examples import is_loader, settings_of
 from traindx.analysis.program.execution.values import (
     Generator,
     Items,
@@ -28,6 +28,7 @@ WRAPPERS = ("DistributedDataParallel", "FullyShardedDataParallel", "fully_shard"
 MEETINGS = frozenset({"all_reduce", "broadcast", "all_gather", "all_gather_object", "barrier",
                       "all_reduce_coalesced", "monitored_barrier", "broadcast_object_list",
                       "reduce", "gather"})  # fmt: skip
+READS = frozenset({"load", "read_csv", "open", "read_parquet", "loadtxt", "read_json"})
 CAPS = frozenset({"itertools.islice", "builtins.zip", "operator.floordiv", "builtins.min",
                   "math.floor", "itertools.cycle"})  # fmt: skip
 
@@ -48,7 +49,7 @@ def uneven_shares(story: Story) -> Iterator[UnevenShares]:
         return
     for step in story.does(Do.STEP):
         loops = list(_loops_to(story, step))
-        share = _share(loops)
+        share = _share(loops) or _own_file(step)
         if share is not None and not _is_agreed(story, step, loops):
             yield UnevenShares(share, wrapped.result, step)
 
@@ -78,6 +79,18 @@ def _share(loops: list[LoopRun]) -> LoopRun | None:
         is_cut = run.over is not None and _is_dealt(run.over)
         if is_cut and any(_is_of_unknown_length(inner) for inner in loops[position + 1 :]):
             return run
+    return None
+
+
+def _own_file(step: Deed) -> LoopRun | None:
+    """The loop over a loader of what a rank reads from a file of its own: `f"part{rank}.pt"`."""
+    for run in step.event.loops:
+        over = None if run.over is None else source_of(run.over)
+        data = settings_of(over).get("dataset") if over is not None and is_loader(over) else None
+        for value in origins(data, 100) if data is not None else ():
+            is_read = isinstance(value, Result) and value.maker.rsplit(".", 1)[-1] in READS
+            if is_read and any(is_rank(v) for given in value.inputs for v in origins(given, 20)):
+                return run
     return None
 
 
