@@ -130,6 +130,7 @@ SILENT = {
         "nullcontext()", step="criterion(out, target.half()).backward(); optimizer.step()"
     ),
     "bfloat16": _loop('torch.autocast("cuda", dtype=torch.bfloat16)'),
+    "near miss: bfloat16 by position": _loop('torch.autocast("cuda", torch.bfloat16)'),
     "on the CPU": _loop('torch.autocast("cpu")'),
     "near miss: a scaler": _loop(
         'torch.autocast("cuda")',

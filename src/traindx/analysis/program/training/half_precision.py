@@ -122,7 +122,7 @@ def _is_half_context(context: Result) -> bool:
     if "enabled" in context.kwargs and constant(context.kwargs["enabled"]) is not True:
         return False
     # a type that is written down holds for whatever device the program chooses
-    named = context.kwargs.get("dtype")
+    named = context.kwargs.get("dtype", context.args[1] if len(context.args) > 1 else None)
     return autocast_type(context) == "float16" or type_named(named) == "float16"
 
 
