@@ -18,9 +18,11 @@ from traindx.model.recording import (
     Model,
     Optimizer,
     Parameter,
+    Place,
     Process,
     Recording,
     Sample,
+    Stall,
     Submodule,
 )
 from traindx.model.run import (
@@ -38,6 +40,7 @@ from traindx.model.run import (
     Source,
 )
 
+ONE_NAME = ("grad_norm", "loss_scale", "weight_norm", "clip_max")  # series of no phase
 DOCUMENTS = (".json", ".yaml", ".yml", ".toml")
 
 
@@ -81,7 +84,30 @@ def make_run(
     )
 
 
-def make_failed_run(
+def logged(
+    *,
+    axis: str = "step",
+    steps: ArrayLike | None = None,
+    epochs: ArrayLike | None = None,
+    config: Mapping[str, Any] | None = None,
+    events: Iterable[Event] = (),
+    failures: Iterable[Failure] = (),
+    sources: Mapping[str, str] | None = None,
+    **series: ArrayLike,
+) -> Run:
+    """Return a run that logged these series; `loss_train` names the series loss/train."""
+    return make_run(
+        _named(series), axis=axis, steps=steps, epochs=epochs, config=config, events=events,
+        failures=failures, sources=sources,
+    )  # fmt: skip
+
+
+def _named(series: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
+    """Return series by their canonical names."""
+    return {n if n in ONE_NAME else n.replace("_", "/", 1): v for n, v in series.items()}
+
+
+def failed(
     error: str,
     code: str = "",
     *,
@@ -104,6 +130,23 @@ def make_failed_run(
     own = (Frame(file, at, "<module>", code),) if code else ()
     failure = Failure(name, message, "train.log", "line 90", (*own, *frames), rank)
     return make_run(failures=[failure], sources=sources)
+
+
+def with_source(run: Run, text: str) -> Run:
+    """Return a run whose program is known."""
+    return replace(run, sources=(Source("train.py", text),))
+
+
+def rounded(run: Run, name: str, decimals: int) -> Run:
+    """Return a run whose log prints a series with so many decimals."""
+    series = run.series[name]
+    told = replace(series, origin=replace(series.origin, decimals=decimals))
+    return replace(run, series={**run.series, name: told})
+
+
+def with_checkpoints(*saved: Architecture) -> Run:
+    """Return a run that left these checkpoints, oldest first."""
+    return replace(make_run(architecture=saved[-1]), checkpoints=saved)
 
 
 def decay(
@@ -134,8 +177,7 @@ def recorded(*processes: Process, ending: Ending | None = None, **series: ArrayL
         replace(p, path=f"rank{i}.jsonl", rank=i, world_size=len(processes))
         for i, p in enumerate(processes)
     )
-    named = {name.replace("_", "/", 1): values for name, values in series.items()}
-    return replace(make_run(named), recording=Recording(ranked, ending))
+    return replace(make_run(_named(series)), recording=Recording(ranked, ending))
 
 
 def sampled(count: int, **fields: Any) -> Process:
@@ -198,6 +240,12 @@ def with_evaluation(process: Process, **fields: Any) -> Process:
         epochs=(Epoch(40, 0, 60, trained=60), Epoch(41, 1, 10, step=50)),
         evaluations=(Evaluation(50, **{"step": 50, "forwards": 10, "loader": 1, **fields}),),
     )
+
+
+def stalled(*stack: Place, step: int = 40, **fields: Any) -> Process:
+    """Return a process that stood still at a line of its main thread."""
+    main = (("MainThread", stack),)
+    return Process(stalls=(Stall(50, step, 60.0, 0.1, main, **fields),))
 
 
 def weights(*names: str, optimizer: int | None = 0, is_trainable: bool = True) -> list[Parameter]:

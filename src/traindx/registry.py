@@ -16,18 +16,33 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from traindx.model.findings import Failed, Finding, Findings
+from traindx.model.findings import (
+    Failed,
+    Finding,
+    Findings,
+    Strength,
+    cite,
+    cite_record,
+    finding,
+    suggested,
+)
 from traindx.model.former_names import present_name
 from traindx.model.run import Run
 
-__all__ = [
+__all__ = [  # with the words in which most rules speak, so that they need no other import
     "Detector",
+    "Finding",
     "Findings",
     "Reader",
     "Run",
+    "Strength",
+    "cite",
+    "cite_record",
     "detector",
+    "finding",
     "reader",
-]  # a rule needs no other import
+    "suggested",
+]
 
 Check = Callable[[Run], Iterable[Finding]]
 Sniff = Callable[[Path, bytes], float]

@@ -12,10 +12,15 @@ from traindx.analysis.curves import (
     bucket_edges,
     curve,
     divergence,
+    gone_since,
     grows_steadily,
+    is_broken_curve,
+    isolated_spikes,
     noise,
+    only_rises,
     rank_z,
     running_median,
+    since,
     slope_z,
     wander,
 )
@@ -145,3 +150,32 @@ def test_steady_growth_goes_on_in_every_third() -> None:
 def test_what_was_gained_is_a_part_of_the_first_level():
     assert curve(np.linspace(2.0, 1.0, 400)).gained == pytest.approx(0.5, abs=0.05)
     assert np.isnan(curve(np.zeros(40)).gained)
+
+
+def test_points_that_are_so_up_to_the_end():
+    assert since(np.array([True, False, True, True])) == 2
+    assert since(np.array([True, True])) == 0
+    assert since(np.array([True, False])) == 2
+
+
+def test_a_spike_stands_alone():
+    values = decay(400)
+    assert not len(isolated_spikes(values))
+    values[150] = 9.0
+    assert isolated_spikes(values).tolist() == [150]
+
+
+def test_a_curve_that_only_rises():
+    assert only_rises(2.3 * np.exp(np.linspace(0.0, 3.0, 100)))
+    assert not only_rises(join(decay(50), 2.3 * np.exp(np.linspace(0.0, 1.0, 50))))
+
+
+def test_values_that_are_gone_for_good():
+    assert gone_since(np.geomspace(1.0, 1e-6, 60)) is not None
+    assert gone_since(np.geomspace(1.0, 0.1, 60)) is None
+
+
+def test_a_broken_curve_is_nan_or_diverges():
+    assert is_broken_curve(np.array([1.0, np.nan]))
+    assert is_broken_curve(2.0 * np.exp(np.arange(40) / 8.0))
+    assert not is_broken_curve(decay(40))

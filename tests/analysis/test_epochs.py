@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from traindx.analysis.epochs import EpochPattern, epoch_pattern
+from traindx.analysis.epochs import EpochPattern, cite_unshuffled, epoch_pattern
 from traindx.examples import make_run
 
 
@@ -39,3 +39,8 @@ def test_a_running_average_only_falls():
 
 def test_two_epochs_are_too_few():
     assert pattern_of(np.linspace(1.0, 0.5, 60), epochs=2) is None
+
+
+def test_shuffling_that_is_turned_off_is_cited():
+    assert cite_unshuffled(make_run(config={"data.shuffle": False}))
+    assert not cite_unshuffled(make_run(config={"data.shuffle": True}))

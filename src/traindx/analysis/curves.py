@@ -19,6 +19,14 @@ from traindx.model.run import Floats
 MAX_BUCKETS = 800  # enough to place an onset within 0.2 % of a run, cheap enough for any run
 STILL_GROWING = 0.5  # of the average pace, in each third; what fills up slows down
 _TO_SIGMA = 1.4826  # median absolute deviation to standard deviation
+HEIGHT = 12.0  # in units of the spread around the running median; minibatch noise is heavy-tailed
+FACTOR = 3.0  # and this many times the level around it
+STAGES = 5
+LAST_POINTS = 5  # points: what feeds itself shows most at the end
+RISES = 0.002  # of the level, from one fifth of the run to the next
+IN_ALL = 1.5  # times the first level; the terms of a sum that grow as planned add less
+GONE = 0.02  # of its largest value
+GONE_FOR = 0.3  # of the run, to the end
 
 
 def spread(values: Floats) -> float:
@@ -70,6 +78,12 @@ def bucket_medians(values: Floats, edges: NDArray[np.int64]) -> Floats:
     if len(edges) == len(values) + 1:
         return values
     return np.array([np.median(values[a:b]) for a, b in pairwise(edges)])
+
+
+def since(is_so: NDArray[np.bool_]) -> int:
+    """Return the first of the points that are so up to the end; their number if the last is not."""
+    others = np.flatnonzero(~is_so)
+    return int(others[-1]) + 1 if len(others) else 0
 
 
 def slope_z(values: Floats) -> float:
@@ -382,3 +396,35 @@ def _cycle(tokens: Sequence[str], longest: int) -> Sequence[str]:
         if repeated >= _REPEATS * period and repeated >= _COVERED * count:
             return tokens[count - period :]
     return ""
+
+
+def isolated_spikes(values: Floats) -> NDArray[np.int64]:
+    """Return the single points that stand far above those around them."""
+    level = running_median(values, 11)
+    residual = values - level
+    height = residual / max(spread(residual), 1e-12)
+    is_spike = (height > HEIGHT) & (values > FACTOR * np.abs(level))
+    is_spike[-3:] = False  # what comes last may be the beginning of the end
+    is_spike[: len(values) // 20] = False  # a steep first descent stands above its own median
+    return np.flatnonzero(is_spike).astype(np.int64)
+
+
+def only_rises(values: Floats) -> bool:
+    """Tell whether a curve rises from each fifth to the next, and far in all."""
+    levels = [float(np.median(part)) for part in np.array_split(values, STAGES)]
+    climbs = all(after > before * (1 + RISES) for before, after in pairwise(levels))
+    return 0 < levels[0] < float(np.median(values[-LAST_POINTS:])) / IN_ALL and climbs
+
+
+def gone_since(values: Floats) -> int | None:
+    """Return the point from which on values that were there are next to nothing."""
+    if not len(values) or values.min() < 0 or values.max() <= 0:
+        return None
+    start = since(values <= GONE * values.max())
+    return start if 0 < start <= (1.0 - GONE_FOR) * len(values) else None
+
+
+def is_broken_curve(values: Floats) -> bool:
+    """Tell whether a curve is NaN somewhere, or diverges."""
+    finite = values[np.isfinite(values)]
+    return len(finite) < len(values) or divergence(finite) is not None

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from traindx.analysis.curves import running_median
-from traindx.model.run import Floats, Series
+from traindx.model.findings import Evidence, cite_setting
+from traindx.model.run import Floats, Run, Series
 
 EPOCHS = 3
 POINTS = 10  # per epoch, to have a pattern at all
@@ -79,3 +80,11 @@ def _persistence(mean: Floats) -> float:
 def _only_falls(mean: Floats) -> bool:
     moves = np.diff(running_median(mean, 5))
     return float(np.clip(moves, 0, None).sum()) < FALLS * float(np.abs(moves).sum())
+
+
+def cite_unshuffled(run: Run) -> tuple[Evidence, ...]:
+    """Cite the setting that turns shuffling off."""
+    setting = run.config.find("shuffle", "shuffle_train", "train_shuffle")
+    if setting is not None and str(setting.value).lower() in {"false", "0", "no"}:
+        return (cite_setting(setting),)
+    return ()

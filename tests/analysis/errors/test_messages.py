@@ -20,7 +20,7 @@ from traindx.analysis.errors.messages import (
     read,
 )
 from traindx.causes import all_causes
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.model.findings import Strength
 
 TABLE = (
@@ -66,16 +66,16 @@ def test_a_row_may_be_limited_to_a_type() -> None:
 
 
 def test_the_failure_of_a_run_is_read_and_explained() -> None:
-    run = make_failed_run("RuntimeError: got Half, not Float", "loss = model(x)")
+    run = failed("RuntimeError: got Half, not Float", "loss = model(x)")
     (found,) = findings(run, TABLE)
     assert found.claim == "It is Half, Float is wanted"
     assert found.shows == "dtype-mismatch"
     assert found.location is not None and found.location.file == "train.py"
-    assert not list(findings(make_failed_run("RuntimeError: other"), TABLE))
+    assert not list(findings(failed("RuntimeError: other"), TABLE))
 
 
 def test_a_shown_cause_drops_the_guesses_of_the_row() -> None:
-    known = known_error(make_failed_run("EOFError: "), TABLE)
+    known = known_error(failed("EOFError: "), TABLE)
     assert known is not None
     assert finding(known).suggests
     assert not finding(known, cause="disk-full").suggests

@@ -14,7 +14,7 @@ from torch import nn, randn
 from torch.nn import functional
 
 from traindx.diagnosis.engine import diagnose
-from traindx.examples import make_failed_run, make_run
+from traindx.examples import failed, make_run
 from traindx.model.findings import Finding
 from traindx.model.run import Run, Source
 from traindx.registry import detectors
@@ -236,7 +236,7 @@ def test_what_torch_raises_is_explained(name: str) -> None:
 @pytest.mark.parametrize("name", OLD)
 def test_older_wordings_are_explained(name: str) -> None:
     error, detector, cause, text = OLD[name]
-    findings = explained(make_failed_run(error))
+    findings = explained(failed(error))
     assert [f.detector for f in findings] == [detector]
     assert (findings[0].shows or "") == cause
     assert text in words(findings)
@@ -410,7 +410,7 @@ def test_known_datasets_give_the_input(values: dict[str, object], cause: str | N
 def test_the_line_that_mixes_batch_and_features_is_found() -> None:
     text = SCENARIO.replace("x.view(x.size(0), -1)", "x.view(-1, 64)").split("model = MyModel()")[0]
     error = "ValueError: Expected input batch_size (3600) to match target batch_size (4)."
-    run = make_failed_run(error, "loss = criterion(output, y)", sources={"model.py": text})
+    run = failed(error, "loss = criterion(output, y)", sources={"model.py": text})
     (finding,) = explained(run)
     assert finding.location is not None and finding.location.line == 16
     assert "(4, 64, 30, 30) into (3600, 64)" in words([finding])

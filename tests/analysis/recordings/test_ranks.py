@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from traindx.analysis.recordings.ranks import Standstill, call_kind, rank_series, shared_prints
-from traindx.examples import make_run
-from traindx.model.recording import Fingerprint, Process, Stall
+from traindx.analysis.recordings.ranks import (
+    Standstill,
+    are_all_in_one,
+    call_kind,
+    has_exited_well,
+    rank_series,
+    shared_prints,
+    what_it_waits_for,
+)
+from traindx.examples import make_run, recorded
+from traindx.model.recording import Ending, Fingerprint, Place, Process, Stall
 
 
 def test_a_rank_that_called_nothing_belongs_to_the_first_group_only():
@@ -35,3 +43,27 @@ def test_the_series_of_rank_0_may_be_that_of_the_run():
     assert first is not None and first.values.tolist() == [0.1, 0.2]
     assert second is not None and second.values.tolist() == [0.3, 0.4]
     assert rank_series(run, 2, "time/data") is None
+
+
+def test_all_ranks_wait_in_one_collective():
+    def waiting(seq: int) -> Standstill:
+        call = {"seq": seq, "op": "gloo:all_reduce", "group": "0", "is_retired": False}
+        return Standstill(Process(), Stall(1, 40, 60.0, collectives=(call,)))
+
+    assert are_all_in_one([waiting(3), waiting(3)], 2)
+    assert not are_all_in_one([waiting(3), waiting(4)], 2)
+    assert not are_all_in_one([waiting(3)], 2)
+
+
+def test_a_command_that_exits_well():
+    assert has_exited_well(recorded(Process(), ending=Ending(exit_code=0)))
+    assert has_exited_well(recorded(Process()))
+    assert not has_exited_well(recorded(Process(), ending=Ending(exit_code=130)))
+
+
+def test_what_a_process_waits_for():
+    place = Place("/usr/lib/python3.11/site-packages/torch/utils/data/dataloader.py", 1, "get")
+    loading = Standstill(Process(), Stall(1, 40, 60.0, 0.1, (("MainThread", (place,)),)))
+    assert what_it_waits_for(loading, [loading])[0] == ", waiting for the data loader"
+    plain = Standstill(Process(), Stall(1, 40, 60.0))
+    assert what_it_waits_for(plain, [plain]) == ("", {})

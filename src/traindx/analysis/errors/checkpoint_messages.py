@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from traindx.analysis.errors.messages import KnownError, Message, Table, read
+from traindx.tracebacks import own_frames
 
 _REFUSED = (
     r"(?:Unsupported (?:global: GLOBAL|class)|Trying to (?:load unsupported GLOBAL|call reduce for "
@@ -150,6 +151,7 @@ ORIGINS = {
     "_orig_mod.": "saved from a model that torch.compile wraps",
     "model.": "saved from a Lightning or wrapper module",
 }
+LOADS = ("load", "restore", "resume", "from_pretrained", "serialization")
 
 
 def unmatched_keys(known: KnownError) -> tuple[list[str], list[str]]:
@@ -201,3 +203,13 @@ def shape_words(known: KnownError) -> dict[str, str]:
         rows = "rows (words)" if known["word"] else "outputs (classes)"
         difference = f"{saved[0]} against {current[0]} {rows}"
     return {"saved": str(list(saved)), "current": str(list(current)), "difference": difference}
+
+
+def is_load(known: KnownError) -> bool:
+    """Tell whether the user's code loads a file, rather than a worker reading its pipe."""
+    frames = known.failure.frames
+    if known.kind != "pickle":
+        return True
+    if any("multiprocessing" in f.file for f in frames) or not own_frames(known.failure):
+        return False
+    return any(w in f"{f.code} {f.function} {f.file}" for f in frames for w in LOADS)

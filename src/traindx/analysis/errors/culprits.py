@@ -10,11 +10,19 @@ from dataclasses import dataclass
 from traindx.analysis.errors.root_failure import first_line, last_burst
 from traindx.analysis.program.project import Project, project_of
 from traindx.analysis.program.syntax import Function, Module, argument, key_of
-from traindx.model.findings import Evidence, Finding, Location, Strength, cite_source
-from traindx.model.run import Failure, Frame, Run
+from traindx.model.findings import (
+    Evidence,
+    Finding,
+    Location,
+    Strength,
+    cite_setting,
+    cite_source,
+)
+from traindx.model.run import Failure, Frame, Run, as_number
 from traindx.tracebacks import own_frames
 
 _NUMBER = re.compile(r"\d+")
+CLASSES = ("num_classes", "n_classes", "num_labels", "nb_classes", "classes", "nclass")
 
 
 def shape_of(text: str) -> tuple[int, ...]:
@@ -223,3 +231,16 @@ def explain(
         location=culprit.location if culprit is not None else place_of(run, failure),
         patch=culprit.patch if culprit is not None else None,
     )
+
+
+def class_count(run: Run) -> tuple[int | None, Evidence | None]:
+    """Return the number of classes that is configured or written, and where."""
+    setting = run.config.find(*CLASSES)
+    value = as_number(setting.value) if setting is not None else None
+    if setting is not None and value is not None:
+        return int(value), cite_setting(setting)
+    number = number_named(project_of(run), *CLASSES)
+    if number is None:
+        return None, None
+    count, module, node = number
+    return count, cite_source(module.path, node.lineno, f"the number of classes is {count}")

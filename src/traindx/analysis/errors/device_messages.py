@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from traindx.analysis.errors.messages import Message, Table
+from traindx.analysis.errors.messages import KnownError, Message, Table
+from traindx.analysis.program.program_words import mentions
+from traindx.model.findings import Strength
+from traindx.model.run import Run
 
 _CPU = r"(?:torch\.)?\w+"
 _GPU = r"torch\.(?:cuda|xpu|mps)\.\w+Tensor"
@@ -192,3 +195,17 @@ LABELS: Table = (
         weak="output-size-mismatch",
     ),
 )
+
+
+def allowed_indices(known: KnownError) -> str:
+    """Return in words which indices a lookup allows."""
+    index, size = known.number("index"), known.number("size")
+    near = " (off by one: ids start at 1, or the size is one too small)" if index == size else ""
+    return f"0 … {size - 1}{near}" if size else "none, since it is empty"
+
+
+def causes_by_tokenizer(run: Run) -> dict[str, Strength]:
+    """A tokenizer in the run makes its size against the table's the likely reason."""
+    has_tokenizer = mentions(run, "tokenizer")
+    is_known = has_tokenizer or run.config.find("tokenizer", "tokenizer_name") is not None
+    return {"vocabulary-mismatch": Strength.MODERATE} if is_known else {}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 
 from traindx.analysis.errors.culprits import Culprit, FailingStatement, module_at, site_of
+from traindx.analysis.errors.messages import KnownError
+from traindx.analysis.program.carried import carried_state, made_before, repeated, running_sum
 from traindx.analysis.program.cuts import cuts_before, freezing, switched_off
 from traindx.analysis.program.loops import training_loops
 from traindx.analysis.program.overwrites import OPERATORS, Overwrite, changed_after, overwrites_in
-from traindx.analysis.program.patches import diff
+from traindx.analysis.program.patches import diff, replacing
 from traindx.analysis.program.project import Project, project_of
 from traindx.analysis.program.syntax import key_of
 from traindx.analysis.program.written_acts import WrittenDo
@@ -132,3 +134,33 @@ def _made_at(loop: ast.AST, name: str, before: int) -> int | None:
         if isinstance(n, ast.Assign) and n.lineno < before and name in map(key_of, n.targets)
     ]
     return max(lines, default=None)
+
+
+def leaf_change(known: KnownError) -> Culprit | None:
+    """Return the statement that changes a leaf in place, with a patch that wraps it."""
+    site = site_of(known.run, known.failure)
+    if site is None:
+        return None
+    for change in overwrites_in(site.module, site.function or site.module.tree):
+        if change.statement is site.node:
+            line = site.module.lines[site.node.lineno - 1]
+            indent = line[: len(line) - len(line.lstrip())]
+            text = f"with torch.no_grad():\n{indent}    {change.text}"
+            is_plain = "\n" not in change.text and "import torch" in site.module.text
+            patch = diff(site.module, replacing(site.node, text)) if is_plain else None
+            says = f"`{change.text}` modifies {change.target} in place"
+            return Culprit(site.module, site.node, says, patch)
+    return None
+
+
+def why_second_backward(project: Project) -> tuple[str | None, Culprit | None]:
+    """Return why a graph is used twice: its cause and the line that carries it over."""
+    for loop in training_loops(project):
+        for backward in loop.does(WrittenDo.BACKWARD):
+            found = carried_state(project, loop, backward) or running_sum(loop, backward)
+            if found is not None:
+                return "graph-retained-across-steps", found
+            found = made_before(loop, backward) or repeated(loop, backward)
+            if found is not None:
+                return "graph-freed", found
+    return None, None

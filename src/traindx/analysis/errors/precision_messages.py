@@ -199,3 +199,8 @@ def _dtype_hint(wanted: str, got: str) -> str:
     if got.lower() in INTEGERS:
         return "integers are passed where floats are needed"
     return "convert one of the two where it is created"
+
+
+def is_of_dtypes(known: KnownError) -> bool:
+    """Tell dtypes from devices, of which a layer speaks in the same words."""
+    return known.kind != "layer" or ("cuda" in known["got"]) == ("cuda" in known["wanted"])

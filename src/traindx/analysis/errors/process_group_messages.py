@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from traindx.analysis.errors.messages import KnownError, Message, Table, read
+from traindx.analysis.errors.messages import (
+    KnownError,
+    Message,
+    Table,
+    known_error,
+    read,
+)
+from traindx.analysis.errors.root_failure import is_joining, last_burst
+from traindx.model.run import Run
 
 COLLECTIVES: Table = (
     Message(
@@ -233,3 +241,27 @@ COMMUNICATOR: Table = (
         weak="version-mismatch",
     ),
 )
+
+
+def waits_by_rank(run: Run) -> dict[int | None, set[tuple[str, str]]]:
+    """The collectives that each rank waits in, by number and operation."""
+    waits: dict[int | None, set[tuple[str, str]]] = {}
+    for each in last_burst(run):
+        known = known_error(run, COLLECTIVES, each)
+        if known is not None and known.kind == "work":
+            waits.setdefault(each.rank, set()).add((known["number"], known["operation"]))
+    return waits
+
+
+def is_between_ranks(known: KnownError) -> bool:
+    """Tell ranks from a tracker, a download or a web server, which use sockets as well."""
+    failure = known.failure
+    files = [frame.file.replace("\\", "/") for frame in failure.frames]
+    if known.kind == "joining" and not is_joining(failure):
+        return False
+    if any(read(file, OTHER_SOCKETS) for file in files):
+        return False
+    if known.kind != "any socket" or failure.rank is not None or is_joining(failure):
+        return True
+    said = f"{failure.type}: {failure.message}"
+    return any("torch/distributed" in file for file in files) or read(said, OF_RANKS) is not None

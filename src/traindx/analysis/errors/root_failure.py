@@ -169,3 +169,33 @@ def first_line(failure: Failure, limit: int = 200) -> str:
     message = failure.message.split("\n", 1)[0].strip()
     text = f"{last_part(failure.type)}: {message}" if message else last_part(failure.type)
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def ranks_that_raised(run: Run, root: Failure) -> frozenset[int | None]:
+    """The ranks that raised the same error themselves: the launcher's word on them is no echo."""
+    says = first_line(root)
+    burst = ((f.rank, first_line(f)) for f in last_burst(run) if not standing(f))
+    # a recorder has the message without the suggestion that the interpreter prints after it
+    return frozenset(r for r, s in burst if s.startswith(says) or says.startswith(s))
+
+
+def is_raised_on_purpose(failure: Failure) -> bool:
+    """Tell whether a check of the program or of a library raised it, with a message of its own."""
+    last = failure.frames[-1:]
+    if not last or not last[0].code.startswith("raise "):
+        return False
+    is_sentence = len(failure.message.split()) > 3  # and not the key that is missing
+    return is_sentence or last[0] in own_frames(failure)
+
+
+def is_in_worker(run: Run, failure: Failure) -> bool:
+    """Tell whether a failure came out of a worker of a data loader."""
+    near = (failure, *last_burst(run))
+    is_named = any("DataLoader worker" in f.message for f in near)
+    return is_named or any("collate" in frame.file for f in near for frame in f.frames)
+
+
+def raised_from(failure: Failure, text: str) -> str:
+    """Say where in the user's code a failure was raised."""
+    frame = (own_frames(failure) or failure.frames)[-1:]
+    return f"{text}, raised from {frame[0].file}:{frame[0].line}" if frame else text

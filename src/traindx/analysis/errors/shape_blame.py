@@ -10,6 +10,7 @@ from math import prod
 from traindx.analysis.errors.culprits import Culprit, module_at
 from traindx.analysis.program.patches import diff, replacing
 from traindx.analysis.program.project import Project
+from traindx.analysis.program.shapes.accounts import factorings
 from traindx.analysis.program.shapes.forward_traces import ForwardTrace, trace
 from traindx.analysis.program.shapes.machine import Conflict, ShapeStep
 from traindx.analysis.program.shapes.sizes import Dim, Size, is_dim
@@ -223,3 +224,22 @@ def mixed_batch(project: Project, failure: Failure, expected: int, got: int) -> 
     node = next((n for n in ast.walk(module.tree)
                  if isinstance(n, ast.stmt) and n.lineno == step.line), None)  # fmt: skip
     return None if node is None else Culprit(module, node, says)
+
+
+def built_for(blame: Blame, wanted: int, got: int, *, is_layout: bool) -> str:
+    """Say for how many channels a layer is built, and how it should read."""
+    text = f"{blame.name} is built here for {wanted} channels"
+    if is_layout or blame.layer is None:
+        return text
+    return f"{text}; for its input it should read {expression_of(blame.layer, got)}"
+
+
+def size_factors(got: int, wanted: int) -> str:
+    """How the size may be made up, with the layer's own size as the likeliest channel count."""
+    likely = factorings(got, (wanted,)) if wanted > 1 else []
+    ways = list(dict.fromkeys([*likely, *factorings(got)]))[:3]
+    if ways:
+        return f"{got} = {' = '.join(ways)} (channels × height × width): a flattened image"
+    if wanted > 1 and got % wanted == 0:
+        return f"{got} = {wanted}×{got // wanted}: a dimension of {got // wanted} was flattened in"
+    return ""

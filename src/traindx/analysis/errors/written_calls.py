@@ -11,10 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from traindx.analysis.errors.culprits import Culprit, site_of
+from traindx.analysis.errors.failing_lines import failing_code, loss_called_as_function
+from traindx.analysis.errors.messages import KnownError
 from traindx.analysis.program.patches import Edit, diff, replacing
 from traindx.analysis.program.project import project_of
 from traindx.analysis.program.syntax import Module, argument, literal
+from traindx.analysis.program.written_kinds import LOSS_CLASSES
 from traindx.model.run import Failure, Run
+
+TURNED = (".transpose(", ".permute(", ".t()", ".T", ".mT")
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,3 +183,55 @@ def _keeps_float64(call: WrittenCall) -> bool:
     )
     is_cast = call.next_method in ("float", "to", "long", "half")
     return is_made and not is_cast and not call.has("dtype", 1) and "float32" not in call.text
+
+
+def prefixed_load(known: KnownError, prefix: str) -> Culprit | None:
+    """Return the call that loads keys with a prefix, and how to remove it."""
+    for call in failing_calls(known.run, known.failure, "load_state_dict"):
+        if call.arguments:
+            state = call.arguments[0]
+            text = f'{{k.removeprefix("{prefix}"): v for k, v in {state}.items()}}'
+            says = f"the keys are loaded with the prefix {prefix}"
+            return call.blamed(says, call.with_first_argument(text), as_a_whole=True)
+    return None
+
+
+def unmapped_load(known: KnownError) -> Culprit | None:
+    """The call that loads to the device of the file."""
+    for call in failing_calls(known.run, known.failure, "load") if known.kind == "device" else ():
+        if call.name == "torch.load" and call.arguments and not call.has("map_location", 1):
+            patch = call.with_another_argument('map_location="cpu"')
+            says = f"`{call.text}` loads to the device that the file was saved from"
+            return call.blamed(says, patch, as_a_whole=True)
+    return None
+
+
+def unconverted_tensor(known: KnownError) -> Culprit | None:
+    """Return the call of .numpy() that lacks a conversion before it."""
+    for call in failing_calls(known.run, known.failure, "numpy") if known.kind else ():
+        if call.owner and not call.arguments:
+            patch = call.with_owner(f"{call.owner}.{known.kind}")
+            says = f"`{call.owner}` is converted without .{known.kind}"
+            return call.blamed(says, patch, as_a_whole=True)
+    return None
+
+
+def strided_view(known: KnownError) -> WrittenCall | None:
+    """The only view on the line, or the last that follows a transpose in the same expression."""
+    calls = failing_calls(known.run, known.failure, "view")
+    if len(calls) == 1:
+        return calls[0]
+    turned = [c for c in calls if any(word in c.owner for word in TURNED)]
+    return turned[-1] if turned else None
+
+
+def loss_as_function(known: KnownError) -> tuple[str, Culprit | None]:
+    """The class of a loss that is called with outputs and targets, and the call."""
+    for call in failing_calls(known.run, known.failure):
+        is_loss = call.name.startswith("torch.nn.") and LOSS_CLASSES.search(call.method)
+        if is_loss and len(call.arguments) > 1:
+            says = f"{call.method} is created here, not applied"
+            return call.method, call.blamed(says, call.made_first(), as_a_whole=True)
+    if project_of(known.run).modules:
+        return "", None
+    return loss_called_as_function(failing_code(known.run, known.failure)), None

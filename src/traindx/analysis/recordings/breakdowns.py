@@ -289,3 +289,8 @@ def cause_of(run: Run) -> str | None:
 def strength_of(found: Breakdown) -> Strength:
     """Return how far a breakdown that is not shown speaks for its cause."""
     return Strength.STRONG if found.kind is not BreakdownKind.UNCLEAR else Strength.MODERATE
+
+
+def is_of_half_weights(record: NonFinite) -> bool:
+    """Updates of weights in float16 underflow and overflow in the optimizer itself."""
+    return any(summary.dtype == "float16" for summary in record.inputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite, prod
 
 from traindx.model.findings import Evidence, cite_record
@@ -24,10 +24,11 @@ _INTEGERS = ("int", "long", "uint", "bool")
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One input of a loss over the samples of one optimizer."""
+    """One input of a loss over the samples of one optimizer of a process."""
 
     samples: tuple[Sample, ...]
     inputs: tuple[LossInput, ...]
+    process: Process = field(default_factory=Process)
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -39,11 +40,28 @@ class Term:
     def pairs(self) -> Iterator[tuple[Sample, LossInput]]:
         yield from zip(self.samples, self.inputs, strict=True)
 
-    def late(self, process: Process) -> Term:
+    @property
+    def seen(self) -> str:
+        """How many samples there are, and over which steps, in words."""
+        return f"{len(self)} samples, {spans(self.samples)}"
+
+    def cite(self, says: str, at: int = -1, **values: float) -> Evidence:
+        """Point at one of the samples, at the last unless another one is named."""
+        sample = self.samples[at]
+        return cite_record(self.process, sample.line, says, step=float(sample.step), **values)
+
+    def late(self) -> Term:
         """Return the later part of what was trained, as far as it was numbers."""
-        step = late_from(process)
-        kept = [(s, i) for s, i in self.pairs() if s.step >= step and is_sound(i)]
-        return Term(tuple(s for s, _ in kept), tuple(i for _, i in kept))
+        return self.of((s, i) for s, i in self.since(late_from(self.process)) if is_sound(i))
+
+    def since(self, step: float) -> Iterator[tuple[Sample, LossInput]]:
+        """Yield the samples from a step on, with what entered the loss."""
+        yield from ((s, i) for s, i in self.pairs() if s.step >= step)
+
+    def of(self, pairs: Iterable[tuple[Sample, LossInput]]) -> Term:
+        """Return the part that consists of these samples and inputs."""
+        kept = list(pairs)
+        return Term(tuple(s for s, _ in kept), tuple(i for _, i in kept), self.process)
 
 
 def is_sound(given: LossInput) -> bool:
@@ -68,9 +86,13 @@ def terms_of(process: Process, *losses: str) -> list[Term]:
             seen[given.loss] = position + 1
             key = (sample.optimizer, given.loss, position, given.classes)
             found.setdefault(key, []).append((sample, given))
-    return [
-        Term(tuple(s for s, _ in pairs), tuple(i for _, i in pairs)) for pairs in found.values()
-    ]
+    return [Term((), (), process).of(pairs) for pairs in found.values()]
+
+
+def terms_in(run: Run, *losses: str) -> Iterator[Term]:
+    """Yield what entered the named losses in any process, rank 0 first."""
+    for process in processes_of(run):
+        yield from terms_of(process, *losses)
 
 
 def last_step(process: Process, optimizer: int | None = None) -> int:

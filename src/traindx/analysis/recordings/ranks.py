@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from traindx.analysis.errors.root_failure import standing
-from traindx.model.findings import Evidence, cite_record
+from traindx.model.findings import Evidence, Strength, cite_record, suggested
 from traindx.model.recording import Caught, Fingerprint, Loader, Place, Process, Stall
 from traindx.model.run import Failure, Frame, Run, Series
 from traindx.tracebacks import own_frames
@@ -271,3 +271,39 @@ def operation_words(call: Mapping[str, object]) -> str:
     shape = sizes[0] if isinstance(sizes, (list, tuple)) and sizes else None
     of = f" of shape {list(shape)}" if isinstance(shape, (list, tuple)) else ""
     return f"{name} number {call.get('seq')}{of}"
+
+
+def are_all_in_one(still: Sequence[Standstill], ranks: int) -> bool:
+    """Tell whether all ranks wait in one and the same collective."""
+    calls = [s.pending for s in still]
+    names = {(str(c.get("op")), str(c.get("seq"))) for c in calls if c is not None}
+    return len(still) == ranks > 1 and all(calls) and len(names) == 1
+
+
+def has_exited_well(run: Run) -> bool:
+    """Tell whether the command ended with code 0, or how it ended is not known."""
+    ending = run.recording.ending if run.recording is not None else None
+    return ending is None or ending.exit_code == 0
+
+
+def what_it_waits_for(
+    main: Standstill, still: Sequence[Standstill]
+) -> tuple[str, dict[str, Strength]]:
+    """Say what it waits for, and what may be behind that."""
+    if main.waits_for_ranks:
+        call = main.pending
+        name = f" ({operation_words(call)})" if call is not None else ""
+        if are_all_in_one(still, main.process.world_size):
+            return f", as all ranks do{name}", {}
+        guesses = suggested("", "collective-mismatch rank-failed-first", "uneven-inputs")
+        return f", waiting for other ranks{name}", guesses
+    if main.waits_for_data:
+        guesses = suggested(moderate="worker-crash data-loading-bound")
+        return ", waiting for the data loader", guesses
+    if main.is_in_dataset:
+        return ", making a batch", {}
+    if main.is_saving:
+        return ", saving", {"checkpoint-overhead": Strength.MODERATE}
+    if main.waits_for_thread:
+        return ", waiting for another thread or process", {}
+    return "", {}

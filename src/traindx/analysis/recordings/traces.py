@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from math import isfinite, prod
 
 from traindx.model.findings import Finding
@@ -187,6 +188,18 @@ def told_once(run: Run, look: Callable[[Process], Iterable[Finding]]) -> Iterato
             if key not in seen:
                 seen.add(key)
                 yield finding
+
+
+def per_process(
+    look: Callable[[Process], Iterable[Finding]],
+) -> Callable[[Run], Iterator[Finding]]:
+    """Make a rule on a process one on a run; a fault that ranks share is one finding."""
+
+    @wraps(look)
+    def check(run: Run) -> Iterator[Finding]:
+        return told_once(run, look)
+
+    return check
 
 
 def named(traces: Sequence[Trace]) -> str:

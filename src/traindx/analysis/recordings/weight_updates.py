@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from math import isfinite, log
+from dataclasses import replace
+from math import isfinite, log, prod, sqrt
 
 import numpy as np
 
-from traindx.analysis.recordings.traces import Trace, latest_optimizers
+from traindx.analysis.program.origins import loads_weights
+from traindx.analysis.recordings.observations import explains_targets
+from traindx.analysis.recordings.traces import ADAPTERS, Trace, latest_optimizers, traces_of
 from traindx.model.recording import Process, Sample
+from traindx.model.run import Floats, Run, Series
+
+AT_CHANCE = 0.1  # how far the loss may be from that of a guess
+NORMALISED = ("adam", "lion", "rmsprop")  # a step is as large as the rate, whatever the gradient
+BY_RATE = 0.05  # of the rate, per weight: the least step of these unless the gradient is nothing
+PLAIN_LOW = 1e-4  # for SGD; recipes lie a hundred times above
+PLAIN_USUAL = 0.01  # for SGD; at this rate …
+PLAIN_ENOUGH = 0.3  # … the same gradients would move the weights by this much
+WARM = 0.5  # of the highest rate, at most, at the start of a warm-up
+HALVES = ("float16", "bfloat16")
+REACHED_SAMPLES = 5  # samples
+STILL = 0.6  # of the samples in which a weight had a gradient
+FULL = 0.5  # of the highest learning rate
 
 
 def update_ratios(
@@ -51,3 +68,87 @@ def guess_loss(process: Process) -> float | None:
     classes = {i.classes for i in given if i.loss in ("cross_entropy", "nll_loss")}
     is_alone = all(len(s.losses) == 1 for s in process.samples)
     return log(min(classes)) if is_alone and len(classes) == 1 and min(classes) >= 2 else None
+
+
+def step_gains(traces: Sequence[Trace]) -> dict[int, float]:
+    """By sample, how much of its input's spread the step alone passes on, in the middle matrix."""
+    found: dict[int, list[float]] = {}
+    for trace in traces:
+        inputs = prod(trace.parameter.shape[1:])
+        for sample, ratio, norm in zip(trace.samples, trace.ratios, trace.norms, strict=True):
+            if ratio is not None and isfinite(ratio * norm):
+                gain = ratio * norm * sqrt(inputs / max(trace.size, 1))
+                found.setdefault(sample.line, []).append(gain)
+    return {line: float(np.median(gains)) for line, gains in found.items()}
+
+
+def is_warming(values: Floats) -> bool:
+    """Tell whether the rate was still rising at the end: the run was cut short, or tried out."""
+    return bool(values[-1] >= 0.98 * values.max() and values[0] < WARM * values.max())
+
+
+def passes_over_data(process: Process) -> int:
+    """How often the data were gone through in training."""
+    return sum(e.is_whole and e.trained > 0 for e in process.epochs)
+
+
+def starts_fresh(run: Run, process: Process, values: Floats) -> bool:
+    """Tell whether the model knows nothing: it guesses, or no weights were loaded into it."""
+    chance = guess_loss(process)
+    if chance is not None:
+        return abs(float(np.median(values)) - chance) < AT_CHANCE * chance
+    if explains_targets(process):
+        return False
+    is_adapted = any(ADAPTERS.search(p.name) for m in process.models for p in m.parameters)
+    # weights that come from elsewhere have nowhere to go
+    return bool(run.sources) and not loads_weights(run) and not is_adapted
+
+
+def is_limited_by_rate(process: Process, traces: Sequence[Trace], far: float, peak: float) -> bool:
+    """Tell whether it is the rate that makes the steps small, not the gradient."""
+    if uses_only(process, *NORMALISED):
+        steps = [
+            ratio * norm / sqrt(max(t.size, 1))
+            for t in traces
+            for ratio, norm in zip(t.ratios, t.norms, strict=True)
+            if ratio is not None and isfinite(ratio * norm)
+        ]
+        return max(steps, default=0.0) > BY_RATE * peak > 0.0
+    is_plain = {o.type.lower() for o in latest_optimizers(process)} == {"sgd"}
+    return is_plain and 0.0 < peak < PLAIN_LOW and far * PLAIN_USUAL / peak > PLAIN_ENOUGH
+
+
+def at_full_rate(process: Process, rate: Series | None) -> Process:
+    """Leave out the samples of a warm-up and of the end of a schedule: small rates move little."""
+    known = None if rate is None else rate.finite()
+    if known is None or not len(known):
+        return process
+    rates = np.interp([s.step for s in process.samples], known.steps, known.values)
+    full = rates >= FULL * known.values.max()
+    kept = (s for s, is_full in zip(process.samples, full, strict=True) if is_full)
+    return replace(process, samples=tuple(kept))
+
+
+def half_precision_matrices(process: Process) -> list[list[Trace]]:
+    """Return the matrices of half precision of each optimizer.
+
+    A scale of one, as norms have it, is beyond the reach of any usual step and does no harm.
+    """
+    found: dict[int, list[Trace]] = defaultdict(list)
+    for trace in (t.of_owner() for t in traces_of(process) if t.is_matrix):
+        owner, dtype = trace.parameter.optimizer, trace.parameter.dtype
+        if owner is not None and dtype in HALVES and len(_reached(trace)) >= REACHED_SAMPLES:
+            found[owner].append(trace)
+    return list(found.values())
+
+
+def _reached(trace: Trace) -> list[bool]:
+    """Return whether it moved, at the steps at which it had a gradient."""
+    pairs = zip(trace.moves, trace.grads, strict=True)
+    return [moved for moved, grad in pairs if moved is not None and grad is not None and grad > 0]
+
+
+def is_mostly_still(trace: Trace) -> bool:
+    """Tell whether a weight mostly stays where it was although it has a gradient."""
+    moved = _reached(trace)
+    return moved.count(False) >= STILL * len(moved)

@@ -1,25 +1,21 @@
-"""The classifier gets two or three features for many classes."""
-
-from collections.abc import Sequence
-from math import isfinite, log, prod
+from math import isfinite, log
 
 from traindx.analysis.recordings.observations import late_samples, medians
-from traindx.analysis.recordings.traces import Trace, told_once, traces_of
+from traindx.analysis.recordings.owners import NARROW, has_wide_input, keeps_moving
+from traindx.analysis.recordings.traces import per_process, traces_of
 from traindx.examples import recorded, watched
-from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import LossInput, Parameter, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "insufficient-capacity"
-NARROW = 3  # numbers
 MANY = 8  # classes
 LEFT = 0.3  # of the loss of a guess, late in training
 ENOUGH = 3  # late samples
-MOVED = 1e-4  # of the norm per step: the training does its part
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """The last layer of a classifier gets two or three features for eight classes or more.
 
     ## What it detects
@@ -38,10 +34,6 @@ def check(run: Run) -> Findings:
     Features of two dimensions are made on purpose, to be drawn; where such a model learns, nothing
     is said. Nor of inputs that are no more than a few numbers themselves.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     late = [s for s in late_samples(process) if isfinite(s.loss)]
     kinds = {(i.loss, i.classes) for s in process.samples for i in s.losses}
     if len(late) < ENOUGH or len(kinds) != 1 or any(len(s.losses) != 1 for s in late):
@@ -54,7 +46,7 @@ def _look(process: Process) -> Findings:
     for trace in traces:
         shape = trace.parameter.shape
         is_neck = len(shape) == 2 and shape[0] == classes and shape[1] <= NARROW
-        if is_neck and _moves(trace) and _has_wide_input(trace, traces):
+        if is_neck and keeps_moving(trace) and has_wide_input(trace, traces):
             says = (
                 f"{trace.name} maps {shape[1]} features to {classes} logits; the late loss is "
                 f"{level:.3g}, and guessing gives {log(classes):.3g}"
@@ -67,18 +59,6 @@ def _look(process: Process) -> Findings:
             cited = cite_record(process, sample.line, says, width=shape[1], loss=level)
             yield finding(claim, {CAUSE: Strength.STRONG}, cited, onset=late[0].step)
             return
-
-
-def _has_wide_input(trace: Trace, traces: Sequence[Trace]) -> bool:
-    """Tell whether the model takes more than those few numbers, and narrows them on the way."""
-    below = [t for t in traces if t.model.id == trace.model.id and t.index < trace.index]
-    return any(t.is_matrix and prod(t.parameter.shape[1:]) > NARROW for t in below)
-
-
-def _moves(trace: Trace) -> bool:
-    own = trace.of_owner()
-    is_table = "emb" in trace.name.lower()
-    return not is_table and medians(r for r in own.ratios if r is not None) > MOVED
 
 
 def _run(

@@ -1,14 +1,11 @@
-"""Units of a layer have equal weights."""
-
 import re
-from dataclasses import replace
 
-from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Strength, finding
+from traindx.analysis.checkpoints import is_dense_matrix
+from traindx.examples import with_checkpoints
+from traindx.model.findings import Evidence
 from traindx.model.run import Architecture, Tensor
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector, finding
 
-SMALLEST = 4  # rows and columns; smaller ones may be equal by chance or design
 MOST_ZERO = 0.5  # of the weight matrices; a zero branch here and there is a habit
 SHOWN = 4
 # zero or constant by design: norms, scales, adapters, gates, positions, filters, last layers
@@ -42,7 +39,7 @@ def check(run: Run) -> Findings:
     if not run.checkpoints:
         return
     latest = run.checkpoints[-1]
-    matrices = [t for t in latest.tensors if _is_matrix(t)]
+    matrices = [t for t in latest.tensors if is_dense_matrix(t)]
     judged = [t for t in matrices[:-1] if not _BY_DESIGN.search(t.name)]  # the last one is the head
     equal = [t for t in judged if t.statistics["equal_rows"] == 1.0 and t.statistics["norm"] > 0]
     zero = [t for t in matrices if t.statistics["norm"] == 0]
@@ -50,14 +47,6 @@ def check(run: Run) -> Findings:
         yield _finding(latest, equal, "with identical rows", Strength.STRONG)
     elif len(zero) >= 2 and len(zero) > MOST_ZERO * len(matrices):
         yield _finding(latest, zero, "with only zeros", Strength.MODERATE)
-
-
-def _is_matrix(tensor: Tensor) -> bool:
-    if len(tensor.shape) < 2 or not tensor.dtype.startswith(("float", "bfloat")):
-        return False
-    if tensor.shape[0] < SMALLEST or tensor.shape[1] < SMALLEST:
-        return False
-    return "equal_rows" in tensor.statistics and not tensor.statistics.get("nan")
 
 
 def _finding(latest: Architecture, tensors: list[Tensor], what: str, strength: Strength) -> Finding:
@@ -82,8 +71,7 @@ def _tensor(name: str, *shape: int, equal: bool = False, norm: float = 3.0) -> T
 
 
 def _example(*tensors: Tensor) -> Run:
-    saved = Architecture(tensors, "model.pt")
-    return replace(make_run(architecture=saved), checkpoints=(saved,))
+    return with_checkpoints(Architecture(tensors, "model.pt"))
 
 
 _HEAD = _tensor("head.weight", 10, 64)

@@ -1,12 +1,10 @@
-"""A deep stack of layers without normalisation, in a run that does not learn."""
-
 import re
 
 from traindx.analysis.curves import curve
 from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Evidence, Strength, cite, finding, suggested
+from traindx.model.findings import Evidence
 from traindx.model.run import Architecture, Floats, Tensor
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding, suggested
 
 DEEP = 16  # weight layers; plain networks of this depth need help to train
 STALLED = 0.05  # of the starting loss gained at most

@@ -1,20 +1,15 @@
-"""Embeddings hold most of a transformer's parameters."""
-
 import re
 from dataclasses import replace
 
-from traindx.analysis.curves import cycle_of
+from traindx.analysis.checkpoints import vocabulary_tables
+from traindx.analysis.metrics.text_samples import repeated_cycle
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Strength, finding
+from traindx.model.findings import Evidence
 from traindx.model.run import Architecture, Tensor, TextSample
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 SHARE = 0.75  # the case that this grew from had 0.79; sound small models reach 0.6
 LARGE_BODY = 30e6  # parameters beside the tables; with as many, a large vocabulary is a choice
-SMALLEST_TABLE = 1000  # rows; a smaller one is no vocabulary
-_TABLE = re.compile(r"embed|(?:^|\.)wte(?:\.|$)|tok_emb|lookup|(?:^|\.)shared\.weight$", re.I)
-_OUTPUT = re.compile(r"lm_head|(?:^|\.)(?:output|decoder|generator|out)\.(?:\w+\.)?weight$", re.I)
-_NO_TABLE = re.compile(r"pos|patch|time|rotary|norm|proj|user|item|categor|sparse_", re.I)
 _ATTENTION = re.compile(r"attn|attention|q_proj|qkv|in_proj_weight|c_attn", re.I)
 _COLLAPSE = re.compile(
     r"repeat|repetit|same (?:token|word|output|answer)|colon|gibberish|collaps|degenerate"
@@ -47,12 +42,12 @@ def check(run: Run) -> Findings:
         return
     counted = [t for t in architecture.tensors if not t.statistics.get("alias")]
     total = sum(t.size for t in counted)
-    tables = _tables(counted)
+    tables = vocabulary_tables(counted)
     held = sum(t.size for t in tables)
     if not tables or held < SHARE * total or total - held > LARGE_BODY:
         return
     share = held / total
-    symptom = next((s for s in run.symptoms if _COLLAPSE.search(s)), None) or _loop(run)
+    symptom = next((s for s in run.symptoms if _COLLAPSE.search(s)), None) or repeated_cycle(run)
     strength = Strength.STRONG if symptom else Strength.MODERATE
     says = f"{held:,} of {total:,} parameters are in {', '.join(t.name for t in tables[:3])}"
     where = Evidence(says, architecture.artifact, tables[0].name, values={"share": share})
@@ -63,20 +58,6 @@ def check(run: Run) -> Findings:
         strength=strength,
         is_symptom=symptom is not None,
     )
-
-
-def _loop(run: Run) -> str | None:
-    """Return what the model repeats in its last outputs, if that is all they are."""
-    cycles = [cycle_of(s.text) for s in run.samples[-3:]]
-    return cycles[-1] if len(cycles) > 1 and all(cycles) else None
-
-
-def _tables(tensors: list[Tensor]) -> list[Tensor]:
-    """The tables of a vocabulary, and the output matrix where it is one of its own."""
-    flat = [t for t in tensors if len(t.shape) == 2 and t.shape[0] >= SMALLEST_TABLE]
-    tables = [t for t in flat if _TABLE.search(t.name) and not _NO_TABLE.search(t.name)]
-    shapes = {t.shape for t in tables}
-    return tables + [t for t in flat if _OUTPUT.search(t.name) and t.shape in shapes]
 
 
 def _example(

@@ -1,19 +1,17 @@
-"""Layers in a plain list are not registered, so they are not trained."""
-
 from dataclasses import replace
 
-from traindx.analysis.recordings.traces import latest_models, told_once, traces_of
+from traindx.analysis.recordings.traces import latest_models, per_process, traces_of
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Model, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 ENOUGH = 2  # samples with a gradient
 CAUSE = "unregistered-submodules"
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Layers get gradients, belong to no model that has a name, and are in no optimizer.
 
     ## What it detects
@@ -31,10 +29,6 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     Layers that are fixed at random on purpose look the same; `requires_grad_(False)` says so.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     traces = traces_of(process)
     hidden: list[Model] = []
     for model in latest_models(process):

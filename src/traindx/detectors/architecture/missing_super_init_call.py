@@ -1,11 +1,18 @@
 """A module whose `__init__` does not initialise nn.Module before it is needed."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
-from traindx.analysis.program.execution.values import Instance, SuperValue
+from traindx.analysis.program.execution.values import ClassValue, Instance, Site, SuperValue
 from traindx.analysis.program.shapes.structure import is_test_file
-from traindx.analysis.program.training.claims import cite, finding, insert_first, move_first
+from traindx.analysis.program.training.claims import (
+    callee_text,
+    cite,
+    finding,
+    insert_first,
+    move_first,
+)
 from traindx.analysis.program.training.kinds import is_module_class
 from traindx.analysis.program.training.layers import (
     Assigned,
@@ -16,6 +23,7 @@ from traindx.analysis.program.training.layers import (
 )
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
+from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
 
 BUILDERS = ("__init__", "__post_init__")
@@ -33,7 +41,7 @@ def check(run: Run) -> Findings:
     ## What it detects
     An object of a class that derives from `nn.Module` is given its first layer or parameter while
     the constructor of `nn.Module` has not run, whether in `__init__`, in a method that it calls, or
-    in the `__post_init__` of a dataclass.
+    in the `__post_init__` of a dataclass; or it has no layers, such as a loss, and is called so.
 
     ## Why it matters
     The registries of layers do not exist yet: constructing the model fails.
@@ -54,6 +62,10 @@ def check(run: Run) -> Findings:
                 starts = [e for e in story.events if _initialises(e, first.model)]
                 if not any(e.order < first.event.order for e in starts):
                     yield from _judge(story.events, first, starts)
+        for call in _bare_calls(story.events):
+            if call.cls.node not in seen and not is_test_file(call.event.module):
+                seen.add(call.cls.node)
+                yield _called(call)
 
 
 def _firsts(events: Sequence[ProgramEvent]) -> Iterator[Assigned]:
@@ -70,6 +82,43 @@ def _has_builder(model: Instance) -> bool:
     """Tell whether code of the project's runs in place of the constructor of nn.Module."""
     is_record = any(d in RECORDS for cls in model.cls.lineage() for d in decorators(cls))
     return is_record or any("__init__" in cls.methods for cls in model.cls.lineage())
+
+
+@dataclass(frozen=True, eq=False)
+class _BareCall:
+    """The call of an object whose class never ran the constructor of nn.Module."""
+
+    cls: ClassValue
+    event: ProgramEvent
+    built: ProgramEvent
+
+
+def _bare_calls(events: Sequence[ProgramEvent]) -> Iterator[_BareCall]:
+    """Yield the calls of modules that were built in sight and not initialised by then."""
+    built = {id(e.result): e for e in events if e.is_own and isinstance(e.callee, ClassValue)}
+    for event in events:
+        model = event.receiver
+        is_call = event.is_own and event.name == "forward" and isinstance(model, Instance)
+        if not is_call or id(model) not in built or callee_text(event).endswith(".forward"):
+            continue
+        assert isinstance(model, Instance)
+        own = [c for c in model.cls.lineage() if "__init__" in c.methods]
+        is_plain = bool(own) and not any(decorators(c) for c in model.cls.lineage())
+        starts = (e for e in events if e.order < event.order and _initialises(e, model))
+        if is_plain and is_module(model) and not any(starts):
+            yield _BareCall(own[0], event, built[id(model)])
+
+
+def _called(call: _BareCall) -> Finding:
+    builder = next(n for n in call.cls.node.body if getattr(n, "name", "") == "__init__")
+    return finding(
+        f"Class {call.cls.node.name} has an __init__ without super().__init__() and is called",
+        "missing-super-init",
+        Site(call.cls.module, builder),
+        cite(call.built, "built here, and nn.Module is not initialised"),
+        cite(call.event, "called here: nn.Module looks for its hooks and has none"),
+        is_symptom=True,
+    )
 
 
 def _initialises(event: ProgramEvent, model: Instance) -> bool:
@@ -154,7 +203,26 @@ class Net(nn.Module):
         self.fc = nn.Linear(self.width, 10)
 """
 
+_LOSS = """
+import torch
+from torch import nn
+
+class Contrast(nn.Module):
+    def __init__(self, scale=0.5):
+        {first}
+        self.scale = scale
+
+    def forward(self, a, b):
+        return (a @ b.T / self.scale).logsumexp(1).mean()
+
+net, loss = nn.Linear(8, 4), Contrast()
+value = loss{call}(net(torch.randn(16, 8)), net(torch.randn(16, 8)))
+"""
+
 FIRES = {
+    "a loss without layers, called": make_run(
+        sources={"train.py": _LOSS.format(first="pass", call="")}
+    ),
     "no call": _net("self.depth = 1"),
     "too late": _net("self.depth = 1", "super().__init__()"),
     "in a method that __init__ calls": make_run(sources={"model.py": _BUILT.format(first="pass")}),
@@ -162,6 +230,12 @@ FIRES = {
 }
 
 SILENT = {
+    "a loss that calls it": make_run(
+        sources={"train.py": _LOSS.format(first="super().__init__()", call="")}
+    ),
+    "near miss: only its forward is called": make_run(
+        sources={"train.py": _LOSS.format(first="pass", call=".forward")}
+    ),
     "first of all": _net("super().__init__()"),
     "near miss: layers in a method that __init__ calls": make_run(
         sources={"model.py": _BUILT.format(first="super().__init__()")}

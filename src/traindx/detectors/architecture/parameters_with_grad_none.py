@@ -1,5 +1,3 @@
-"""Parameters that the loss does not depend on."""
-
 import re
 from collections.abc import Sequence
 
@@ -8,16 +6,15 @@ from traindx.analysis.recordings.traces import (
     is_below,
     latest_models,
     named,
+    per_process,
     reached,
     share,
-    told_once,
     traces_of,
     unreached,
 )
 from traindx.examples import recorded, resampled, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Strength, cite_record, detector, finding
 
 ENOUGH = 4  # samples: a head that is used in turns, or from some step on, shows up by then
 # parts that library models carry for other tasks
@@ -27,7 +24,8 @@ NEGLIGIBLE = 1e-3  # of the numbers: a mask token, a spare embedding
 
 
 @detector(needs=("recording",), suggests=("unused-parameters", "detached-loss"))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Trainable parameters never get a gradient.
 
     ## What it detects
@@ -45,10 +43,6 @@ def check(run: Run) -> Findings:
     Library models carry parts that a task does not use (a pooler, a mask token), which are left
     alone. A head may come into use later: unless most of the model is concerned, this is a remark.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     for model, idle in unreached(process, ENOUGH).items():
         used = reached(process, model)
         matrices = [t for t in idle if t.is_matrix]

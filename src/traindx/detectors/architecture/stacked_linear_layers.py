@@ -19,7 +19,13 @@ from traindx.analysis.program.training.layers import (
     setting,
     size,
 )
-from traindx.analysis.program.training.linearity import LayerRow, Linearity, model_around, widens
+from traindx.analysis.program.training.linearity import (
+    LayerRow,
+    Linearity,
+    expands,
+    model_around,
+    widens,
+)
 from traindx.analysis.program.training.program import Program, Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
@@ -48,7 +54,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     A model with at least three linear or convolutional layers one behind the other, of which
     everything that the forward pass computes is a sum, reshape, mean, dropout or batch
-    normalisation: it is linear as a whole. Also, as a weaker remark, a linear layer whose output
+    normalisation: it is linear as a whole. Three linear layers in a chain, or two that meet in a
+    middle wider than both ends, wherever in a model. Also, as a weaker remark, a linear layer whose output
     goes to the next linear layer and nowhere else, directly or through dropout, where the middle is
     as wide as one of its ends.
 
@@ -71,7 +78,7 @@ def check(run: Run) -> Findings:
         if is_test_file(story.execution.module):
             continue
         linearity = Linearity(story.events, story.flow)
-        whole = _whole(parts, story, linearity)
+        whole = _whole(parts, story, linearity) or _chain(story, linearity)
         pairs = [] if whole else _pairs(story, linearity)
         node = (whole or [pairs[0][0]])[0].node if whole or pairs else None
         places = {e.receiver.site.node for e in (*whole, *(p[0] for p in pairs))
@@ -103,6 +110,17 @@ def _whole(parts: set[object], story: Story, linearity: Linearity) -> list[Progr
         is_deep = len({id(e.receiver) for e in calls}) >= ENOUGH or _is_grown(story, row)
         if is_deep and not linearity.is_bent(row):
             return calls
+    return []
+
+
+def _chain(story: Story, linearity: Linearity) -> list[ProgramEvent]:
+    """Return the calls of linear layers in a chain that is long, or wider inside than outside."""
+    for row in linearity.chains():
+        is_linear = all(layer_kind(layer) == "Linear" for layer in row.layers)
+        count = len({id(layer) for layer in row.layers})
+        is_deep = count >= ENOUGH or (count == len(row.calls) == CHAIN and expands(row))
+        if is_deep and is_linear and not _is_scattered(row) and not _is_meant(story, row):
+            return list(row.calls)
     return []
 
 

@@ -1,10 +1,8 @@
-"""A module assigned layers before it was initialised."""
-
 from traindx.analysis.errors.call_messages import LATE_SUPER_INIT
 from traindx.analysis.errors.class_blame import missing_super_init
 from traindx.analysis.errors.culprits import Culprit
 from traindx.analysis.errors.messages import KnownError, findings
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -41,15 +39,15 @@ class Net(nn.Module):
 _ERROR = "AttributeError: cannot assign module before Module.__init__() call"
 
 FIRES = {
-    "never called": make_failed_run(_ERROR, "self.fc = nn.Linear(8, 1)", sources={"m.py": _MODEL}),
-    "noticed on first use": make_failed_run(
+    "never called": failed(_ERROR, "self.fc = nn.Linear(8, 1)", sources={"m.py": _MODEL}),
+    "noticed on first use": failed(
         "AttributeError: 'Net' object has no attribute '_backward_hooks'", "out = model(x)"
     ),
 }
 
 SILENT = {
-    "near miss: an attribute of the user's own": make_failed_run(
+    "near miss: an attribute of the user's own": failed(
         "AttributeError: 'Net' object has no attribute 'fc2'"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

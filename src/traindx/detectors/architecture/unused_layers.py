@@ -6,7 +6,12 @@ from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import Answer, Instance, Value
 from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.idle_layers import IdleMembers, idle_members
+from traindx.analysis.program.training.idle_layers import (
+    IdleMembers,
+    idle_members,
+    is_trained,
+    is_unlearnt,
+)
 from traindx.analysis.program.training.layers import (
     Assigned,
     assigned,
@@ -14,6 +19,7 @@ from traindx.analysis.program.training.layers import (
     has_weights,
     is_layer,
     is_parameter,
+    registered,
 )
 from traindx.analysis.program.training.program import Program, Story, program_of
 from traindx.examples import make_run
@@ -60,11 +66,15 @@ def check(run: Run) -> Findings:
     for every in layers.values():
         kept, same = every[-1], [a.value for a in every]
         if not program.may_read(kept.name):
-            yield _finding(kept, "built and never used", None, is_parallel=is_parallel)
+            is_held = any(is_trained(s, v) for s in program.stories for v in same)
+            if any(_is_called_inside(s, v) for s in program.stories for v in same):
+                continue
+            strength = Strength.STRONG if is_held else Strength.MODERATE if is_parallel else None
+            yield _finding(kept, "built and never used", None, strength or Strength.WEAK)
             continue
         dead = _lost_result(program, same)
         if dead is not None:
-            yield _finding(kept, "called and its result is not used", dead, is_parallel=is_parallel)
+            yield _finding(kept, "called and no loss depends on it", dead, Strength.STRONG)
     yield from _members(program)
 
 
@@ -149,17 +159,27 @@ def _lost_result(program: Program, layers: list[Value]) -> ProgramEvent | None:
             takers = [e for e in story.flow.takers(layer) if e not in calls]
             if any(e.receiver is not layer and e.act is EventForm.CALL for e in takers):
                 return None  # handed to something that may call it
-            for event in calls:
-                is_lost = event.within and event.result and story.flow.is_lost(event.result)
-                if story.execution.gave_up or not is_lost:
-                    return None
-                found.append(event)
+            if not is_unlearnt(story, layer, calls) and not _are_lost(story, calls):
+                return None
+            found += calls
     return found[0] if found else None
 
 
-def _finding(kept: Assigned, how: str, call: ProgramEvent | None, *, is_parallel: bool) -> Finding:
-    strength = Strength.MODERATE if is_parallel else Strength.WEAK
-    strength = strength if call is None else Strength.STRONG
+def _is_called_inside(story: Story, holder: Value) -> bool:
+    """Tell whether a layer in a container is called by another way than the container."""
+    inner = [part for part in registered(holder) if part is not holder]
+    return any(forward_passes(story.events, part) for part in inner)
+
+
+def _are_lost(story: Story, calls: list[ProgramEvent]) -> bool:
+    """Tell whether nothing comes of some calls in a forward pass."""
+    return not story.execution.gave_up and all(
+        e.within and e.result is not None and story.flow.is_lost(e.result) for e in calls
+    )
+
+
+def _finding(kept: Assigned, how: str, call: ProgramEvent | None, strength: Strength) -> Finding:
+    is_shown = strength is Strength.STRONG
     says = f"no code reads .{kept.name}" if call is None else "built here"
     more = () if call is None else (cite(call, "nothing is computed from this result"),)
     return Finding(
@@ -167,8 +187,8 @@ def _finding(kept: Assigned, how: str, call: ProgramEvent | None, *, is_parallel
         strength=strength,
         evidence=(cite(kept.event, says), *more),
         suggests={CAUSE: strength},
-        shows=None if call is None else CAUSE,
-        is_symptom=call is not None,
+        shows=CAUSE if is_shown else None,
+        is_symptom=is_shown,
         location=kept.event.location,
     )
 

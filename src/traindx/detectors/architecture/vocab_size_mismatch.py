@@ -1,11 +1,9 @@
-"""The embedding table has another size than the configured vocabulary."""
-
 import re
 
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Strength, cite_setting, finding
+from traindx.model.findings import Evidence, cite_setting
 from traindx.model.run import Architecture, Tensor, as_number
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 VOCABULARIES = ("vocab_size", "n_vocab", "vocabulary_size", "num_tokens", "tokenizer_vocab_size")
 TABLE = re.compile(r"(?:^|\.)(?:wte|tok_embeddings|embed_tokens|word_embeddings?|token_embedding)")

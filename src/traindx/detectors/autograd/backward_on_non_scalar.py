@@ -1,9 +1,7 @@
-"""Backward was called on a tensor of several values."""
-
 from traindx.analysis.errors.graph_messages import BACKWARD_OF_MANY_VALUES
 from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.written_calls import unreduced_loss
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -39,13 +37,13 @@ for x, y in loader:
 """
 
 FIRES = {
-    "the message alone": make_failed_run(_ERROR, "loss.backward()"),
-    "no reduction": make_failed_run(_ERROR, "loss.backward()", sources={"train.py": _SOURCE}),
+    "the message alone": failed(_ERROR, "loss.backward()"),
+    "no reduction": failed(_ERROR, "loss.backward()", sources={"train.py": _SOURCE}),
 }
 
 SILENT = {
-    "near miss: no graph at all": make_failed_run(
+    "near miss: no graph at all": failed(
         "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn"
     ),
-    "another error": make_failed_run("RuntimeError: CUDA out of memory."),
+    "another error": failed("RuntimeError: CUDA out of memory."),
 }

@@ -1,21 +1,15 @@
-"""The graph of the loss grows from step to step."""
-
-import numpy as np
-
-from traindx.analysis.recordings.traces import told_once
+from traindx.analysis.recordings.memory_growth import contains_earlier_graphs, counted_graphs
+from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import cite_record, finding
-from traindx.model.recording import Process, Sample
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import Process
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 ENOUGH = 4  # samples
-TWICE = 2.0  # the last over the first
-STRAIGHT = 0.98  # correlation of nodes and steps
-STEP_SHARE = 0.2  # of a step's own graph is added per step; a longer sequence now and then is less
 
 
 @detector(needs=("recording",), suggests=("graph-retained-across-steps",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Every step's graph contains those of the steps before.
 
     ## What it detects
@@ -33,14 +27,10 @@ def check(run: Run) -> Findings:
     Sequences of varying length make graphs that grow and shrink; a curriculum makes them grow
     slowly. Neither adds a good part of a step's graph with every step.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     for id in sorted({s.optimizer for s in process.samples}):
         samples = [s for s in process.samples if s.optimizer == id and s.graph_nodes > 0]
-        samples = _uncapped(samples)
-        if len(samples) < ENOUGH or not _is_chain(samples):
+        samples = counted_graphs(samples)
+        if len(samples) < ENOUGH or not contains_earlier_graphs(samples):
             continue
         first, last = samples[0], samples[-1]
         says = (
@@ -60,26 +50,6 @@ def _look(process: Process) -> Findings:
             ),
             place=last.place,
         )
-
-
-def _uncapped(samples: list[Sample]) -> list[Sample]:
-    """Leave out what follows the largest graph: the recorder stops counting somewhere."""
-    if not samples:
-        return samples
-    top = max(s.graph_nodes for s in samples)
-    end = next(i for i, s in enumerate(samples) if s.graph_nodes == top)
-    return samples[: end + 1] if all(s.graph_nodes == top for s in samples[end:]) else samples
-
-
-def _is_chain(samples: list[Sample]) -> bool:
-    nodes = np.array([s.graph_nodes for s in samples], dtype=np.float64)
-    steps = np.array([s.step for s in samples], dtype=np.float64)
-    if not np.all(np.diff(nodes) > 0) or not np.all(np.diff(steps) > 0):
-        return False
-    if nodes[-1] < TWICE * nodes[0] or float(np.corrcoef(nodes, steps)[0, 1]) < STRAIGHT:
-        return False
-    per_step = (nodes[-1] - nodes[0]) / (steps[-1] - steps[0])
-    return bool(per_step > STEP_SHARE * nodes[0] / (steps[0] + 1))
 
 
 def _run(*nodes: int) -> Run:

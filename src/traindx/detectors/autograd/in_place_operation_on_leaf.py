@@ -1,11 +1,7 @@
-"""A parameter was modified in place while autograd records."""
-
-from traindx.analysis.errors.culprits import Culprit, site_of
+from traindx.analysis.errors.graph_blame import leaf_change
 from traindx.analysis.errors.graph_messages import LEAF_CHANGED_IN_PLACE
-from traindx.analysis.errors.messages import KnownError, findings
-from traindx.analysis.program.overwrites import overwrites_in
-from traindx.analysis.program.patches import diff, replacing
-from traindx.examples import make_failed_run
+from traindx.analysis.errors.messages import findings
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -28,23 +24,7 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     The message is always right; which of the two is meant, only the author knows.
     """
-    yield from findings(run, LEAF_CHANGED_IN_PLACE, blame=_culprit)
-
-
-def _culprit(known: KnownError) -> Culprit | None:
-    site = site_of(known.run, known.failure)
-    if site is None:
-        return None
-    for change in overwrites_in(site.module, site.function or site.module.tree):
-        if change.statement is site.node:
-            line = site.module.lines[site.node.lineno - 1]
-            indent = line[: len(line) - len(line.lstrip())]
-            text = f"with torch.no_grad():\n{indent}    {change.text}"
-            is_plain = "\n" not in change.text and "import torch" in site.module.text
-            patch = diff(site.module, replacing(site.node, text)) if is_plain else None
-            says = f"`{change.text}` modifies {change.target} in place"
-            return Culprit(site.module, site.node, says, patch)
-    return None
+    yield from findings(run, LEAF_CHANGED_IN_PLACE, blame=leaf_change)
 
 
 _ERROR = "RuntimeError: a leaf Variable that requires grad is being used in an in-place operation."
@@ -57,8 +37,8 @@ for x in data:
 """
 
 FIRES = {
-    "an update by hand": make_failed_run(_ERROR, "w -= 0.1 * w.grad", sources={"t.py": _SOURCE}),
-    "an element of a weight": make_failed_run(
+    "an update by hand": failed(_ERROR, "w -= 0.1 * w.grad", sources={"t.py": _SOURCE}),
+    "an element of a weight": failed(
         "RuntimeError: a view of a leaf Variable that requires grad is being used in an in-place "
         "operation.",
         "model.fc.weight[0] = 1.0",
@@ -66,9 +46,9 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: a tensor inside of the graph": make_failed_run(
+    "near miss: a tensor inside of the graph": failed(
         "RuntimeError: one of the variables needed for gradient computation has been modified by "
         "an inplace operation"
     ),
-    "another error": make_failed_run("RuntimeError: CUDA out of memory."),
+    "another error": failed("RuntimeError: CUDA out of memory."),
 }

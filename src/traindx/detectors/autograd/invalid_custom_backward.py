@@ -1,9 +1,7 @@
-"""A custom autograd function returned invalid gradients."""
-
 from traindx.analysis.errors.class_blame import returned_by
 from traindx.analysis.errors.graph_messages import CUSTOM_GRADIENT
 from traindx.analysis.errors.messages import finding, known_error
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -48,16 +46,16 @@ _ERROR = (
 )
 
 FIRES = {
-    "too few": make_failed_run(_ERROR, "loss.backward()", sources={"ops.py": _SOURCE}),
-    "wrong shape": make_failed_run(
+    "too few": failed(_ERROR, "loss.backward()", sources={"ops.py": _SOURCE}),
+    "wrong shape": failed(
         "RuntimeError: Function ScaleBackward returned an invalid gradient at index 0 - got [3] "
         "but expected shape compatible with [2]"
     ),
 }
 
 SILENT = {
-    "near miss: NaN in backward": make_failed_run(
+    "near miss: NaN in backward": failed(
         "RuntimeError: Function 'MulBackward0' returned nan values in its 0th output."
     ),
-    "another error": make_failed_run("RuntimeError: CUDA out of memory."),
+    "another error": failed("RuntimeError: CUDA out of memory."),
 }

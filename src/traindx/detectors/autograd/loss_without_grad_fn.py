@@ -1,14 +1,12 @@
-"""Backward was called on a loss without a graph."""
-
 from dataclasses import replace
 
 from traindx.analysis.errors.graph_blame import why_no_graph
 from traindx.analysis.errors.graph_messages import CHECKPOINTED_WITHOUT_INPUT, LOSS_WITHOUT_GRAPH
 from traindx.analysis.errors.messages import events_saying, finding, known_error
-from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Strength, cite_event
+from traindx.examples import failed, make_run
+from traindx.model.findings import cite_event
 from traindx.model.run import Event
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 HOW = (
     "; the inputs of gradient checkpointing do not require grad (frozen embeddings): call "
@@ -78,13 +76,13 @@ trainer.fit(model)
 
 def _run(loss: str) -> Run:
     text = _LOOP.format(loss=loss)
-    return make_failed_run(_ERROR, "loss.backward()", sources={"train.py": text})
+    return failed(_ERROR, "loss.backward()", sources={"train.py": text})
 
 
 FIRES = {
-    "the message alone": make_failed_run(_ERROR, "loss.backward()"),
+    "the message alone": failed(_ERROR, "loss.backward()"),
     "checkpointing of frozen inputs": replace(
-        make_failed_run(_ERROR, "trainer.train()"),
+        failed(_ERROR, "trainer.train()"),
         events=(
             Event(
                 "warning",
@@ -96,7 +94,7 @@ FIRES = {
     ),
     "a new tensor": _run("torch.tensor(criterion(model(x), y))"),
     "argmax": _run("criterion(model(x).argmax(1).float(), y)"),
-    "gradients switched off": make_failed_run(
+    "gradients switched off": failed(
         _ERROR,
         "loss.backward()",
         sources={
@@ -104,13 +102,13 @@ FIRES = {
             + _LOOP.format(loss="criterion(model(x), y)")
         },
     ),
-    "no_grad in a hook of a framework": make_failed_run(
+    "no_grad in a hook of a framework": failed(
         _ERROR, "trainer.fit(model)", sources={"train.py": _MODULE}
     ),
 }
 
 SILENT = {
-    "near miss: a graph used twice": make_failed_run(
+    "near miss: a graph used twice": failed(
         "RuntimeError: Trying to backward through the graph a second time", "loss.backward()"
     ),
     "no error": make_run(sources={"train.py": _LOOP.format(loss="criterion(model(x), y)")}),

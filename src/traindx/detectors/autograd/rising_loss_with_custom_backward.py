@@ -1,23 +1,15 @@
-"""The loss rises from the first step on in a program that writes its own gradient."""
-
-from itertools import pairwise
-
 import numpy as np
 
+from traindx.analysis.curves import only_rises
 from traindx.analysis.program.training.claims import cite as cite_code
 from traindx.analysis.program.training.claims import location_of
 from traindx.analysis.program.training.custom_functions import custom_functions
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Strength, cite, finding
+from traindx.examples import decay, flat, join, logged
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 POINTS = 20
-STAGES = 5
-LAST = 5  # points: what feeds itself shows most at the end
-RISES = 0.002  # of the level, from one fifth of the run to the next
-IN_ALL = 1.5  # times the first level; the terms of a sum that grow as planned add less
 
 
 @detector(needs=("loss", "source"), suggests=("incorrect-custom-backward",))
@@ -44,7 +36,7 @@ def check(run: Run) -> Findings:
     if loss is None:
         return
     finite = loss.finite()
-    if len(finite) < POINTS or not _only_rises(finite.values):
+    if len(finite) < POINTS or not only_rises(finite.values):
         return
     for function in custom_functions(program_of(run)):
         if not function.is_applied or function.passes_on():
@@ -60,12 +52,6 @@ def check(run: Run) -> Findings:
             against={"lr-too-high": Strength.STRONG},
             place=location_of(place),
         )
-
-
-def _only_rises(values: Floats) -> bool:
-    levels = [float(np.median(part)) for part in np.array_split(values, STAGES)]
-    climbs = all(after > before * (1 + RISES) for before, after in pairwise(levels))
-    return 0 < levels[0] < float(np.median(values[-LAST:])) / IN_ALL and climbs
 
 
 _SOURCE = """
@@ -99,7 +85,7 @@ _CLIMB = 2.3 * np.exp(np.linspace(0.0, 3.0, 100))
 
 
 def _run(loss: Floats, source: str = _SOURCE) -> Run:
-    return make_run({"loss/train": loss}, sources={"train.py": source})
+    return logged(loss_train=loss, sources={"train.py": source})
 
 
 FIRES = {"a sign error": _run(_CLIMB)}

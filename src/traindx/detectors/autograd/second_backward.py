@@ -1,13 +1,8 @@
-"""Backward ran a second time through one graph."""
-
-from traindx.analysis.errors.culprits import Culprit
+from traindx.analysis.errors.graph_blame import why_second_backward
 from traindx.analysis.errors.graph_messages import SECOND_BACKWARD
 from traindx.analysis.errors.messages import finding, known_error
-from traindx.analysis.program import Project, project_of
-from traindx.analysis.program.carried import carried_state, made_before, repeated, running_sum
-from traindx.analysis.program.loops import training_loops
-from traindx.analysis.program.written_acts import WrittenDo
-from traindx.examples import make_failed_run
+from traindx.analysis.program import project_of
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -34,20 +29,8 @@ def check(run: Run) -> Findings:
     """
     known = known_error(run, SECOND_BACKWARD)
     if known is not None:
-        cause, culprit = _reason(project_of(run))
+        cause, culprit = why_second_backward(project_of(run))
         yield finding(known, cause=cause, culprit=culprit)
-
-
-def _reason(project: Project) -> tuple[str | None, Culprit | None]:
-    for loop in training_loops(project):
-        for backward in loop.does(WrittenDo.BACKWARD):
-            found = carried_state(project, loop, backward) or running_sum(loop, backward)
-            if found is not None:
-                return "graph-retained-across-steps", found
-            found = made_before(loop, backward) or repeated(loop, backward)
-            if found is not None:
-                return "graph-freed", found
-    return None, None
 
 
 _ERROR = (
@@ -68,13 +51,13 @@ for x, y in loader:
 """
 
 FIRES = {
-    "the message alone": make_failed_run(_ERROR, "loss.backward()"),
-    "a hidden state": make_failed_run(_ERROR, "loss.backward()", sources={"train.py": _LOOP}),
+    "the message alone": failed(_ERROR, "loss.backward()"),
+    "a hidden state": failed(_ERROR, "loss.backward()", sources={"train.py": _LOOP}),
 }
 
 SILENT = {
-    "near miss: a loss without a graph": make_failed_run(
+    "near miss: a loss without a graph": failed(
         "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn"
     ),
-    "another error": make_failed_run("ValueError: too many values to unpack (expected 2)"),
+    "another error": failed("ValueError: too many values to unpack (expected 2)"),
 }

@@ -1,9 +1,7 @@
-"""A tensor that backward needs was modified in place."""
-
 from traindx.analysis.errors.graph_blame import overwriting
 from traindx.analysis.errors.graph_messages import OVERWRITTEN_TENSOR
 from traindx.analysis.errors.messages import finding, known_error
-from traindx.examples import make_failed_run, make_run
+from traindx.examples import failed, make_run
 from traindx.registry import Findings, Run, detector
 
 
@@ -59,12 +57,12 @@ class Net(nn.Module):
 """
 
 FIRES = {
-    "the message alone": make_failed_run(_ERROR, "loss.backward()"),
-    "with the source": make_failed_run(_ERROR, sources={"model.py": _MODEL}),
+    "the message alone": failed(_ERROR, "loss.backward()"),
+    "with the source": failed(_ERROR, sources={"model.py": _MODEL}),
 }
 
 SILENT = {
-    "near miss: another error of backward": make_failed_run(
+    "near miss: another error of backward": failed(
         "RuntimeError: Trying to backward through the graph a second time", "loss.backward()"
     ),
     "the same code without an error": make_run(sources={"model.py": _MODEL}),

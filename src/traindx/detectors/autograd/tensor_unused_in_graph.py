@@ -1,8 +1,6 @@
-"""A gradient was requested for a tensor that the output does not depend on."""
-
 from traindx.analysis.errors.graph_messages import INPUT_OUTSIDE_THE_GRAPH
 from traindx.analysis.errors.messages import findings
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -30,20 +28,20 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "by index": make_failed_run(
+    "by index": failed(
         "RuntimeError: The differentiated Tensor at index 3 appears to not have been used in the "
         "graph. Set allow_unused=True if this is the desired behavior.",
         "grads = torch.autograd.grad(loss, model.parameters())",
     ),
-    "without": make_failed_run(
+    "without": failed(
         "RuntimeError: One of the differentiated Tensors appears to not have been used in the "
         "graph. Set allow_unused=True if this is the desired behavior."
     ),
 }
 
 SILENT = {
-    "near miss: no graph at all": make_failed_run(
+    "near miss: no graph at all": failed(
         "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -4,6 +4,7 @@ from traindx.analysis.program.execution.contexts import is_switch
 from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.gradient_switches import left_off
 from traindx.analysis.program.training.gradients import Cut
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.analysis.program.training.severance import lost_history
@@ -18,7 +19,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     `backward` of a loss whose whole history was computed with gradients off: inside a `no_grad` or
     `inference_mode` block, in a function that is decorated with one, or after
-    `set_grad_enabled(False)` that nothing has taken back. So too where only a penalty on the
+    `set_grad_enabled(False)` that nothing has taken back, or that is taken back only where a score
+    got better, as behind an early return. So too where only a penalty on the
     weights, or a parameter beside the layers, is left with a gradient.
 
     ## Why it matters
@@ -50,6 +52,16 @@ def check(run: Run) -> Findings:
                 _switch(story, place) or place,
                 cite(place, "computed with gradients off here"),
                 cite(backward, "backward is called here"),
+                is_symptom=True,
+            )
+        for found in list(left_off(story))[:1]:
+            yield finding(
+                "Gradients are switched off, and on again only under a condition",
+                "no-grad-training",
+                found.off,
+                cite(found.off, "gradients are switched off here"),
+                cite(found.on, "and on again here, which some ways never reach"),
+                cite(found.backward, "the next backward fails after such a way"),
                 is_symptom=True,
             )
 
@@ -180,7 +192,43 @@ for x, y in loader:
 """
 
 
+_SWITCHED = """
+import torch
+from torch import nn
+
+model = nn.Linear(4, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+best = {{"score": float("inf")}}
+
+def check():
+    torch.set_grad_enabled(False)
+    score = sum(nn.functional.mse_loss(model(x), y).item() for x, y in held_out)
+    {end}
+
+for epoch in range(9):
+    for x, y in loader:
+        opt.zero_grad()
+        nn.functional.mse_loss(model(x), y).backward()
+        opt.step()
+    check()
+"""
+
+
+def _switched(end: str) -> Run:
+    return make_run(sources={"train.py": _SWITCHED.format(end=end)})
+
+
+_ON = "torch.set_grad_enabled(True)"
+_WORSE = "if score >= best['score']:"
+_KEEP = "best['score'] = score"
+
 FIRES = {
+    "on again behind an early return": _switched(
+        f"{_WORSE}\n        return score\n    {_KEEP}\n    {_ON}\n    return score"
+    ),
+    "on again on one way only": _switched(
+        f"{_WORSE}\n        print(score)\n    else:\n        {_KEEP}\n        {_ON}"
+    ),
     "only the penalty has a gradient": make_run(
         sources={"train.py": _RIDGE.format(decorator="@torch.no_grad()")}
     ),
@@ -189,6 +237,13 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: on again before the return": _switched(
+        f"{_ON}\n    {_WORSE}\n        return score\n    {_KEEP}"
+    ),
+    "near miss: on again on either way": _switched(
+        f"{_WORSE}\n        {_ON}\n        return score\n    {_KEEP}\n    {_ON}"
+    ),
+    "near miss: on again where it was on": _switched(f"if was_on:\n        {_ON}"),
     "near miss: a penalty beside the error": make_run(
         sources={"train.py": _RIDGE.format(decorator="")}
     ),

@@ -1,7 +1,7 @@
 """A hidden state carries its graph from batch to batch."""
 
 from traindx.analysis.program.execution.values import Part, Result, Value
-from traindx.analysis.program.training.acts import Deed
+from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import cite, finding, insert_after, written_argument
 from traindx.analysis.program.training.graphs import Carried, Graphs
 from traindx.analysis.program.training.program import Story, program_of
@@ -31,15 +31,17 @@ def check(run: Run) -> Findings:
     """
     for story in program_of(run).stories:
         graphs = Graphs(story)
-        for _, backward, loop in graphs.pairs():
-            if backward.subject is None or backward.event.guards:
+        seen: set[object] = set()
+        for backward in story.does(Do.BACKWARD):
+            if backward.event.guards or backward.event.node in seen:
                 continue
-            carried = graphs.carried(backward.subject, loop)
+            carried = graphs.carried(backward)
             if carried and not any(graphs.is_let_go(c.value) for c in carried):
-                yield _finding(story, graphs, backward, carried)
+                seen.add(backward.event.node)
+                yield _finding(story, backward, carried)
 
 
-def _finding(story: Story, graphs: Graphs, backward: Deed, carried: list[Carried]) -> Finding:
+def _finding(story: Story, backward: Deed, carried: list[Carried]) -> Finding:
     taken = carried[0].taken
     name = _name(story, backward, carried[0].value)
     return finding(

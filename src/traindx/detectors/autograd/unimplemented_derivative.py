@@ -1,8 +1,6 @@
-"""A derivative was needed that an operation does not have."""
-
 from traindx.analysis.errors.graph_messages import MISSING_DERIVATIVE
 from traindx.analysis.errors.messages import findings
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -30,23 +28,23 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "none at all": make_failed_run(
+    "none at all": failed(
         "RuntimeError: derivative for aten::_scaled_dot_product_flash_attention_backward is not "
         "implemented",
         "gp.backward()",
     ),
-    "only once": make_failed_run(
+    "only once": failed(
         "RuntimeError: trying to differentiate twice a function that was marked with "
         "@once_differentiable"
     ),
-    "an integer": make_failed_run(
+    "an integer": failed(
         "RuntimeError: Only Tensors of floating point and complex dtype can require gradients"
     ),
 }
 
 SILENT = {
-    "near miss: an operator is missing for a type": make_failed_run(
+    "near miss: an operator is missing for a type": failed(
         "RuntimeError: \"log_softmax_lastdim_kernel_impl\" not implemented for 'Long'"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

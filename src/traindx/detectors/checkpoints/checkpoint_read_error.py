@@ -1,12 +1,7 @@
-"""A checkpoint could not be read to its end."""
-
-from traindx.analysis.errors.checkpoint_messages import UNREADABLE_ARCHIVE
-from traindx.analysis.errors.messages import KnownError, findings
-from traindx.examples import make_failed_run
+from traindx.analysis.errors.checkpoint_messages import UNREADABLE_ARCHIVE, is_load
+from traindx.analysis.errors.messages import findings
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
-from traindx.tracebacks import own_frames
-
-LOADS = ("load", "restore", "resume", "from_pretrained", "serialization")
 
 
 @detector(needs=("failure",), suggests=("corrupt-checkpoint", "disk-full"))
@@ -28,35 +23,25 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     "invalid magic number" also comes from opening another kind of file with `torch.load`.
     """
-    yield from findings(run, UNREADABLE_ARCHIVE, when=_is_load)
-
-
-def _is_load(known: KnownError) -> bool:
-    """Tell whether the user's code loads a file, rather than a worker reading its pipe."""
-    frames = known.failure.frames
-    if known.kind != "pickle":
-        return True
-    if any("multiprocessing" in f.file for f in frames) or not own_frames(known.failure):
-        return False
-    return any(w in f"{f.code} {f.function} {f.file}" for f in frames for w in LOADS)
+    yield from findings(run, UNREADABLE_ARCHIVE, when=is_load)
 
 
 FIRES = {
-    "a zip without its end": make_failed_run(
+    "a zip without its end": failed(
         "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central "
         "directory",
         "ckpt = torch.load(path)",
     ),
-    "an empty file": make_failed_run("EOFError: Ran out of input", "ckpt = torch.load(path)"),
-    "a pointer": make_failed_run(
+    "an empty file": failed("EOFError: Ran out of input", "ckpt = torch.load(path)"),
+    "a pointer": failed(
         "_pickle.UnpicklingError: invalid load key, 'v'.", "ckpt = torch.load(path)"
     ),
 }
 
 SILENT = {
-    "near miss: a worker lost its pipe": make_failed_run("EOFError: Ran out of input"),
-    "near miss: a refused class": make_failed_run(
+    "near miss: a worker lost its pipe": failed("EOFError: Ran out of input"),
+    "near miss: a refused class": failed(
         "_pickle.UnpicklingError: Weights only load failed.", "ckpt = torch.load(path)"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -1,13 +1,11 @@
-"""A training checkpoint lacks the optimizer's state."""
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Strength, cite_event, cite_setting, finding
+from traindx.model.findings import Evidence, cite_event, cite_setting
 from traindx.model.run import Architecture, Event, Setting, Tensor, file_name
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector, finding
 
 HAS_OPTIMIZER = "checkpoint.has_optimizer"
 # files that are kept for use, not for going on

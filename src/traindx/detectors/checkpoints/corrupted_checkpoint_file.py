@@ -1,9 +1,7 @@
-"""A checkpoint file is truncated or damaged."""
-
 from traindx.examples import make_run
-from traindx.model.findings import cite_event, finding
+from traindx.model.findings import cite_event
 from traindx.model.run import Architecture, Event, Tensor, file_name
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, detector, finding
 
 SHOWN = 5  # files; a full disk damages every later one in the same way
 

@@ -1,17 +1,11 @@
-"""Weights exploded between two checkpoints."""
-
 import math
-from collections.abc import Iterator
-from dataclasses import replace
 
-from traindx.analysis.checkpoints import shared_matrices
-from traindx.examples import make_run
-from traindx.model.findings import Evidence, finding, suggested
+from traindx.analysis.checkpoints import GROWTH, grown_matrices
+from traindx.examples import with_checkpoints
+from traindx.model.findings import Evidence
 from traindx.model.run import Architecture, Tensor, file_name
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, detector, finding, suggested
 
-GROWTH = 100.0  # times the norm; training from scratch grows weights a few times over
-SMALLEST = 1e-3  # root mean square before; zero-initialised branches grow by any factor
 SHOWN = 4
 
 
@@ -34,7 +28,7 @@ def check(run: Run) -> Findings:
     folder differ as well.
     """
     for before, after in zip(run.checkpoints, run.checkpoints[1:], strict=False):
-        grown = list(_grown(before, after))
+        grown = list(grown_matrices(before, after))
         if not grown:
             continue
         evidence = []
@@ -52,14 +46,6 @@ def check(run: Run) -> Findings:
         return
 
 
-def _grown(before: Architecture, after: Architecture) -> Iterator[tuple[Tensor, float, float]]:
-    for old, new in shared_matrices(before, after):
-        norms = [t.statistics.get("norm", math.nan) for t in (old, new)]
-        is_ordinary = norms[0] > SMALLEST * math.sqrt(max(1, old.size))
-        if is_ordinary and math.isfinite(norms[1]) and norms[1] > GROWTH * norms[0]:
-            yield new, norms[0], norms[1]
-
-
 def _example(*norms: float, shape: tuple[int, ...] = (64, 64)) -> Run:
     saved = tuple(
         Architecture(
@@ -67,7 +53,7 @@ def _example(*norms: float, shape: tuple[int, ...] = (64, 64)) -> Run:
         )
         for i, norm in enumerate(norms)
     )
-    return replace(make_run(architecture=saved[-1]), checkpoints=saved)
+    return with_checkpoints(*saved)
 
 
 FIRES = {"a layer explodes": _example(4.6, 5.1, 8.4e4)}

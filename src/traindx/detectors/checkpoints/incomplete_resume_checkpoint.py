@@ -1,11 +1,12 @@
 """A checkpoint to go on from leaves out the optimizer, or the schedule."""
 
-from traindx.analysis.program.execution.values import Answer, Result, Value, constant, depends_on
+from traindx.analysis.program.execution.values import Answer, Result, Value, depends_on
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.checkpoints import Saved, loads, saves, states_taken
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.restoration import LeftOut, has_momentum, left_out
 from traindx.analysis.program.training.schedules import Schedule, schedules_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
@@ -21,8 +22,10 @@ def check(run: Run) -> Findings:
     ## What it detects
     A saved dictionary with the state of a model and of its scheduler or gradient scaler, which
     serve only to go on training, while the program never takes the state of an optimizer that has
-    one: momentum, or the moments of Adam. The other way round: a program that resumes model and
-    optimizer from a checkpoint, and makes a schedule whose state it neither saves nor restores.
+    one: momentum, or the moments of Adam; or saves only its `param_groups`. The other way round: a
+    program that resumes model and optimizer from a checkpoint, and makes a schedule whose state it
+    neither saves nor restores. Of several models and optimizers, as a GAN has, one whose state is
+    never taken.
 
     ## Why it matters
     A run that goes on from it takes its first steps without momentum, and Adam with moments of
@@ -44,6 +47,13 @@ def check(run: Run) -> Findings:
                 if _leaves_out_optimizer(story, save):
                     yield _finding(save)
                     return
+        cut = next((s for s in saves(story) if _cuts_optimizer(story, s)), None)
+        if cut is not None:
+            yield _cut(cut)
+            return
+        for left in left_out(program, story):
+            yield _lost(left)
+            return
         schedule = None if taken & {Kind.SCHEDULER, Kind.UNKNOWN} else _begins_again(story)
         if schedule is not None:
             yield _forgotten(story, schedule)
@@ -56,7 +66,25 @@ def _leaves_out_optimizer(story: Story, save: Saved) -> bool:
         return False
     if any(save.holds(o) and not _is_through_schedule(save, o) for o in optimizers):
         return False
-    return bool(optimizers) and all(_has_momentum(o) for o in optimizers)
+    return bool(optimizers) and all(has_momentum(o) for o in optimizers)
+
+
+def _cuts_optimizer(story: Story, save: Saved) -> bool:
+    """Tell whether a checkpoint to go on from has an optimizer's options, and no moments."""
+    if Kind.MODEL not in save.kinds or not save.is_whole:
+        return False
+    made = [o for o in story.made(Kind.OPTIMIZER) if has_momentum(o)]
+    return any(save.has_groups_only(o) for o in made)
+
+
+def _cut(save: Saved) -> Finding:
+    return finding(
+        "The checkpoint holds the param_groups of the optimizer, and not its moments",
+        "incomplete-checkpoint",
+        save.deed,
+        cite(save.deed, "only param_groups is saved; `state` has the moments"),
+        is_symptom=True,
+    )
 
 
 def _is_through_schedule(save: Saved, optimizer: Value) -> bool:
@@ -66,13 +94,6 @@ def _is_through_schedule(save: Saved, optimizer: Value) -> bool:
     states = [v for v in values if isinstance(v, Result) and v.maker == ".state_dict"]
     others = [v for v in values if not any(v is s for s in states)]
     return not any(depends_on(v, optimizer) for v in others)
-
-
-def _has_momentum(optimizer: Value) -> bool:
-    if not isinstance(optimizer, Result) or not optimizer.maker.endswith(".SGD"):
-        return True
-    given = optimizer.kwargs.get("momentum")
-    return given is not None and constant(given) != 0
 
 
 def _begins_again(story: Story) -> Schedule | None:
@@ -104,6 +125,19 @@ def _finding(save: Saved) -> Finding:
         "incomplete-checkpoint",
         save.deed,
         cite(save.deed, "saved to go on from, without the optimizer"),
+        is_symptom=True,
+    )
+
+
+def _lost(left: LeftOut) -> Finding:
+    name = left.value.called("one of them")
+    saved = [] if left.save is None else [cite(left.save.deed, "the checkpoint leaves it out")]
+    return finding(
+        f"Training goes on from a checkpoint without the state of `{name}`",
+        "incomplete-checkpoint",
+        left.value if left.save is None else left.save.deed,
+        cite(left.restored, "the state of something else is restored here"),
+        *saved,
         is_symptom=True,
     )
 
@@ -175,11 +209,23 @@ fit(torch.nn.Linear(4, 1), loader, "last.pt")
 """
 
 FIRES = {
+    "groups of the optimizer": _program(
+        _BOTH[:-1] + ', "optimizer": {"param_groups": optimizer.state_dict()["param_groups"]}}'
+    ),
+    "groups, without a schedule": _program(
+        '{"model": model.state_dict(), "groups": optimizer.param_groups, "epoch": epoch}'
+    ),
     "model and schedule": _program(_BOTH),
     "all but the schedule, by a registry": make_run(sources={"train.py": _TRACKED.format(more="")}),
 }
 
 SILENT = {
+    "near miss: groups and state apart": _program(
+        _BOTH[:-1] + ', "g": optimizer.param_groups, "s": optimizer.state_dict()["state"]}'
+    ),
+    "near miss: the rate beside the whole state": _program(
+        _BOTH[:-1] + ', "o": optimizer.state_dict(), "groups": optimizer.param_groups}'
+    ),
     "all of it, by a registry": make_run(
         sources={"train.py": _TRACKED.format(more=", sched=sched")}
     ),

@@ -1,14 +1,11 @@
-"""A state dict's keys were not the model's."""
-
 from traindx.analysis.errors.checkpoint_messages import (
     UNMATCHED_KEYS,
     unmatched_keys,
     why_unmatched,
 )
-from traindx.analysis.errors.culprits import Culprit
-from traindx.analysis.errors.messages import KnownError, finding, known_error
-from traindx.analysis.errors.written_calls import failing_calls
-from traindx.examples import make_failed_run
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.written_calls import prefixed_load
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -35,18 +32,8 @@ def check(run: Run) -> Findings:
     if known is not None and (missing or unexpected):
         reason, prefix = why_unmatched(missing, unexpected)
         counts = {"missing": str(len(missing)), "unexpected": str(len(unexpected))}
-        culprit = _culprit(known, prefix) if prefix else None
+        culprit = prefixed_load(known, prefix) if prefix else None
         yield finding(known, known.claim(reason=reason, **counts), culprit=culprit)
-
-
-def _culprit(known: KnownError, prefix: str) -> Culprit | None:
-    for call in failing_calls(known.run, known.failure, "load_state_dict"):
-        if call.arguments:
-            state = call.arguments[0]
-            text = f'{{k.removeprefix("{prefix}"): v for k, v in {state}.items()}}'
-            says = f"the keys are loaded with the prefix {prefix}"
-            return call.blamed(says, call.with_first_argument(text), as_a_whole=True)
-    return None
 
 
 _ERROR = (
@@ -57,18 +44,18 @@ _ERROR = (
 _CODE = "model.load_state_dict(state)"
 
 FIRES = {
-    "a prefix": make_failed_run(_ERROR, _CODE, sources={"t.py": f"{_CODE}\n"}),
-    "a whole training state": make_failed_run(
+    "a prefix": failed(_ERROR, _CODE, sources={"t.py": f"{_CODE}\n"}),
+    "a whole training state": failed(
         "RuntimeError: Error(s) in loading state_dict for Net:\n\tMissing key(s) in state_dict: "
         '"fc.weight". \n\tUnexpected key(s) in state_dict: "epoch", "model_state_dict". '
     ),
 }
 
 SILENT = {
-    "near miss: shapes only": make_failed_run(
+    "near miss: shapes only": failed(
         "RuntimeError: Error(s) in loading state_dict for Net:\n\tsize mismatch for fc.weight: "
         "copying a param with shape torch.Size([1000, 2048]) from checkpoint, the shape in current "
         "model is torch.Size([10, 2048])."
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

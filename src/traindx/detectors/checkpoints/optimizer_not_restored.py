@@ -7,6 +7,7 @@ from traindx.analysis.program.training.claims import cite, finding, insert_after
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.ownership import holding_of
 from traindx.analysis.program.training.program import Program, Story, program_of
+from traindx.analysis.program.training.restoration import asked_in_vain
 from traindx.examples import make_run
 from traindx.registry import Findings, Run, detector
 
@@ -20,8 +21,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     A program that saves an optimizer's state, and on resuming reads the weights and the epoch or
     step at which training goes on from the checkpoint and never the optimizer's state. And one that
-    restores an optimizer and then makes another for the same parameters, which is the one that
-    trains.
+    restores an optimizer while another for the same parameters is the one that trains, or that
+    restores it only if the checkpoint has a key under which nothing is saved.
 
     ## Why it matters
     Momentum and Adam's averages start at zero: the loss jumps where the run resumed, and the first
@@ -45,6 +46,17 @@ def check(run: Run) -> Findings:
             if one.location not in seen:
                 seen.add(one.location)
                 yield one
+    for asked in asked_in_vain(program):
+        if asked.is_of(Kind.OPTIMIZER) and asked.restored.event.location not in seen:
+            seen.add(asked.restored.event.location)
+            yield finding(
+                f"The checkpoint has no key {asked.key!r}: the optimizer is never restored",
+                CAUSE,
+                asked.restored,
+                cite(asked.restored, f"restored only if there is {asked.key!r}"),
+                cite(asked.save, f"saved here under {', '.join(sorted(asked.written))}"),
+                is_symptom=True,
+            )
 
 
 def _saved(program: Program) -> tuple[object, Value, Deed] | None:
@@ -90,21 +102,24 @@ def _replaced(story: Story) -> Findings:
         subjects = [o for d in later if d.subject is not None for o in options_of(d.subject)]
         if not subjects or any(s is old for s in subjects):
             continue
-        new = next((s for s in subjects if _takes_over(story, old, s, deed)), None)
+        new = next((s for s in subjects if _takes_over(story, old, s)), None)
         if new is not None and story.escapes(old) is Answer.NO:
             yield finding(
-                "The optimizer whose state is restored is replaced before training goes on",
+                "The optimizer whose state is restored is replaced before training goes on"
+                if made_after(story, new, deed.event)
+                else "The optimizer whose state is restored is not the one that trains",
                 CAUSE,
                 new,
                 cite(deed, "the state is restored into one optimizer"),
-                cite(new, "and another is made here, with an empty state, which trains"),
+                cite(new, "and the one that is made here, with an empty state, trains"),
                 is_symptom=True,
             )
 
 
-def _takes_over(story: Story, old: Value, new: Value, restored: Deed) -> bool:
-    """Tell whether an optimizer is made after another was restored, for the same parameters."""
-    if new.site is None or not made_after(story, new, restored.event):
+def _takes_over(story: Story, old: Value, new: Value) -> bool:
+    """Tell whether an optimizer has parameters of another, into which no state is loaded."""
+    restored = (d.subject for d in story.does(Do.LOAD_STATE))
+    if new.site is None or any(s is new for s in restored):
         return False
     held = holding_of(story, new)
     return any(held.has(layer) for layer in holding_of(story, old).layers)

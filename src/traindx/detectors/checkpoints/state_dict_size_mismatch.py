@@ -1,5 +1,3 @@
-"""A state dict's tensors had other shapes than the model's."""
-
 from traindx.analysis.errors.checkpoint_messages import (
     MISMATCHED_TENSOR,
     UNMATCHED_SHAPES,
@@ -7,9 +5,8 @@ from traindx.analysis.errors.checkpoint_messages import (
 )
 from traindx.analysis.errors.culprits import explain
 from traindx.analysis.errors.messages import finding, known_error, occurrences
-from traindx.examples import make_failed_run
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.examples import failed
+from traindx.registry import Findings, Run, Strength, detector
 
 
 @detector(
@@ -48,22 +45,22 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "another number of classes": make_failed_run(
+    "another number of classes": failed(
         "RuntimeError: Error(s) in loading state_dict for Net:\n\tsize mismatch for fc.weight: "
         "copying a param with shape torch.Size([1000, 2048]) from checkpoint, the shape in current "
         "model is torch.Size([10, 2048]).",
         "model.load_state_dict(state)",
     ),
-    "another optimizer": make_failed_run(
+    "another optimizer": failed(
         "ValueError: loaded state dict contains a parameter group that doesn't match the size of "
         "optimizer's group"
     ),
 }
 
 SILENT = {
-    "near miss: keys only": make_failed_run(
+    "near miss: keys only": failed(
         "RuntimeError: Error(s) in loading state_dict for Net:\n\tMissing key(s) in state_dict: "
         '"fc.weight".'
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -1,10 +1,7 @@
-"""torch.load refused a file, or could not place what it read."""
-
 from traindx.analysis.errors.checkpoint_messages import REFUSED_LOAD
-from traindx.analysis.errors.culprits import Culprit
-from traindx.analysis.errors.messages import KnownError, findings
-from traindx.analysis.errors.written_calls import failing_calls
-from traindx.examples import make_failed_run
+from traindx.analysis.errors.messages import findings
+from traindx.analysis.errors.written_calls import unmapped_load
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -28,32 +25,22 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     A name in `__main__` is a class of the script that saved the file, dangerous or not.
     """
-    yield from findings(run, REFUSED_LOAD, blame=_unmapped)
-
-
-def _unmapped(known: KnownError) -> Culprit | None:
-    """The call that loads to the device of the file."""
-    for call in failing_calls(known.run, known.failure, "load") if known.kind == "device" else ():
-        if call.name == "torch.load" and call.arguments and not call.has("map_location", 1):
-            patch = call.with_another_argument('map_location="cpu"')
-            says = f"`{call.text}` loads to the device that the file was saved from"
-            return call.blamed(says, patch, as_a_whole=True)
-    return None
+    yield from findings(run, REFUSED_LOAD, blame=unmapped_load)
 
 
 _CODE = "state = torch.load('m.pt')"
 
 FIRES = {
-    "a class of the user's own": make_failed_run(
+    "a class of the user's own": failed(
         "_pickle.UnpicklingError: Weights only load failed.\n\tWeightsUnpickler error: Unsupported "
         "global: GLOBAL __main__.Net was not an allowed global by default.",
         _CODE,
     ),
-    "code": make_failed_run(
+    "code": failed(
         "_pickle.UnpicklingError: Weights only load failed.\n\tWeightsUnpickler error: Unsupported "
         "global: GLOBAL posix.system was not an allowed global by default."
     ),
-    "no GPU here": make_failed_run(
+    "no GPU here": failed(
         "RuntimeError: Attempting to deserialize object on a CUDA device but "
         "torch.cuda.is_available() is False.",
         _CODE,
@@ -62,9 +49,9 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: a truncated file": make_failed_run(
+    "near miss: a truncated file": failed(
         "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central "
         "directory"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -1,12 +1,9 @@
-"""A checkpoint was loaded with strict=False, and hardly any key matched."""
-
 from dataclasses import replace
 
-from traindx.analysis.recordings.traces import told_once
+from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Loaded, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 CAUSE = "state-dict-key-mismatch"
 RENAMED = 0.5  # of the missing names
@@ -14,7 +11,8 @@ FEW = 0.1  # of all names: as many as a new head has
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Loading weights into a module changed little or nothing, since the names differ.
 
     ## What it detects
@@ -34,10 +32,6 @@ def check(run: Run) -> Findings:
     A new head on a loaded body lacks a few names, and adapters lack all names of the frozen part
     but bring none that are unknown: nothing is said of either.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     for record in {load.module: load for load in process.loads}.values():
         whole = record.matched + record.missing
         is_nothing = not record.matched and record.missing > 0 < record.unexpected
@@ -54,8 +48,8 @@ def _look(process: Process) -> Findings:
         yield finding(claim, CAUSE, cited, onset=record.step, place=record.place)
 
 
-def _process(*loads: Loaded) -> Process:
-    return replace(watched(*weights("0.weight")), loads=loads)
+def _run(*loads: Loaded) -> Run:
+    return recorded(replace(watched(*weights("0.weight")), loads=loads))
 
 
 def _load(matched: int, missing: int, unexpected: int, renamed: int = 0) -> Loaded:
@@ -64,18 +58,16 @@ def _load(matched: int, missing: int, unexpected: int, renamed: int = 0) -> Load
 
 
 FIRES = {
-    "a prefix": recorded(_process(_load(0, 60, 60, 60))),
-    "other names altogether": recorded(_process(_load(0, 60, 12))),
-    "a prefix in a part": recorded(_process(_load(30, 30, 30, 30))),
+    "a prefix": _run(_load(0, 60, 60, 60)),
+    "other names altogether": _run(_load(0, 60, 12)),
+    "a prefix in a part": _run(_load(30, 30, 30, 30)),
 }
 
 SILENT = {
-    "everything fits": recorded(_process(_load(60, 0, 0))),
-    "near miss: a new head": recorded(_process(_load(58, 2, 2))),
-    "near miss: a new head in another place": recorded(_process(_load(58, 2, 2, 2))),
-    "near miss: adapters into a frozen model": recorded(_process(_load(12, 200, 0))),
-    "near miss: a body out of a larger model": recorded(_process(_load(60, 0, 20))),
-    "near miss: tried again with the names put right": recorded(
-        _process(_load(0, 60, 60, 60), _load(60, 0, 0))
-    ),
+    "everything fits": _run(_load(60, 0, 0)),
+    "near miss: a new head": _run(_load(58, 2, 2)),
+    "near miss: a new head in another place": _run(_load(58, 2, 2, 2)),
+    "near miss: adapters into a frozen model": _run(_load(12, 200, 0)),
+    "near miss: a body out of a larger model": _run(_load(60, 0, 20)),
+    "near miss: tried again with the names put right": _run(_load(0, 60, 60, 60), _load(60, 0, 0)),
 }

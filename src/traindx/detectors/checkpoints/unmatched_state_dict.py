@@ -1,7 +1,9 @@
 """A state is loaded into a model that has none of its keys."""
 
 from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.restoration import asked_in_vain
 from traindx.analysis.program.training.state_keys import ForeignState, foreign_states
 from traindx.examples import make_run
 from traindx.model.findings import Finding
@@ -17,9 +19,9 @@ def check(run: Run) -> Findings:
     ## What it detects
     `load_state_dict` of a state that the program itself takes from another model, directly or by
     way of a file, where no key begins with an attribute of the model it is loaded into, after all
-    that is done to the keys: another name for the encoder, the `module.` of an averaged model, or a
+    that is done to the keys: another name for the encoder, the `module.` of a wrapped model, or a
     whole checkpoint in place of the state in it. A strict load of a state that has a layer which
-    the model has not.
+    the model has not. A state that is asked for (`get`) by a key under which nothing is saved.
 
     ## Why it matters
     With `strict=False` nothing is loaded and nothing is said: fine-tuning starts from random
@@ -38,6 +40,17 @@ def check(run: Run) -> Findings:
         if found.event.node not in seen:
             seen.add(found.event.node)
             yield _finding(found)
+    for asked in asked_in_vain(program_of(run)):
+        if asked.is_of(Kind.MODEL) and asked.restored.event.node not in seen:
+            seen.add(asked.restored.event.node)
+            yield finding(
+                f"The checkpoint has no key {asked.key!r}: the model is never restored",
+                "state-dict-key-mismatch",
+                asked.restored,
+                cite(asked.restored, f"restored only from {asked.key!r}"),
+                cite(asked.save, f"saved here under {', '.join(sorted(asked.written))}"),
+                is_symptom=True,
+            )
 
 
 def _finding(found: ForeignState) -> Finding:

@@ -1,9 +1,7 @@
-"""A checkpoint would run code when it is loaded."""
-
 from traindx.examples import make_run
-from traindx.model.findings import cite_event, finding
+from traindx.model.findings import cite_event
 from traindx.model.run import Event, file_name
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, detector, finding
 
 
 @detector(needs=("checkpoint",), suggests=("unsafe-checkpoint",))
@@ -33,7 +31,7 @@ def check(run: Run) -> Findings:
 FIRES = {
     "it calls os.system": make_run(
         events=[Event("unsafe-checkpoint", "it refers to posix.system", "model.pt", "data.pkl")]
-    ),
+    )
 }
 
 SILENT = {

@@ -1,26 +1,14 @@
-"""Some parameters are the same in the first and the last checkpoint."""
-
 import re
-from collections.abc import Mapping
-from dataclasses import replace
 
-from traindx.analysis.checkpoints import is_comparable, shared_matrices
-from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Strength, finding
-from traindx.model.run import Architecture, Tensor, as_number, file_name
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.checkpoints import block_of, causes_of_unchanged, moved_and_still
+from traindx.examples import with_checkpoints
+from traindx.model.findings import Evidence
+from traindx.model.run import Architecture, Tensor, file_name
+from traindx.registry import Finding, Findings, Run, Strength, detector, finding
 
 SHOWN = 4
-HALF = ("float16", "bfloat16")
-# never trained by design: positions, filters, tables of constants, teachers, frozen helpers
-_FIXED = re.compile(
-    r"pos|rotary|inv_freq|freq|sin|cos|(?:^|\.)pe(?:\.|$)|mask|filt|blur|window|mel|stft|anchor|dfl"
-    r"|teacher|target|ema|momentum|proto|queue|lpips|vgg|percept|running_|buffer|rel|index|tril",
-    re.IGNORECASE,
-)
 _ADAPTER = re.compile(r"lora|adapter|prompt|prefix|ia3|dora", re.IGNORECASE)
 _HEAD = re.compile(r"(?:^|\.)(?:head|classifier|fc|cls|score|lm_head|out|output)(?:\.|$)", re.I)
-_WRAPPERS = frozenset({"module", "model", "_orig_mod", "net", "network"})
 
 
 @detector(
@@ -46,7 +34,7 @@ def check(run: Run) -> Findings:
     Freezing is common. Adapters on a fixed model are left alone, and a whole block or the first
     layers are only a remark. A head alone that stays as it was made is rarely meant.
     """
-    moved, still = _compare(run.checkpoints[0], run.checkpoints[-1])
+    moved, still = moved_and_still(run.checkpoints[0], run.checkpoints[-1])
     if moved and still and not any(_ADAPTER.search(t.name) for t in (*moved, *still)):
         yield _finding(run, moved, still)
 
@@ -57,7 +45,7 @@ def _finding(run: Run, moved: list[Tensor], still: list[Tensor]) -> Finding:
     places = [order[t.name] for t in still]
     reached = [order[t.name] for t in moved]
     is_odd = min(places) > max(reached) and all(_HEAD.search(t.name) for t in still)
-    is_meant = max(places) < min(reached) or not {*map(_block, still)} & {*map(_block, moved)}
+    is_meant = max(places) < min(reached) or not {*map(block_of, still)} & {*map(block_of, moved)}
     strength = Strength.WEAK if is_meant and not is_odd else Strength.MODERATE
     shown = still[:SHOWN]
     names = ", ".join(t.name for t in shown)
@@ -66,45 +54,12 @@ def _finding(run: Run, moved: list[Tensor], still: list[Tensor]) -> Finding:
     return finding(
         f"{len(still)} of {len(still) + len(moved)} weight matrices did not change between "
         f"{file_name(first.artifact)} and {file_name(last.artifact)}",
-        _suggests(run, still, moved, strength),
+        causes_of_unchanged(run, still, moved, strength),
         Evidence(says, last.artifact, shown[0].name),
         Evidence(changed, last.artifact, moved[0].name),
         strength=strength,
         is_symptom=is_odd,
     )
-
-
-def _compare(first: Architecture, last: Architecture) -> tuple[list[Tensor], list[Tensor]]:
-    """The weight matrices that differ between two checkpoints, and those that do not."""
-    moved: list[Tensor] = []
-    still: list[Tensor] = []
-    for old, tensor in shared_matrices(first, last):
-        if _FIXED.search(tensor.name) or not is_comparable(old, tensor):
-            continue
-        if old.statistics["checksum"] != tensor.statistics["checksum"]:
-            moved.append(tensor)
-        elif not tensor.statistics.get("sampled") and tensor.statistics.get("norm", 0.0) > 0:
-            still.append(tensor)
-    return moved, still
-
-
-def _block(tensor: Tensor) -> str:
-    parts = [p for p in tensor.name.split(".")[:-1] if p not in _WRAPPERS]
-    return parts[0] if parts else tensor.name
-
-
-def _suggests(
-    run: Run, still: list[Tensor], moved: list[Tensor], strength: Strength
-) -> Mapping[str, Strength]:
-    suggests = {"frozen-parameters": strength, "parameters-not-in-optimizer": strength}
-    key = "checkpoint.optimizer.parameters"
-    held = next((s.value for s in run.config.settings if s.key == key), None)
-    number = None if held is None else as_number(held)
-    if number is not None and number >= len(run.checkpoints[-1].tensors):
-        del suggests["parameters-not-in-optimizer"]  # the optimizer has them all
-    if all(t.dtype in HALF for t in (*still, *moved)):
-        suggests["half-precision-weights"] = Strength.WEAK
-    return suggests
 
 
 def _tensor(name: str, checksum: float, **more: float) -> Tensor:
@@ -117,7 +72,7 @@ def _example(before: dict[str, float], after: dict[str, float], **more: float) -
         Architecture(tuple(_tensor(n, c, **more) for n, c in each.items()), f"step{i}.pt", step=i)
         for i, each in ((100, before), (900, after))
     )
-    return replace(make_run(architecture=saved[1]), checkpoints=saved)
+    return with_checkpoints(*saved)
 
 
 _BODY = {"encoder.0.weight": 1.0, "encoder.1.weight": 2.0}

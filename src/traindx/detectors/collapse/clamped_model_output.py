@@ -1,25 +1,13 @@
-"""The last operation of the model clips every output to the same bound."""
-
-from traindx.analysis.recordings.observations import (
-    Term,
-    is_sound,
-    operation,
-    processes_of,
-    rows,
-    spans,
-    terms_of,
-)
+from traindx.analysis.recordings.observations import operation, terms_in
+from traindx.analysis.recordings.predictions import is_clipped
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
-from traindx.model.recording import LossInput, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import LossInput, Summary
+from traindx.registry import Findings, Run, Strength, detector, finding, suggested
 
 CAUSE = "constant-prediction"
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "bce", "binary_cross_entropy")
-CLIPS = ("relu", "relu6", "threshold", "clamp", "clamp_min", "clamp_max", "hardtanh", "clip")
 EXPLAINED = ("frozen-parameters", "detached-loss", "degenerate-batch")  # the gradient is zero
 ENOUGH = 5  # samples
-EXAMPLES = 8
 
 
 @detector(needs=("recording",), suggests=(CAUSE, "dead-relu"))
@@ -41,37 +29,22 @@ def check(run: Run) -> Findings:
     Outputs that reach the bound for some examples are usual; a single value that differs, in any
     sample, silences this.
     """
-    for process in processes_of(run):
-        for term in terms_of(process, *LOSSES):
-            values = {given.prediction.low for given in term.inputs}
-            if len(term) >= ENOUGH and all(map(_is_clipped, term.inputs)) and len(values) == 1:
-                yield _finding(process, term)
-                return
-
-
-def _is_clipped(given: LossInput) -> bool:
-    """Tell whether one value stands for all examples, and the targets differ."""
-    prediction, target = given.prediction, given.target
-    is_clip = operation(given.producer) in CLIPS
-    is_flat = prediction.low == prediction.high and rows(prediction.shape) >= EXAMPLES
-    return is_sound(given) and is_clip and is_flat and target is not None and target.std > 0.0
-
-
-def _finding(process: Process, term: Term) -> Finding:
-    first, given = term.samples[0], term.inputs[0]
-    made = operation(given.producer)
-    says = (
-        f"the {made} before {given.loss} gives {given.prediction.low:.4g} for every example in all "
-        f"{len(term)} samples, {spans(term.samples)}"
-    )
-    return finding(
-        f"The {made} at the output clips every prediction to {given.prediction.low:.4g}",
-        {CAUSE: Strength.STRONG, "dead-relu": Strength.WEAK},
-        cite_record(process, first.line, says, step=float(first.step)),
-        shows=CAUSE,
-        against=dict.fromkeys(EXPLAINED, Strength.STRONG),
-        place=first.place,
-    )
+    for term in terms_in(run, *LOSSES):
+        values = {given.prediction.low for given in term.inputs}
+        if len(term) < ENOUGH or not all(map(is_clipped, term.inputs)) or len(values) != 1:
+            continue
+        given = term.inputs[0]
+        made, bound = operation(given.producer), f"{given.prediction.low:.4g}"
+        says = f"the {made} before {given.loss} gives {bound} for every example in all {term.seen}"
+        yield finding(
+            f"The {made} at the output clips every prediction to {bound}",
+            suggested(CAUSE, weak="dead-relu"),
+            term.cite(says, 0),
+            shows=CAUSE,
+            against=dict.fromkeys(EXPLAINED, Strength.STRONG),
+            place=term.samples[0].place,
+        )
+        return
 
 
 def _run(*values: float, producer: str = "relu", width: float = 0.0, target: float = 1.0) -> Run:

@@ -1,22 +1,11 @@
-"""Late in training every batch gets one and the same answer."""
-
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
-from traindx.analysis.recordings.observations import (
-    Term,
-    count,
-    largest_share,
-    last_step,
-    processes_of,
-    spans,
-    terms_of,
-)
+from traindx.analysis.recordings.loss_labels import prediction_count
+from traindx.analysis.recordings.observations import largest_share, last_step, terms_in
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
-from traindx.model.recording import Counts, LossInput, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import Counts, LossInput, Summary
+from traindx.registry import Findings, Run, detector, finding, suggested
 
 LOSSES = ("cross_entropy", "nll_loss", "bce", "bce_with_logits")
 ONE = 0.99  # of the predictions of a batch
@@ -51,56 +40,35 @@ def check(run: Run) -> Findings:
     The first hundred steps, batches of fewer than 16 examples, vocabularies, and labels of which
     one class has the majority are left alone or judged mildly.
     """
-    for process in processes_of(run):
-        if last_step(process) < STEPS:
+    for term in terms_in(run, *LOSSES):
+        late = term.late()
+        is_long = last_step(term.process) >= STEPS and len(late) >= ENOUGH
+        if not is_long or not 2 <= late.inputs[0].classes <= MANY_CLASSES:
             continue
-        for term in terms_of(process, *LOSSES):
-            found = _finding(process, term.late(process))
-            if found is not None:
-                yield found
-                return
-
-
-def _finding(process: Process, late: Term) -> Finding | None:
-    if len(late) < ENOUGH or not 2 <= late.inputs[0].classes <= MANY_CLASSES:
-        return None
-    chosen = [largest_share(i.predictions, _examples(i)) for i in late.inputs]
-    if len({label for label, _ in chosen}) != 1 or min(share for _, share in chosen) < ONE:
-        return None
-    if min(_examples(i) for i in late.inputs) < EXAMPLES:
-        return None
-    labels = sum((Counter(i.labels) for i in late.inputs), Counter[str]())
-    label, share = largest_share(labels)
-    if share >= SKEWED or len(labels) < 2:
-        return None
-    answer = chosen[0][0]
-    last = late.samples[-1]
-    says = (
-        f"class {answer} has {min(s for _, s in chosen):.1%} or more of the predictions in all "
-        f"{len(late)} samples, {spans(late.samples)}; of the labels, class {label} has {share:.0%}"
-    )
-    strength = Strength.STRONG if share < SPREAD else Strength.MODERATE
-    suggests = {"class-collapse": strength}
-    # what else ends like this, for other findings to decide
-    suggests |= dict.fromkeys(("unnormalised-inputs", "lr-too-high"), Strength.WEAK)
-    if strength is Strength.MODERATE:
-        suggests["class-imbalance"] = Strength.MODERATE
-    return finding(
-        f"Late in training every input is classified as {answer}",
-        suggests,
-        cite_record(process, last.line, says, step=float(last.step), share=share),
-        strength=strength,
-        onset=late.samples[0].step,
-        place=last.place,
-    )
-
-
-def _examples(given: LossInput) -> int:
-    """The number of predictions of a batch; of a binary loss every output is one."""
-    shape = given.prediction.shape
-    per = given.classes if given.loss in ("cross_entropy", "nll_loss") else 1
-    counted = sum(given.predictions.values())
-    return min(counted, count(shape) // per) if shape else counted
+        chosen = [largest_share(i.predictions, prediction_count(i)) for i in late.inputs]
+        answer, least = chosen[0][0], min(share for _, share in chosen)
+        label, share = largest_share(late.labels())
+        is_small = min(map(prediction_count, late.inputs)) < EXAMPLES
+        if len({label for label, _ in chosen}) != 1 or least < ONE or is_small:
+            continue
+        if share >= SKEWED or len(late.labels()) < 2:
+            continue
+        says = (
+            f"class {answer} has {least:.1%} or more of the predictions in all {late.seen}; of the "
+            f"labels, class {label} has {share:.0%}"
+        )
+        guesses = suggested("class-collapse", weak="unnormalised-inputs lr-too-high")
+        if share >= SPREAD:
+            guesses |= suggested(moderate="class-collapse class-imbalance")
+        yield finding(
+            f"Late in training every input is classified as {answer}",
+            guesses,
+            late.cite(says, share=share),
+            strength=guesses["class-collapse"],
+            onset=late.samples[0].step,
+            place=late.samples[-1].place,
+        )
+        return
 
 
 def _run(

@@ -1,33 +1,16 @@
-"""In a contrastive loss every example is as near to all others as to its partner."""
-
 from dataclasses import replace
-from math import exp, isfinite, log, prod, sqrt
+from math import exp, log
 
-from traindx.analysis.recordings.observations import (
-    Term,
-    last_step,
-    late_from,
-    medians,
-    processes_of,
-    rows,
-    spans,
-    terms_of,
-)
+from traindx.analysis.recordings.contrast import are_alike, late_similarities, point_apart
+from traindx.analysis.recordings.observations import last_step, terms_in
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
-from traindx.model.recording import Activation, Counts, LossInput, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import Activation, Counts, LossInput, Summary
+from traindx.registry import Findings, Run, detector, finding, suggested
 
 CAUSE = "representation-collapse"
-ALIKE = 0.1  # between the largest and the smallest log-probability or logit of a batch
-AT_CHANCE = 0.02  # of the logarithm of the number of candidates
-EXAMPLES = 8  # of a batch
 ENOUGH = 3  # late samples
-FADED = 1e-3  # of the largest gradient: what half of the parameters get at least
 STEPS = 100  # fresh embeddings are alike
 FEW_STEPS = 30  # where they are seen to differ
-APART = 0.5  # of the spread of vectors of length one that point everywhere
-UNIT = 1.5  # times the spread of vectors of length one; longer ones are not normalised
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
@@ -52,75 +35,25 @@ def check(run: Run) -> Findings:
     everywhere: then no training helps. Networks in which gradients fade or are not there at all
     have another fault.
     """
-    for process in processes_of(run):
-        if last_step(process) < FEW_STEPS:
+    for term in terms_in(run, "cross_entropy"):
+        late, steps = late_similarities(term), last_step(term.process)
+        if len(late) < ENOUGH or not all(are_alike(s, i) for s, i in late.pairs()):
             continue
-        for term in terms_of(process, "cross_entropy"):
-            late = _late(process, term)
-            if len(late) < ENOUGH or not all(_is_alike(s, i) for s, i in late.pairs()):
-                continue
-            are_apart = all(_are_apart(s, i) for s, i in late.pairs())
-            if are_apart or last_step(process) >= STEPS:
-                yield _finding(process, late, are_apart=are_apart)
-                return
-
-
-def _late(process: Process, term: Term) -> Term:
-    """The later part of a term; of a row one similarity, that to itself, may be masked."""
-    step = late_from(process)
-    kept = [(s, i) for s, i in term.pairs() if s.step >= step]
-    kept = [(s, i) for s, i in kept if i.prediction.nonfinite <= rows(i.prediction.shape)]
-    return Term(tuple(s for s, _ in kept), tuple(i for _, i in kept))
-
-
-def _are_apart(sample: Sample, given: LossInput) -> bool:
-    """Tell whether the vectors that are compared have length one and point everywhere.
-
-    Their values then have a spread of one over the root of their number about a mean near zero.
-    """
-    size = rows(given.prediction.shape)
-    compared = [a for a in sample.activations if a.op.endswith(" of mm") and len(a.shape) == 2]
-    compared = [a for a in compared if size in a.shape]
-    for a in compared:
-        unit = 1.0 / sqrt(max(1, prod(a.shape) // size))
-        if APART * unit < a.std < UNIT * unit and abs(a.mean) < a.std:
-            return True
-    return False
-
-
-def _is_alike(sample: Sample, given: LossInput) -> bool:
-    """A square of similarities that says the same of all, below which gradients flow."""
-    shape, labels = given.prediction.shape, given.labels
-    is_square = len(shape) == 2 and rows(shape) == given.classes >= EXAMPLES
-    has_own_labels = len(labels) >= EXAMPLES and max(labels.values(), default=0) == 1
-    width = given.prediction.high - given.prediction.low
-    chance = log(max(2, given.classes))
-    is_at_chance = abs(sample.loss - chance) < AT_CHANCE * chance
-    return is_square and has_own_labels and width < ALIKE and is_at_chance and _flows(sample)
-
-
-def _flows(sample: Sample) -> bool:
-    """Tell whether gradients reach most parameters; where they fade, that is the fault."""
-    known = [g for g in sample.grad_norms if g is not None and isfinite(g)]
-    return bool(known) and medians(known) > FADED * max(known)
-
-
-def _finding(process: Process, late: Term, *, are_apart: bool) -> Finding:
-    last, given = late.samples[-1], late.inputs[-1]
-    ratio = exp(max(i.prediction.high - i.prediction.low for i in late.inputs))
-    says = (
-        f"in all {len(late)} samples, {spans(late.samples)}, the likeliest of all pairs is at most "
-        f"{ratio:.3g} times as likely as the least; the loss is {last.loss:.4g}; random guessing "
-        f"among {given.classes} has {log(given.classes):.4g}"
-    )
-    what = "The temperature is far too high" if are_apart else "The embeddings collapse"
-    return finding(
-        f"{what}: every example is as similar to all others of its batch as to its positive pair",
-        {CAUSE: Strength.STRONG},
-        cite_record(process, last.line, says, step=float(last.step)),
-        onset=late.samples[0].step,
-        place=last.place,
-    )
+        are_apart = all(point_apart(s, i) for s, i in late.pairs())
+        if steps < FEW_STEPS or (steps < STEPS and not are_apart):
+            continue
+        last, classes = late.samples[-1], late.inputs[-1].classes
+        ratio = exp(max(i.prediction.high - i.prediction.low for i in late.inputs))
+        says = (
+            f"in all {late.seen}, the likeliest of all pairs is at most {ratio:.3g} times as "
+            f"likely as the least; the loss is {last.loss:.4g}; random guessing among {classes} "
+            f"has {log(classes):.4g}"
+        )
+        what = "The temperature is far too high" if are_apart else "The embeddings collapse"
+        then = "every example is as similar to all others of its batch as to its positive pair"
+        onset, cited = late.samples[0].step, late.cite(says)
+        yield finding(f"{what}: {then}", suggested(CAUSE), cited, onset=onset, place=last.place)
+        return
 
 
 def _run(

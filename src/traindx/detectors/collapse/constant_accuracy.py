@@ -1,31 +1,22 @@
-"""The accuracy is the same number at every evaluation while the loss moves."""
-
-from collections.abc import Mapping
-
 import numpy as np
 
-from traindx.analysis.curves import curve
-from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Finding, Strength, cite, finding, suggested
+from traindx.analysis.metrics.scores import EVALUATIONS, is_constant_score, is_model_moving
+from traindx.examples import decay, flat, logged
 from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, cite, detector, finding, suggested
 
-EVALUATIONS = 5  # from the first to the last, all but one of the first two alike
-GOOD = 0.9  # an accuracy that high may be the best there is
-DIGITS = 3  # of the accuracy: two repeat by chance
 FITTED = 0.3  # of its start: a training loss that has been learnt
-MOVED = 1e-3  # of the loss: it changes, and no answer does
-GAINED = 0.05  # of the training loss, on the scale of the logarithm
+# the loss rewards that one answer
+FITTED_TO_ONE = suggested(
+    "class-collapse", moderate="class-imbalance degenerate-batch", weak="wrong-loss-for-task"
+)
+STUCK = suggested(
+    moderate="class-collapse vanishing-gradients",
+    weak="dead-relu saturated-activations wrong-loss-for-task lr-too-high lr-too-low",
+)
 
 
-@detector(
-    needs=("accuracy/*", "loss"),
-    suggests=(
-        "class-collapse", "class-imbalance", "degenerate-batch", "wrong-loss-for-task",
-        "vanishing-gradients", "dead-relu", "saturated-activations", "lr-too-high",
-        "lr-too-low",
-    ),
-)  # fmt: skip
+@detector(needs=("accuracy/*", "loss"), suggests=tuple(STUCK | FITTED_TO_ONE))
 def check(run: Run) -> Findings:
     """The accuracy never changes in any digit while the loss moves.
 
@@ -52,34 +43,10 @@ def check(run: Run) -> Findings:
         if accuracy is None or loss is None or len(loss.finite()) < EVALUATIONS:
             continue
         finite = accuracy.finite()
-        if not _is_constant(finite) or not _is_moving(run, loss.finite(), phase):
+        if not is_constant_score(finite) or not is_model_moving(run, loss.finite(), phase):
             continue
         yield _finding(finite, loss.finite())
         return
-
-
-def _is_constant(accuracy: Series) -> bool:
-    """Tell whether all evaluations but the first agree on a poor value of several digits."""
-    if len(accuracy) < EVALUATIONS:
-        return False
-    value = accuracy.last
-    scale = 100.0 if value > 1.5 else 1.0
-    digits = len(f"{value / scale:.10f}".split(".")[1].rstrip("0"))
-    is_told = max(digits, accuracy.origin.decimals + (2 if scale > 1.0 else 0)) >= DIGITS
-    is_same = bool(np.all(accuracy.values[1:] == value))
-    return 0 < value < GOOD * scale and is_told and is_same
-
-
-def _is_moving(run: Run, loss: Series, phase: str) -> bool:
-    """Tell whether the weights move: what is evaluated changes, or training gains.
-
-    The training loss of one batch and the next differs even where they stand still.
-    """
-    held_out = run.get(f"loss/{phase}") if phase != "train" else None
-    if held_out is None or len(held_out.finite()) < EVALUATIONS:
-        return curve(loss.values).net_improvement > GAINED
-    values = held_out.finite().values
-    return float(np.ptp(values)) > MOVED * abs(float(np.median(values)))
 
 
 def _finding(accuracy: Series, loss: Series) -> Finding:
@@ -90,33 +57,18 @@ def _finding(accuracy: Series, loss: Series) -> Finding:
     moved = f"{loss.origin.name} went from {start:.4g} to {end:.4g}"
     return finding(
         f"The accuracy stays at {value:.4g}, so all inputs probably get the same class",
-        _suggests(is_fitted=is_fitted),
+        FITTED_TO_ONE if is_fitted else STUCK,
         cite(accuracy, says, 1, -1, accuracy=value),
         cite(loss, moved, 0, -1, start=start, end=end),
         onset=accuracy.steps[0],
     )
 
 
-def _suggests(*, is_fitted: bool) -> Mapping[str, Strength]:
-    if is_fitted:  # the loss rewards that one answer
-        return suggested(
-            strong="class-collapse",
-            moderate="class-imbalance degenerate-batch",
-            weak="wrong-loss-for-task",
-        )
-    return suggested(
-        moderate="class-collapse vanishing-gradients",
-        weak="dead-relu saturated-activations wrong-loss-for-task lr-too-high lr-too-low",
-    )
-
-
 def _run(accuracy: list[float], end: float) -> Run:
-    return make_run(
-        {
-            "accuracy/val": accuracy,
-            "loss/train": decay(30, 1.6, end),
-            "loss/val": flat(len(accuracy), 2.0, noise=0.1),
-        }
+    return logged(
+        accuracy_val=accuracy,
+        loss_train=decay(30, 1.6, end),
+        loss_val=flat(len(accuracy), 2.0, noise=0.1),
     )
 
 
@@ -129,10 +81,10 @@ SILENT = {
     "near miss: as good as it gets": _run([0.9664] * 12, 0.01),
     "near miss: one answer more": _run([*[0.6577] * 11, 0.6644], 1.5),
     "learns": _run([0.2, 0.4, 0.5, 0.6, 0.7, 0.75], 0.3),
-    "near miss: batches differ, nothing moves": make_run(
-        {"accuracy/train": [0.0976] * 6, "loss/train": flat(10, 2.31, noise=0.02)}
+    "near miss: batches differ, nothing moves": logged(
+        accuracy_train=[0.0976] * 6, loss_train=flat(10, 2.31, noise=0.02)
     ),
-    "near miss: nothing moves at all": make_run(
-        {"accuracy/val": [0.2333] * 8, "loss/train": [1.61] * 8, "loss/val": [1.61] * 8}
+    "near miss: nothing moves at all": logged(
+        accuracy_val=[0.2333] * 8, loss_train=[1.61] * 8, loss_val=[1.61] * 8
     ),
 }

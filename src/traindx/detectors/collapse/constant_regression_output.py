@@ -1,26 +1,14 @@
-"""Late in training a regression gives one value for every example."""
-
 from dataclasses import replace
-from math import isfinite
 
-from traindx.analysis.recordings.observations import (
-    Term,
-    last_step,
-    processes_of,
-    rows,
-    spans,
-    terms_of,
-)
+from traindx.analysis.recordings.observations import last_step, terms_in
+from traindx.analysis.recordings.predictions import CONSTANT, is_constant_column
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
-from traindx.model.recording import Counts, LossInput, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import Counts, LossInput, Summary
+from traindx.registry import Findings, Run, detector, finding, suggested
 
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
-CONSTANT = 0.01  # of the spread of the targets; a model that explains 1 % of it has ten times that
 ENOUGH = 3  # late samples
 STEPS = 100  # a fresh network answers with its bias for a while
-EXAMPLES = 8
 
 
 @detector(needs=("recording",), suggests=("constant-prediction",))
@@ -42,43 +30,22 @@ def check(run: Run) -> Findings:
     Where the inputs tell nothing about the targets the mean is the best answer. The first hundred
     steps, and outputs of several columns, are left alone.
     """
-    for process in processes_of(run):
-        if last_step(process) < STEPS:
+    for term in terms_in(run, *LOSSES):
+        late = term.late()
+        is_long = last_step(term.process) >= STEPS and len(late) >= ENOUGH
+        if not is_long or not all(map(is_constant_column, late.inputs)):
             continue
-        for term in terms_of(process, *LOSSES):
-            late = term.late(process)
-            if len(late) >= ENOUGH and all(map(_is_constant, late.inputs)):
-                yield _finding(process, late)
-                return
-
-
-def _is_constant(given: LossInput) -> bool:
-    """One column that varies far less than its targets."""
-    target, prediction = given.target, given.prediction
-    columns = prediction.shape[1:]
-    is_column = not columns or columns == (1,)
-    if target is None or not is_column or rows(prediction.shape) < EXAMPLES:
-        return False
-    if not isfinite(target.std) or target.std <= 0.0 or target.distinct in (1, 2):
-        return False
-    return prediction.std < CONSTANT * target.std
-
-
-def _finding(process: Process, late: Term) -> Finding:
-    last, given = late.samples[-1], late.inputs[-1]
-    target = given.target.std if given.target is not None else float("nan")
-    says = (
-        f"predictions vary by less than {CONSTANT:.0%} of the targets in all {len(late)} samples, "
-        f"{spans(late.samples)}; the last have a standard deviation of {given.prediction.std:.3g}, "
-        f"their targets {target:.3g}"
-    )
-    return finding(
-        f"The model predicts {given.prediction.mean:.4g} for every example",
-        {"constant-prediction": Strength.STRONG},
-        cite_record(process, last.line, says, step=float(last.step)),
-        onset=late.samples[0].step,
-        place=last.place,
-    )
+        given, onset = late.inputs[-1], late.samples[0].step
+        target = given.target.std if given.target is not None else float("nan")
+        says = (
+            f"predictions vary by less than {CONSTANT:.0%} of the targets in all {late.seen}; the "
+            f"last have a standard deviation of {given.prediction.std:.3g}, their targets "
+            f"{target:.3g}"
+        )
+        claim = f"The model predicts {given.prediction.mean:.4g} for every example"
+        place, cause = late.samples[-1].place, suggested("constant-prediction")
+        yield finding(claim, cause, late.cite(says), onset=onset, place=place)
+        return
 
 
 def _run(

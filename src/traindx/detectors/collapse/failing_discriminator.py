@@ -1,11 +1,9 @@
-"""The discriminator of a GAN is worse than one that guesses, and stays so."""
-
 import numpy as np
 
+from traindx.analysis.metrics.players import player_loss
 from traindx.examples import flat, make_run
-from traindx.model.findings import cite, finding, suggested
-from traindx.model.run import Floats, Series
-from traindx.registry import Findings, Run, detector
+from traindx.model.run import Floats
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 GUESS = 2.0 * float(np.log(2.0))  # the loss of answering one half to every sample, both terms added
 BEATEN = 3.0  # times that
@@ -14,15 +12,13 @@ LASTS = 0.5  # of the run, to its end
 ENOUGH = 8  # points
 DISCRIMINATORS = ("d", "disc", "discriminator", "netd")
 GENERATORS = ("g", "gen", "generator", "netg")
+CAUSES = suggested(
+    moderate="lr-zero missing-optimizer-step parameters-not-in-optimizer",
+    weak="frozen-parameters detached-loss",
+)
 
 
-@detector(
-    needs=("loss/train/*",),
-    suggests=(
-        "missing-optimizer-step", "lr-zero", "parameters-not-in-optimizer", "frozen-parameters",
-        "detached-loss",
-    ),
-)  # fmt: skip
+@detector(needs=("loss/train/*",), suggests=tuple(CAUSES))
 def check(run: Run) -> Findings:
     """The discriminator's loss is far above that of a guess, and the generator's is zero.
 
@@ -42,7 +38,7 @@ def check(run: Run) -> Findings:
     Losses of Wasserstein and hinge GANs have no such level; where a loss is ever negative nothing
     is said.
     """
-    judge, maker = _part(run, DISCRIMINATORS), _part(run, GENERATORS)
+    judge, maker = player_loss(run, DISCRIMINATORS), player_loss(run, GENERATORS)
     if judge is None or maker is None or min(len(judge), len(maker)) < ENOUGH:
         return
     if min(float(judge.values.min()), float(maker.values.min())) < 0:
@@ -55,18 +51,10 @@ def check(run: Run) -> Findings:
     says = f"{judge.origin.name} is at least {lowest:.3g} since {judge.when(start)}"
     yield finding(
         "The discriminator is worse than random guessing and does not learn",
-        suggested(
-            moderate="lr-zero missing-optimizer-step parameters-not-in-optimizer",
-            weak="frozen-parameters detached-loss",
-        ),
+        CAUSES,
         cite(judge, f"{says}; random guessing has {GUESS:.3g}", start, -1, lowest=lowest),
         cite(maker, f"{maker.origin.name} is at most {fooled:.2g}", start, -1, highest=fooled),
     )
-
-
-def _part(run: Run, names: tuple[str, ...]) -> Series | None:
-    found = (run.get(f"loss/train/{name}") for name in names)
-    return next((s.finite() for s in found if s is not None and len(s.finite())), None)
 
 
 def _run(judge: Floats, maker: Floats) -> Run:

@@ -1,25 +1,19 @@
-"""A generator that covers fewer modes of its data than it has covered before, or one."""
-
 import re
-from collections.abc import Mapping
 
 import numpy as np
 
-from traindx.examples import flat, make_run
-from traindx.model.findings import Finding, Strength, cite, finding, suggested
-from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.metrics.players import is_even_game
+from traindx.examples import flat, logged, make_run
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 COUNTED = re.compile(
     r"(?i)^(?:num|n|nr|number|covered|captured|found|#)?[ _]?(?:of[ _])?modes?"
     r"(?:[ _](?:covered|captured|found|count|coverage))?$"
 )
-MAKERS = ("g", "gen", "generator", "netg")
-JUDGES = ("d", "disc", "discriminator", "netd", "critic")
-WON, BEATEN = 0.05, 4.0  # the loss of a discriminator that is always right, and always fooled
 LASTS = 0.6  # of the run, to its end
 HALF = 0.5  # of the modes that were covered
 ENOUGH = 8  # evaluations
+NEVER_LEARNT = "frozen-parameters missing-optimizer-step lr-zero"
 
 
 @detector(
@@ -44,7 +38,7 @@ def check(run: Run) -> Findings:
     Data of one mode has no second one to cover. A generator that does not learn at all covers one
     from the start; a game that one side has won outright is judged elsewhere.
     """
-    if not _is_game(run):
+    if not is_even_game(run):
         return
     for name in run.series:
         series = run.get(name)
@@ -57,36 +51,16 @@ def check(run: Run) -> Findings:
         top, level = float(finite.values.max()), float(np.median(late))
         is_one = level == 1.0
         if is_one or (top >= 2.0 and level <= HALF * top):
-            yield _finding(finite, top, level)
+            start = int(len(finite) * (1.0 - LASTS))
+            says = (
+                f"{finite.origin.name} is {level:g} since {finite.when(start)}; its best is {top:g}"
+            )
+            yield finding(
+                f"The generator covers {level:g} mode{'' if level == 1.0 else 's'} of its data",
+                suggested("generator-mode-collapse", weak="" if top > level else NEVER_LEARNT),
+                cite(finite, says, start, -1, top=top, level=level),
+            )
             return
-
-
-def _is_game(run: Run) -> bool:
-    """Tell whether a generator and a discriminator train, and neither has won outright."""
-    parts = {s.name.split("/")[2]: s.finite() for s in run.matching("loss/train/*")}
-    judge = next((parts[n] for n in JUDGES if n in parts), None)
-    if judge is None or not len(judge) or not any(n in parts for n in MAKERS):
-        return False
-    late = float(np.median(judge.values[len(judge) // 2 :]))
-    return float(judge.values.min()) < 0 or WON < late < BEATEN
-
-
-def _finding(modes: Series, top: float, level: float) -> Finding:
-    start = int(len(modes) * (1.0 - LASTS))
-    says = f"{modes.origin.name} is {level:g} since {modes.when(start)}; its best is {top:g}"
-    return finding(
-        f"The generator covers {level:g} mode{'' if level == 1.0 else 's'} of its data",
-        _suggests(fell=top > level),
-        cite(modes, says, start, -1, top=top, level=level),
-    )
-
-
-def _suggests(*, fell: bool) -> Mapping[str, Strength]:
-    if fell:
-        return {"generator-mode-collapse": Strength.STRONG}
-    return suggested(
-        strong="generator-mode-collapse", weak="frozen-parameters missing-optimizer-step lr-zero"
-    )
 
 
 def _run(modes: list[float], name: str = "other/modes", judge: float = 1.2) -> Run:
@@ -104,5 +78,5 @@ SILENT = {
     "near miss: lost and found again": _run([4.0, 2, 2, 2, 2, 3, 4, 4, 4, 4, 4, 4, 4, 4]),
     "near miss: the discriminator does not learn": _run([1.0] * 14, judge=25.0),
     "near miss: another number": _run([1.0] * 14, "other/mode_id"),
-    "near miss: no generator": make_run({"other/modes": [1.0] * 14, "loss/train": flat(14, 1.0)}),
+    "near miss: no generator": logged(other_modes=[1.0] * 14, loss_train=flat(14, 1.0)),
 }

@@ -1,31 +1,26 @@
-"""The discriminator of a GAN wins outright."""
-
-from collections.abc import Mapping
-
 import numpy as np
 
+from traindx.analysis.curves import since
+from traindx.analysis.metrics.players import player_loss, was_in_balance
 from traindx.examples import flat, make_run
-from traindx.model.findings import Strength, cite, finding, suggested
-from traindx.model.run import Floats, Series
-from traindx.registry import Findings, Run, detector
+from traindx.model.run import Floats
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 WON = 0.02  # of ln 2, where a discriminator that is fooled half of the time stands
 LASTS = 0.3  # of the run, to the end
 AWAY = 3.0  # times its start: the loss of a generator that is seen through
 ENOUGH = 10  # points
 MANY = 30  # points; fewer do not tell a generator that gave up from one that never learnt
-LATE = 10  # epochs, after which a generator that cannot learn has lost long ago
 DISCRIMINATORS = ("d", "disc", "discriminator", "netd", "d_loss")
 GENERATORS = ("g", "gen", "generator", "netg", "g_loss")
+OPEN = suggested(
+    moderate="generator-mode-collapse missing-optimizer-step gradients-cleared-before-step "
+    "saturated-activations",
+    weak="parameters-not-in-optimizer lr-zero",
+)
 
 
-@detector(
-    needs=("loss/train/*",),
-    suggests=(
-        "generator-mode-collapse", "missing-optimizer-step", "parameters-not-in-optimizer",
-        "gradients-cleared-before-step", "lr-zero", "saturated-activations",
-    ),
-)  # fmt: skip
+@detector(needs=("loss/train/*",), suggests=tuple(OPEN))
 def check(run: Run) -> Findings:
     """The discriminator's loss is zero and the generator's loss runs away.
 
@@ -45,7 +40,7 @@ def check(run: Run) -> Findings:
     Losses of Wasserstein and hinge GANs have no such level; they are unbounded or zero by design,
     and where the discriminator's loss is ever negative nothing is said.
     """
-    judge, maker = _part(run, DISCRIMINATORS), _part(run, GENERATORS)
+    judge, maker = player_loss(run, DISCRIMINATORS), player_loss(run, GENERATORS)
     if judge is None or maker is None or min(len(judge), len(maker)) < ENOUGH:
         return
     if float(judge.values.min()) < 0 or "hinge" in str(run.config.settings).lower():
@@ -55,39 +50,14 @@ def check(run: Run) -> Findings:
     end = float(np.median(maker.values[-max(1, len(maker) // 10) :]))
     if float(np.median(last)) > WON * np.log(2) or end < AWAY * start or end < 2.0:
         return
-    first = _since(judge)
+    first = min(since(judge.values <= 0.2 * np.log(2)), len(judge) - 1)
+    is_sure = min(len(judge), len(maker)) >= MANY or was_in_balance(judge, first)
     yield finding(
         "The discriminator is too strong: its loss is near zero, the generator's keeps rising",
-        _suggests(are_many=min(len(judge), len(maker)) >= MANY or _was_in_balance(judge, first)),
+        suggested("generator-mode-collapse") if is_sure else OPEN,
         cite(judge, f"{judge.origin.name} is {float(np.median(last)):.2g}", first, -1),
         cite(maker, f"{maker.origin.name} rose from {start:.3g} to {end:.3g}", 0, -1, end=end),
     )
-
-
-def _was_in_balance(judge: Series, first: int) -> bool:
-    """Tell whether the log begins late in the run, with a judge that still errs."""
-    is_late = judge.axis == "epoch" and float(judge.steps[0]) >= LATE
-    return is_late and first > 0 and float(judge.values[:first].max()) > 0.5 * np.log(2)
-
-
-def _suggests(*, are_many: bool) -> Mapping[str, Strength]:
-    if are_many:
-        return {"generator-mode-collapse": Strength.STRONG}
-    return suggested(
-        moderate="generator-mode-collapse missing-optimizer-step "
-        "gradients-cleared-before-step saturated-activations",
-        weak="parameters-not-in-optimizer lr-zero",
-    )
-
-
-def _part(run: Run, names: tuple[str, ...]) -> Series | None:
-    found = (run.get(f"loss/train/{name}") for name in names)
-    return next((s.finite() for s in found if s is not None), None)
-
-
-def _since(judge: Series) -> int:
-    above = np.flatnonzero(judge.values > 0.2 * np.log(2))
-    return min(int(above[-1]) + 1, len(judge) - 1) if len(above) else 0
 
 
 def _run(judge: Floats, maker: Floats) -> Run:

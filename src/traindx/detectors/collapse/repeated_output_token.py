@@ -1,18 +1,15 @@
-"""Sampled outputs that are one token or a short cycle, repeated."""
-
 from dataclasses import replace
 
 from traindx.analysis.curves import cycle_of
+from traindx.analysis.metrics.text_samples import cite_text
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Strength, finding
 from traindx.model.run import TextSample
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 LATE = 3  # the last third counts: every language model begins with repetition
 FEWEST = 2  # samples; one alone may be chance or a prompt that asks for it
 CERTAIN = 3
 MOST = 0.6  # of the late samples; greedy decoding of a sound model loops now and then
-SHOWN = 40  # characters of a sample in a claim
 
 
 @detector(needs=("samples",), suggests=("repetition-collapse", "embedding-dominated-model"))
@@ -52,17 +49,10 @@ def check(run: Run) -> Findings:
             "repetition-collapse": Strength.STRONG if is_certain else Strength.MODERATE,
             "embedding-dominated-model": Strength.MODERATE if is_certain else Strength.WEAK,
         },
-        *(_cite(sample) for sample, _ in looped[-3:]),
+        *(cite_text(sample) for sample, _ in looped[-3:]),
         strength=Strength.STRONG if is_certain else Strength.MODERATE,
         onset=min(steps, default=None),
     )
-
-
-def _cite(sample: TextSample) -> Evidence:
-    text = " ".join(sample.text.split())
-    shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
-    span = None if sample.step is None else (sample.step, sample.step)
-    return Evidence(f"the model generated {shown!r}", sample.artifact, sample.locator, span)
 
 
 def _example(*texts: str) -> Run:

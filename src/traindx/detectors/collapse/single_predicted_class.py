@@ -1,23 +1,18 @@
-"""One class is predicted for everything."""
-
 from dataclasses import replace
 
 import numpy as np
 
-from traindx.examples import make_run
-from traindx.model.findings import (
-    Evidence,
-    Finding,
-    Strength,
-    cite,
-    cite_setting,
-    finding,
-    suggested,
+from traindx.analysis.metrics.class_counts import (
+    held_out_counts,
+    largest_class_share,
+    only_predicted_class,
 )
-from traindx.model.run import Confusion, Series, Setting
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.metrics.scores import as_shares
+from traindx.examples import logged, make_run
+from traindx.model.findings import Evidence, cite_setting
+from traindx.model.run import Confusion
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
 
-ENOUGH = 20  # examples in a confusion matrix; of fewer, one class may be a matter of chance
 SKEWED = 0.8  # share of the largest class from which imbalance explains it
 REPEATS = 5  # evaluations with the same accuracy to the end
 SAME = 2e-3  # of the accuracy: what rounding to a tenth of a per cent leaves
@@ -66,21 +61,14 @@ def _finding(claim: str, evidence: tuple[Evidence, ...], share: float, is_shown:
 
 
 def _from_matrix(run: Run) -> Finding | None:
-    if not run.confusions:
-        return None
-    last = run.confusions[-1]
-    matrix = np.array(last.matrix)
-    predicted = np.flatnonzero(matrix.sum(axis=0))
-    classes = np.flatnonzero(matrix.sum(axis=1))
-    total = float(matrix.sum())
-    is_counted = total >= ENOUGH or bool(np.allclose(matrix.sum(axis=1)[classes], 1.0, atol=0.02))
-    if len(predicted) != 1 or len(classes) < 2 or not is_counted:
-        return None
-    label = last.labels[int(predicted[0])]
-    share = float(matrix.sum(axis=1).max() / total)
-    says = f"all {total:g} examples of {len(classes)} classes are classified as {label}"
-    where = Evidence(says, last.artifact, last.locator, values={"largest_share": share})
-    return _finding(f"Every input is classified as {label}", (where,), share, True)
+    for last in run.confusions[-1:]:
+        found = only_predicted_class(last)
+        if found is not None:
+            label, share, examples = found
+            says = f"all {examples} are classified as {label}"
+            where = Evidence(says, last.artifact, last.locator, values={"largest_share": share})
+            return _finding(f"Every input is classified as {label}", (where,), share, True)
+    return None
 
 
 def _from_recalls(run: Run) -> Finding | None:
@@ -92,23 +80,23 @@ def _from_recalls(run: Run) -> Finding | None:
         if len(full) != 1 or any(s.last > 0.0 for s in recalls if s is not full[0]):
             continue
         says = f"{full[0].origin.name} is 1, that of the other {len(recalls) - 1} classes is 0"
-        counts = _counts(run)
-        share = _largest(counts) if counts is not None else 0.0
+        counts = held_out_counts(run)
+        share = largest_class_share(counts) if counts is not None else 0.0
         claim = f"Every input is classified as {full[0].name.rsplit('/', 1)[-1]}"
         return _finding(claim, (cite(full[0], says, -1),), share, True)
     return None
 
 
 def _from_accuracy(run: Run) -> Finding | None:
-    counts = _counts(run)
+    counts = held_out_counts(run)
     if counts is None:
         return None
-    share = _largest(counts)
+    share = largest_class_share(counts)
     for phase in ("val", "test"):
         accuracy = run.get(f"accuracy/{phase}")
         if accuracy is None or len(accuracy.finite()) < REPEATS or share > TRIVIAL:
             continue
-        end = _scaled(accuracy.finite())[-REPEATS:]
+        end = as_shares(accuracy.finite())[-REPEATS:]
         if float(np.ptp(end)) <= SAME and abs(float(end[-1]) - share) <= SAME:
             says = f"{accuracy.origin.name} stays at {end[-1]:.4g}"
             evidence = (cite(accuracy, says, -REPEATS, -1), cite_setting(counts))
@@ -139,24 +127,6 @@ def _from_zeros(run: Run) -> Finding | None:
     return None
 
 
-def _scaled(accuracy: Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    values = accuracy.values
-    return values / 100.0 if float(np.max(values)) > 1.5 else values
-
-
-def _counts(run: Run) -> Setting | None:
-    """Return the class counts of held-out data if they are known, else any."""
-    found = [s for s in run.config.matching("class_counts") if isinstance(s.value, dict)]
-    return next(
-        (s for s in found if s.key.startswith(("val", "test"))), found[-1] if found else None
-    )
-
-
-def _largest(counts: Setting) -> float:
-    numbers = [float(v) for v in counts.value.values()]
-    return max(numbers) / sum(numbers) if numbers and sum(numbers) > 0 else 0.0
-
-
 def _matrix(*rows: tuple[float, ...]) -> Run:
     labels = tuple(str(i) for i in range(len(rows)))
     return replace(make_run(), confusions=(Confusion(rows, labels, "eval.log", "line 9"),))
@@ -170,24 +140,20 @@ FIRES = {
     "recall of one class": make_run(
         {"recall/val/class a": [1.0], "recall/val/class b": [0.0], "recall/val/class c": [0.0]}
     ),
-    "nothing is ever found": make_run(
-        {"loss/train": [0.55, 0.02, 0.001, 0.0007], "f1/val": [0.0] * 4}
-    ),
-    "the share of the majority": make_run({"accuracy/val": [0.62] + [0.7] * 6}, config=_COUNTS),
+    "nothing is ever found": logged(loss_train=[0.55, 0.02, 0.001, 0.0007], f1_val=[0.0] * 4),
+    "the share of the majority": logged(accuracy_val=[0.62] + [0.7] * 6, config=_COUNTS),
 }
 
 SILENT = {
-    "near miss: nothing is found yet": make_run(
-        {"loss/train": [0.55, 0.5, 0.45, 0.4], "f1/val": [0.0] * 4}
-    ),
-    "near miss: something is found late": make_run(
-        {"loss/train": [0.55, 0.02, 0.001, 0.0007], "f1/val": [0.0, 0.0, 0.0, 0.3]}
+    "near miss: nothing is found yet": logged(loss_train=[0.55, 0.5, 0.45, 0.4], f1_val=[0.0] * 4),
+    "near miss: something is found late": logged(
+        loss_train=[0.55, 0.02, 0.001, 0.0007], f1_val=[0.0, 0.0, 0.0, 0.3]
     ),
     "both classes found": _matrix((45, 5), (7, 43)),
     "near miss: nearly one column": _matrix((50, 0), (49, 1)),
     "near miss: one class in the data": _matrix((60, 0), (0, 0)),
-    "near miss: accuracy passes through the share": make_run(
-        {"accuracy/val": [0.62, 0.66, 0.7, 0.74, 0.77, 0.8, 0.81]}, config=_COUNTS
+    "near miss: accuracy passes through the share": logged(
+        accuracy_val=[0.62, 0.66, 0.7, 0.74, 0.77, 0.8, 0.81], config=_COUNTS
     ),
     "few examples": _matrix((3, 0), (2, 0)),
 }

@@ -1,13 +1,10 @@
-"""A few experts of a mixture take all the tokens."""
-
 import re
 
 import numpy as np
 
 from traindx.examples import flat, make_run
-from traindx.model.findings import Strength, cite, finding
 from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 LOAD = re.compile(r"expert.*(load|frac|usage|util|share|tokens|count|prob)|"
                   r"(load|frac|usage|util|share|tokens|count).*expert", re.IGNORECASE)  # fmt: skip

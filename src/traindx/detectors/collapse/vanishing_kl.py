@@ -1,19 +1,11 @@
-"""A variational autoencoder whose KL term goes to zero."""
-
 import numpy as np
 
-from traindx.analysis.program.program_words import mentions
-from traindx.examples import decay, flat, make_run
-from traindx.model.findings import cite, finding
-from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.curves import since
+from traindx.analysis.metrics.loss_terms import is_vae, negligible_kl
+from traindx.examples import decay, flat, logged, make_run
+from traindx.registry import Findings, Run, cite, detector, finding
 
-NOTHING = 0.02  # nats in all: the latent code carries less than a thirtieth of a bit
-SUMMED = 5.0  # a loss above this is a sum over an example; below, the KL may be a mean as well …
-OF_THE_LOSS = 2e-3  # … and is nothing only beside the loss
 LASTS = 0.3  # of the run, to the end
-MADE_OF = ("vae", "reparam", "variational_auto", "variational auto", "variationalauto")
-VAE_WORDS = ("recon", "reconstruction", "rec", "elbo", "vae", "latent", "beta")
 
 
 @detector(needs=("kl/*|loss/*/kl*",), suggests=("posterior-collapse",))
@@ -35,15 +27,15 @@ def check(run: Run) -> Findings:
     reconstruction term nothing is said. Where the loss is a mean over values, so may the KL be,
     and is held against the loss.
     """
-    if not _is_vae(run):
+    if not is_vae(run):
         return
     for series in (*run.matching("kl/train*"), *run.matching("loss/train/kl*")):
         finite = series.finite()
         start = int(len(finite) * (1.0 - LASTS))
-        nothing = _nothing(run)
+        nothing = negligible_kl(run)
         if len(finite) < 5 or not bool(np.all(np.abs(finite.values[start:]) < nothing)):
             continue
-        first = _first_below(finite, nothing)
+        first = since(np.abs(finite.values) < nothing)
         end = float(finite.values[-1])
         yield finding(
             f"The KL term is near zero since {finite.when(first)}, so the latent code is ignored",
@@ -53,44 +45,21 @@ def check(run: Run) -> Findings:
         return
 
 
-def _is_vae(run: Run) -> bool:
-    names = {w for n in run.series for w in n.replace("_", "/").split("/")}
-    told = " ".join(f"{s.key} {s.value}" for s in run.config.settings).lower()
-    if names & set(VAE_WORDS) or any(word in told for word in ("vae", "latent")):
-        return True
-    is_policy = any(n.startswith(("reward/", "entropy/")) for n in run.series)
-    return not is_policy and mentions(run, *MADE_OF)
-
-
-def _nothing(run: Run) -> float:
-    """Return the KL that carries nothing, on the scale that the loss is told in."""
-    losses = [s.finite() for s in (*run.matching("loss/train*"), *run.matching("*/recon*"))]
-    level = max((abs(s.last) for s in losses if len(s) and "/kl" not in s.name), default=SUMMED)
-    return NOTHING if level >= SUMMED else min(NOTHING, OF_THE_LOSS * level)
-
-
-def _first_below(series: Series, nothing: float) -> int:
-    above = np.flatnonzero(np.abs(series.values) >= nothing)
-    return int(above[-1]) + 1 if len(above) else 0
-
-
 _RECON = decay(40, 90.0, 40.0)
 _SOURCE = {"train.py": "def reparameterize(mu, logvar):\n    return mu + torch.randn_like(mu)"}
 
 FIRES = {
     "collapsed": make_run({"kl/train": np.geomspace(5.0, 1e-4, 40), "loss/train/recon": _RECON}),
-    "from the beginning, told by the source": make_run(
-        {"kl/train": flat(12, 1.6e-4), "loss/train": decay(12, 0.3, 0.23)}, sources=_SOURCE
+    "from the beginning, told by the source": logged(
+        kl_train=flat(12, 1.6e-4), loss_train=decay(12, 0.3, 0.23), sources=_SOURCE
     ),
 }
 
 SILENT = {
     "used": make_run({"kl/train": flat(40, 12.0), "loss/train/recon": _RECON}),
-    "near miss: a policy's small KL": make_run(
-        {"kl/train": flat(40, 0.005), "reward/train": _RECON}
-    ),
-    "near miss: a policy with a squashed normal": make_run(
-        {"kl/train": flat(40, 0.005), "reward/train": _RECON}, sources=_SOURCE
+    "near miss: a policy's small KL": logged(kl_train=flat(40, 0.005), reward_train=_RECON),
+    "near miss: a policy with a squashed normal": logged(
+        kl_train=flat(40, 0.005), reward_train=_RECON, sources=_SOURCE
     ),
     "near miss: both are means over pixels": make_run(
         {"kl/train": flat(40, 0.005), "loss/train/recon": decay(40, 0.3, 0.1)}

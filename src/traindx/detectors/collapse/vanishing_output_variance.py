@@ -1,20 +1,15 @@
-"""Embeddings or predictions lose their variety."""
-
 import re
 
 import numpy as np
 
-from traindx.examples import flat, make_run
-from traindx.model.findings import Strength, cite, finding
-from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.curves import gone_since
+from traindx.examples import flat, logged
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 EMBEDDINGS = re.compile(r"(emb|feature|repr|latent|z|proj).*(std|var|rank)|rankme|effective_rank",
                         re.IGNORECASE)  # fmt: skip
 PREDICTIONS = re.compile(r"(pred|output|y_hat|yhat).*(std|var)|(std|var).*(pred|output)",
                          re.IGNORECASE)  # fmt: skip
-GONE = 0.02  # of its largest value
-LASTS = 0.3  # of the run, to the end
 ENOUGH = 10  # points
 
 
@@ -43,35 +38,27 @@ def check(run: Run) -> Findings:
         if not name.startswith("other/") or not (is_prediction or EMBEDDINGS.search(label)):
             continue
         finite = series.finite()
-        since = _gone_since(finite.values)
-        if len(finite) < ENOUGH or since is None:
+        start = gone_since(finite.values)
+        if len(finite) < ENOUGH or start is None:
             continue
         cause = "constant-prediction" if is_prediction else "representation-collapse"
         what = "predictions" if is_prediction else "embeddings"
         top, end = float(finite.values.max()), finite.last
         yield finding(
-            f"The {what} are nearly constant since {finite.when(since)}",
+            f"The {what} are nearly constant since {finite.when(start)}",
             {cause: Strength.STRONG},
-            cite(finite, f"{label} fell from {top:.3g} to {end:.2g}", since, -1, top=top),
+            cite(finite, f"{label} fell from {top:.3g} to {end:.2g}", start, -1, top=top),
         )
         return
 
 
-def _gone_since(values: Floats) -> int | None:
-    if not len(values) or values.min() < 0 or values.max() <= 0:
-        return None
-    above = np.flatnonzero(values > GONE * values.max())
-    since = int(above[-1]) + 1
-    return since if 0 < since <= (1.0 - LASTS) * len(values) else None
-
-
 FIRES = {
-    "embeddings": make_run({"other/embedding_std": np.geomspace(1.0, 1e-6, 60)}),
-    "predictions": make_run({"other/pred_std": np.geomspace(0.8, 1e-5, 60)}),
+    "embeddings": logged(other_embedding_std=np.geomspace(1.0, 1e-6, 60)),
+    "predictions": logged(other_pred_std=np.geomspace(0.8, 1e-5, 60)),
 }
 
 SILENT = {
-    "kept": make_run({"other/embedding_std": flat(60, 0.9)}),
-    "near miss: smaller, not gone": make_run({"other/embedding_std": np.geomspace(1.0, 0.1, 60)}),
-    "another number": make_run({"other/momentum": np.geomspace(1.0, 1e-6, 60)}),
+    "kept": logged(other_embedding_std=flat(60, 0.9)),
+    "near miss: smaller, not gone": logged(other_embedding_std=np.geomspace(1.0, 0.1, 60)),
+    "another number": logged(other_momentum=np.geomspace(1.0, 1e-6, 60)),
 }

@@ -1,19 +1,15 @@
-"""The entropy of a policy goes to zero early."""
-
 import numpy as np
 
-from traindx.analysis.recordings.policies import policy_entropy, policy_reward
-from traindx.examples import make_run
-from traindx.model.findings import Strength, cite, finding
-from traindx.model.run import Floats, Series
-from traindx.registry import Findings, Run, detector
-
-GONE = 0.05  # of the entropy at the start
-EARLY = 0.5  # of the run: a policy that settles in the end has done its work
-STILL = 0.1  # of the reward's whole range: what it gains after the entropy is gone
-ENOUGH = 20  # points
-FEW = 8  # points, where the reward ends no better than it began
-LASTS = 0.3  # of the run, to the end, with that little entropy
+from traindx.analysis.metrics.policies import (
+    GONE,
+    entropy_gone_since,
+    is_reward_lost,
+    policy_entropy,
+    policy_reward,
+)
+from traindx.examples import logged, make_run
+from traindx.model.run import Floats
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 
 @detector(
@@ -41,8 +37,12 @@ def check(run: Run) -> Findings:
     if entropy is None or reward is None:
         return
     start = float(np.median(entropy.values[: len(entropy) // 20 + 1])) if len(entropy) else 0.0
-    gone = _gone_since(entropy, start)
-    if start <= 0 or gone is None or not _is_lost(reward.values, gone / len(entropy), len(entropy)):
+    gone = entropy_gone_since(entropy, start)
+    if (
+        start <= 0
+        or gone is None
+        or not is_reward_lost(reward.values, gone / len(entropy), len(entropy))
+    ):
         return
     says = f"{entropy.origin.name} fell from {start:.3g} to below {GONE * start:.2g}"
     yield finding(
@@ -54,49 +54,8 @@ def check(run: Run) -> Findings:
     )
 
 
-def _is_lost(reward: Floats, share: float, points: int) -> bool:
-    """Tell whether the reward suffers from an entropy that is gone after a share of the run."""
-    points = min(points, len(reward))
-    if points >= ENOUGH and share <= EARLY:
-        return not _gains(*_split(reward, share)) and not _is_good(reward)
-    return points >= FEW and share <= 1 - LASTS and _has_gained_nothing(reward)
-
-
-def _has_gained_nothing(reward: Floats) -> bool:
-    """Tell whether no stretch of the reward's second half is above where it began."""
-    part = max(2, len(reward) // 5)
-    late = reward[len(reward) // 2 :]
-    means = np.convolve(late, np.full(part, 1 / part), mode="valid")
-    return bool(float(means.max()) < float(np.mean(reward[:part])))
-
-
-def _gone_since(entropy: Series, start: float) -> int | None:
-    above = np.flatnonzero(entropy.values > GONE * start)
-    gone = int(above[-1]) + 1 if len(above) else 0
-    return gone if gone < len(entropy) else None
-
-
-def _split(values: Floats, share: float) -> tuple[Floats, Floats]:
-    at = max(1, int(share * len(values)))
-    return values[:at], values[at:]
-
-
-def _gains(before: Floats, after: Floats) -> bool:
-    span = float(np.ptp(np.concatenate([before, after])))
-    late = after[len(after) * 2 // 3 :]
-    return span > 0 and float(np.median(late) - np.median(after[: len(after) // 3])) > STILL * span
-
-
-def _is_good(reward: Floats) -> bool:
-    """Tell whether the reward ends at its ceiling: the same best value again and again."""
-    top = float(reward.max())
-    end = reward[-max(3, len(reward) // 10) :]
-    improved = float(np.median(end) - np.median(reward[: len(reward) // 10 + 1]))
-    return improved > 0.5 * float(np.ptp(reward)) and bool(np.median(end) >= 0.95 * top)
-
-
 def _run(entropy: Floats, reward: Floats) -> Run:
-    return make_run({"entropy/train": entropy, "reward/train": reward})
+    return logged(entropy_train=entropy, reward_train=reward)
 
 
 _COLLAPSE = np.concatenate([np.linspace(1.4, 0.01, 20), np.full(80, 0.005)])

@@ -1,18 +1,12 @@
-"""A variance over a single value, as the halting of adaptive computation takes it."""
-
 import re
-from collections.abc import Iterator
 
-from traindx.analysis.program.training.claims import source_text
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.metrics.halting import cite_halting
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Strength, cite_event, cite_setting, finding
+from traindx.model.findings import cite_event
 from traindx.model.run import Event
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 _WARNING = re.compile(r"(?:var|std)\w*\(\): degrees of freedom is <= 0")
-_HALTING = re.compile(r"halt|ponder|(?<![a-z])act(?![a-z])|adaptive[_ ]?comput", re.IGNORECASE)
-_SWITCHED_OFF = (False, None, 0, "", "false", "none")
 
 
 @detector(
@@ -40,7 +34,7 @@ def check(run: Run) -> Findings:
     told = [e for e in run.events if e.kind == "warning" and _WARNING.search(e.text)]
     if not told:
         return
-    signs = list(_signs(run, told[0]))
+    signs = list(cite_halting(run, told[0]))
     where = cite_event(told[0], "PyTorch warned: var(): degrees of freedom is <= 0")
     suggests = {"halting-collapse": Strength.STRONG}
     if not signs:
@@ -55,25 +49,6 @@ def check(run: Run) -> Findings:
         *signs[:2],
         strength=Strength.STRONG if signs else Strength.MODERATE,
     )
-
-
-def _signs(run: Run, warning: Event) -> Iterator[Evidence]:
-    """Yield what says that the model decides itself when to halt."""
-    if _HALTING.search(warning.text.replace("/", " ").replace("_", " ")):
-        yield cite_event(warning, f"it came from {warning.text.split(':', 1)[0]}")
-    for computed in program_of(run).results("var", "std"):
-        names = {name for value in computed.operation.operands for name in value.names}
-        if any(_HALTING.search(name.replace("_", " ")) for name in names):
-            yield computed.event.cite(f"the code has {source_text(computed.event)[:80]}")
-            break
-    for setting in run.config.settings:
-        key = setting.key.replace("_", " ").replace(".", " ")
-        if _HALTING.search(key) and setting.value not in _SWITCHED_OFF:
-            yield cite_setting(setting)
-    for name, series in run.series.items():
-        if name.startswith(("loss/", "other/")) and re.search(r"halt|ponder", name, re.I):
-            says = f"the run logs {series.origin.name}"
-            yield Evidence(says, series.origin.artifact, series.where(0))
 
 
 def _warned(text: str = "UserWarning: var(): degrees of freedom is <= 0.") -> Event:

@@ -1,13 +1,9 @@
-"""All answers to a prompt earn the same, so that none is better than another."""
-
 import numpy as np
 
-from traindx.examples import make_run
-from traindx.model.findings import cite, finding, suggested
-from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.metrics.policies import GROUPS, has_reached_best
+from traindx.examples import logged
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
-ENOUGH = 10  # points
 NEARLY_ALWAYS = 0.9  # of the points
 SPREAD = "other/reward_std"
 
@@ -35,10 +31,10 @@ def check(run: Run) -> Findings:
     A task that is solved earns full marks everywhere; a run that has come there is left alone.
     """
     spread, reward = run.get(SPREAD), run.get("reward/train")
-    if spread is None or reward is None or len(spread.finite()) < ENOUGH:
+    if spread is None or reward is None or len(spread.finite()) < GROUPS:
         return
     share = float(np.mean(spread.finite().values == 0.0))
-    if share < NEARLY_ALWAYS or _has_learnt(reward.finite()):
+    if share < NEARLY_ALWAYS or has_reached_best(reward.finite()):
         return
     level = reward.finite().last
     yield finding(
@@ -49,28 +45,15 @@ def check(run: Run) -> Findings:
     )
 
 
-def _has_learnt(reward: Series) -> bool:
-    """Tell whether the reward has risen to its best: then all answers are right."""
-    if len(reward) < ENOUGH:
-        return False
-    return reward.last >= float(reward.values.max()) > float(np.median(reward.values[:3]))
-
-
-FIRES = {
-    "nothing is ever earned": make_run(
-        {"reward/train": np.zeros(20), "other/reward_std": np.zeros(20)}
-    )
-}
+FIRES = {"nothing is ever earned": logged(reward_train=np.zeros(20), other_reward_std=np.zeros(20))}
 
 SILENT = {
-    "spread": make_run({"reward/train": np.full(20, 0.4), "other/reward_std": np.full(20, 0.3)}),
-    "near miss: none in half of the points": make_run(
-        {"reward/train": np.full(20, 0.1), "other/reward_std": np.tile([0.0, 0.2], 10)}
+    "spread": logged(reward_train=np.full(20, 0.4), other_reward_std=np.full(20, 0.3)),
+    "near miss: none in half of the points": logged(
+        reward_train=np.full(20, 0.1), other_reward_std=np.tile([0.0, 0.2], 10)
     ),
-    "near miss: solved": make_run(
-        {
-            "reward/train": np.concatenate([[0.2, 0.6], np.ones(38)]),
-            "other/reward_std": np.concatenate([[0.4, 0.3], np.zeros(38)]),
-        }
+    "near miss: solved": logged(
+        reward_train=np.concatenate([[0.2, 0.6], np.ones(38)]),
+        other_reward_std=np.concatenate([[0.4, 0.3], np.zeros(38)]),
     ),
 }

@@ -1,11 +1,8 @@
-"""All targets of a batch are ignored by the loss."""
-
 from traindx.analysis.recordings.breakdowns import Breakdown, BreakdownKind, breakdown_of
 from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, NonFinite, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "padding-in-loss"
 
@@ -52,9 +49,8 @@ def _broken(found: Breakdown) -> Finding:
     which = f" (all are {targets[0].low:.0f})" if targets else ""
     return finding(
         f"All targets of the batch at step {record.step} are ignored by the loss{which}",
-        {} if is_shown else {CAUSE: Strength.STRONG},
+        CAUSE if is_shown else {CAUSE: Strength.STRONG},
         *found.evidence,
-        shows=CAUSE if is_shown else None,
         onset=record.step,
         place=record.place,
     )
@@ -76,10 +72,7 @@ def _sampled(ignored: float, *broken: NonFinite) -> Run:
 
 _LOST = NonFinite(4, 20)
 
-FIRES = {
-    "sampled": _sampled(1.0, _LOST),
-    "replayed": _replayed("nll_loss_forward", _LOGITS, _NONE),
-}
+FIRES = {"sampled": _sampled(1.0, _LOST), "replayed": _replayed("nll_loss_forward", _LOGITS, _NONE)}
 
 SILENT = {
     "near miss: nearly all": _sampled(0.98, _LOST),

@@ -1,24 +1,20 @@
-"""Each batch holds one class or two of many: the data are read in the order of their classes."""
-
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 
+from traindx.analysis.recordings.loss_labels import batch_labels
 from traindx.analysis.recordings.observations import largest_share, processes_of, spans
+from traindx.analysis.recordings.trained_loaders import sequential_loader
 from traindx.examples import recorded, sampled
-from traindx.model.findings import cite_record, finding
-from traindx.model.recording import Epoch, Loader, LossInput, Place, Process, Sample
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import Epoch, Loader, LossInput, Place
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 CAUSE = "unshuffled-training-data"
 ENOUGH = 4  # samples
-EXAMPLES = 8  # of a batch: of one class by chance once in thousands of batches
 MOST = 0.8  # of the samples
 PURE = 0.9  # of a batch: the rest is the end of the class before, or the start of the next
 FEW = 2  # classes of a batch where two classes meet …
 MANY = 5  # … of data that have so many; by chance once in hundreds of batches
 COMMON = 0.6  # of all examples: more of one class is an imbalance, which fills batches by itself
-LOSSES = ("cross_entropy", "nll_loss")
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
@@ -42,8 +38,8 @@ def check(run: Run) -> Findings:
     batches of one class nothing is said.
     """
     for process in processes_of(run):
-        loader = _trained_in_order(process)
-        judged = [(s, labels) for s in process.samples if (labels := _labels(s))]
+        loader = sequential_loader(process)
+        judged = [(s, labels) for s in process.samples if (labels := batch_labels(s))]
         total = sum((Counter(labels) for _, labels in judged), Counter[str]())
         is_varied = len(total) >= MANY
         narrow = [s for s, x in judged
@@ -69,24 +65,6 @@ def check(run: Run) -> Findings:
         return
 
 
-def _trained_in_order(process: Process) -> Loader | None:
-    """The one loader that steps were taken from, if it reads in order."""
-    trained = {e.loader for e in process.epochs if e.trained}
-    unknown = not process.epochs and len(process.loaders) == 1
-    used = [x for x in process.loaders if x.id in trained or unknown]
-    if len(used) != 1 or used[0].is_shuffled or used[0].sampler != "SequentialSampler":
-        return None
-    return used[0] if (used[0].batches or 0) > 1 else None
-
-
-def _labels(sample: Sample) -> Mapping[str, int]:
-    """The classes of the batch, where one loss over classes was given enough of them."""
-    losses = [i for i in sample.losses if i.loss in LOSSES]
-    if len(sample.losses) != 1 or not losses or losses[0].classes < 2:
-        return {}
-    return losses[0].labels if sum(losses[0].labels.values()) >= EXAMPLES else {}
-
-
 def _run(*labels: dict[str, int], sampler: str = "SequentialSampler", batches: int = 40) -> Run:
     place = Place("train.py", 9, "", "loader = DataLoader(data, batch_size=32)")
     loader = Loader(
@@ -103,10 +81,7 @@ _MIXED = {"0": 9, "1": 7, "2": 8, "3": 8}
 
 _CLASSES = [{str(i): 32} if i % 2 else {str(i): 20, str(i + 1): 12} for i in range(8)]
 
-FIRES = {
-    "sorted by class": _run(*_SORTED),
-    "batches in which two classes meet": _run(*_CLASSES),
-}
+FIRES = {"sorted by class": _run(*_SORTED), "batches in which two classes meet": _run(*_CLASSES)}
 
 SILENT = {
     "near miss: in order, and mixed beforehand": _run(*[_MIXED] * 6),

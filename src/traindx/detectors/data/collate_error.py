@@ -1,14 +1,11 @@
-"""The items of a dataset could not be collated into a batch."""
-
 from traindx.analysis.errors.loader_messages import (
     TEXTS_IN_BATCH,
     UNBATCHABLE_ITEMS,
     UNPADDED_FIELD,
 )
 from traindx.analysis.errors.messages import finding, known_error, read
-from traindx.analysis.errors.root_failure import last_burst
-from traindx.examples import make_failed_run
-from traindx.model.run import Failure
+from traindx.analysis.errors.root_failure import is_in_worker, last_burst
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -42,36 +39,30 @@ def check(run: Run) -> Findings:
             yield finding(known, known.claim(why=why))
             return
     known = known_error(run, UNBATCHABLE_ITEMS)
-    if known is not None and (known.kind != "in a worker" or _is_in_worker(run, known.failure)):
+    if known is not None and (known.kind != "in a worker" or is_in_worker(run, known.failure)):
         yield finding(known)
 
 
-def _is_in_worker(run: Run, failure: Failure) -> bool:
-    near = (failure, *last_burst(run))
-    is_named = any("DataLoader worker" in f.message for f in near)
-    return is_named or any("collate" in frame.file for f in near for frame in f.frames)
-
-
 FIRES = {
-    "an image that could not be read": make_failed_run(
+    "an image that could not be read": failed(
         "TypeError: default_collate: batch must contain tensors, numpy arrays, numbers, dicts or "
         "lists; found <class 'NoneType'>",
         "for x, y in loader:",
     ),
-    "labels that are not padded": make_failed_run(
+    "labels that are not padded": failed(
         "ValueError: Unable to create tensor, you should probably activate truncation and/or "
         "padding with 'padding=True' 'truncation=True' to have batched tensors with the same "
         "length. Perhaps your features (`labels` in this case) have excessive nesting",
         "trainer.train()",
     ),
-    "ragged lists": make_failed_run(
+    "ragged lists": failed(
         "ValueError: expected sequence of length 12 at dim 1 (got 9)", "x = torch.tensor(rows)"
     ),
 }
 
 SILENT = {
-    "near miss: a storage outside of any loader": make_failed_run(
+    "near miss: a storage outside of any loader": failed(
         "RuntimeError: Trying to resize storage that is not resizable", "a.resize_(3)"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -1,19 +1,19 @@
-"""The batches contain only one input value, or only one label."""
+from math import sqrt
 
-from math import hypot, sqrt
-
-from traindx.analysis.recordings.observations import is_integer, processes_of, rows, spans
+from traindx.analysis.recordings.input_batches import (
+    has_constant_inputs,
+    is_input_table,
+    repeats_one_example,
+)
+from traindx.analysis.recordings.loss_labels import only_batch_label
+from traindx.analysis.recordings.observations import processes_of, spans
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, cite_record, finding
 from traindx.model.recording import Activation, LossInput, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, cite_record, detector, finding
 
 CAUSE = "degenerate-batch"
 ENOUGH = 3  # samples
-EXAMPLES = 8  # of a batch
 MOST = 0.8  # of the samples
-LOSSES = ("cross_entropy", "nll_loss")
-EXACT = 1e-3  # numbers that are the same up to rounding; by chance they differ by a tenth or more
 MANY = 5  # samples
 
 
@@ -46,71 +46,26 @@ def check(run: Run) -> Findings:
         samples = [s for s in process.samples if s.batch]
         if len(samples) < ENOUGH:
             continue
-        constant = [s for s in samples if _has_constant_inputs(s)]
+        constant = [s for s in samples if has_constant_inputs(s)]
         if len(constant) >= max(ENOUGH, MOST * len(samples)):
-            given = next(b for b in constant[0].batch if _is_input(b))
+            given = next(b for b in constant[0].batch if is_input_table(b))
             says = f"every input value is {given.low:.4g}"
             if given.std != 0.0:
                 says = "all examples of a batch are identical"
             yield _finding(process, constant, f"The inputs are constant: {says}", says)
             return
-        repeated = [s for s in samples if _gives_one_example(s)]
+        repeated = [s for s in samples if repeats_one_example(s)]
         if len(repeated) >= MANY and len(repeated) >= MOST * len(samples):
             says = "the first layer's gradients are those of a batch of identical examples"
             yield _finding(
                 process, repeated, f"All examples of a batch are identical: {says}", says
             )
             return
-        label = _only_label(samples)
+        label = only_batch_label(samples)
         if label is not None:
             says = f"every label is {label}"
             yield _finding(process, samples, f"All labels are of one class: {says}", says)
             return
-
-
-def _is_input(summary: Summary) -> bool:
-    is_table = len(summary.shape) > 1 and rows(summary.shape) >= EXAMPLES
-    return "float" in summary.dtype and is_table and summary.shape[1:] != (1,)
-
-
-def _has_constant_inputs(sample: Sample) -> bool:
-    floats = [b for b in sample.batch if _is_input(b)]
-    has_ids = any(is_integer(b) and len(b.shape) > 1 for b in sample.batch)
-    is_constant = all(not b.nonfinite and 0.0 in (b.std, b.spread) for b in floats)
-    return bool(floats) and not has_ids and is_constant
-
-
-def _gives_one_example(sample: Sample) -> bool:
-    """Tell whether a linear layer that takes the batch gets the same row for every example.
-
-    Its gradient is a sum over examples of outer products, and that of its bias the sum of the left
-    sides: with one right side for all, their norms differ by the norm of that one.
-    """
-    shapes = {b.shape for b in sample.batch if _is_input(b) and len(b.shape) == 2}
-    grads = dict(zip(sample.names, sample.grad_norms, strict=False))
-    layers = [a for a in sample.activations if a.op == "input of addmm" and a.shape in shapes]
-    if len(layers) != 1:
-        return False
-    of_weight, of_bias = (grads.get(f"{layers[0].name}.{n}") or 0.0 for n in ("weight", "bias"))
-    length = sqrt(layers[0].shape[1]) * hypot(layers[0].mean, layers[0].std)
-    is_known = of_bias > 0.0 and length > 0.0
-    return is_known and abs(of_weight / of_bias / length - 1.0) < EXACT
-
-
-def _only_label(samples: list[Sample]) -> str | None:
-    """Return the one label that the loader gave in all samples."""
-    found: set[str] = set()
-    for sample in samples:
-        losses = [i for i in sample.losses if i.loss in LOSSES]
-        if len(sample.losses) != 1 or not losses or losses[0].classes < 2:
-            return None
-        given = [b for b in sample.batch if is_integer(b) and len(b.shape) == 1]
-        if len(given) != 1 or rows(given[0].shape) < EXAMPLES or given[0].low != given[0].high:
-            return None
-        found |= set(losses[0].labels)
-        if set(losses[0].labels) != {str(int(given[0].low))}:
-            return None
-    return next(iter(found)) if len(found) == 1 else None
 
 
 def _finding(process: Process, samples: list[Sample], claim: str, says: str) -> Finding:

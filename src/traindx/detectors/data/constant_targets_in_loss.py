@@ -1,16 +1,11 @@
-"""All labels that reach the loss are of one class."""
-
-from traindx.analysis.recordings.observations import Term, is_integer, processes_of, spans, terms_of
+from traindx.analysis.recordings.loss_labels import only_label, varied_labels
+from traindx.analysis.recordings.observations import spans, terms_in
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, cite_record, finding
-from traindx.model.recording import LossInput, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import LossInput, Summary
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 CAUSE = "degenerate-batch"
-ENOUGH = 5  # samples
-EXAMPLES = 100
 SOLVED = 0.02  # of the first loss: one answer for all is learnt to the end within a few steps
-WIDTH = 4  # outputs per class that the data name; contrast with a queue has thousands
 
 
 @detector(needs=("recording",), suggests=(CAUSE, "class-collapse"))
@@ -33,55 +28,24 @@ def check(run: Run) -> Findings:
     Contrastive losses put the right answer first and have the target 0 on purpose; their loss does
     not vanish, and they have far more outputs than the data have classes.
     """
-    for process in processes_of(run):
-        for term in terms_of(process, "cross_entropy", "nll_loss"):
-            label = _only_label(term)
-            varied = _varied(term)
-            if label is None or varied is None or not _is_solved(term):
-                continue
-            yield _finding(process, term, label, varied)
-            return
-
-
-def _only_label(term: Term) -> str | None:
-    labels = term.labels()
-    is_seen = len(term) >= ENOUGH and labels.total() >= EXAMPLES and term.inputs[0].classes > 1
-    return next(iter(labels)) if is_seen and len(labels) == 1 else None
-
-
-def _varied(term: Term) -> tuple[Sample, Summary] | None:
-    """A tensor of the batch that looks like the labels of these classes and is not constant."""
-    for sample, given in term.pairs():
-        for part in sample.batch:
-            is_labels = is_integer(part) and part.low >= 0 and part.high < given.classes
-            is_alike = given.target is None or part.shape[:1] == given.target.shape[:1]
-            fits = given.classes <= WIDTH * (part.high + 1)
-            if is_labels and is_alike and len(part.shape) == 1 and part.std > 0 and fits:
-                return sample, part
-    return None
-
-
-def _is_solved(term: Term) -> bool:
-    first, last = term.samples[0].loss, term.samples[-1].loss
-    return last < SOLVED * first
-
-
-def _finding(process: Process, term: Term, label: str, varied: tuple[Sample, Summary]) -> Finding:
-    sample, part = varied
-    last = term.samples[-1]
-    says = f"every label passed to the loss is {label}, {spans(term.samples)}"
-    there = f"the labels in a batch range from {part.low:g} to {part.high:g}"
-    fell = f"the loss fell from {term.samples[0].loss:.3g} to {last.loss:.3g}"
-    evidence = (
-        cite_record(process, term.samples[0].line, says, step=term.samples[0].step),
-        cite_record(process, sample.line, there, low=part.low, high=part.high),
-        cite_record(process, last.line, fell, loss=last.loss),
-    )
-    claim = (
-        f"The loss gets class {label} as the label of every example, although the data "
-        "contain other classes"
-    )
-    return finding(claim, CAUSE, *evidence, onset=term.samples[0].step, place=sample.place)
+    for term in terms_in(run, "cross_entropy", "nll_loss"):
+        label, varied = only_label(term), varied_labels(term)
+        first, last = term.samples[0], term.samples[-1]
+        if label is None or varied is None or not last.loss < SOLVED * first.loss:
+            continue
+        sample, part = varied
+        there = f"the labels in a batch range from {part.low:g} to {part.high:g}"
+        fell = f"the loss fell from {first.loss:.3g} to {last.loss:.3g}"
+        yield finding(
+            f"The loss gets class {label} as the label of every example, although the data "
+            "contain other classes",
+            CAUSE,
+            term.cite(f"every label passed to the loss is {label}, {spans(term.samples)}", 0),
+            cite_record(term.process, sample.line, there, low=part.low, high=part.high),
+            cite_record(term.process, last.line, fell, loss=last.loss),
+            place=sample.place,
+        )
+        return
 
 
 def _run(labels: dict[str, int], *, classes: int = 10, end: float = 0.0, high: float = 9.0) -> Run:

@@ -1,8 +1,6 @@
-"""A data loader worker died."""
-
 from traindx.analysis.errors.loader_messages import DEAD_WORKER
 from traindx.analysis.errors.messages import findings
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -29,19 +27,19 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "killed": make_failed_run(
+    "killed": failed(
         "RuntimeError: DataLoader worker (pid 4311) is killed by signal: Killed.",
         "for batch in loader:",
     ),
-    "gone": make_failed_run("RuntimeError: DataLoader worker (pid(s) 11, 12) exited unexpectedly"),
-    "a segmentation fault": make_failed_run(
+    "gone": failed("RuntimeError: DataLoader worker (pid(s) 11, 12) exited unexpectedly"),
+    "a segmentation fault": failed(
         "RuntimeError: DataLoader worker (pid 4311) is killed by signal: Segmentation fault."
     ),
 }
 
 SILENT = {
-    "near miss: shared memory": make_failed_run(
+    "near miss: shared memory": failed(
         "RuntimeError: DataLoader worker (pid 4311) is killed by signal: Bus error."
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

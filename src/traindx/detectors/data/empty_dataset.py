@@ -1,13 +1,9 @@
-"""A loader was made over no examples."""
-
-from traindx.analysis.errors.culprits import culprit_frame
-from traindx.analysis.errors.failing_lines import divides_by_a_count, divisors, is_held_out
+from traindx.analysis.errors.failing_lines import is_held_out, is_of_no_batch, names_training
 from traindx.analysis.errors.loader_messages import EMPTY_DATASET
-from traindx.analysis.errors.messages import KnownError, finding, known_error
-from traindx.examples import make_failed_run
-from traindx.model.findings import Strength
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.examples import failed
 from traindx.model.run import Frame
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 
 @detector(needs=("failure",), suggests=("api-misuse", "empty-validation"))
@@ -32,9 +28,9 @@ def check(run: Run) -> Findings:
     A rank that gets no shard of a small dataset sees the same while the others do not.
     """
     known = known_error(run, EMPTY_DATASET)
-    if known is None or not _is_of_no_batch(known):
+    if known is None or not is_of_no_batch(known):
         return
-    is_averaging = known.kind == "division" and run.has("loss") and not _names_training(known)
+    is_averaging = known.kind == "division" and run.has("loss") and not names_training(known)
     if is_held_out(known.failure) or is_averaging:
         what, cause = "The held-out dataset", "empty-validation"
     else:
@@ -42,56 +38,42 @@ def check(run: Run) -> Findings:
     yield finding(known, known.claim(what=what), suggests={cause: Strength.STRONG})
 
 
-def _is_of_no_batch(known: KnownError) -> bool:
-    """Tell whether the error can only come of a pass over no batch: any list may be empty."""
-    if known.kind == "unbound":
-        return f"{known['name']} + 1" in divisors(known.run, known.failure)
-    if known.kind == "division":
-        return divides_by_a_count(known.run, known.failure)
-    return known.kind != "joined" or is_held_out(known.failure)
-
-
-def _names_training(known: KnownError) -> bool:
-    frame = culprit_frame(known.run, known.failure)
-    return frame is not None and "train" in f"{frame.code} {frame.function}"
-
-
 _ERROR = "ValueError: num_samples should be a positive integer value, but got num_samples=0"
 
 
 FIRES = {
-    "a loop that never ran": make_failed_run(
+    "a loop that never ran": failed(
         "UnboundLocalError: local variable 'i' referenced before assignment",
         "epoch_loss = epoch_loss / (i + 1)",
     ),
-    "nothing to join": make_failed_run(
+    "nothing to join": failed(
         "RuntimeError: torch.cat(): expected a non-empty list of Tensors",
         "val_predictions = torch.cat(outputs)",
     ),
-    "divided in place": make_failed_run(
+    "divided in place": failed(
         "ZeroDivisionError: division by zero", "test_loss /= len(test_loader.dataset)"
     ),
-    "a caller hands over the held-out data": make_failed_run(
+    "a caller hands over the held-out data": failed(
         "ZeroDivisionError: division by zero",
         "top1 = match_views(encoder, val_loader)",
         frames=(Frame("train.py", 57, "match_views", "return hits / count"),),
     ),
-    "training data": make_failed_run(_ERROR, "loader = DataLoader(train_set, shuffle=True)"),
-    "validation data": make_failed_run(_ERROR, "val_loader = DataLoader(val_set, shuffle=True)"),
-    "an average over nothing": make_failed_run(
+    "training data": failed(_ERROR, "loader = DataLoader(train_set, shuffle=True)"),
+    "validation data": failed(_ERROR, "val_loader = DataLoader(val_set, shuffle=True)"),
+    "an average over nothing": failed(
         "ZeroDivisionError: division by zero", "return total_loss / len(val_loader)"
     ),
 }
 
 SILENT = {
-    "near miss: a name that only a branch sets": make_failed_run(
+    "near miss: a name that only a branch sets": failed(
         "UnboundLocalError: local variable 'loss' referenced before assignment", "loss.backward()"
     ),
-    "near miss: some other list": make_failed_run(
+    "near miss: some other list": failed(
         "RuntimeError: torch.cat(): expected a non-empty list of Tensors", "x = torch.cat(parts)"
     ),
-    "near miss: another division": make_failed_run(
+    "near miss: another division": failed(
         "ZeroDivisionError: division by zero", "scale = 1 / (a - b)"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

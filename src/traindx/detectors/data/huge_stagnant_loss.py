@@ -1,11 +1,9 @@
-"""The loss is huge and does not fall."""
-
 import numpy as np
 
 from traindx.analysis.curves import curve
-from traindx.examples import decay, flat, make_run
-from traindx.model.findings import cite, finding, suggested
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.metrics.objective import finite_objective
+from traindx.examples import decay, flat, logged
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 ASTRONOMICAL = 1e6  # residuals of a thousand in raw units; ordinary losses begin below a hundred
 MOVED = 0.1  # of the starting loss
@@ -29,10 +27,9 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     Squared errors on raw money or counts are large too; where they fall, nothing is said.
     """
-    loss = run.objective()
-    if loss is None or len(loss.finite()) < ENOUGH:
+    finite = finite_objective(run, ENOUGH)
+    if finite is None:
         return
-    finite = loss.finite()
     c = curve(finite.values)
     start, end = c.start_value, c.end_value
     if start < ASTRONOMICAL or not (1.0 - MOVED) * start < end < 2.0 * start:
@@ -46,9 +43,9 @@ def check(run: Run) -> Findings:
     )
 
 
-FIRES = {"physics in raw units": make_run({"loss/train": flat(100, 3.6e23, noise=1e-4)})}
+FIRES = {"physics in raw units": logged(loss_train=flat(100, 3.6e23, noise=1e-4))}
 
 SILENT = {
-    "near miss: house prices, falling": make_run({"loss/train": decay(100, 4e10, 1e9)}),
-    "an ordinary plateau": make_run({"loss/train": flat(100, 2.3)}),
+    "near miss: house prices, falling": logged(loss_train=decay(100, 4e10, 1e9)),
+    "an ordinary plateau": logged(loss_train=flat(100, 2.3)),
 }

@@ -1,17 +1,14 @@
-"""The same example comes with another label."""
-
 from dataclasses import replace
 
-from traindx.analysis.recordings.observations import has_learnt, is_integer, processes_of
+from traindx.analysis.recordings.loss_labels import has_duplicates, is_labelled_pair
+from traindx.analysis.recordings.observations import has_learnt, processes_of
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Strength, cite_record, finding
-from traindx.model.recording import Loader, LossInput, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import Loader, LossInput, Summary
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 CHANGED = 0.2  # of the examples that came again
 MOSTLY = 0.5  # of them, where a pass over the data cannot be told
 ENOUGH = 20  # examples that came again
-DUPLICATES = 0.02  # of the examples of the first pass that had come before in the same pass
 
 
 @detector(needs=("recording",), suggests=("misaligned-labels",))
@@ -37,13 +34,13 @@ def check(run: Run) -> Findings:
     a model that learns.
     """
     for process in processes_of(run):
-        samples = [s for s in process.samples if _is_pair(s)]
+        samples = [s for s in process.samples if is_labelled_pair(s)]
         same = sum(s.repeated for s in samples)
         other = sum(s.relabelled for s in samples)
         seen = same + other
         if seen < ENOUGH or other <= CHANGED * seen:
             continue
-        if process.loaders and _has_duplicates(process, samples):
+        if process.loaders and has_duplicates(process, samples):
             continue
         is_loose = not process.loaders  # the program makes its batches by itself
         if is_loose and (other <= MOSTLY * seen or has_learnt(process)):
@@ -58,28 +55,6 @@ def check(run: Run) -> Findings:
             onset=next(s.step for s in samples if s.relabelled),
         )
         return
-
-
-def _is_pair(sample: Sample) -> bool:
-    """A batch of one input and its label: with two inputs the label belongs to both."""
-    inputs = [b for b in sample.batch if "float" in b.dtype]
-    labels = [b for b in sample.batch if is_integer(b)]
-    is_plain = len(inputs) == 1 and len(labels) == len(sample.batch) - 1 <= 1
-    classes = [i for i in sample.losses if i.loss in ("cross_entropy", "nll_loss")]
-    targets = [i.target.shape for i in classes if i.target is not None]
-    shape = labels[0].shape if labels else inputs[0].shape[:1] if inputs else ()
-    return is_plain and shape in targets
-
-
-def _has_duplicates(process: Process, samples: list[Sample]) -> bool:
-    """Tell whether examples came again within the first pass over the data."""
-    sizes = [x.batches for x in process.loaders if x.batches]
-    if not sizes:
-        return True  # without the length of a pass a duplicate looks the same
-    first = [s for s in samples if s.step < max(sizes)]
-    again = sum(s.repeated + s.relabelled for s in first)
-    given = sum(s.batch[0].shape[0] for s in first)
-    return again > DUPLICATES * given
 
 
 def _run(*seen: tuple[int, int], inputs: int = 1, dtype: str = "int64") -> Run:

@@ -1,24 +1,18 @@
-"""The scale of the inputs changes during training, and the loss jumps."""
-
 from collections.abc import Sequence
 from dataclasses import replace
-from math import isfinite
 
 import numpy as np
 
+from traindx.analysis.metrics.jumps import jump_between
+from traindx.analysis.metrics.objective import finite_objective
+from traindx.analysis.recordings.input_batches import first_layer_input, input_change
 from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import decay, join, recorded, sampled
-from traindx.model.findings import Finding, Strength, cite, cite_record, finding
 from traindx.model.recording import Activation, Process, Sample, Summary
 from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite, cite_record, detector, finding
 
 CAUSE = "data-distribution-change"
-APART = 1.0  # of the spread of the inputs: between all means before and all means after
-WIDER = 2.0  # times: between all spreads before and all spreads after
-BEFORE, AFTER = 5, 2  # samples
-JUMP = 3.0  # times the loss just before
-NEARBY = 0.05  # of the run: in how many points before and after a jump a loss is judged
 POINTS = 60  # of the loss
 
 
@@ -43,55 +37,18 @@ def check(run: Run) -> Findings:
     A curriculum changes its inputs on purpose; where the loss follows smoothly nothing is said.
     States of a policy and outputs of a generator change as these learn, and are left alone.
     """
-    loss = run.objective()
-    if loss is None or len(loss.finite()) < POINTS:
+    loss = finite_objective(run, POINTS)
+    if loss is None:
         return
     for process in processes_of(run):
-        seen = [(s, a) for s in process.samples if (a := _input(s)) is not None]
-        at = _change([a for _, a in seen])
+        seen = [(s, a) for s in process.samples if (a := first_layer_input(s)) is not None]
+        at = input_change([a for _, a in seen])
         if at is None or len({s.optimizer for s, _ in seen}) != 1:
             continue
-        jump = _jump(loss.finite(), seen[at - 1][0].step, seen[at][0].step)
+        jump = jump_between(loss, seen[at - 1][0].step, seen[at][0].step)
         if jump is not None:
-            yield _finding(process, seen, at, loss.finite(), jump)
+            yield _finding(process, seen, at, loss, jump)
             return
-
-
-def _input(sample: Sample) -> Activation | None:
-    """What the lowest layer is given, if it is a batch of the loader and no inner value."""
-    shapes = {b.shape for b in sample.batch if "float" in b.dtype and len(b.shape) > 1}
-    given = [a for a in sample.activations if a.op.startswith("input of")]
-    fit = [a for a in given if a.shape in shapes and isfinite(a.mean) and isfinite(a.std)]
-    return fit[-1] if fit and not fit[-1].nonfinite else None
-
-
-def _change(inputs: Sequence[Activation]) -> int | None:
-    """The first input that is unlike all before, as are all that follow."""
-    for at in range(BEFORE, len(inputs) - AFTER + 1):
-        old, new = inputs[:at], inputs[at:]
-        width = max(a.std for a in old)
-        first, second = [a.mean for a in old], [a.mean for a in new]
-        gap = max(min(second) - max(first), min(first) - max(second))
-        if 0.0 < APART * width < gap:
-            return at
-        wide, narrow = [a.std for a in new], [a.std for a in old]
-        if min(wide) > WIDER * max(narrow) > 0.0 or min(narrow) > WIDER * max(wide) > 0.0:
-            return at
-    return None
-
-
-def _jump(loss: Series, first: int, last: int) -> int | None:
-    """The point between two steps at which the loss is suddenly several times as high."""
-    values = loss.values
-    part = max(3, round(NEARBY * len(values)))
-    inside = np.flatnonzero((loss.steps > first) & (loss.steps <= last))
-    for at in inside:
-        before, after = values[max(0, at - part) : at], values[at : at + part]
-        if len(before) < 3 or len(after) < 3 or np.median(before) <= 0:
-            continue
-        if values[at] > JUMP * before.max() and np.median(after) > JUMP * np.median(before):
-            return int(at)
-    return None
 
 
 def _finding(

@@ -1,30 +1,27 @@
-"""The loss stays at the entropy of the labels although training itself works."""
-
 from dataclasses import replace
-from math import log
-from statistics import median
 
 import numpy as np
 
-from traindx.analysis.recordings.observations import Term, processes_of, terms_of
-from traindx.analysis.recordings.traces import Trace, traces_of
+from traindx.analysis.metrics.chance import stays_at_level
+from traindx.analysis.recordings.loss_labels import label_entropy
+from traindx.analysis.recordings.observations import processes_of, terms_of
+from traindx.analysis.recordings.soundness import is_trained_soundly
 from traindx.examples import decay, flat, join, recorded, watched, weights
-from traindx.model.findings import Strength, cite, cite_record, finding, suggested
-from traindx.model.recording import Counts, LossInput, Process, Sample, Summary
+from traindx.model.recording import Counts, LossInput, Summary
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import (
+    Findings,
+    Run,
+    Strength,
+    cite,
+    cite_record,
+    detector,
+    finding,
+    suggested,
+)
 
 POINTS = 100  # of the loss
 STEPS = 150  # fewer, and a healthy run may not have left this level
-EXAMPLES = 200  # labels
-LISTED = 20  # classes that a record names; of more, some are left out
-NEAR = 0.04  # of the entropy of the labels
-BLOWN = 1.5  # of the entropy: a loss that was so high has another story
-EARLY = 4  # samples, from before the model has given in
-STEADY = (3e-4, 5e-2)  # update over norm: neither too small nor too large to learn by
-FADED = 1e-3  # smallest over largest gradient of a matrix
-DEAD = 0.5  # of the units
-SCALE = (0.05, 10.0)  # of an input
 CLEARED = ("lr-too-high", "lr-too-low", "bad-initialisation", "vanishing-gradients", "dead-relu",
            "unnormalised-inputs", "saturated-activations")  # fmt: skip
 
@@ -59,8 +56,12 @@ def check(run: Run) -> Findings:
     steps = process.counts.steps if process.counts is not None else 0
     if len(terms) != 1 or steps < STEPS:
         return
-    level = _entropy(terms[0])
-    if level is None or not _stays(finite.values, level) or not _is_sound(process, terms[0]):
+    level = label_entropy(terms[0])
+    if (
+        level is None
+        or not stays_at_level(finite.values, level)
+        or not is_trained_soundly(process, terms[0])
+    ):
         return
     end = float(np.median(finite.values[-len(finite) // 4 :]))
     says = f"{finite.origin.name} ends at {end:.4g}, and the entropy of the labels is {level:.4g}"
@@ -73,47 +74,6 @@ def check(run: Run) -> Findings:
         cite_record(process, sample.line, works, step=sample.step),
         against=dict.fromkeys(CLEARED, Strength.MODERATE),
     )
-
-
-def _entropy(term: Term) -> float | None:
-    counts = term.labels()
-    total = counts.total()
-    is_whole = total >= EXAMPLES and len(counts) > 1 and term.inputs[0].classes <= LISTED
-    return -sum(n / total * log(n / total) for n in counts.values()) if is_whole else None
-
-
-def _stays(loss: Floats, level: float) -> bool:
-    parts = [float(np.median(part)) for part in np.array_split(loss, 8)[1:]]
-    is_near = all(abs(p - level) < NEAR * level for p in parts)
-    return is_near and float(loss.max()) < BLOWN * level
-
-
-def _is_sound(process: Process, term: Term) -> bool:
-    traces = [t for t in traces_of(process) if t.parameter.is_trainable]
-    is_driven = all(t.is_owned and t.has_gradient for t in traces)
-    matrices = [t for t in traces if t.is_matrix]
-    early = term.samples[:EARLY]
-    if not matrices or not is_driven:
-        return False
-    return _are_steady(matrices) and all(map(_is_alive, early)) and all(map(_is_usual, early))
-
-
-def _are_steady(matrices: list[Trace]) -> bool:
-    ratios = [r for t in matrices for r in t.ratios[:EARLY] if r is not None]
-    grads = [median(g) for t in matrices if (g := [x for x in t.grads[:EARLY] if x is not None])]
-    low, high = STEADY
-    is_known = bool(ratios and grads)
-    return is_known and low < median(ratios) < high and min(grads) > FADED * max(grads)
-
-
-def _is_alive(sample: Sample) -> bool:
-    return not any(a.dead > DEAD or a.saturated > DEAD for a in sample.activations)
-
-
-def _is_usual(sample: Sample) -> bool:
-    low, high = SCALE
-    inputs = [b for b in sample.batch if "float" in b.dtype]
-    return bool(inputs) and all(low < b.std < high and abs(b.mean) < high for b in inputs)
 
 
 def _run(

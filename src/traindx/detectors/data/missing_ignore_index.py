@@ -15,12 +15,14 @@ from traindx.analysis.program.execution.values import (
     origins,
 )
 from traindx.analysis.program.training.acts import Do
-from traindx.analysis.program.training.claims import cite
+from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.contents import whole_tensor
 from traindx.analysis.program.training.data import data_chain
+from traindx.analysis.program.training.ignored_padding import other_indices
 from traindx.analysis.program.training.kinds import names_of
 from traindx.analysis.program.training.operations import Operation, operation_of
 from traindx.analysis.program.training.program import Program, Story, program_of
+from traindx.analysis.program.training.token_labels import padded_labels
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
 from traindx.registry import Findings, Run, detector
@@ -28,6 +30,8 @@ from traindx.registry import Findings, Run, detector
 IGNORED = -100  # what cross-entropy leaves out by default
 INDEXED = {"scatter": 2, "gather": 2, "one_hot": 0}  # where these operations take class indices
 COMPARES = frozenset({"eq", "ne", "gt", "lt", "ge", "le"})
+# losses of numbers, which have no index to ignore
+OF_NUMBERS = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 CAUSE = "padding-in-loss"
 
 
@@ -38,6 +42,15 @@ class _Use:
     story: Story
     event: ProgramEvent
     target: Value
+    ignored: Value = Known(IGNORED)
+
+    def leaves_out(self, padded: Value | None) -> bool:
+        """Tell whether what a tensor is padded with is, or may be, what the loss ignores."""
+        if constant(self.ignored) == IGNORED:
+            return False
+        pad = None if padded is None else _pad_of(padded)
+        is_known = isinstance(constant(self.ignored), int) and isinstance(constant(pad), int)
+        return not is_known or constant(pad) == constant(self.ignored)
 
 
 @detector(needs=("source",), suggests=("padding-in-loss",))
@@ -47,7 +60,9 @@ def check(run: Run) -> Findings:
     ## What it detects
     `pad_sequence` over targets, with a padding value that cross-entropy does not leave out by
     itself (−100), or tokens filled up with a pad by hand, on their way to a cross-entropy without
-    `ignore_index`, or to a loss written by hand that compares the targets with nothing.
+    `ignore_index`, or to a loss written by hand that compares the targets with nothing. Also an
+    `ignore_index` that is another number than the padding, and padded tokens of a tokenizer that
+    become the labels of a model of Transformers as they are.
 
     ## Why it matters
     The model learns to predict padding, which is most of a batch of short texts: the loss looks
@@ -73,9 +88,32 @@ def check(run: Run) -> Findings:
         padded = next((v for v in chain if _pads(v)), None)
         is_seen = padded is not None
         padded = padded or _namesake(chain, elsewhere)
-        if padded is not None:
+        if padded is not None and not use.leaves_out(padded if is_seen else None):
             seen.add(use.event.node)
             yield _finding(use.event, padded, is_seen=is_seen)
+    for found in other_indices(program):
+        if found.loss.node not in seen:
+            seen.add(found.loss.node)
+            yield finding(
+                f"The loss ignores index {found.ignored}, and targets are padded with {found.pad}",
+                CAUSE,
+                found.loss,
+                cite(found.padded, f"targets are padded with {found.pad} here"),
+                cite(found.loss, f"and {found.ignored} is ignored here"),
+                is_symptom=True,
+            )
+    for masking in padded_labels(program):
+        if isinstance(masking.at, ProgramEvent) and masking.at.node not in seen:
+            seen.add(masking.at.node)
+            made = masking.because or masking.at
+            yield finding(
+                "The labels are padded tokens, and no pad is set to -100",
+                CAUSE,
+                masking.at,
+                cite(made, "the tokenizer pads here"),
+                cite(masking.at, masking.says),
+                is_symptom=True,
+            )
 
 
 def _is_marked(story: Story, chain: list[Value]) -> bool:
@@ -86,22 +124,29 @@ def _is_marked(story: Story, chain: list[Value]) -> bool:
 
 
 def _in_losses(program: Program) -> Iterator[_Use]:
-    for loss in program.results("cross_entropy", "nll_loss"):
+    for loss in program.results("cross_entropy", "nll_loss", *OF_NUMBERS):
         target = loss.operation.argument("target")
         if (
             target is not None
             and loss.event.gradients is not Answer.NO
-            and _is_plain(loss.operation)
+            and _is_plain(loss.story, loss.event.result, loss.operation)
         ):
-            yield _Use(loss.story, loss.event, target)
+            ignored = loss.operation.settings.get("ignore_index", Known(IGNORED))
+            yield _Use(loss.story, loss.event, target, ignored)
 
 
-def _is_plain(operation: Operation) -> bool:
-    """Tell whether a loss weighs and leaves out nothing."""
+def _is_plain(story: Story, result: Value | None, operation: Operation) -> bool:
+    """Tell whether a loss weighs nothing, and its mean is one over all positions."""
     given = operation.settings
     reduction = constant(given.get("reduction"))
     is_reduced = "reduction" not in given or reduction in ("mean", "sum")
-    return is_reduced and not {"ignore_index", "weight", "**"} & set(given)
+    if reduction == "none" and result is not None:
+        uses = [operation_of(v) for v in story.made_from(result)]
+        is_reduced = bool(uses) and all(u is not None and u.name in ("mean", "sum") for u in uses)
+    if operation.name in OF_NUMBERS:
+        first = operation_of(operation.argument("input"))
+        is_reduced = is_reduced and (first is None or first.name not in ("mul", "getitem"))
+    return is_reduced and not {"weight", "**"} & set(given)
 
 
 def _by_index(program: Program) -> Iterator[_Use]:
@@ -152,13 +197,21 @@ def _pads(value: Value) -> bool:
         return False
     last = operation.name.rsplit(".", 1)[-1]
     if last == "pad_sequence":
-        given = operation.settings.get("padding_value")
-        if given is None and len(operation.operands) > 2:
-            given = operation.operands[2]
-        return constant(given) != IGNORED
+        return constant(_pad_of(value)) != IGNORED
     if last != "add" or len(operation.operands) != 2:
         return False
     return _fills(operation.operands[1])
+
+
+def _pad_of(padded: Value) -> Value | None:
+    """What a tensor is padded with."""
+    operation = operation_of(padded)
+    if operation is None or operation.name.rsplit(".", 1)[-1] != "pad_sequence":
+        return None
+    given = operation.settings.get("padding_value")
+    if given is None and len(operation.operands) > 2:
+        given = operation.operands[2]
+    return Known(0) if given is None else given
 
 
 def _fills(value: Value) -> bool:
@@ -171,7 +224,9 @@ def _fills(value: Value) -> bool:
     is_counted = any(
         isinstance(v, Result) and v.maker == "builtins.len" for v in origins(count, 12)
     )
-    is_pad = len(members) == 1 and any("pad" in name.lower() for name in names_of(members[0]))
+    is_pad = len(members) == 1 and (
+        constant(members[0]) == 0 or any("pad" in name.lower() for name in names_of(members[0]))
+    )
     return is_pad and is_counted
 
 
@@ -245,12 +300,48 @@ def _by_hand(loss: str) -> Run:
     return make_run(sources={"train.py": _BY_HAND.format(loss=loss)})
 
 
+_VOCABULARY = """
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader
+
+words = {words}
+index = {{w: i for i, w in enumerate(words)}}
+PAD = index["<pad>"]
+
+def collate(batch):
+    inputs = pad_sequence([b[0] for b in batch], batch_first=True, padding_value=PAD)
+    targets = pad_sequence([b[1] for b in batch], batch_first=True, padding_value=PAD)
+    {after}
+    return inputs, targets
+
+criterion = nn.CrossEntropyLoss(ignore_index={ignored})
+for inputs, targets in DataLoader(pairs, 8, collate_fn=collate):
+    optimizer.zero_grad()
+    criterion(model(inputs).flatten(0, 1), targets.flatten()).backward()
+    optimizer.step()
+"""
+_WORDS = '["<unk>", "<pad>"] + sorted(set(tokens))'
+
+
+def _vocabulary(ignored: str = "0", words: str = _WORDS, after: str = "pass") -> Run:
+    text = _VOCABULARY.format(ignored=ignored, words=words, after=after)
+    return make_run(sources={"train.py": text})
+
+
 FIRES = {
+    "another index than the padding's": _vocabulary(),
+    "the same of a list with a star": _vocabulary(words='["<unk>", "<pad>", *sorted(tokens)]'),
     "padded with zero": _program(),
     "padded by hand": _by_hand("F.cross_entropy(scores.view(-1, 50), tokens.view(-1))"),
 }
 
 SILENT = {
+    "near miss: the padding's own index": _vocabulary("PAD"),
+    "near miss: the same number": _vocabulary("1"),
+    "near miss: marked before": _vocabulary(after="targets = targets.masked_fill(targets == 1, 0)"),
+    "near miss: words in an order out of sight": _vocabulary(words="sorted(tokens) + ['<pad>']"),
     "near miss: padded input of one class per text": _by_hand("F.cross_entropy(scores, label)"),
     "ignored": _program("ignore_index=0"),
     "near miss: packed": _program(given="pack_padded_sequence(targets, lengths).data"),

@@ -1,26 +1,23 @@
-"""Positional embeddings are negligible beside unscaled inputs."""
-
 import re
-from collections.abc import Sequence
-from math import hypot, isfinite, log, prod, sqrt
+from math import isfinite
 
-from traindx.analysis.recordings.observations import late_samples, medians
-from traindx.analysis.recordings.traces import latest_models, told_once
+from traindx.analysis.recordings.input_batches import position_ratio
+from traindx.analysis.recordings.observations import late_samples
+from traindx.analysis.recordings.predictions import is_far_from_learnt
+from traindx.analysis.recordings.traces import latest_models, per_process
 from traindx.examples import recorded, watched
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Activation, LossInput, Parameter, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "unnormalised-inputs"
-RAW = 10.0  # the size of the inputs; normalised ones have one
 DROWNED = 100.0  # times the size of the positions; a sound model begins at twenty and falls to five
 ENOUGH = 2  # late samples
-LEFT = 0.3  # of the loss of a guess
 _POSITIONS = re.compile(r"(?:^|[._])(?:pos|wpe)", re.IGNORECASE)
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """The first layer's output is a hundred times as large as the positional embedding.
 
     ## What it detects
@@ -39,43 +36,19 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     A task that needs no order does not miss the positions; where the loss falls, nothing is said.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     late = [s for s in late_samples(process) if isfinite(s.loss)]
-    if len(late) < ENOUGH or not _is_high(late):
+    if len(late) < ENOUGH or not is_far_from_learnt(late):
         return
     for model in latest_models(process):
         shapes = {p.name: p.shape for p in model.parameters}
         tables = [n for n, s in shapes.items() if _POSITIONS.search(n) and len(s) >= 2]
-        ratios = [[r for s in late if (r := _ratio(s, shapes, t)) is not None] for t in tables]
+        ratios = [
+            [r for s in late if (r := position_ratio(s, shapes, t)) is not None] for t in tables
+        ]
         for table, known in zip(tables, ratios, strict=True):
             if len(known) == len(late) and min(known) >= DROWNED:
                 yield _finding(process, late[-1], table, known[-1])
                 return
-
-
-def _is_high(late: Sequence[Sample]) -> bool:
-    """Tell whether the only loss is a cross-entropy that is far from learnt."""
-    given = [s.losses[0] for s in late if len(s.losses) == 1]
-    if len(given) < len(late) or any(i.loss != "cross_entropy" or i.classes < 2 for i in given):
-        return False
-    return medians(s.loss for s in late) > LEFT * log(given[-1].classes)
-
-
-def _ratio(sample: Sample, shapes: dict[str, tuple[int, ...]], table: str) -> float | None:
-    """How many times larger than the positions that is to which they are added."""
-    norms = dict(zip(sample.names, sample.weight_norms, strict=False))
-    batches = {b.shape for b in sample.batch if "float" in b.dtype and len(b.shape) > 1}
-    positions = norms.get(table, 0.0) / sqrt(max(1, prod(shapes[table])))
-    for layer in sample.activations:
-        weight = f"{layer.name}.weight"
-        size = hypot(layer.mean, layer.std)
-        is_first = layer.op.startswith("input of") and layer.shape in batches and size >= RAW
-        if is_first and weight in shapes and shapes[weight][0] == shapes[table][-1] and positions:
-            return norms.get(weight, 0.0) / sqrt(shapes[weight][0]) * size / positions
-    return None
 
 
 def _finding(process: Process, sample: Sample, table: str, ratio: float) -> Finding:

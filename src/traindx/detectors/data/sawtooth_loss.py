@@ -1,12 +1,9 @@
-"""The loss repeats the same pattern in every epoch."""
-
 import numpy as np
 
-from traindx.analysis.epochs import epoch_pattern
-from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Evidence, Strength, cite, cite_setting, finding
+from traindx.analysis.epochs import cite_unshuffled, epoch_pattern
+from traindx.examples import decay, flat, logged
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 REPEATS = 0.6  # correlation of one epoch's course with the next, on average
 KEEPS = 0.35  # correlation of the pattern with itself a point later; of noise it is near 0
@@ -40,7 +37,7 @@ def check(run: Run) -> Findings:
         return
     if pattern.only_falls or pattern.persistence < KEEPS:
         return
-    setting = _unshuffled(run)
+    setting = cite_unshuffled(run)
     says = (
         f"{loss.origin.name} has the same shape in {pattern.epochs} epochs (correlation "
         f"{pattern.likeness:.2f}), with an amplitude of {pattern.swing:.3g}"
@@ -54,13 +51,6 @@ def check(run: Run) -> Findings:
     )
 
 
-def _unshuffled(run: Run) -> tuple[Evidence, ...]:
-    setting = run.config.find("shuffle", "shuffle_train", "train_shuffle")
-    if setting is not None and str(setting.value).lower() in {"false", "0", "no"}:
-        return (cite_setting(setting),)
-    return ()
-
-
 def _run(
     epoch: Floats, epochs: int = 6, *, noise: float = 0.02, shuffle: bool | None = None
 ) -> Run:
@@ -70,7 +60,7 @@ def _run(
     ]
     marks = np.repeat(np.arange(epochs, dtype=float), len(epoch))
     config = {} if shuffle is None else {"data.shuffle": shuffle}
-    return make_run({"loss/train": np.concatenate(rows)}, epochs=marks, config=config)
+    return logged(loss_train=np.concatenate(rows), epochs=marks, config=config)
 
 
 _TEETH = np.concatenate(
@@ -88,5 +78,5 @@ SILENT = {
     "near miss: mixed data in a fixed order": _run(_MIXED),
     "shuffled": _run(flat(60, 0.8, noise=0.0), noise=0.1),
     "near miss: a running mean that restarts each epoch": _run(decay(60, 1.0, 0.6, noise=0.0)),
-    "no epochs known": make_run({"loss/train": np.tile(_TEETH, 4)}),
+    "no epochs known": logged(loss_train=np.tile(_TEETH, 4)),
 }

@@ -1,26 +1,12 @@
-"""Targets lie outside of what the last operation of the model can give."""
-
-from traindx.analysis.recordings.observations import (
-    Term,
-    is_sound,
-    operation,
-    processes_of,
-    spans,
-    terms_of,
-)
+from traindx.analysis.recordings.observations import is_sound, operation, terms_in
+from traindx.analysis.recordings.predictions import OUTPUT_RANGES, targets_exceed_range
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, cite_record, finding
-from traindx.model.recording import LossInput, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import LossInput, Summary
+from traindx.registry import Findings, Run, detector, finding
 
 CAUSE = "unnormalised-targets"
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
-RANGES = {
-    "sigmoid": (0.0, 1.0), "hardsigmoid": (0.0, 1.0), "softmax": (0.0, 1.0),
-    "tanh": (-1.0, 1.0), "hardtanh": (-1.0, 1.0), "softsign": (-1.0, 1.0),
-}  # fmt: skip
 ENOUGH = 3  # samples
-BEYOND = 0.5  # of the range; a target may be a little outside, from noise or rounding
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
@@ -43,40 +29,23 @@ def check(run: Run) -> Findings:
     Targets of which a few are outliers spread less than this. What is rescaled after the activation
     is not taken for its output.
     """
-    for process in processes_of(run):
-        for term in terms_of(process, *LOSSES):
-            sound = [given for _, given in term.pairs() if is_sound(given)]
-            if len(sound) >= ENOUGH and all(map(_is_beyond, sound)):
-                yield _finding(process, term)
-                return
-
-
-def _is_beyond(given: LossInput) -> bool:
-    bounds, target = RANGES.get(operation(given.producer)), given.target
-    if bounds is None or target is None or given.prediction.shape != target.shape:
-        return False
-    low, high = bounds
-    room = BEYOND * (high - low)
-    is_outside = target.high > high + room or target.low < low - room
-    is_inside = low <= given.prediction.low and given.prediction.high <= high
-    return is_outside and is_inside and target.std > room
-
-
-def _finding(process: Process, term: Term) -> Finding:
-    first, given = term.samples[0], term.inputs[0]
-    made = operation(given.producer)
-    low, high = RANGES[made]
-    target = given.target or Summary()
-    says = (
-        f"in all {len(term)} samples, {spans(term.samples)}, the {made} is limited to {low:g} … "
-        f"{high:g} and the targets of {given.loss} are {target.low:.4g} … {target.high:.4g}"
-    )
-    claim = (
-        f"The targets reach {max(target.high, -target.low):.4g}, but the output {made} is "
-        f"limited to {low:g} … {high:g}"
-    )
-    cited = cite_record(process, first.line, says, step=first.step)
-    return finding(claim, CAUSE, cited, place=first.place)
+    for term in terms_in(run, *LOSSES):
+        sound = [given for given in term.inputs if is_sound(given)]
+        if len(sound) < ENOUGH or not all(map(targets_exceed_range, sound)):
+            continue
+        given = term.inputs[0]
+        made, target = operation(given.producer), given.target or Summary()
+        low, high = OUTPUT_RANGES[made]
+        says = (
+            f"in all {term.seen}, the {made} is limited to {low:g} … {high:g} and the targets of "
+            f"{given.loss} are {target.low:.4g} … {target.high:.4g}"
+        )
+        claim = (
+            f"The targets reach {max(target.high, -target.low):.4g}, but the output {made} is "
+            f"limited to {low:g} … {high:g}"
+        )
+        yield finding(claim, CAUSE, term.cite(says, 0), place=term.samples[0].place)
+        return
 
 
 def _run(

@@ -1,30 +1,24 @@
-"""The inputs are not normalized."""
-
 from dataclasses import replace
 from math import prod
 
 import numpy as np
 
-from traindx.analysis.recordings.observations import (
-    extreme,
-    is_integer,
-    medians,
-    processes_of,
-    spans,
+from traindx.analysis.recordings.input_batches import (
+    RAW_INPUT,
+    raw_table,
+    scale_of,
+    takes_raw_inputs,
 )
+from traindx.analysis.recordings.observations import extreme, medians, processes_of, spans
 from traindx.examples import recorded, watched
-from traindx.model.findings import Finding, Strength, cite_record, finding
-from traindx.model.recording import Activation, NonFinite, Parameter, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import Activation, NonFinite, Parameter, Process, Summary
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "unnormalised-inputs"
-RAW = 100.0  # of the mean or the spread of what the first layer is given
 ENOUGH = 2  # samples
 AT_ONCE = 50  # steps until the first NaN or Inf
 BOUND = 2.0  # rate times curvature, beyond which plain descent diverges
 FAR_BEYOND = 10.0  # times the bound
-FIRST = ("Linear", "Conv1d", "Conv2d", "Conv3d", "LazyLinear", "LSTM", "GRU", "RNN")
-EMBEDDED = ("Embedding", "EmbeddingBag")
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
@@ -52,13 +46,13 @@ def check(run: Run) -> Findings:
     """
     for process in processes_of(run):
         samples = [s for s in process.samples if s.batch]
-        scales = [scale for s in samples if (scale := _raw(s)) is not None]
-        if len(scales) < ENOUGH or len(scales) < len(samples) or not _is_direct(process):
+        scales = [scale for s in samples if (scale := raw_table(s)) is not None]
+        if len(scales) < ENOUGH or len(scales) < len(samples) or not takes_raw_inputs(process):
             continue
         # the inputs of the layer that is furthest from the loss
         inputs = ([a for a in s.activations if a.op.startswith("input of")] for s in samples)
         reached = [a for given in inputs for a in given[-1:]]
-        if not reached or medians(_scale(a) for a in reached) < RAW:
+        if not reached or medians(scale_of(a) for a in reached) < RAW_INPUT:
             continue
         first, given = samples[0], scales[0]
         says = (
@@ -104,28 +98,6 @@ def _breaking(found: Finding, run: Run, process: Process, given: Summary) -> Fin
         is_symptom=True,
         onset=float(broken.step),
     )
-
-
-def _raw(sample: Sample) -> Summary | None:
-    """Return the first floating-point table of a batch, if it is on a raw scale."""
-    if any(is_integer(b) and len(b.shape) > 1 for b in sample.batch):
-        return None  # token ids, or images of bytes that are scaled later
-    tables = [b for b in sample.batch if "float" in b.dtype and len(b.shape) > 1]
-    return tables[0] if tables and _scale(tables[0]) >= RAW else None
-
-
-def _scale(given: Summary | Activation) -> float:
-    return max(abs(given.mean), given.std)
-
-
-def _is_direct(process: Process) -> bool:
-    """Tell whether the first part of every model with parameters takes its inputs as they are."""
-    for model in process.models:
-        owners = {p.name.rsplit(".", 1)[0] for p in model.parameters}
-        kinds = [m.type for m in model.modules if m.name in owners]
-        if not kinds or kinds[0] not in FIRST or any(k in EMBEDDED for k in kinds):
-            return False
-    return bool(process.models)
 
 
 def _run(

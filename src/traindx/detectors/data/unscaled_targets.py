@@ -1,14 +1,10 @@
-"""The targets of a regression are not normalized, and the predictions do not reach them."""
-
-from traindx.analysis.recordings.observations import Term, extreme, processes_of, spans, terms_of
+from traindx.analysis.recordings.observations import extreme, terms_in
+from traindx.analysis.recordings.predictions import are_raw_targets, is_far_below_target, size_of
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
-from traindx.model.recording import LossInput, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import LossInput, Summary
+from traindx.registry import Findings, Run, detector, finding, suggested
 
 CAUSE = "unnormalised-targets"
-RAW = 1000.0  # of the size of targets; an untrained network gives about one
-FAR = 0.1  # of the size of the targets; outputs that stay below it have not got there
 ENOUGH = 3  # late samples
 
 
@@ -31,39 +27,21 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     Where the predictions have reached the scale of the targets nothing is said.
     """
-    for process in processes_of(run):
-        for term in terms_of(process, "mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss"):
-            late = term.late(process)
-            if len(late) >= ENOUGH and all(map(_is_far, late.inputs)) and _is_raw(term):
-                yield _finding(process, late)
-                return
-
-
-def _size(summary: Summary | None) -> float:
-    return 0.0 if summary is None else max(abs(summary.mean), summary.std)
-
-
-def _is_raw(term: Term) -> bool:
-    return all(_size(i.target) >= RAW for i in term.inputs)
-
-
-def _is_far(given: LossInput) -> bool:
-    return extreme(given.prediction) < FAR * _size(given.target)
-
-
-def _finding(process: Process, late: Term) -> Finding:
-    last, given = late.samples[-1], late.inputs[-1]
-    wanted, reached = _size(given.target), extreme(given.prediction)
-    says = (
-        f"targets are about {wanted:.3g}, and predictions reach {reached:.3g} in the last of "
-        f"{len(late)} samples, {spans(late.samples)}"
-    )
-    claim = (
-        f"The targets are not normalized: they are about {wanted:.3g}, and late predictions "
-        f"reach {reached:.3g}"
-    )
-    cited = cite_record(process, last.line, says, step=last.step, size=wanted)
-    return finding(claim, {CAUSE: Strength.STRONG}, cited, onset=late.samples[0].step)
+    for term in terms_in(run, "mse_loss", "smooth_l1_loss", "huber_loss", "l1_loss"):
+        late = term.late()
+        is_far = len(late) >= ENOUGH and all(map(is_far_below_target, late.inputs))
+        if not is_far or not are_raw_targets(term):
+            continue
+        given, onset = late.inputs[-1], late.samples[0].step
+        wanted, reached = size_of(given.target), extreme(given.prediction)
+        says = f"targets are about {wanted:.3g}, and predictions reach {reached:.3g}"
+        cited = late.cite(f"{says} in the last of {late.seen}", size=wanted)
+        claim = (
+            f"The targets are not normalized: they are about {wanted:.3g}, and late predictions "
+            f"reach {reached:.3g}"
+        )
+        yield finding(claim, suggested(CAUSE), cited, onset=onset)
+        return
 
 
 def _run(wanted: float, reached: float) -> Run:

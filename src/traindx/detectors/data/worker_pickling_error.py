@@ -1,14 +1,12 @@
-"""Something had to be sent to a worker and could not be pickled."""
-
 from traindx.analysis.errors.culprits import explain
+from traindx.analysis.errors.failing_lines import path_of
 from traindx.analysis.errors.loader_messages import UNPICKLABLE
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.root_failure import root_failure
 from traindx.analysis.errors.written_calls import unpicklable_lambda
-from traindx.examples import make_failed_run
-from traindx.model.findings import Strength
+from traindx.examples import failed
 from traindx.model.run import Frame
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector
 
 STARTS = ("utils/data/dataloader.py", "_MultiProcessingDataLoaderIter")
 SPAWNS = ("multiprocessing/reduction.py", "multiprocessing/popen_spawn_win32.py")
@@ -45,7 +43,7 @@ def check(run: Run) -> Findings:
     claim = known.claim(name=f"{name.rstrip('>')}>" if name.startswith("<") else name)
     is_lambda = known.kind == "pickle" and "lambda" in name
     culprit = unpicklable_lambda(run) if is_lambda else None
-    starts = any(w in f"{_path(f)} {f.code}" for f in known.failure.frames for w in STARTS)
+    starts = any(w in f"{path_of(f)} {f.code}" for f in known.failure.frames for w in STARTS)
     guesses = WORKER if starts else MISUSE
     yield finding(known, claim, suggests=guesses, culprit=culprit)
 
@@ -55,39 +53,35 @@ def _cut_off(run: Run) -> Findings:
     failure = root_failure(run)
     if failure is None or failure.type != "BrokenPipeError":
         return
-    if any(_path(f).endswith(SPAWNS) for f in failure.frames[-2:]):
+    if any(path_of(f).endswith(SPAWNS) for f in failure.frames[-2:]):
         claim = 'A worker died at start; without if __name__ == "__main__" it reruns the script'
         yield explain(run, failure, claim, suggests=WORKER)
 
 
-def _path(frame: Frame) -> str:
-    return frame.file.replace("\\", "/")
-
-
 FIRES = {
-    "a lambda": make_failed_run(
+    "a lambda": failed(
         "AttributeError: Can't pickle local object 'main.<locals>.<lambda>'",
         "for x in loader:",
         sources={
             "t.py": "loader = DataLoader(d, collate_fn=lambda b: b)\nfor x in loader:\n    x\n"
         },
     ),
-    "a lock": make_failed_run("TypeError: cannot pickle '_thread.lock' object"),
-    "no guard, seen from the parent": make_failed_run(
+    "a lock": failed("TypeError: cannot pickle '_thread.lock' object"),
+    "no guard, seen from the parent": failed(
         "BrokenPipeError: [Errno 32] Broken pipe",
         "for x in loader:",
         frames=(Frame("C:\\conda\\lib\\multiprocessing\\reduction.py", 60, "dump"),),
     ),
-    "no guard": make_failed_run(
+    "no guard": failed(
         "RuntimeError: An attempt has been made to start a new process before the\n        current "
         "process has finished its bootstrapping phase."
     ),
 }
 
 SILENT = {
-    "near miss: a pipe of the shell": make_failed_run("BrokenPipeError: [Errno 32] Broken pipe"),
-    "near miss: unpickling a checkpoint": make_failed_run(
+    "near miss: a pipe of the shell": failed("BrokenPipeError: [Errno 32] Broken pipe"),
+    "near miss: unpickling a checkpoint": failed(
         "_pickle.UnpicklingError: Weights only load failed."
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

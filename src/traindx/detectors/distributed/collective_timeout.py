@@ -1,9 +1,11 @@
-"""A collective timed out."""
-
 from traindx.analysis.errors.messages import finding, known_error
-from traindx.analysis.errors.process_group_messages import COLLECTIVES, collective_times
-from traindx.analysis.errors.root_failure import is_joining, last_burst
-from traindx.examples import make_failed_run, make_run
+from traindx.analysis.errors.process_group_messages import (
+    COLLECTIVES,
+    collective_times,
+    waits_by_rank,
+)
+from traindx.analysis.errors.root_failure import is_joining
+from traindx.examples import failed, make_run
 from traindx.registry import Findings, Run, detector
 
 
@@ -36,7 +38,7 @@ def check(run: Run) -> Findings:
     if known.kind == "different":
         yield finding(known)
         return
-    waits = _waits(run)
+    waits = waits_by_rank(run)
     notes = [
         note
         for rank, works in waits.items()
@@ -53,16 +55,6 @@ def check(run: Run) -> Findings:
         yield finding(known, known.claim(**collective_times(known)), notes=notes)
 
 
-def _waits(run: Run) -> dict[int | None, set[tuple[str, str]]]:
-    """The collectives that each rank waits in, by number and operation."""
-    waits: dict[int | None, set[tuple[str, str]]] = {}
-    for each in last_burst(run):
-        known = known_error(run, COLLECTIVES, each)
-        if known is not None and known.kind == "work":
-            waits.setdefault(each.rank, set()).add((known["number"], known["operation"]))
-    return waits
-
-
 def _watchdog(number: int, kind: str) -> str:
     return (
         f"torch.distributed.DistBackendError: [Rank 0] Watchdog caught collective operation "
@@ -72,35 +64,32 @@ def _watchdog(number: int, kind: str) -> str:
 
 
 _RANKS = [
-    make_failed_run(_watchdog(5, "ALLREDUCE"), rank=0).failures[0],
-    make_failed_run(_watchdog(6, "ALLGATHER"), rank=1).failures[0],
+    failed(_watchdog(5, "ALLREDUCE"), rank=0).failures[0],
+    failed(_watchdog(6, "ALLGATHER"), rank=1).failures[0],
 ]
 
 FIRES = {
-    "one collective": make_failed_run(_watchdog(1580, "ALLREDUCE"), rank=0),
+    "one collective": failed(_watchdog(1580, "ALLREDUCE"), rank=0),
     "two different ones": make_run(failures=_RANKS),
-    "gloo": make_failed_run(
+    "gloo": failed(
         "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out "
         "waiting 1800000ms for recv operation to complete"
     ),
 }
 
 _GROUPS = [
-    *(make_failed_run(_watchdog(n, "ALLREDUCE"), rank=0).failures[0] for n in (96120, 96117)),
-    make_failed_run(_watchdog(64088, "ALLREDUCE"), rank=7).failures[0],
+    *(failed(_watchdog(n, "ALLREDUCE"), rank=0).failures[0] for n in (96120, 96117)),
+    failed(_watchdog(64088, "ALLREDUCE"), rank=7).failures[0],
 ]
 FIRES["a rank of several groups"] = make_run(failures=_GROUPS)
 
 SILENT = {
     "near miss: another rank failed": make_run(
-        failures=[
-            make_failed_run("KeyError: 'label'", "y = b['label']", rank=1).failures[0],
-            *_RANKS,
-        ]
+        failures=[failed("KeyError: 'label'", "y = b['label']", rank=1).failures[0], *_RANKS]
     ),
-    "near miss: the group was never made": make_failed_run(
+    "near miss: the group was never made": failed(
         "torch.distributed.DistStoreError: wait timeout after 20000ms, keys: /default_pg/0//cpu/0",
         "dist.init_process_group('gloo', world_size=3, rank=rank)",
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

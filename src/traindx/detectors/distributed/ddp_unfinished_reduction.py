@@ -1,11 +1,9 @@
-"""DistributedDataParallel waited for gradients that never came, or came twice."""
-
 from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.process_group_messages import (
     PARAMETERS_WITHOUT_GRADIENT,
     parameters_without_gradient,
 )
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -40,16 +38,16 @@ _ERROR = (
 )
 
 FIRES = {
-    "with indices": make_failed_run(_ERROR, "out = model(x)", rank=0),
-    "twice": make_failed_run(
+    "with indices": failed(_ERROR, "out = model(x)", rank=0),
+    "twice": failed(
         "RuntimeError: Expected to mark a variable ready only once. Parameter at index 5 with name "
         "layers.0.weight has been marked as ready twice."
     ),
 }
 
 SILENT = {
-    "near miss: a timeout": make_failed_run(
+    "near miss: a timeout": failed(
         "torch.distributed.DistBackendError: Watchdog caught collective operation timeout"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

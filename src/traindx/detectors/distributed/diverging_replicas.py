@@ -1,29 +1,18 @@
-"""The replicas of a model are no longer the same."""
-
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import isnan
 
-from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.rank_exchange import (
-    brings_weights_together,
-    gives_parts_of_data,
+from traindx.analysis.recordings.ranks import is_data_parallel, is_sharded, ranks_of, shared_prints
+from traindx.analysis.recordings.replicas import (
+    cite_divided_data,
+    cite_sums,
+    differ,
+    is_averaged,
+    layout_of,
 )
-from traindx.analysis.recordings.ranks import (
-    is_data_parallel,
-    is_sharded,
-    ranks_of,
-    shared_prints,
-)
-from traindx.examples import make_run, recorded
-from traindx.model.findings import Evidence, Strength, cite_record, finding
+from traindx.examples import recorded, with_source
 from traindx.model.recording import Fingerprint, Model, Optimizer, Parameter, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 ENOUGH = 2  # steps with a difference, after the first one
-# between machines the same update may round differently; a real difference grows far beyond
-ROUNDING = 1e-6
-AVERAGED = ("localsgd", "hierarchical", "averag", "diloco", "federat")  # apart between meetings
 
 
 @detector(needs=("recording",), suggests=("rank-desync",))
@@ -50,22 +39,21 @@ def check(run: Run) -> Findings:
     look the same as a fault.
     """
     ranks = ranks_of(run)
-    if not ranks or any(is_sharded(p) or _is_averaged(p) for p in ranks):
+    if not ranks or any(is_sharded(p) or is_averaged(p) for p in ranks):
         return
-    if len({_layout(p) for p in ranks}) != 1:
+    if len({layout_of(p) for p in ranks}) != 1:
         return  # parts of one model, or different models
     shared = {s: prints for s, prints in shared_prints(ranks, "parameters").items() if s > 0}
-    apart = [step for step, prints in shared.items() if _differ(ranks, prints)]
+    apart = [step for step, prints in shared.items() if differ(ranks, prints)]
     lasting = [step for step in shared if apart and step >= apart[0]]
     if len(apart) < ENOUGH or apart != lasting:
         return
-
-    evidence = (*_cite(ranks, shared[apart[0]]), *_cite(ranks, shared[apart[-1]]))
+    evidence = (*cite_sums(ranks, shared[apart[0]]), *cite_sums(ranks, shared[apart[-1]]))
     if all(is_data_parallel(p) for p in ranks):
         claim = f"The parameters of the ranks differ from step {apart[0]} on"
         yield finding(claim, "rank-desync", *evidence, onset=apart[0])
         return
-    divided = _divided_data(run)
+    divided = cite_divided_data(run)
     strength = Strength.WEAK if divided is None else Strength.STRONG
     yield finding(
         f"Each of the {len(ranks)} ranks trains its own weights, without DDP to sync them",
@@ -77,44 +65,6 @@ def check(run: Run) -> Findings:
     )
 
 
-def _divided_data(run: Run) -> Evidence | None:
-    """Return where the ranks are given different parts of one dataset: they train one model.
-
-    Nothing where weights or gradients are brought together by hand, be it now and then.
-    """
-    program = program_of(run)
-    if not run.sources or any(map(brings_weights_together, program.stories)):
-        return None
-    sampler = gives_parts_of_data(program)
-    return None if sampler is None else sampler.cite("each rank gets a part of the data")
-
-
-def _is_averaged(process: Process) -> bool:
-    kinds = [o.type.lower().replace("_", "") for o in process.optimizers]
-    return any(word in kind for kind in kinds for word in AVERAGED)
-
-
-def _layout(process: Process) -> tuple[tuple[tuple[int, ...], ...], ...]:
-    latest = {m.id: m for m in process.models}
-    return tuple(tuple(p.shape for p in m.parameters) for _, m in sorted(latest.items()))
-
-
-def _differ(ranks: Sequence[Process], prints: Sequence[Fingerprint]) -> bool:
-    values = [f.parameters for f in prints if f.parameters is not None]
-    if any(isnan(v) for v in values):
-        return False  # broken weights are another matter
-    is_one_host = len({p.host for p in ranks}) == 1
-    allowed = 0.0 if is_one_host else ROUNDING * max(abs(v) for v in values)
-    return max(values) - min(values) > allowed
-
-
-def _cite(ranks: Sequence[Process], prints: Sequence[Fingerprint]) -> Iterator[Evidence]:
-    for process, found in zip(ranks[:3], prints[:3], strict=True):
-        value = found.parameters or 0.0
-        says = f"on rank {process.rank} the parameters sum up to {value!r} at step {found.step}"
-        yield cite_record(process, found.line, says, step=found.step)
-
-
 def _rank(prints: dict[int, float], wrapper: str = "DistributedDataParallel") -> Process:
     model = Model(1, parameters=(Parameter("weight", (4, 4)),), wrapper=wrapper)
     left = tuple(Fingerprint(10 + s, s, parameters=v) for s, v in prints.items())
@@ -123,10 +73,6 @@ def _rank(prints: dict[int, float], wrapper: str = "DistributedDataParallel") ->
 
 def _averaging(prints: dict[int, float]) -> Process:
     return replace(_rank(prints), optimizers=(Optimizer(2, type="PostLocalSGDOptimizer"),))
-
-
-def _with_source(run: Run, text: str) -> Run:
-    return replace(run, sources=make_run(sources={"train.py": text}).sources)
 
 
 _SAME = {1: 1.5, 10: 1.25, 100: 1.75}
@@ -140,10 +86,10 @@ for p in model.parameters():
 FIRES = {
     "apart from step 10 on": recorded(_rank(_SAME), _rank(_OTHER)),
     "no wrapper: a remark": recorded(_rank(_SAME, ""), _rank(_OTHER, "")),
-    "no wrapper, and parts of the data": _with_source(
+    "no wrapper, and parts of the data": with_source(
         recorded(_rank(_SAME, ""), _rank(_OTHER, "")), "sampler = DistributedSampler(data)"
     ),
-    "parts of the data, and weights that meet by hand: a remark": _with_source(
+    "parts of the data, and weights that meet by hand: a remark": with_source(
         recorded(_rank(_SAME, ""), _rank(_OTHER, "")), _BY_HAND
     ),
 }

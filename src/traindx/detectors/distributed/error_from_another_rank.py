@@ -1,17 +1,13 @@
-"""The error that was reported follows from another rank's."""
-
 from traindx.analysis.errors.culprits import cite_failure, explain
 from traindx.analysis.errors.root_failure import (
     echoes,
     first_line,
-    last_burst,
+    ranks_that_raised,
     root_failure,
     standing,
 )
-from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Strength
-from traindx.model.run import Failure
-from traindx.registry import Findings, Run, detector
+from traindx.examples import failed, make_run
+from traindx.registry import Findings, Run, Strength, detector
 
 SHOWN = 3  # echoes that are cited; the others say the same
 
@@ -38,7 +34,7 @@ def check(run: Run) -> Findings:
     root = root_failure(run)
     if root is None or standing(root):
         return
-    alike = _ranks_that_raised_it(run, root)
+    alike = ranks_that_raised(run, root)
     # a launcher's word that names no rank is no news where several failed alike
     others = [e for e in echoes(run) if e.rank not in (alike | {None} if len(alike) > 1 else alike)]
     if not others:
@@ -53,16 +49,8 @@ def check(run: Run) -> Findings:
     yield explain(run, root, claim.rstrip("."), suggests=guess, notes=notes)
 
 
-def _ranks_that_raised_it(run: Run, root: Failure) -> frozenset[int | None]:
-    """The ranks that raised the same error themselves: the launcher's word on them is no echo."""
-    says = first_line(root)
-    burst = ((f.rank, first_line(f)) for f in last_burst(run) if not standing(f))
-    # a recorder has the message without the suggestion that the interpreter prints after it
-    return frozenset(r for r, s in burst if s.startswith(says) or says.startswith(s))
-
-
 def _failures(*pairs: tuple[str, int]) -> Run:
-    return make_run(failures=[make_failed_run(e, "main()", rank=r).failures[0] for e, r in pairs])
+    return make_run(failures=[failed(e, "main()", rank=r).failures[0] for e, r in pairs])
 
 
 _ECHO = "RuntimeError: [pair.cc:525] Connection closed by peer [10.0.0.2]:4321"

@@ -1,14 +1,6 @@
-"""The ranks did not find each other."""
-
-from traindx.analysis.errors.messages import KnownError, findings, read
-from traindx.analysis.errors.process_group_messages import (
-    OF_RANKS,
-    OTHER_SOCKETS,
-    RENDEZVOUS,
-    port,
-)
-from traindx.analysis.errors.root_failure import is_joining
-from traindx.examples import make_failed_run
+from traindx.analysis.errors.messages import findings
+from traindx.analysis.errors.process_group_messages import RENDEZVOUS, is_between_ranks, port
+from traindx.examples import failed
 from traindx.model.run import Frame
 from traindx.registry import Findings, Run, detector
 
@@ -34,53 +26,39 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     If one rank failed before it could join, the timeout of the others is a consequence.
     """
-    yield from findings(run, RENDEZVOUS, words=port, when=_is_of_ranks)
-
-
-def _is_of_ranks(known: KnownError) -> bool:
-    """Tell ranks from a tracker, a download or a web server, which use sockets as well."""
-    failure = known.failure
-    files = [frame.file.replace("\\", "/") for frame in failure.frames]
-    if known.kind == "joining" and not is_joining(failure):
-        return False
-    if any(read(file, OTHER_SOCKETS) for file in files):
-        return False
-    if known.kind != "any socket" or failure.rank is not None or is_joining(failure):
-        return True
-    said = f"{failure.type}: {failure.message}"
-    return any("torch/distributed" in file for file in files) or read(said, OF_RANKS) is not None
+    yield from findings(run, RENDEZVOUS, words=port, when=is_between_ranks)
 
 
 FIRES = {
-    "a port that is taken": make_failed_run(
+    "a port that is taken": failed(
         "RuntimeError: The server socket has failed to listen on any local network address. The "
         "server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use)."
     ),
-    "too late": make_failed_run(
+    "too late": failed(
         "torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while "
         "trying to connect to (node-0, 29500)."
     ),
-    "more ranks announced than started": make_failed_run(
+    "more ranks announced than started": failed(
         "torch.distributed.DistStoreError: wait timeout after 20000ms, keys: /default_pg/0//cpu/0",
         "dist.init_process_group('gloo', world_size=3, rank=rank)",
     ),
-    "no variable": make_failed_run(
+    "no variable": failed(
         "ValueError: Error initializing torch.distributed using env:// rendezvous: environment "
         "variable RANK expected, but not set"
     ),
 }
 
 SILENT = {
-    "near miss: a collective that timed out": make_failed_run(
+    "near miss: a collective that timed out": failed(
         "RuntimeError: Timed out waiting 1800000ms for recv operation to complete"
     ),
-    "near miss: a subgroup that not all ranks made": make_failed_run(
+    "near miss: a subgroup that not all ranks made": failed(
         "torch.distributed.DistStoreError: wait timeout after 20000ms, keys: /1//cpu/0",
         "group = dist.new_group([0, 1])",
     ),
-    "near miss: a tracker that finds no network": make_failed_run(
+    "near miss: a tracker that finds no network": failed(
         "socket.gaierror: [Errno -2] Name or service not known",
         frames=(Frame("/usr/lib/python3/site-packages/urllib3/connection.py", 174, "_new_conn"),),
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -1,5 +1,3 @@
-"""A rank was gone before the others came to a halt."""
-
 import re
 from math import isnan
 
@@ -14,10 +12,9 @@ from traindx.analysis.recordings.ranks import (
     ranks_of,
     standstills,
 )
-from traindx.examples import recorded
-from traindx.model.findings import Strength, cite_record, finding, suggested
-from traindx.model.recording import Caught, Counts, Ending, Place, Process, Stall
-from traindx.registry import Findings, Run, detector
+from traindx.examples import recorded, stalled
+from traindx.model.recording import Caught, Counts, Ending, Place, Process
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding, suggested
 
 # the other end is gone; a mere timeout says nothing of the kind
 HUNG_UP = re.compile(r"[Cc]onnection (?:closed|reset) by peer|remote process exited|got 0 bytes")
@@ -100,26 +97,21 @@ def _silent(
     )
 
 
-def _waiting(step: int = 40) -> Process:
-    stack = (Place("/home/me/train.py", 12, "main", "loss.backward()"),)
-    call = {"seq": 9, "op": "gloo:all_reduce", "group": "0", "is_retired": False}
-    return Process(stalls=(Stall(50, step, 60.0, 0.1, (("MainThread", stack),), (call,)),))
-
-
 def _caught(kind: str, message: str, time_s: float) -> Process:
     places = (Place("/home/me/train.py", 31, "main", "y = batch['label']"),)
     return Process(caught=(Caught(44, kind, message, 40, time_s, places=places),))
 
 
+_CALL = {"seq": 9, "op": "gloo:all_reduce", "group": "0", "is_retired": False}
+_BACKWARD = Place("/home/me/train.py", 12, "main", "loss.backward()")
+_WAITING = stalled(_BACKWARD, collectives=(_CALL,))
 _LOST = _caught("RuntimeError", "Connection closed by peer [::1]:4321", 9.0)
 _KILLED = Ending(signal=15)
 
 FIRES = {
-    "an error and a wait": recorded(
-        _waiting(), _caught("KeyError", "'label'", 5.0), ending=_KILLED
-    ),
+    "an error and a wait": recorded(_WAITING, _caught("KeyError", "'label'", 5.0), ending=_KILLED),
     "silence and a lost connection": recorded(_LOST, Process(counts=Counts(30, steps=38))),
-    "silence": recorded(_waiting(), Process(counts=Counts(30, steps=38)), ending=_KILLED),
+    "silence": recorded(_WAITING, Process(counts=Counts(30, steps=38)), ending=_KILLED),
 }
 
 SILENT = {
@@ -132,9 +124,9 @@ SILENT = {
     "near miss: a timeout of one, and the launcher stopped the other": recorded(
         _caught("RuntimeError", "Timed out waiting 1800000ms for recv", 9.0), Process()
     ),
-    "near miss: every rank waits": recorded(_waiting(), _waiting(), ending=_KILLED),
+    "near miss: every rank waits": recorded(_WAITING, _WAITING, ending=_KILLED),
     "near miss: the other ended": recorded(
-        _waiting(), Process(counts=Counts(30, steps=38, is_end=True)), ending=_KILLED
+        _WAITING, Process(counts=Counts(30, steps=38, is_end=True)), ending=_KILLED
     ),
     "near miss: an error that nobody waited for": recorded(
         Process(), _caught("KeyError", "'label'", 5.0), ending=Ending(exit_code=1)

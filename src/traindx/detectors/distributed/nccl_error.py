@@ -1,8 +1,6 @@
-"""NCCL could not make or use its communicator."""
-
 from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.process_group_messages import COMMUNICATOR
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -35,22 +33,22 @@ def check(run: Run) -> Findings:
 _ERROR = "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1333, unhandled "
 
 FIRES = {
-    "an address": make_failed_run(
+    "an address": failed(
         f"{_ERROR}system error, NCCL version 2.18.1\nncclSystemError: System call failed.\nLast "
         "error:\nsocketStartConnect: Connect to 10.0.0.7<57829> failed : No route to host",
         "model = DDP(model)",
     ),
-    "nothing said": make_failed_run(f"{_ERROR}cuda error, NCCL version 2.10.3"),
+    "nothing said": failed(f"{_ERROR}cuda error, NCCL version 2.10.3"),
 }
 
 SILENT = {
-    "near miss: a rank that waited": make_failed_run(
+    "near miss: a rank that waited": failed(
         "torch.distributed.DistBackendError: Watchdog caught collective operation timeout: "
         "WorkNCCL(SeqNum=5, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600013 milliseconds"
     ),
-    "near miss: two ranks on one device": make_failed_run(
+    "near miss: two ranks on one device": failed(
         "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:1275, invalid usage, NCCL version 2.14\n"
         "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 3b000"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -1,8 +1,6 @@
-"""A process was not set up for its rank: no group, or the wrong GPU."""
-
 from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.process_group_messages import MISPLACED_PROCESS
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -28,21 +26,21 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "no group": make_failed_run(
+    "no group": failed(
         "ValueError: Default process group has not been initialized, please make sure to call "
         "init_process_group."
     ),
-    "one GPU for two": make_failed_run(
+    "one GPU for two": failed(
         "torch.distributed.DistBackendError: NCCL error: invalid usage\nDuplicate GPU detected : "
         "rank 0 and rank 1 both on CUDA device 1a000"
     ),
-    "too many processes": make_failed_run("RuntimeError: CUDA error: invalid device ordinal"),
-    "a CPU build": make_failed_run("AssertionError: Torch not compiled with CUDA enabled"),
+    "too many processes": failed("RuntimeError: CUDA error: invalid device ordinal"),
+    "a CPU build": failed("AssertionError: Torch not compiled with CUDA enabled"),
 }
 
 SILENT = {
-    "near miss: a driver that is too old": make_failed_run(
+    "near miss: a driver that is too old": failed(
         "RuntimeError: CUDA driver version is insufficient for CUDA runtime version"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

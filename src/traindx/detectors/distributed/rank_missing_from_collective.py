@@ -1,11 +1,9 @@
-"""A rank is missing from a collective that others wait in."""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
+from traindx.analysis.recordings.rank_calls import Call, first_disagreement, missing_rank
 from traindx.analysis.recordings.ranks import (
     Standstill,
-    call_kind,
     caught_words,
     echoes_in,
     operation_words,
@@ -16,11 +14,17 @@ from traindx.analysis.recordings.ranks import (
     training_loader,
 )
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, cite_record, finding, suggested
 from traindx.model.recording import Caught, Counts, Ending, Place, Process, Stall
-from traindx.registry import Findings, Run, detector
-
-Call = Mapping[str, object]
+from traindx.registry import (
+    Finding,
+    Findings,
+    Run,
+    Strength,
+    cite_record,
+    detector,
+    finding,
+    suggested,
+)
 
 
 @detector(
@@ -83,9 +87,8 @@ def _early_end(run: Run) -> Findings:
     yield finding(
         f"Rank {gone.rank} ended after {gone.counts.steps} steps, and rank {whom.rank} still "
         f"waits for it{place_words(place)}",
-        {} if is_even else guesses,
+        "collective-mismatch" if is_even else guesses,
         *evidence[:4],
-        shows="collective-mismatch" if is_even else None,
         against={"uneven-inputs": Strength.STRONG} if is_even else {},
         onset=gone.counts.steps,
         place=place,
@@ -93,46 +96,31 @@ def _early_end(run: Run) -> Findings:
 
 
 def _disagreement(members: Sequence[Standstill], group: str) -> Finding | None:
-    """Find the first number under which two ranks called different things."""
-    made = [s.calls_in(group) for s in members]
-    common = set.intersection(*map(set, made)) if len(made) > 1 else set()
-    for number in sorted(common):
-        kinds = [call_kind(calls[number]) for calls in made]
-        if len(set(kinds)) == 1:
-            continue
-        one = members[0]
-        other = next(s for s, k in zip(members, kinds, strict=True) if k != kinds[0])
-        calls = [(s, operation_words(s.calls_in(group)[number])) for s in (one, other)]
-        what = " and ".join(f"rank {s.process.rank} called {words}" for s, words in calls)
-        return _shown(f"The ranks called different collectives: {what}", (one, other), other)
-    return None
+    found = first_disagreement(members, group)
+    if found is None:
+        return None
+    said = (f"rank {s.process.rank} called {operation_words(call)}" for s, call in found)
+    claim = f"The ranks called different collectives: {' and '.join(said)}"
+    return _shown(claim, [s for s, _ in found], found[-1][0])
 
 
 def _absence(members: Sequence[Standstill], group: str) -> Finding | None:
-    """Find a rank that has called fewer collectives than the others."""
-    if len(members) < 2:
+    missing = missing_rank(members, group)
+    if missing is None:
         return None
-    last = {s.process.rank: s.last_call(group) for s in members}
-    behind = min(members, key=lambda s: last[s.process.rank])
-    number = last[behind.process.rank] + 1
-    ahead = next((s for s in members if last[s.process.rank] >= number), None)
-    call = ahead.calls_in(group).get(number) if ahead is not None else None
-    if ahead is None or ahead.pending is None or behind.waits_for_ranks:
-        return None
-    words = operation_words(call or ahead.pending)
-    waiting = ", ".join(str(r) for r, n in last.items() if n >= number)
+    behind, ahead, call, ranks = missing
+    waiting = ", ".join(map(str, ranks))
     claim = (
-        f"Rank {behind.process.rank} never called {words}, which rank {waiting} waits for; it "
-        f"{behind.words()}"
+        f"Rank {behind.process.rank} never called {operation_words(call)}, which rank {waiting} "
+        f"waits for; it {behind.words()}"
     )
     found = _shown(claim, (behind, ahead), behind)
+    if not behind.waits_for_data and not behind.is_saving:
+        return found
+    guesses = suggested(moderate="checkpoint-overhead collective-mismatch")
     if behind.waits_for_data:
         guesses = suggested("", "worker-crash data-loading-bound", "collective-mismatch")
-        return replace(found, shows=None, suggests=guesses)
-    if behind.is_saving:
-        guesses = suggested(moderate="checkpoint-overhead collective-mismatch")
-        return replace(found, shows=None, suggests=guesses)
-    return found
+    return replace(found, shows=None, suggests=guesses)
 
 
 def _shown(claim: str, cited: Sequence[Standstill], at_fault: Standstill) -> Finding:

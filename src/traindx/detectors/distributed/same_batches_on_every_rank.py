@@ -1,5 +1,3 @@
-"""Every rank trains on the very same batches."""
-
 from collections.abc import Sequence
 
 from traindx.analysis.recordings.ranks import (
@@ -9,15 +7,15 @@ from traindx.analysis.recordings.ranks import (
     training_loader,
 )
 from traindx.examples import recorded
-from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Fingerprint, Loader, Model, Place, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding, suggested
 
+CAUSE = "missing-distributed-sampler"
 ENOUGH = 3  # steps that every rank tells of
 NEARLY_ALL = 0.9
 
 
-@detector(needs=("recording",), suggests=("missing-distributed-sampler",))
+@detector(needs=("recording",), suggests=(CAUSE,))
 def check(run: Run) -> Findings:
     """All ranks got the same batches at the same steps.
 
@@ -51,22 +49,15 @@ def check(run: Run) -> Findings:
         for p, f in zip(ranks[:2], prints[:2], strict=True)
     )
     same = f"at {len(equal)} of {len(shared)} compared steps"
-    if not all(is_data_parallel(p) for p in ranks):
-        yield finding(
-            f"All {len(ranks)} ranks train on the same batches ({same})",
-            {"missing-distributed-sampler": Strength.WEAK},
-            *evidence,
-            strength=Strength.WEAK,
-            is_symptom=False,
-        )
-        return
-    loader = training_loader(ranks[0])
+    is_meant = all(is_data_parallel(p) for p in ranks)
+    loader = training_loader(ranks[0]) if is_meant else None
     sampler = f", sampled by {loader.sampler}" if loader is not None and loader.sampler else ""
     yield finding(
         f"All {len(ranks)} ranks train on the same batches ({same}{sampler})",
-        "missing-distributed-sampler",
+        CAUSE if is_meant else suggested(weak=CAUSE),
         *evidence,
-        onset=equal[0][0].step,
+        strength=Strength.STRONG if is_meant else Strength.WEAK,
+        is_symptom=is_meant,
         place=loader.place if loader is not None else None,
     )
 

@@ -1,12 +1,13 @@
-"""The data come in the same order in every epoch."""
-
 from collections.abc import Sequence
 
 from traindx.analysis.recordings.ranks import ranks_of
+from traindx.analysis.recordings.replicas import (
+    batches_at_same_position,
+    shuffled_distributed_loader,
+)
 from traindx.examples import recorded
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Epoch, Fingerprint, Loader, Place, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 ENOUGH = 2  # pairs of batches at the same position of different epochs
 
@@ -30,8 +31,8 @@ def check(run: Run) -> Findings:
     differ. Without shuffling the order is meant, and nothing is said.
     """
     for process in ranks_of(run):
-        loader = _sampled(process)
-        pairs = _pairs(process) if loader is not None else []
+        loader = shuffled_distributed_loader(process)
+        pairs = batches_at_same_position(process) if loader is not None else []
         if loader is None or len(pairs) < ENOUGH or any(a.batch != b.batch for a, b in pairs):
             continue
         if len({a.batch for a, _ in pairs}) < len(pairs):
@@ -50,35 +51,6 @@ def check(run: Run) -> Findings:
             place=loader.place,
         )
         return
-
-
-def _sampled(process: Process) -> Loader | None:
-    """Return the one loader that was trained from, if a distributed sampler shuffles it."""
-    trained = {e.loader for e in process.epochs if e.trained}
-    found = [x for x in process.loaders if x.id in trained]
-    is_one = len(trained) == 1 and len(found) == 1
-    is_meant = is_one and found[0].is_shuffled and found[0].sampler == "DistributedSampler"
-    return found[0] if is_meant else None
-
-
-def _pairs(process: Process) -> list[tuple[Fingerprint, Fingerprint]]:
-    """Return batches at the same position of two epochs, where all epochs are alike."""
-    passes = [e for e in process.epochs if e.trained]
-    sizes = {e.batches for e in passes if e.is_whole}
-    if len(sizes) != 1 or any(e.trained != e.batches for e in passes if e.is_whole):
-        return []
-    size = sizes.pop()
-    if any(e.step != (i + 1) * size for i, e in enumerate(passes) if e.is_whole):
-        return []
-    seen: dict[int, Fingerprint] = {}
-    pairs = []
-    for found in process.fingerprints:
-        if found.batch is None:
-            continue
-        known = seen.setdefault(found.step % size, found)
-        if known.step // size != found.step // size:
-            pairs.append((known, found))
-    return pairs
 
 
 def _rank(batches: Sequence[float], *, shuffled: bool = True, size: int = 20) -> Process:

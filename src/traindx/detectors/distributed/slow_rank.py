@@ -1,19 +1,14 @@
-"""One rank is slower than the others in what each does alone."""
-
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from traindx.analysis.recordings.ranks import is_data_parallel, is_sharded, rank_series, ranks_of
+from traindx.analysis.recordings.replicas import is_always_slower, time_alone, where_time_is_lost
 from traindx.examples import flat, make_run, recorded
-from traindx.model.findings import cite, finding
 from traindx.model.recording import Model, Process
-from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite, detector, finding
 
-SLOWER = 1.5
-ENOUGH = 20  # steps
 WORTH = 0.1  # of the step: what is lost must matter …
 LEAST_S = 0.002  # … and be more than the noise of a clock and a scheduler
 
@@ -42,7 +37,7 @@ def check(run: Run) -> Findings:
     ranks = ranks_of(run)
     if not ranks or not all(is_data_parallel(p) and not is_sharded(p) for p in ranks):
         return
-    times = {p.rank: t for p in ranks if (t := _alone(run, p.rank)) is not None}
+    times = {p.rank: t for p in ranks if (t := time_alone(run, p.rank)) is not None}
     if len(times) < 2 or len(times) < len(ranks):
         return
     level = {rank: float(np.median(t)) for rank, t in times.items()}
@@ -51,11 +46,11 @@ def check(run: Run) -> Findings:
     lost = level[slow] - others
     step = rank_series(run, slow, "time/step")
     whole = float(np.median(step.values)) if step is not None else 0.0
-    if lost < max(LEAST_S, WORTH * whole) or not _is_lasting(times, slow):
+    if lost < max(LEAST_S, WORTH * whole) or not is_always_slower(times, slow):
         return
     data = rank_series(run, slow, "time/data") or rank_series(run, slow, "time/forward")
     assert data is not None
-    part = _where_lost(run, slow, list(times), lost)
+    part = where_time_is_lost(run, slow, list(times), lost)
     says = (
         f"rank {slow} spends {level[slow]:.3g} s per step {part}, the others {others:.3g} s "
         "(medians)"
@@ -65,38 +60,6 @@ def check(run: Run) -> Findings:
         f"the other ranks {part}"
     )
     yield finding(claim, "straggler-rank", cite(data, says, 0, -1, slow=level[slow], others=others))
-
-
-def _alone(run: Run, rank: int) -> Floats | None:
-    """Return the time of each step that a rank spends by itself, the first ones left out."""
-    each = (rank_series(run, rank, name) for name in ("time/data", "time/forward"))
-    parts = [s for s in each if s is not None]
-    if not parts or len({len(s) for s in parts}) != 1 or len(parts[0]) < ENOUGH:
-        return None
-    total = np.sum([s.values for s in parts], axis=0)
-    return np.asarray(total[len(total) // 10 :], dtype=np.float64)
-
-
-def _is_lasting(times: dict[int, Floats], slow: int) -> bool:
-    for half in (0, 1):
-        level = {r: float(np.median(np.array_split(t, 2)[half])) for r, t in times.items()}
-        rest = max(v for r, v in level.items() if r != slow)
-        if level[slow] < SLOWER * rest:
-            return False
-    return True
-
-
-def _where_lost(run: Run, slow: int, ranks: list[int], lost: float) -> str:
-    for part, words in (("data", "waiting for data"), ("forward", "in the forward pass")):
-        own = rank_series(run, slow, f"time/{part}")
-        each = (rank_series(run, r, f"time/{part}") for r in ranks if r != slow)
-        rest = [s for s in each if s is not None]
-        if own is None or not rest:
-            continue
-        more = float(np.median(own.values) - np.median([np.median(s.values) for s in rest]))
-        if more > 0.8 * lost:
-            return words
-    return "on data and the forward pass"
 
 
 def _ranks(*pairs: tuple[ArrayLike, ArrayLike], wrapper: str = "DistributedDataParallel") -> Run:

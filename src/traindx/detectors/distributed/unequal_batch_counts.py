@@ -1,9 +1,7 @@
-"""The ranks get different numbers of batches."""
+from dataclasses import replace
 
-from collections.abc import Sequence
-
+from traindx.analysis.recordings.batch_counts import overtaken, uneven_loaders, uneven_passes
 from traindx.analysis.recordings.ranks import (
-    Standstill,
     echoes_in,
     has_ended_well,
     is_data_parallel,
@@ -11,10 +9,9 @@ from traindx.analysis.recordings.ranks import (
     standstills,
     training_loader,
 )
-from traindx.examples import recorded
-from traindx.model.findings import Evidence, Strength, cite_record, finding
-from traindx.model.recording import Caught, Ending, Epoch, Loader, Model, Place, Process, Stall
-from traindx.registry import Findings, Run, detector
+from traindx.examples import recorded, stalled
+from traindx.model.recording import Caught, Ending, Epoch, Loader, Model, Place, Process
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 
 @detector(needs=("recording",), suggests=("uneven-inputs",))
@@ -45,94 +42,21 @@ def check(run: Run) -> Findings:
         return
     still = [s for s in standstills(run) if s.waits_for_ranks]
     has_trouble = bool(still) or any(echoes_in(p) for p in ranks)
-    found = _uneven_passes(ranks) or _uneven_loaders(ranks) or _overtaken(ranks, still)
+    found = uneven_passes(ranks) or uneven_loaders(ranks) or overtaken(ranks, still)
     if found is None or not (has_trouble or all(is_data_parallel(p) for p in ranks)):
         return
     claim, evidence = found
     loader = training_loader(ranks[0])
     yield finding(
         claim + (", and the ranks wait for each other" if has_trouble else ""),
-        {} if has_trouble else {"uneven-inputs": Strength.WEAK},
+        "uneven-inputs" if has_trouble else {"uneven-inputs": Strength.WEAK},
         *evidence,
         *(s.evidence() for s in still[:1]),
         strength=Strength.STRONG if has_trouble else Strength.WEAK,
-        shows="uneven-inputs" if has_trouble else None,
         is_symptom=has_trouble,
         onset=float(still[0].stall.step) if still else None,
         place=loader.place if loader is not None else None,
     )
-
-
-Found = tuple[str, tuple[Evidence, ...]]
-
-
-def _passes(process: Process) -> list[Epoch]:
-    return [e for e in process.epochs if e.trained and e.is_whole]
-
-
-def _uneven_passes(ranks: Sequence[Process]) -> Found | None:
-    for epochs in zip(*(_passes(p) for p in ranks), strict=False):
-        if len({e.batches for e in epochs}) > 1:
-            few, many = _extremes([e.batches for e in epochs])
-            claim = _claim(ranks, [e.batches for e in epochs], few, many)
-            says = [
-                f"rank {p.rank} has an epoch of {e.batches} batches"
-                for p, e in zip(ranks, epochs, strict=True)
-            ]
-            lines = [e.line for e in epochs]
-            return claim, _cite(ranks, lines, says, (few, many))
-    return None
-
-
-def _uneven_loaders(ranks: Sequence[Process]) -> Found | None:
-    loaders = [x for x in map(training_loader, ranks) if x is not None]
-    counts = [x.batches for x in loaders if x.batches is not None]
-    if len(counts) < len(ranks) or len(set(counts)) == 1 or len({x.dataset for x in loaders}) > 1:
-        return None
-    few, many = _extremes(counts)
-    says = [
-        f"rank {p.rank} has a loader of {n} batches" for p, n in zip(ranks, counts, strict=True)
-    ]
-    claim = _claim(ranks, counts, few, many)
-    return claim, _cite(ranks, [x.line for x in loaders], says, (few, many))
-
-
-def _overtaken(ranks: Sequence[Process], still: Sequence[Standstill]) -> Found | None:
-    """Find a rank that finished its pass in fewer steps than the one that waits has begun."""
-    lengths = [x.batches if (x := training_loader(p)) is not None else None for p in ranks]
-    if None not in lengths:
-        return None  # known, and equal
-    waiting = {s.process.rank: s for s in still if s.is_in_backward}
-    for process in ranks:
-        done = _passes(process)
-        for rank, standstill in waiting.items():
-            own = len(_passes(standstill.process))
-            if rank == process.rank or len(done) <= own or not is_data_parallel(process):
-                continue
-            steps = sum(e.trained for e in done[: own + 1])
-            if standstill.stall.step < steps:
-                continue  # it waits for an earlier step, so for another reason
-            says = f"rank {process.rank} finished its epoch after {steps} steps"
-            claim = f"Rank {process.rank} ran out of batches before rank {rank}"
-            return claim, (cite_record(process, done[own].line, says, step=steps),)
-    return None
-
-
-def _extremes(counts: Sequence[int]) -> tuple[int, int]:
-    return counts.index(min(counts)), counts.index(max(counts))
-
-
-def _claim(ranks: Sequence[Process], counts: Sequence[int], few: int, many: int) -> str:
-    return (
-        f"Rank {ranks[few].rank} has {counts[few]} batches per epoch, rank {ranks[many].rank} has "
-        f"{counts[many]}"
-    )
-
-
-def _cite(
-    ranks: Sequence[Process], lines: Sequence[int], says: Sequence[str], which: Sequence[int]
-) -> tuple[Evidence, ...]:
-    return tuple(cite_record(ranks[i], lines[i], says[i]) for i in which)
 
 
 def _rank(
@@ -140,14 +64,14 @@ def _rank(
 ) -> Process:
     epochs = [Epoch(20 + i, 1, n, trained=n, is_whole=True) for i, n in enumerate(passes)]
     epochs += [Epoch(40, 1, broken, trained=broken, is_whole=False)] if broken else []
-    stack = (Place("/home/me/train.py", 12, "main", "loss.backward()"),)
     call = {"seq": 9, "op": "gloo:all_reduce", "group": "0", "is_retired": False}
-    stall = Stall(50, stalled_at or 0, 60.0, 0.1, (("MainThread", stack),), (call,))
-    return Process(
+    backward = Place("/home/me/train.py", 12, "main", "loss.backward()")
+    still = stalled(backward, step=stalled_at or 0, collectives=(call,))
+    return replace(
+        still if stalled_at is not None else Process(),
         models=(Model(1, wrapper="DistributedDataParallel"),),
         loaders=(Loader(2, 1, "Texts", batches=length, place=Place("train.py", 8)),),
         epochs=tuple(epochs),
-        stalls=(stall,) if stalled_at is not None else (),
     )
 
 

@@ -1,25 +1,14 @@
-"""A recorded command was ended by a signal."""
-
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 
-from traindx.analysis.errors.memory_sizes import memory_words
 from traindx.analysis.errors.root_failure import root_failure
+from traindx.analysis.recordings.crashes import last_memory, signal_of
 from traindx.analysis.recordings.ranks import own_places, place_words
-from traindx.examples import make_failed_run, recorded
-from traindx.model.findings import (
-    Evidence,
-    Finding,
-    Strength,
-    cite_event,
-    cite_record,
-    finding,
-    suggested,
-)
+from traindx.examples import failed, recorded
+from traindx.model.findings import Evidence, cite_event
 from traindx.model.recording import Ending, Place, Process, Recording, Sample
 from traindx.model.run import Event
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector, finding, suggested
 
 KILL = 9
 CRASHES = {4: "illegal instruction", 6: "aborted", 7: "bus error", 8: "floating point exception",
@@ -54,7 +43,7 @@ def check(run: Run) -> Findings:
     that it was, and an interrupt (Ctrl-C) is never reported.
     """
     recording = run.recording
-    number = _signal_of(recording) if recording is not None else None
+    number = signal_of(recording) if recording is not None else None
     if recording is None or number is None or root_failure(run) is not None:
         return
     event = next((e for e in run.events if e.locator == "signal"), None)
@@ -69,30 +58,13 @@ def check(run: Run) -> Findings:
                 "killed-by-host": Strength.WEAK if is_memory else Strength.STRONG,
             },
             cited,
-            *_last_memory(recording),
+            *last_memory(recording),
         )
     elif number in CRASHES:
         yield _crash(recording, CRASHES[number], cited)
     elif number in STOPS:
         claim = f"The command was stopped from outside ({STOPS[number]})"
         yield finding(claim, {}, cited, strength=Strength.WEAK, is_symptom=False)
-
-
-def _signal_of(recording: Recording) -> int | None:
-    """Return the signal that ended a command, also as a shell or a wrapper reports it."""
-    ending = recording.ending
-    if ending is None or ending.is_running:
-        return None
-    code = ending.exit_code or 0
-    reported = code - 128 if 128 < code < 160 else -code
-    return ending.signal or (reported if reported > 0 else None)
-
-
-def _last_memory(recording: Recording) -> Iterator[Evidence]:
-    for process in recording.processes:
-        for sample in [s for s in process.samples if s.rss_bytes > 0][-1:]:
-            says = f"the process used {memory_words(sample.rss_bytes)} at step {sample.step}"
-            yield cite_record(process, sample.line, says, step=sample.step)
 
 
 def _crash(recording: Recording, kind: str, cited: Evidence) -> Finding:
@@ -132,8 +104,7 @@ SILENT = {
     "near miss: interrupted": recorded(Process(), ending=Ending(signal=2)),
     "near miss: an exit code of the program's own": recorded(Process(), ending=Ending(exit_code=3)),
     "near miss: an error says more": replace(
-        recorded(Process(), ending=Ending(signal=6)),
-        failures=make_failed_run("KeyError: 'label'").failures,
+        recorded(Process(), ending=Ending(signal=6)), failures=failed("KeyError: 'label'").failures
     ),
     "still running": recorded(Process(), ending=Ending(is_running=True)),
     "it ended well": recorded(Process(), ending=Ending(exit_code=0)),

@@ -1,11 +1,8 @@
-"""cuBLAS, cuDNN or another CUDA library failed."""
-
 from traindx.analysis.errors.culprits import embedding_culprit
 from traindx.analysis.errors.environment_messages import DEVICE_LIBRARY
 from traindx.analysis.errors.messages import finding, known_error
-from traindx.examples import make_failed_run
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.examples import failed
+from traindx.registry import Findings, Run, Strength, detector
 
 WITH_TABLE = {"index-out-of-range": Strength.STRONG, "activation-memory": Strength.WEAK}
 
@@ -47,22 +44,20 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "cuDNN under TensorFlow": make_failed_run(
+    "cuDNN under TensorFlow": failed(
         "tensorflow.python.framework.errors_impl.UnknownError: Failed to get convolution algorithm."
         " This is probably because cuDNN failed to initialize."
     ),
-    "cuBLAS": make_failed_run(
+    "cuBLAS": failed(
         "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(h)`"
     ),
-    "cuDNN": make_failed_run(
-        "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_SUPPORTED. This error may"
-    ),
-    "no engine": make_failed_run("RuntimeError: GET was unable to find an engine to execute this"),
+    "cuDNN": failed("RuntimeError: cuDNN error: CUDNN_STATUS_NOT_SUPPORTED. This error may"),
+    "no engine": failed("RuntimeError: GET was unable to find an engine to execute this"),
 }
 
 SILENT = {
-    "near miss: no memory for the library": make_failed_run(
+    "near miss: no memory for the library": failed(
         "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -1,8 +1,6 @@
-"""A write failed for lack of space."""
-
 from traindx.analysis.errors.environment_messages import FULL_DISK
 from traindx.analysis.errors.messages import finding, known_error, logged
-from traindx.examples import make_failed_run, make_run
+from traindx.examples import failed, make_run
 from traindx.model.run import Event
 from traindx.registry import Findings, Run, detector
 
@@ -37,15 +35,13 @@ def check(run: Run) -> Findings:
 _EVENT = Event("disk-full", "OSError: No space left on device", "train.log", "line 9")
 
 FIRES = {
-    "a write": make_failed_run(
+    "a write": failed(
         "OSError: [Errno 28] No space left on device: 'ckpt/last.pt'", "torch.save(state, path)"
     ),
     "a line of the log": make_run(events=[_EVENT]),
 }
 
 SILENT = {
-    "near miss: shared memory": make_failed_run(
-        "OSError: No space left on device: '/dev/shm/torch_1'"
-    ),
-    "another error": make_failed_run("FileNotFoundError: [Errno 2] No such file or directory: 'a'"),
+    "near miss: shared memory": failed("OSError: No space left on device: '/dev/shm/torch_1'"),
+    "another error": failed("FileNotFoundError: [Errno 2] No such file or directory: 'a'"),
 }

@@ -1,8 +1,6 @@
-"""A value could not be written as JSON."""
-
 from traindx.analysis.errors.environment_messages import UNSERIALISABLE
 from traindx.analysis.errors.messages import findings
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -27,12 +25,12 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "a numpy number": make_failed_run(
+    "a numpy number": failed(
         "TypeError: Object of type float32 is not JSON serializable", "json.dump(metrics, f)"
     )
 }
 
 SILENT = {
-    "near miss: pickling": make_failed_run("TypeError: cannot pickle '_thread.lock' object"),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "near miss: pickling": failed("TypeError: cannot pickle '_thread.lock' object"),
+    "another error": failed("KeyError: 'label'"),
 }

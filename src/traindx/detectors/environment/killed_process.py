@@ -1,15 +1,13 @@
-"""The process was ended from outside, or crashed below Python."""
-
 from collections.abc import Sequence
 
 from traindx.analysis.errors.culprits import cite_failure
 from traindx.analysis.errors.environment_messages import ENDINGS, HOST_OUT_OF_MEMORY, OUT_OF_TIME
+from traindx.analysis.errors.killed_processes import causes_of_kill, went_on
 from traindx.analysis.errors.messages import events_saying, finding, known_error, logged, read
 from traindx.analysis.errors.root_failure import last_burst, root_failure, standing
-from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Finding, Strength
+from traindx.examples import failed, make_run
 from traindx.model.run import Event, Failure
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 CRASHES = "Killed SegmentationFault FatalPythonError IllegalInstruction FloatingPointException"
 
@@ -56,7 +54,7 @@ def _explained(run: Run, failure: Failure) -> Findings:
         return
     if known.kind == "killed":
         claim = known.claim(rank="" if failure.rank is None else str(failure.rank))
-        yield finding(known, claim, suggests=_hard(run, failure))
+        yield finding(known, claim, suggests=causes_of_kill(run, failure))
     elif known.kind == "stopped" and run.recording is not None:
         cited = (cite_failure(run, failure),)  # by whom, its own launcher or user, is not known
         yield Finding(claim=known.claim(), strength=Strength.WEAK, evidence=cited)
@@ -64,28 +62,11 @@ def _explained(run: Run, failure: Failure) -> Findings:
         yield finding(known)
 
 
-def _hard(run: Run, failure: Failure) -> dict[str, Strength]:
-    texts = [failure.message, *(e.text for e in run.events if e.kind == "killed")]
-    if any(read(t, HOST_OUT_OF_MEMORY) for t in texts):
-        return {"host-memory-growth": Strength.STRONG, "killed-by-host": Strength.WEAK}
-    return {"killed-by-host": Strength.STRONG, "host-memory-growth": Strength.WEAK}
-
-
-def _went_on(run: Run, event: Event) -> bool:
-    """Tell whether metrics follow the event: a pre-empted job that was resumed was not lost."""
-    later = (s.position_of(event) for s in run.series.values())
-    resumed = any(e.kind == "resume" and e.artifact != event.artifact for e in run.events)
-    return resumed or any(
-        at is not None and at < len(series)
-        for at, series in zip(later, run.series.values(), strict=True)
-    )
-
-
 def _noted(run: Run, events: Sequence[Event]) -> Findings:
     """A log without any error, whose last event is a kill; of a recording, its end tells more."""
     killed = [e for e in events if e.locator != "signal"]
     for event in killed[-1:]:
-        if _went_on(run, event):
+        if went_on(run, event):
             continue
         is_memory = read(event.text, HOST_OUT_OF_MEMORY) and not read(event.text, OUT_OF_TIME)
         cause = "host-memory-growth" if is_memory else "killed-by-host"
@@ -96,28 +77,28 @@ def _noted(run: Run, events: Sequence[Event]) -> Findings:
 _TIME = Event("killed", "slurmstepd: error: JOB 12 CANCELLED DUE TO TIME LIMIT", "a.log", "line 9")
 
 FIRES = {
-    "killed": make_failed_run("Killed: Killed"),
-    "in the launcher's summary": make_failed_run(
+    "killed": failed("Killed: Killed"),
+    "in the launcher's summary": failed(
         "ChildFailedError: rank      : 1 (local_rank: 1)\nexitcode  : -9 (pid: 12)\ntraceback : "
         "Signal 9 (SIGKILL) received by PID 12",
         rank=1,
     ),
-    "in a launcher's last line": make_failed_run(
+    "in a launcher's last line": failed(
         "ProcessExitedException: A process ended with exitcode: -9"
     ),
-    "a bus error": make_failed_run("ProcessExitedException: A process ended with exitcode: -7"),
+    "a bus error": failed("ProcessExitedException: A process ended with exitcode: -7"),
     "the scheduler": make_run(events=[_TIME]),
-    "a crash": make_failed_run("SegmentationFault: Segmentation fault (core dumped)"),
+    "a crash": failed("SegmentationFault: Segmentation fault (core dumped)"),
 }
 
 SILENT = {
     "near miss: another rank's error came first": make_run(
         failures=[
-            make_failed_run("KeyError: 'label'", "y = b['label']", rank=0).failures[0],
-            make_failed_run("ChildFailedError: exitcode  : -9 (pid: 12)", rank=1).failures[0],
+            failed("KeyError: 'label'", "y = b['label']", rank=0).failures[0],
+            failed("ChildFailedError: exitcode  : -9 (pid: 12)", rank=1).failures[0],
         ]
     ),
-    "near miss: a process that ended by itself": make_failed_run(
+    "near miss: a process that ended by itself": failed(
         "ProcessExitedException: A process ended with exitcode: 1"
     ),
     "no error": make_run({"loss/train": [1.0, 0.5]}),

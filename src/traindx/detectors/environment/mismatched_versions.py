@@ -1,8 +1,6 @@
-"""Driver, CUDA, torch or a library did not fit each other."""
-
 from traindx.analysis.errors.environment_messages import VERSIONS
 from traindx.analysis.errors.messages import findings
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -30,30 +28,30 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "an old driver": make_failed_run(
+    "an old driver": failed(
         "RuntimeError: The NVIDIA driver on your system is too old (found version 11040)."
     ),
-    "a new GPU": make_failed_run(
+    "a new GPU": failed(
         "RuntimeError: CUDA error: no kernel image is available for execution on the device"
     ),
-    "a library": make_failed_run(
+    "a library": failed(
         "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory"
     ),
-    "a function that is gone": make_failed_run(
+    "a function that is gone": failed(
         "RuntimeError: This function was deprecated since version 1.9 and is now removed. The "
         "default behavior has changed",
         "values, _ = torch.symeig(gram)",
     ),
-    "an alias that is gone": make_failed_run(
+    "an alias that is gone": failed(
         "AttributeError: `np.float_` was removed in the NumPy 2.0 release. Use `np.float64`."
     ),
-    "not installed": make_failed_run("ModuleNotFoundError: No module named 'einops'"),
+    "not installed": failed("ModuleNotFoundError: No module named 'einops'"),
 }
 
 SILENT = {
-    "near miss: no GPU at all": make_failed_run("RuntimeError: No CUDA GPUs are available"),
-    "near miss: a file was removed": make_failed_run(
+    "near miss: no GPU at all": failed("RuntimeError: No CUDA GPUs are available"),
+    "near miss: a file was removed": failed(
         "RuntimeError: The shared cache was removed in another process"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -1,8 +1,6 @@
-"""A file that the run wanted was not there."""
-
 from traindx.analysis.errors.environment_messages import MISSING_FILE
 from traindx.analysis.errors.messages import findings
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -29,14 +27,14 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "data": make_failed_run(
+    "data": failed(
         "FileNotFoundError: [Errno 2] No such file or directory: 'data/train.csv'",
         "df = pd.read_csv('data/train.csv')",
     ),
-    "saving": make_failed_run("RuntimeError: Parent directory runs/exp1 does not exist."),
+    "saving": failed("RuntimeError: Parent directory runs/exp1 does not exist."),
 }
 
 SILENT = {
-    "near miss: no space": make_failed_run("OSError: [Errno 28] No space left on device"),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "near miss: no space": failed("OSError: [Errno 28] No space left on device"),
+    "another error": failed("KeyError: 'label'"),
 }

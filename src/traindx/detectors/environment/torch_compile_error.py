@@ -1,9 +1,7 @@
-"""torch.compile could not compile."""
-
 from traindx.analysis.errors.environment_messages import COMPILER
 from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.root_failure import last_part
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -31,23 +29,23 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "not capturable": make_failed_run(
+    "not capturable": failed(
         "torch._dynamo.exc.Unsupported: Data-dependent branching\n  Explanation: Detected "
         "data-dependent branching",
         "out = model(x)",
     ),
-    "no compiler": make_failed_run(
+    "no compiler": failed(
         "torch._inductor.exc.InductorError: RuntimeError: Failed to find C compiler. Please "
         "specify via CC environment variable."
     ),
-    "the backend": make_failed_run(
+    "the backend": failed(
         "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised: AssertionError"
     ),
 }
 
 SILENT = {
-    "near miss: an operator that is missing": make_failed_run(
+    "near miss: an operator that is missing": failed(
         "NotImplementedError: \"addmm_impl_cpu_\" not implemented for 'Half'"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

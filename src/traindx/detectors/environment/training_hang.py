@@ -1,12 +1,7 @@
-"""The run hangs: it makes no progress any more."""
-
-from collections.abc import Sequence
-
-from traindx.analysis.recordings.ranks import Standstill, operation_words, standstills
+from traindx.analysis.recordings.ranks import Standstill, standstills, what_it_waits_for
 from traindx.examples import recorded
-from traindx.model.findings import Strength, finding, suggested
 from traindx.model.recording import Ending, Place, Process, Stall
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 INTERRUPT = 2  # the signal of Ctrl-C
 
@@ -41,7 +36,7 @@ def check(run: Run) -> Findings:
         return
     ending = run.recording.ending if run.recording is not None else None
     main = next((s for s in still if not s.waits_for_ranks), still[0])
-    kind, guesses = _kind(main, still)
+    kind, guesses = what_it_waits_for(main, still)
     if not kind and ending is not None and ending.is_running:
         return
     # whoever stopped it knows best whether it hung, if nothing shows that it waited
@@ -57,33 +52,6 @@ def check(run: Run) -> Findings:
         onset=main.stall.step,
         place=main.place,
     )
-
-
-def _kind(main: Standstill, still: Sequence[Standstill]) -> tuple[str, dict[str, Strength]]:
-    """Say what it waits for, and what may be behind that."""
-    if main.waits_for_ranks:
-        call = main.pending
-        name = f" ({operation_words(call)})" if call is not None else ""
-        if _are_all_in_one(still, main.process.world_size):
-            return f", as all ranks do{name}", {}
-        guesses = suggested("", "collective-mismatch rank-failed-first", "uneven-inputs")
-        return f", waiting for other ranks{name}", guesses
-    if main.waits_for_data:
-        guesses = suggested(moderate="worker-crash data-loading-bound")
-        return ", waiting for the data loader", guesses
-    if main.is_in_dataset:
-        return ", making a batch", {}
-    if main.is_saving:
-        return ", saving", {"checkpoint-overhead": Strength.MODERATE}
-    if main.waits_for_thread:
-        return ", waiting for another thread or process", {}
-    return "", {}
-
-
-def _are_all_in_one(still: Sequence[Standstill], ranks: int) -> bool:
-    calls = [s.pending for s in still]
-    names = {(str(c.get("op")), str(c.get("seq"))) for c in calls if c is not None}
-    return len(still) == ranks > 1 and all(calls) and len(names) == 1
 
 
 def _says(still: Standstill) -> str:

@@ -1,11 +1,8 @@
-"""The run ended with an exception."""
-
-from traindx.analysis.errors.root_failure import last_burst, root_failure, standing
-from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Strength
+from traindx.analysis.errors.root_failure import last_burst, raised_from, root_failure, standing
+from traindx.examples import logged, make_run
+from traindx.model.findings import Evidence
 from traindx.model.run import Failure, Frame
-from traindx.registry import Findings, Run, detector
-from traindx.tracebacks import own_frames
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 INTENDED = frozenset({"KeyboardInterrupt", "SystemExit"})
 
@@ -42,15 +39,10 @@ def check(run: Run) -> Findings:
         yield Finding(
             claim=f"The run ended with {text}",
             strength=Strength.STRONG,
-            evidence=(Evidence(_where(failure, text), failure.artifact, failure.locator),),
+            evidence=(Evidence(raised_from(failure, text), failure.artifact, failure.locator),),
             is_symptom=True,
             onset=failure.step,
         )
-
-
-def _where(failure: Failure, text: str) -> str:
-    frame = (own_frames(failure) or failure.frames)[-1:]
-    return f"{text}, raised from {frame[0].file}:{frame[0].line}" if frame else text
 
 
 _FRAME = Frame("train.py", 31, "main", "loss.backward()")
@@ -65,5 +57,5 @@ FIRES = {
 
 SILENT = {
     "near miss: stopped by hand": make_run(failures=[_INTERRUPT]),
-    "no error": make_run({"loss/train": [1.0, 0.5]}),
+    "no error": logged(loss_train=[1.0, 0.5]),
 }

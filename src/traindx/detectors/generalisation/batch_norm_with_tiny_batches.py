@@ -1,13 +1,10 @@
-"""Batch norm runs on one or two examples at a time, and nothing is learnt."""
-
 from dataclasses import replace
 
 from traindx.analysis.recordings.observations import has_learnt, rows, spans
 from traindx.analysis.recordings.traces import latest_models, told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import cite_record, finding, suggested
-from traindx.model.recording import Counts, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import Counts, Process, Summary
+from traindx.registry import Findings, Run, cite_record, detector, finding, suggested
 
 CAUSE = "batchnorm-small-batch"
 FEW = 2  # examples
@@ -50,9 +47,9 @@ def _look(process: Process, *, is_contest: bool) -> Findings:
         return
     if not (is_contest and is_flat) and has_learnt(process) is not False:
         return
-    if any(_size(s) > FEW for s in samples):
+    size = max(rows(s.batch[0].shape) for s in samples)
+    if size > FEW:
         return
-    size = max(map(_size, samples))
     says = f"batch size {size} with batch norm in training mode, {spans(samples)}"
     then = (
         "which leaves only the sign of each value" if is_contest else "and the loss does not fall"
@@ -60,10 +57,6 @@ def _look(process: Process, *, is_contest: bool) -> Findings:
     claim = f"Batch norm is trained with a batch size of {size}, {then}"
     cited = cite_record(process, samples[-1].line, says, size=size)
     yield finding(claim, suggested(CAUSE, weak="lr-too-high"), cited, onset=samples[0].step)
-
-
-def _size(sample: Sample) -> int:
-    return rows(sample.batch[0].shape)
 
 
 def _run(

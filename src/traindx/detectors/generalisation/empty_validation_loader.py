@@ -1,13 +1,11 @@
-"""The validation loader yields no batch."""
-
 from dataclasses import replace
 
 from traindx.analysis.recordings.observations import processes_of
-from traindx.examples import decay, make_run, recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_event, cite_record, finding
+from traindx.examples import decay, logged, make_run, recorded, watched, weights
+from traindx.model.findings import cite_event
 from traindx.model.recording import Epoch, Loader, Process
 from traindx.model.run import Event
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "empty-validation"
 
@@ -73,7 +71,7 @@ _WARNING = Event(
 FIRES = {
     "a slice beyond the end": _run(0, 0),
     "the only batch is dropped": _run(20, 0),
-    "Lightning's warning": make_run({"loss/train": decay(20)}, events=(_WARNING,)),
+    "Lightning's warning": logged(loss_train=decay(20), events=(_WARNING,)),
 }
 
 SILENT = {

@@ -1,25 +1,21 @@
-"""Held-out data runs through the model in training mode."""
-
-import re
 from dataclasses import replace
 
-from traindx.analysis.recordings.evaluations import is_over_held_out_data
-from traindx.analysis.recordings.traces import layers_named, told_once
+from traindx.analysis.recordings.evaluations import (
+    is_live,
+    is_named_evaluation,
+    is_over_held_out_data,
+)
+from traindx.analysis.recordings.traces import layers_named, per_process
 from traindx.examples import recorded, watched, weights, with_evaluation
-from traindx.model.findings import cite_record, finding
-from traindx.model.recording import Epoch, Evaluation, Loader, Place, Process
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import Epoch, Loader, Place, Process
+from traindx.registry import Findings, cite_record, detector, finding
 
 ENOUGH = 2  # forward passes in a row
-TIMES = 2  # steps at which an evaluation without a loader was seen
-NAMED = re.compile(
-    r"(?:^|_)(?:eval|evaluate|evaluation|val|valid|validate|validation|test|accuracy|acc)(?:_|$)"
-)
-SAMPLES = re.compile(r"mc_|dropout|uncertain|ensemble|sample|action|train|stat|(?:^|_)bn")
 
 
 @detector(needs=("recording",), suggests=("validation-in-train-mode",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """An evaluation over a loader of its own runs with dropout on or batch statistics.
 
     ## What it detects
@@ -39,15 +35,11 @@ def check(run: Run) -> Findings:
     on, or that is as large as one, is left alone. So are other passes outside of a loader
     (rollouts, generators) and repeated passes over one batch (dropout that samples predictions).
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     for record in process.evaluations:
-        if not _is_live(record):
+        if not is_live(record):
             continue
         is_pass = record.forwards >= ENOUGH and is_over_held_out_data(process, record)
-        if not is_pass and not _is_named(process, record):
+        if not is_pass and not is_named_evaluation(process, record):
             continue
         layers = layers_named(process, record.live)
         says = f"{record.forwards} forward passes under no_grad while the model is in training mode"
@@ -55,23 +47,6 @@ def _look(process: Process) -> Findings:
         cited = cite_record(process, record.line, says, step=record.step, forwards=record.forwards)
         yield finding(claim, "validation-in-train-mode", cited, place=record.place)
         return
-
-
-def _is_live(record: Evaluation) -> bool:
-    return record.is_training and bool(record.live) and not record.has_grad
-
-
-def _is_named(process: Process, record: Evaluation) -> bool:
-    """Tell whether the program evaluates without a loader, again and again, always like this."""
-    function = record.place.function.lower() if record.place is not None else ""
-    if record.loader is not None or not NAMED.search(function) or SAMPLES.search(function):
-        return False
-    same = [
-        e
-        for e in process.evaluations
-        if e.model == record.model and e.place is not None and e.place.function.lower() == function
-    ]
-    return all(map(_is_live, same)) and len({e.step for e in same}) >= TIMES
 
 
 def _process(**given: object) -> Process:

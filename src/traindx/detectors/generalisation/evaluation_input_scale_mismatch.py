@@ -1,28 +1,22 @@
-"""The inputs have another scale in evaluation than in training."""
-
-from collections import defaultdict
-from collections.abc import Iterable
-from math import isfinite
-
-from traindx.analysis.recordings.evaluations import is_over_held_out_data
-from traindx.analysis.recordings.traces import told_once
+from traindx.analysis.recordings.evaluations import (
+    evaluation_inputs,
+    is_steady,
+    spread_factor,
+    training_inputs,
+)
+from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded, watched, weights, with_evaluation
-from traindx.model.findings import Strength, cite_record, finding
-from traindx.model.recording import Evaluation, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import Evaluation, Process, Summary
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
-FEWEST_SAMPLES = 5
-STEADY = 1.6  # at most, between the widest and the narrowest batch of training
 FACTOR = 3.0
 PLAIN_FACTOR = 20.0  # pixels from 0 to 255 against 0 to 1, and the like
 FAR = 3.0  # standard deviations of training between the means
-EVALUATED = 2  # evaluations, or batches in the only one
-
-Key = tuple[int | None, str, tuple[int, ...]]
 
 
 @detector(needs=("recording",), suggests=("preprocessing-mismatch",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """The model's inputs have another scale in evaluation than in training.
 
     ## What it detects
@@ -41,61 +35,18 @@ def check(run: Run) -> Findings:
     Evaluation on data that is meant to be foreign. Whole numbers, as tokens are, are not compared,
     nor is what is made up on the way, as samples of a generator are.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
-    trained = _trained(process.samples)
-    for key, seen in _evaluated(process).items():
+    trained = training_inputs(process.samples)
+    for key, seen in evaluation_inputs(process).items():
         usual = trained.get(key, [])
-        if _is_steady(usual):
+        if is_steady(usual):
             yield from _compare(process, usual, seen)
-
-
-def _trained(samples: Iterable[Sample]) -> dict[Key, list[Summary]]:
-    found: dict[Key, list[Summary]] = defaultdict(list)
-    for sample in samples:
-        for given in sample.inputs:
-            if _is_comparable(given):
-                found[_key(sample.entered, given)].append(given)
-    return found
-
-
-def _evaluated(process: Process) -> dict[Key, list[tuple[Evaluation, Summary]]]:
-    found: dict[Key, list[tuple[Evaluation, Summary]]] = defaultdict(list)
-    for evaluation in process.evaluations:
-        if evaluation.has_grad or not is_over_held_out_data(process, evaluation):
-            continue
-        for given in evaluation.inputs:
-            if _is_comparable(given):
-                found[_key(evaluation.entered, given)].append((evaluation, given))
-    return {
-        key: seen
-        for key, seen in found.items()
-        if len(seen) >= EVALUATED or seen[0][0].forwards >= EVALUATED
-    }
-
-
-def _key(entered: int | None, given: Summary) -> Key:
-    return entered, given.name, given.shape[1:]
-
-
-def _is_comparable(given: Summary) -> bool:
-    """Tell whether an input has examples whose values are a matter of scale."""
-    is_measured = isfinite(given.mean) and isfinite(given.std) and given.std > 0
-    return is_measured and "float" in given.dtype and len(given.shape) > 1 and given.shape[0] > 1
-
-
-def _is_steady(usual: list[Summary]) -> bool:
-    spreads = [s.std for s in usual]
-    return len(usual) >= FEWEST_SAMPLES and max(spreads) <= STEADY * min(spreads)
 
 
 def _compare(
     process: Process, usual: list[Summary], seen: list[tuple[Evaluation, Summary]]
 ) -> Findings:
     middle = sorted(usual, key=lambda s: s.std)[len(usual) // 2]
-    factor = min(_factor(usual, given) for _, given in seen)
+    factor = min(spread_factor(usual, given) for _, given in seen)
     distance = min(abs(given.mean - middle.mean) / middle.std for _, given in seen)
     if factor < FACTOR and distance < FAR:
         return
@@ -115,38 +66,30 @@ def _compare(
     )
 
 
-def _factor(usual: list[Summary], given: Summary) -> float:
-    """Return by how much a spread lies outside those of training."""
-    widest, narrowest = max(s.std for s in usual), min(s.std for s in usual)
-    return max(given.std / widest, narrowest / given.std)
-
-
 def _given(mean: float, std: float, dtype: str = "float32", width: int = 8) -> Summary:
     low, high = mean - 2 * std, mean + 2 * std
     return Summary("0", (64, width), dtype, "cpu", low, high, mean, std)
 
 
-def _process(evaluated: Summary, *trained: Summary, **given: object) -> Process:
+def _run(evaluated: Summary, *trained: Summary, **given: object) -> Run:
     usual = trained or (_given(0.0, 1.0),)
     process = watched(*weights("0.weight"), entered=0, inputs=lambda i: (usual[i % len(usual)],))
-    return with_evaluation(process, inputs=(evaluated,), **{"entered": 0, **given})
+    return recorded(with_evaluation(process, inputs=(evaluated,), **{"entered": 0, **given}))
 
 
 FIRES = {
-    "pixels that only training divides": recorded(_process(_given(120, 80), _given(0.47, 0.31))),
-    "normalised in training only": recorded(_process(_given(0.45, 0.27))),
-    "shifted": recorded(_process(_given(-4.0, 1.1))),
+    "pixels that only training divides": _run(_given(120, 80), _given(0.47, 0.31)),
+    "normalised in training only": _run(_given(0.45, 0.27)),
+    "shifted": _run(_given(-4.0, 1.1)),
 }
 
 SILENT = {
-    "the same scale": recorded(_process(_given(0.1, 0.9))),
-    "near miss: clean inputs where training adds noise": recorded(_process(_given(0.0, 0.6))),
-    "near miss: heavy tails": recorded(
-        _process(_given(3, 40), *(_given(1, std) for std in (2.0, 9.0, 30.0)))
-    ),
-    "near miss: tokens": recorded(_process(_given(900, 300, "int64"), _given(30, 10, "int64"))),
-    "near miss: another input": recorded(_process(_given(120, 80, width=3))),
-    "near miss: another module": recorded(_process(_given(120, 80), entered=1)),
-    "near miss: samples of a generator": recorded(_process(_given(120, 80), loader=None)),
-    "near miss: a pass over one batch": recorded(_process(_given(120, 80), forwards=1)),
+    "the same scale": _run(_given(0.1, 0.9)),
+    "near miss: clean inputs where training adds noise": _run(_given(0.0, 0.6)),
+    "near miss: heavy tails": _run(_given(3, 40), *(_given(1, std) for std in (2.0, 9.0, 30.0))),
+    "near miss: tokens": _run(_given(900, 300, "int64"), _given(30, 10, "int64")),
+    "near miss: another input": _run(_given(120, 80, width=3)),
+    "near miss: another module": _run(_given(120, 80), entered=1),
+    "near miss: samples of a generator": _run(_given(120, 80), loader=None),
+    "near miss: a pass over one batch": _run(_given(120, 80), forwards=1),
 }

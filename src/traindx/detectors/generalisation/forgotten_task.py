@@ -1,16 +1,11 @@
-"""An earlier task's metric falls as a new one is learnt."""
-
 import numpy as np
 
-from traindx.analysis.curves import running_median
+from traindx.analysis.metrics.scores import forgotten_task
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength, cite, finding
 from traindx.model.metric_names import HIGHER_IS_BETTER, kind_of
 from traindx.model.run import Floats, Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding
 
-LOST = 0.3  # of its best value
-GAINED = 0.3  # of its best value that another task gains meanwhile
 ENOUGH = 6  # evaluations
 
 
@@ -43,25 +38,10 @@ def check(run: Run) -> Findings:
         if is_judged and series is not None and len(series.finite()) >= ENOUGH:
             groups.setdefault(f"{kind}/{rest.partition('/')[0]}", []).append(series.finite())
     for tasks in groups.values():
-        pair = _forgotten(tasks)
+        pair = forgotten_task(tasks)
         if pair is not None:
             yield _finding(*pair)
             return
-
-
-def _forgotten(tasks: list[Series]) -> tuple[Series, int, Series] | None:
-    for old in tasks:
-        smooth = running_median(old.values, 3)
-        top = int(np.argmax(smooth))
-        end = float(np.median(smooth[-3:]))
-        if top > len(smooth) - 4 or end > (1.0 - LOST) * float(smooth[top]):
-            continue
-        for new in tasks:
-            at = int(np.searchsorted(new.steps, old.steps[top]).clip(0, len(new) - 1))
-            gain = float(np.median(new.values[-3:]) - new.values[at])
-            if new is not old and gain > GAINED * float(new.values.max()):
-                return old, top, new
-    return None
 
 
 def _finding(old: Series, top: int, new: Series) -> Finding:

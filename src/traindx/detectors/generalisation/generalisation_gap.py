@@ -1,30 +1,20 @@
-"""The held-out accuracy is far below the accuracy that the training loss implies."""
-
 from dataclasses import replace
-from math import isnan, log
+from math import log
 
-from traindx.analysis.recordings.observations import Term, medians, processes_of, rows, terms_of
-from traindx.examples import recorded, sampled
-from traindx.model.findings import (
-    Evidence,
-    Finding,
-    Strength,
-    cite,
-    cite_record,
-    finding,
-    suggested,
+from traindx.analysis.metrics.scores import LATE_SCORES, best_late_share, held_out_accuracy
+from traindx.analysis.recordings.loss_labels import (
+    are_class_labels,
+    causes_of_gap,
+    has_one_label_each,
+    late_loss,
 )
-from traindx.model.recording import Evaluation, LossInput, Process, Sample, Summary
-from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.recordings.observations import Term, processes_of, terms_of
+from traindx.examples import recorded, sampled
+from traindx.model.recording import Evaluation, LossInput, Process, Summary
+from traindx.registry import Finding, Findings, Run, cite, cite_record, detector, finding, suggested
 
 GAP = 0.25  # between what the loss says of training examples and the accuracy
 TOLD_GAP = 0.2  # where the labels of training tell why
-ENOUGH = 3  # late samples, and evaluations
-EXAMPLES = 200  # labels of which a class that is trained would be one
-LISTED = 20  # classes that a record names; of more, some are left out
-MARKED = 0.5  # of the targets that are not counted
-SKEWED = 10.0  # the most frequent class over the median one, or that over the rarest
 
 
 @detector(
@@ -53,23 +43,23 @@ def check(run: Run) -> Findings:
     A faulty metric, or a stricter one than top-1 accuracy, is lower too. Class weights make
     mistakes on some classes cheap.
     """
-    accuracy = _held_out_accuracy(run)
+    accuracy = held_out_accuracy(run)
     process = next(iter(processes_of(run)), None)
     if accuracy is None or process is None or not process.evaluations:
         return
     terms = terms_of(process, "cross_entropy", "nll_loss")
-    late = terms[0].late(process) if len(terms) == 1 else None
-    if late is None or len(late) < ENOUGH or not _are_labels(late):
+    late = terms[0].late() if len(terms) == 1 else None
+    if late is None or len(late) < LATE_SCORES or not are_class_labels(late):
         return
-    loss = _late_loss(run, late)
+    loss = late_loss(run, late)
     if loss < 0:  # no cross-entropy is: other terms are part of it, or a minus stands before it
         return
     contradiction = _contradiction(run, process, late, loss)
     if contradiction is not None:
         yield contradiction
         return
-    least, reached = 1.0 - loss / log(2), _share(accuracy)
-    suggests, more = _labels_say(process, terms[0])
+    least, reached = 1.0 - loss / log(2), best_late_share(accuracy)
+    suggests, more = causes_of_gap(process, terms[0])
     if least - reached < (TOLD_GAP if more else GAP):
         return
     says = f"a training loss of {loss:.3g} implies a training accuracy of {least:.0%} or more"
@@ -87,13 +77,17 @@ def check(run: Run) -> Findings:
 def _contradiction(run: Run, process: Process, late: Term, loss: float) -> Finding | None:
     """An accuracy of the training batches themselves, which their own loss rules out."""
     own, printed = run.get("accuracy/train"), run.get("loss/train")
-    if own is None or len(own.finite()) < ENOUGH or not all(map(_is_one_each, late.samples)):
+    if (
+        own is None
+        or len(own.finite()) < LATE_SCORES
+        or not all(map(has_one_label_each, late.samples))
+    ):
         return None
     # of a loss that is divided for accumulation the printed value may be the whole
-    losses = [] if printed is None else printed.finite().values[-ENOUGH:].tolist()
+    losses = [] if printed is None else printed.finite().values[-LATE_SCORES:].tolist()
     most = max(loss, *losses, 0.0)
     accuracy = own.finite()
-    least, reached = 1.0 - most / log(2), _share(accuracy)
+    least, reached = 1.0 - most / log(2), best_late_share(accuracy)
     if least - reached < GAP:
         return None
     value = float(accuracy.values[-1])
@@ -105,66 +99,6 @@ def _contradiction(run: Run, process: Process, late: Term, loss: float) -> Findi
         cite(accuracy, f"{accuracy.origin.name} ends at {value:.4g}", -1, accuracy=value),
         onset=accuracy.steps[0],
     )
-
-
-def _is_one_each(sample: Sample) -> bool:
-    """Tell whether every example of the batch has one label, and every label counts."""
-    given = sample.losses[0]
-    examples = {rows(s.shape) for s in sample.batch}
-    is_counted = isnan(given.ignored) or given.ignored == 0
-    is_table = len(given.prediction.shape) == 2 and rows(given.prediction.shape) in examples
-    return is_counted and is_table
-
-
-def _are_labels(term: Term) -> bool:
-    """Tell a task of few classes from contrast within a batch and from marks to be ignored."""
-    seen = {c for i in term.inputs for c in i.labels}
-    is_counted = not any(i.ignored > MARKED for i in term.inputs)
-    return is_counted and len(seen) > 1 and term.inputs[0].classes <= LISTED
-
-
-def _held_out_accuracy(run: Run) -> Series | None:
-    for phase in ("val", "test", "train"):
-        found = run.get(f"accuracy/{phase}")
-        if found is not None and len(found.finite()) >= ENOUGH:
-            return found.finite()
-    return None
-
-
-def _late_loss(run: Run, late: Term) -> float:
-    """The middle of the last quarter of the loss, or of its late samples."""
-    loss = run.objective()
-    values = [] if loss is None else loss.finite().values.tolist()
-    is_enough = len(values) >= 4 * ENOUGH
-    return medians(values[-len(values) // 4 :] if is_enough else (s.loss for s in late.samples))
-
-
-def _share(accuracy: Series) -> float:
-    """The best of the last accuracies, as a share."""
-    best = float(accuracy.values[-ENOUGH:].max())
-    return best / 100.0 if float(accuracy.values.max()) > 1.0 else best
-
-
-def _labels_say(process: Process, term: Term) -> tuple[dict[str, Strength], tuple[Evidence, ...]]:
-    """What the labels of training make of the gap."""
-    open_question = suggested(
-        moderate="overfitting distribution-shift", weak="preprocessing-mismatch class-imbalance"
-    )
-    counts = term.labels()
-    classes = max(i.classes for i in term.inputs)
-    if counts.total() < EXAMPLES:
-        return open_question, ()
-    ordered = sorted(counts.values(), reverse=True)
-    ordered += [0] * (classes - len(ordered))
-    middle = ordered[len(ordered) // 2]
-    names = ", ".join(f"{n} × class {c}" for c, n in counts.most_common(LISTED))
-    seen = cite_record(process, term.samples[0].line, f"labels in the sampled batches: {names}")
-    is_led = len(counts) > 1 and ordered[0] > SKEWED * middle
-    if not is_led and ordered[-1] == 0 and middle > 0:
-        return {**open_question, "distribution-shift": Strength.STRONG}, (seen,)
-    if is_led or middle > SKEWED * ordered[-1]:
-        return {**open_question, "class-imbalance": Strength.STRONG}, (seen,)
-    return open_question, ()
 
 
 def _run(

@@ -1,14 +1,10 @@
-"""Class counts that differ by an order of magnitude."""
-
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
-
+from traindx.analysis.metrics.class_counts import last_recall, training_counts
 from traindx.examples import make_run
-from traindx.model.findings import Evidence, Strength, cite, cite_setting, finding
 from traindx.model.run import Confusion
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 SKEWED = 10.0  # largest over smallest class; below, plain training copes
 POOR = 0.2  # recall of the rare class
@@ -34,7 +30,7 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     Many tasks are imbalanced and trained well; without a recall this is a remark.
     """
-    found = _counts(run)
+    found = training_counts(run)
     if found is None:
         return
     counts, where = found
@@ -45,10 +41,10 @@ def check(run: Run) -> Findings:
     ratio = present[frequent] / present[rare]
     if ratio < SKEWED:
         return
-    recall = _recall(run, rare)
+    recall = last_recall(run, rare)
     if recall is not None and recall[0] >= FOUND:
         return
-    common = _recall(run, frequent)
+    common = last_recall(run, frequent)
     is_lost = recall is not None and recall[0] <= POOR
     is_lost = is_lost and (common is None or common[0] >= FREQUENT)
     strength = Strength.STRONG if is_lost else Strength.WEAK
@@ -61,37 +57,6 @@ def check(run: Run) -> Findings:
         strength=strength,
         is_symptom=is_lost,
     )
-
-
-def _counts(run: Run) -> tuple[Mapping[str, float], Evidence] | None:
-    for setting in run.config.matching("class_counts"):
-        if isinstance(setting.value, dict) and not setting.key.startswith(("val", "test")):
-            shown = ", ".join(f"{k}: {v:g}" for k, v in list(setting.value.items())[:8])
-            return setting.value, cite_setting(setting, f"examples per class: {shown}")
-    if not run.confusions:
-        return None
-    last = run.confusions[-1]
-    rows = [sum(row) for row in last.matrix]
-    if max(rows) <= 1.0:  # shares of each class say nothing of its size
-        return None
-    says = f"the rows of the confusion matrix sum to {', '.join(f'{n:g}' for n in rows[:8])}"
-    return dict(zip(last.labels, rows, strict=True)), Evidence(says, last.artifact, last.locator)
-
-
-def _recall(run: Run, label: str) -> tuple[float, Evidence] | None:
-    """Return the last recall of a class, by matrix or by report."""
-    if run.confusions and label in run.confusions[-1].labels:
-        last = run.confusions[-1]
-        at = last.labels.index(label)
-        row = last.matrix[at]
-        if sum(row) > 0:
-            says = f"{row[at]:g} of {sum(row):g} examples of class {label} are predicted correctly"
-            return row[at] / sum(row), Evidence(says, last.artifact, last.locator)
-    for phase in ("val", "test"):
-        series = run.get(f"recall/{phase}/class {label}")
-        if series is not None and np.isfinite(series.last):
-            return series.last, cite(series, f"{series.origin.name} is {series.last:.3g}", -1)
-    return None
 
 
 def _run(counts: Mapping[str, float], *rows: tuple[float, ...]) -> Run:

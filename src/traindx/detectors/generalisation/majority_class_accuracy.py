@@ -1,15 +1,10 @@
-"""A high accuracy while the rare class is never predicted."""
-
 import numpy as np
 
-from traindx.examples import flat, make_run
-from traindx.model.findings import cite, finding, suggested
-from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.metrics.scores import ZERO_REPEATS, zero_score
+from traindx.examples import flat, logged
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 HIGH = 0.8  # accuracy: below, the class is not rare enough to hide behind
-NEVER = 1e-3  # recall or F1
-REPEATS = 5  # evaluations to the end
 
 
 @detector(
@@ -37,41 +32,32 @@ def check(run: Run) -> Findings:
     """
     for phase in ("val", "test", "train"):
         accuracy = run.get(f"accuracy/{phase}")
-        if accuracy is None or len(accuracy.finite()) < REPEATS:
+        if accuracy is None or len(accuracy.finite()) < ZERO_REPEATS:
             continue
-        end = float(np.median(accuracy.finite().values[-REPEATS:]))
+        end = float(np.median(accuracy.finite().values[-ZERO_REPEATS:]))
         share = end / 100.0 if end > 1.5 else end
-        zero = _zero_metric(run, phase)
+        zero = zero_score(run, phase)
         if share < HIGH or zero is None:
             continue
         yield finding(
             f"Accuracy is {share:.1%}, but {zero.origin.name} is 0: one class is never right",
             suggested("class-imbalance", weak="class-collapse"),
-            cite(zero, f"{zero.origin.name} is 0 in the last {REPEATS} evaluations", -REPEATS, -1),
+            cite(
+                zero,
+                f"{zero.origin.name} is 0 in the last {ZERO_REPEATS} evaluations",
+                -ZERO_REPEATS,
+                -1,
+            ),
             cite(accuracy, f"{accuracy.origin.name} ends at {end:.4g}", -1, accuracy=end),
             onset=zero.steps[0],
         )
         return
 
 
-def _zero_metric(run: Run, phase: str) -> Series | None:
-    for kind in ("recall", "f1", "precision"):
-        for series in run.matching(f"{kind}/{phase}*"):
-            finite = series.finite()
-            if len(finite) >= REPEATS and bool(np.all(finite.values[-REPEATS:] <= NEVER)):
-                return finite
-    return None
-
-
 def _run(accuracy: float, recall: float) -> Run:
-    return make_run(
-        {"accuracy/val": flat(20, accuracy, noise=0.002), "recall/val": np.full(20, recall)}
-    )
+    return logged(accuracy_val=flat(20, accuracy, noise=0.002), recall_val=np.full(20, recall))
 
 
 FIRES = {"two per cent positives": _run(0.979, 0.0)}
 
-SILENT = {
-    "found, if rarely": _run(0.979, 0.3),
-    "near miss: both poor": _run(0.5, 0.0),
-}
+SILENT = {"found, if rarely": _run(0.979, 0.3), "near miss: both poor": _run(0.5, 0.0)}

@@ -1,10 +1,7 @@
-"""A metric such as accuracy is above 100 %."""
-
 import numpy as np
 
 from traindx.examples import make_run
-from traindx.model.findings import cite, finding
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite, detector, finding
 
 SHARES = ("accuracy", "precision", "recall", "f1", "auc", "iou", "dice")
 WHOLE = 100.0  # in percent; whether 1.0 is the whole cannot be told from values above it

@@ -1,20 +1,23 @@
-"""The held-out data are a list that stays empty."""
+"""The held-out data are empty, or too few for one batch."""
 
-from traindx.analysis.program.execution.values import Answer, Items
+from traindx.analysis.program.execution.values import Answer, Value
 from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.data import Role, feeds
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.data import Feed, Role, feeds
+from traindx.analysis.program.training.lengths import batches_of, length_of_data
+from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.registry import Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("empty-validation",))
 def check(run: Run) -> Findings:
-    """A loader for validation or testing reads a list that nothing is ever in.
+    """A loader for validation or testing never gives a batch.
 
     ## What it detects
-    A loader of held-out data over a list that is empty whatever the data are: it is chosen by a
-    comparison that is never true, of a text with a number or with a member of an `Enum`.
+    A loader of held-out data over something that is empty whatever the data are: a list that is
+    chosen by a comparison that is never true, of a text with a number or with a member of an
+    `Enum`, a slice that begins where the rows end; or fewer rows than a batch has, with
+    `drop_last=True`.
 
     ## Why it matters
     Nothing is validated, and the score is 0, NaN or a crash; what was to be held out is trained on.
@@ -30,20 +33,31 @@ def check(run: Run) -> Findings:
     for story in program_of(run).stories:
         for feed in feeds(story):
             data = feed.dataset
-            is_empty = isinstance(data, Items) and data.is_whole and not data.members
-            if data is None or not is_empty or feed.role is not Role.HELD_OUT:
+            if data is None or feed.role is not Role.HELD_OUT or feed.loader.site is None:
                 continue
-            if data.site is None or data.site.node in seen or story.escapes(data) is Answer.YES:
+            if feed.loader.site.node in seen or story.escapes(data) is Answer.YES:
                 continue
-            seen.add(data.site.node)
-            yield finding(
-                f"`{feed.name}` has no examples: what it reads is always empty",
-                "empty-validation",
-                feed.loader,
-                cite(data, "nothing is ever in this list"),
-                cite(feed.loader, "it is read here"),
-                is_symptom=True,
-            )
+            reason = _emptiness(story, feed, data)
+            if reason:
+                seen.add(feed.loader.site.node)
+                yield finding(
+                    f"`{feed.name}` gives no batch: {reason}",
+                    "empty-validation",
+                    feed.loader,
+                    cite(data if data.site is not None else feed.loader, reason),
+                    cite(feed.loader, "it is read here"),
+                    is_symptom=True,
+                )
+
+
+def _emptiness(story: Story, feed: Feed, data: Value) -> str:
+    """Why a loader has nothing to give, whatever the data are; empty where it may have."""
+    rows = length_of_data(story, data)
+    if rows == 0:
+        return "what it reads is always empty"
+    if rows is None or batches_of(story, feed.loader) != 0:
+        return ""
+    return f"{rows} examples do not fill one batch, and drop_last leaves it out"
 
 
 _PROGRAM = """
@@ -59,7 +73,7 @@ held_out = set(np.random.default_rng(0).permutation(60)[:12].tolist())
 model = nn.Linear(4, 2)
 optimizer = torch.optim.Adam(model.parameters())
 train_loader = DataLoader(train, batch_size=8, shuffle=True, collate_fn=collate)
-val_loader = DataLoader(val, batch_size=8, collate_fn=collate)
+val_loader = DataLoader(val, batch_size=8, collate_fn=collate{more})
 for epoch in range(5):
     model.train()
     for x, y in train_loader:
@@ -97,11 +111,15 @@ val = [r for r in rows if r["part"] == Part.TEST{value}]
 """
 
 
-def _program(split: str) -> Run:
-    return make_run(sources={"train.py": _PROGRAM.format(split=split)})
+def _program(split: str, more: str = "") -> Run:
+    return make_run(sources={"train.py": _PROGRAM.format(split=split, more=more)})
 
 
 FIRES = {
+    "a slice behind the last row": _program("cut = len(rows)\ntrain, val = rows[:cut], rows[cut:]"),
+    "fewer rows than a batch": _program(
+        "train, val = torch.utils.data.random_split(rows, [95, 5])", ", drop_last=True"
+    ),
     "texts of a CSV file in a set of numbers": _program(_LISTS.format(id='r["patient"]')),
     "in a loop": _program(_LOOP),
     "an enumeration's member and a text": _program(_ENUM.format(value="")),

@@ -1,8 +1,6 @@
-"""Batch norm got a single value per channel while training."""
-
 from traindx.analysis.errors.call_messages import NORM_OF_ONE_VALUE
 from traindx.analysis.errors.messages import findings
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -28,7 +26,7 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "the last batch": make_failed_run(
+    "the last batch": failed(
         "ValueError: Expected more than 1 value per channel when training, got input size "
         "torch.Size([1, 32])",
         "out = model(x)",
@@ -36,10 +34,10 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: another batch size": make_failed_run(
+    "near miss: another batch size": failed(
         "ValueError: Expected input batch_size (32) to match target batch_size (16)."
     ),
-    "near miss: a wrong number of channels": make_failed_run(
+    "near miss: a wrong number of channels": failed(
         "RuntimeError: running_mean should contain 64 elements not 32"
     ),
 }

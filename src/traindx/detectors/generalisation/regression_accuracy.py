@@ -1,15 +1,9 @@
-"""An accuracy that compares for equality, in a regression or with labels of another form."""
-
 import numpy as np
 
-from traindx.examples import make_run
-from traindx.model.findings import Strength, cite, finding, suggested
-from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.metrics.scores import SCORED_POINTS, stays_near_zero
+from traindx.examples import logged
+from traindx.registry import Findings, Run, Strength, cite, detector, finding, suggested
 
-ENOUGH = 6  # points
-NOTHING = 0.03  # of the examples
-STILL = 0.015  # of the examples, over the whole run
 LEARNT = 0.5  # of its first level: where the loss has come to, or below
 SMALL = 0.3  # a cross-entropy this small means that most answers are right
 
@@ -36,10 +30,10 @@ def check(run: Run) -> Findings:
     rises late.
     """
     accuracy, loss = run.get("accuracy/train"), run.get("loss/train")
-    if accuracy is None or loss is None or not _says_nothing(accuracy.finite()):
+    if accuracy is None or loss is None or not stays_near_zero(accuracy.finite()):
         return
     finite = loss.finite()
-    if len(finite) < ENOUGH or len(finite) < len(loss) or float(finite.values.min()) < 0:
+    if len(finite) < SCORED_POINTS or len(finite) < len(loss) or float(finite.values.min()) < 0:
         return
     first, last = float(finite.values[0]), float(np.median(finite.values[-3:]))
     if last > min(LEARNT * first, SMALL):
@@ -55,30 +49,20 @@ def check(run: Run) -> Findings:
     )
 
 
-def _says_nothing(accuracy: Series) -> bool:
-    values, half = accuracy.values, len(accuracy) // 2
-    return (
-        len(values) >= ENOUGH
-        and float(values.max()) < NOTHING
-        and float(np.ptp(values)) < STILL
-        and float(np.mean(values[half:]) - np.mean(values[:half])) < STILL / 3
-    )
-
-
 _FALLING = np.geomspace(0.16, 0.02, 12)
 
 FIRES = {
-    "a regression": make_run(
-        {"loss/train": _FALLING, "accuracy/train": np.tile([0.0, 0.0056], 6)}, axis="epoch"
-    ),
+    "a regression": logged(
+        loss_train=_FALLING, accuracy_train=np.tile([0.0, 0.0056], 6), axis="epoch"
+    )
 }
 
 SILENT = {
-    "near miss: the accuracy begins to rise": make_run(
-        {"loss/train": _FALLING, "accuracy/train": np.linspace(0.001, 0.012, 12)}, axis="epoch"
+    "near miss: the accuracy begins to rise": logged(
+        loss_train=_FALLING, accuracy_train=np.linspace(0.001, 0.012, 12), axis="epoch"
     ),
-    "near miss: a thousand classes, hardly learnt": make_run(
-        {"loss/train": np.linspace(6.9, 6.1, 12), "accuracy/train": np.linspace(0.001, 0.004, 12)}
+    "near miss: a thousand classes, hardly learnt": logged(
+        loss_train=np.linspace(6.9, 6.1, 12), accuracy_train=np.linspace(0.001, 0.004, 12)
     ),
-    "learns": make_run({"loss/train": _FALLING, "accuracy/train": np.linspace(0.5, 0.95, 12)}),
+    "learns": logged(loss_train=_FALLING, accuracy_train=np.linspace(0.5, 0.95, 12)),
 }

@@ -1,19 +1,10 @@
-"""The classes trained late differ from those trained early."""
-
-from collections import Counter
-
-from traindx.analysis.recordings.observations import Term, last_step, processes_of, terms_of
+from traindx.analysis.recordings.loss_labels import class_change, class_words
+from traindx.analysis.recordings.observations import terms_in
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, cite_record, finding, suggested
-from traindx.model.recording import LossInput, Process
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import LossInput
+from traindx.registry import Findings, Run, detector, finding, suggested
 
 CAUSE = "catastrophic-forgetting"
-ENOUGH = 2  # samples on either side
-EXAMPLES = 40  # on either side: a class that is there is among them
-LEAST = 0.15  # of the steps on either side
-LISTED = 20  # classes that a record names; of more, some are left out
-SHARE = 0.02  # of the other side: a class rarer than this may be missing by chance
 
 
 @detector(needs=("recording",), suggests=(CAUSE, "data-distribution-change"))
@@ -36,54 +27,22 @@ def check(run: Run) -> Findings:
     Data that are sorted within a pass come back in the next one, and are not meant here. A study of
     class-incremental learning does this on purpose, and will want to know all the same.
     """
-    for process in processes_of(run):
-        for term in terms_of(process, "cross_entropy", "nll_loss"):
-            after = _change(process, term)
-            if after is not None:
-                yield _finding(process, term, after)
-                return
-
-
-def _change(process: Process, term: Term) -> int | None:
-    """The position from which on no label of before comes again, and no later one came before."""
-    if any(i.classes < 3 or len(i.labels) >= LISTED for i in term.inputs):
-        return None
-    end = last_step(process)
-    for after in range(ENOUGH, len(term) - ENOUGH + 1):
-        first, second = term.samples[0].step, term.samples[after].step
-        if second - first < LEAST * end or end - second < LEAST * end:
+    for term in terms_in(run, "cross_entropy", "nll_loss"):
+        after = class_change(term)
+        if after is None:
             continue
-        if _are_apart(term.labels(0, after), term.labels(after)):
-            return after
-    return None
-
-
-def _are_apart(early: Counter[str], late: Counter[str]) -> bool:
-    if min(early.total(), late.total()) < EXAMPLES or len(early | late) < 3 or early & late:
-        return False
-    is_common = (min(c.values()) >= SHARE * c.total() for c in (early, late))
-    return all(is_common)
-
-
-def _finding(process: Process, term: Term, after: int) -> Finding:
-    old, new = term.labels(0, after), term.labels(after)
-    last, first = term.samples[after - 1], term.samples[after]
-    says = f"up to step {last.step} the labels are {_words(old)}"
-    then = f"from step {first.step} on the labels are {_words(new)}"
-    return finding(
-        f"After step {last.step} only new classes are trained, and none of the old ones",
-        CAUSE,
-        cite_record(process, last.line, says, step=last.step),
-        cite_record(process, first.line, then, step=first.step),
-        against=suggested("lr-too-high missing-gradient-clipping"),
-        onset=first.step,
-        place=first.place,
-    )
-
-
-def _words(labels: Counter[str]) -> str:
-    names = sorted(labels, key=lambda c: (len(c), c))
-    return ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
+        old, new = class_words(term.labels(0, after)), class_words(term.labels(after))
+        last, first = term.samples[after - 1], term.samples[after]
+        yield finding(
+            f"After step {last.step} only new classes are trained, and none of the old ones",
+            CAUSE,
+            term.cite(f"up to step {last.step} the labels are {old}", after - 1),
+            term.cite(f"from step {first.step} on the labels are {new}", after),
+            against=suggested("lr-too-high missing-gradient-clipping"),
+            onset=first.step,
+            place=first.place,
+        )
+        return
 
 
 def _run(*labels: dict[str, int]) -> Run:

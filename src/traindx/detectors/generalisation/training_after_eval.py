@@ -1,7 +1,7 @@
 """The model is still in evaluation mode while it trains."""
 
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Value, constant
+from traindx.analysis.program.execution.values import Answer, Value, constant
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import cite, finding, insert_before
 from traindx.analysis.program.training.modes import (
@@ -28,7 +28,7 @@ def check(run: Run) -> Findings:
     A model whose parameters an optimizer holds and whose training pass runs in evaluation mode:
     after `eval()` before the loop, or at the end of validation without a `train()` before the next
     epoch, or the next batch where validation runs every so many batches, or after a mode that was
-    meant to be restored and was read too late.
+    meant to be restored and was read too late; or in which `from_pretrained` gave it.
 
     ## Why it matters
     Dropout is off and batch norm uses (and never updates) its running statistics. The first epoch
@@ -45,10 +45,13 @@ def check(run: Run) -> Findings:
         seen: set[object] = set()
         for event, _ in training_passes(story):
             for model, mode in _models(story, event):
+                layers = mode_dependent(story, model)
+                if layers and event.node not in seen and _is_as_loaded(story, event, model, mode):
+                    seen.add(event.node)
+                    yield _as_loaded(story, event, model, layers)
                 setting = _left_in_eval(story, event, model, mode)
                 if setting is None or event.node in seen or setting.event.node in seen:
                     continue
-                layers = mode_dependent(story, model)
                 is_shared = bool(set(_nodes(event)) & set(_nodes(setting.event)))
                 if layers or (is_shared and not is_made_in_sight(model)):
                     seen |= {event.node, setting.event.node}
@@ -81,6 +84,25 @@ def _left_in_eval(story: Story, event: ProgramEvent, model: Value, mode: Value) 
     others = story.handed_on(model, after=setting.event, before=event)
     return (
         None if any(e.node is not event.node and e.name != event.name for e in others) else setting
+    )
+
+
+def _is_as_loaded(story: Story, event: ProgramEvent, model: Value, mode: Value) -> bool:
+    """Tell whether a model trains in the evaluation mode in which a library has loaded it."""
+    is_loaded = constant(mode) is False and last_mode(story, model, event) is None
+    return is_loaded and story.escapes(model, before=event) is Answer.NO and model.site is not None
+
+
+def _as_loaded(story: Story, event: ProgramEvent, model: Value, layers: list[str]) -> Finding:
+    name = model.called("the model")
+    return finding(
+        f"`{name}` trains in evaluation mode, as from_pretrained gives it ({', '.join(layers)})",
+        "training-in-eval-mode",
+        event,
+        cite(model, "from_pretrained puts the model into evaluation mode"),
+        cite(event, "and no train() before this training step"),
+        is_symptom=True,
+        patch=insert_before(event.loops[-1].site, f"{name}.train()") if model.names else None,
     )
 
 

@@ -1,19 +1,18 @@
-"""Training steps are taken while the model is in evaluation mode."""
-
 from collections.abc import Sequence
 from dataclasses import replace
 
-from traindx.analysis.recordings.traces import layers_named, told_once
+from traindx.analysis.recordings.evaluations import cite_eval_steps, longest_in_eval_mode
+from traindx.analysis.recordings.traces import layers_named, per_process
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Evidence, Finding, Strength, cite_record, finding
 from traindx.model.recording import Evaluation, Process, Sample
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector, finding
 
 ENOUGH = 3  # samples in a row
 
 
 @detector(needs=("recording",), suggests=("training-in-eval-mode",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Steps are taken while dropout is off and batch norm uses its running statistics.
 
     ## What it detects
@@ -32,26 +31,11 @@ def check(run: Run) -> Findings:
     as is one without layers that mind. A model that was in evaluation mode from the start may be
     fine-tuned so on purpose; that is not called certain.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     for id in sorted({s.optimizer for s in process.samples}):
         samples = [s for s in process.samples if s.optimizer == id and s.is_training is not None]
-        run = _longest(samples)
+        run = longest_in_eval_mode(samples)
         if len(run) >= ENOUGH and any(any(s.has_moved) for s in run):
             yield _finding(process, samples, run)
-
-
-def _longest(samples: Sequence[Sample]) -> list[Sample]:
-    """The longest stretch of samples in evaluation mode."""
-    best: list[Sample] = []
-    current: list[Sample] = []
-    for sample in samples:
-        is_eval = sample.is_training is False and bool(sample.evaluating)
-        current = [*current, sample] if is_eval else []
-        best = current if len(current) > len(best) else best
-    return best
 
 
 def _finding(process: Process, samples: Sequence[Sample], run: list[Sample]) -> Finding:
@@ -63,45 +47,31 @@ def _finding(process: Process, samples: Sequence[Sample], run: list[Sample]) -> 
     return finding(
         f"The model is trained in evaluation mode {since}, which affects {layers}",
         {"training-in-eval-mode": Strength.STRONG},
-        *_evidence(process, run, before[-1:]),
+        *cite_eval_steps(process, run, before[-1:]),
         shows="training-in-eval-mode" if was_training else None,
         onset=first.step,
         place=first.place,
     )
 
 
-def _evidence(
-    process: Process, run: list[Sample], before: Sequence[Evaluation]
-) -> tuple[Evidence, ...]:
-    first = run[0]
-    says = f"{len(run)} sampled steps in a row with the model in evaluation mode"
-    evidence = [cite_record(process, first.line, says, step=first.step, samples=len(run))]
-    for record in before:
-        says = f"the evaluation before it, with {record.forwards} forward passes"
-        evidence.append(cite_record(process, record.line, says, step=record.step))
-    return tuple(evidence)
-
-
-def _process(*training: bool, layers: tuple[str, ...] = ("drop", "bn1")) -> Process:
+def _run(*training: bool, layers: tuple[str, ...] = ("drop", "bn1")) -> Run:
     process = watched(
         *weights("0.weight", "2.weight"), count=len(training), is_training=lambda i: training[i],
         evaluating=lambda i: () if training[i] else layers,
     )  # fmt: skip
-    return replace(process, evaluations=(Evaluation(60, step=15, forwards=10),))
+    return recorded(replace(process, evaluations=(Evaluation(60, step=15, forwards=10),)))
 
 
 FIRES = {
-    "since the first validation": recorded(_process(True, True, False, False, False, False)),
-    "from the start": recorded(_process(*[False] * 6)),
+    "since the first validation": _run(True, True, False, False, False, False),
+    "from the start": _run(*[False] * 6),
 }
 
 SILENT = {
-    "in training mode": recorded(_process(*[True] * 6)),
-    "near miss: nothing that minds": recorded(_process(*[False] * 6, layers=())),
+    "in training mode": _run(*[True] * 6),
+    "near miss: nothing that minds": _run(*[False] * 6, layers=()),
     "near miss: fixed batch norm": recorded(
         watched(*weights("0.weight"), is_training=True, evaluating=("bn1", "bn2"))
     ),
-    "near miss: attacks are made in evaluation mode": recorded(
-        _process(True, False, True, False, True, False)
-    ),
+    "near miss: attacks are made in evaluation mode": _run(True, False, True, False, True, False),
 }

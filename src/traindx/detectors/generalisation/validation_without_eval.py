@@ -4,7 +4,7 @@ from traindx.analysis.program.execution.values import Answer, SuperValue
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import cite, finding, surround
 from traindx.analysis.program.training.modes import is_mode_sure, last_mode, mode_dependent
-from traindx.analysis.program.training.phases import HeldOutPass, evaluations
+from traindx.analysis.program.training.phases import HeldOutPass, evaluations, training_passes
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
@@ -56,7 +56,20 @@ def _is_meant(evaluation: HeldOutPass, forward: Deed) -> bool:
     mode = last_mode(evaluation.story, forward.subject, forward.event)
     if mode is None or mode.event.by_framework or mode.event.function is not forward.event.function:
         return False
+    if _also_trains(evaluation, mode):
+        return False
     return not evaluation.learns or (evaluation.loop is not None and evaluation.loop.holds(mode))
+
+
+def _also_trains(evaluation: HeldOutPass, mode: Deed) -> bool:
+    """Tell whether training comes by the same line: a helper of both, which undoes `eval()`."""
+    forward = evaluation.forward
+    passes = (event for event, _ in training_passes(evaluation.story))
+    is_shared = any(event.node is forward.event.node for event in passes)
+    return is_shared and any(
+        d.subject is forward.subject and d.event.function is not mode.event.function
+        for d in evaluation.story.does(Do.EVAL_MODE)
+    )
 
 
 def _finding(evaluation: HeldOutPass, forward: Deed, layers: list[str]) -> Finding:

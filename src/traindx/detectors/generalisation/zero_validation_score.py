@@ -1,16 +1,10 @@
-"""A held-out score is zero, or NaN, at every evaluation while training goes well."""
-
-from collections.abc import Callable, Sequence
-
 import numpy as np
 
-from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength, cite, finding, suggested
-from traindx.model.run import Floats, Series
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.metrics.scores import ZERO_EVALUATIONS, are_all, last_share
+from traindx.examples import logged, make_run
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
 
 SCORES = ("accuracy", "em", "f1", "recall", "precision", "map", "bleu", "rouge", "iou", "dice")
-ENOUGH = 3  # evaluations, all of them zero
 LEARNT = 0.9  # of the training examples, at the end
 CANDIDATES = suggested(
     moderate="metric-bug preprocessing-mismatch", weak="overfitting fully-masked-attention"
@@ -48,15 +42,15 @@ def check(run: Run) -> Findings:
     undefined = _undefined(run)
     if undefined is not None:
         yield undefined
-    trained = [s for s in run.matching("accuracy/train*") if _share(s) >= LEARNT]
+    trained = [s for s in run.matching("accuracy/train*") if last_share(s) >= LEARNT]
     if not trained:
         return
     for kind in SCORES:
         held = (*run.matching(f"{kind}/val*"), *run.matching(f"{kind}/test*"))
-        if not _are_all(held, lambda values: bool((values == 0.0).all())):
+        if not are_all(held, lambda values: bool((values == 0.0).all())):
             continue
         series, best = held[0], trained[0]
-        at_end = f"{best.name} ends at {_share(best):.0%}"
+        at_end = f"{best.name} ends at {last_share(best):.0%}"
         never = f"{series.name} is 0 at all {len(series)} evaluations"
         yield finding(
             f"The score {series.name} is 0 at every evaluation, although {at_end}",
@@ -69,19 +63,14 @@ def check(run: Run) -> Findings:
         return
 
 
-def _are_all(held: Sequence[Series], is_nothing: Callable[[Floats], bool]) -> bool:
-    """Tell whether all scores of a kind are nothing: that of a rare class alone may well be."""
-    return bool(held) and all(len(s) >= ENOUGH and is_nothing(s.values) for s in held)
-
-
 def _undefined(run: Run) -> Finding | None:
     """A score that is always NaN, of a model whose loss is finite."""
     loss = run.main_loss()
-    if loss is None or len(loss) < ENOUGH or not bool(np.isfinite(loss.values).all()):
+    if loss is None or len(loss) < ZERO_EVALUATIONS or not bool(np.isfinite(loss.values).all()):
         return None
     for kind in SCORES:
         held = run.matching(f"{kind}/*")
-        if not _are_all(held, lambda values: bool(np.isnan(values).all())):
+        if not are_all(held, lambda values: bool(np.isnan(values).all())):
             continue
         series = held[0]
         never = f"{series.name} is NaN at all {len(series)} evaluations"
@@ -94,11 +83,6 @@ def _undefined(run: Run) -> Finding | None:
     return None
 
 
-def _share(series: Series) -> float:
-    last = float(series.values[-1])
-    return last / 100 if last > 1.0 else last
-
-
 def _run(scores: tuple[float, ...], trained: float = 0.98, name: str = "em/test") -> Run:
     return make_run({"accuracy/train": [0.5, 0.9, trained], name: scores})
 
@@ -107,7 +91,7 @@ _NAN = float("nan")
 
 
 def _scored(*scores: float, loss: float = 0.4) -> Run:
-    return make_run({"loss/train": [1.0, 0.7, loss], "recall/val": scores})
+    return logged(loss_train=[1.0, 0.7, loss], recall_val=scores)
 
 
 FIRES = {

@@ -10,10 +10,10 @@ from traindx.analysis.program.training.graphs import (
     Graphs,
     feeds_backward,
     graph_of,
+    is_emptied,
     summed,
     turn_in,
 )
-from traindx.analysis.program.training.hoards import is_emptied
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
@@ -98,7 +98,7 @@ def _lists(story: Story, loop: LoopRun) -> Iterator[tuple[ProgramEvent, Value]]:
             first.add((id(event.node), id(held)))
             continue
         is_kept = (id(event.node), id(held)) in first and has_history(event.args[0]) is Answer.YES
-        if is_kept and not is_emptied(story, held) and not feeds_backward(story, held):
+        if is_kept and not is_emptied(story, held, loop) and not feeds_backward(story, held):
             yield event, event.args[0]
 
 
@@ -164,6 +164,8 @@ _SCALED = _LOOP.replace("loss.backward()", "scaler.scale(loss).backward()")
 _DIVIDED = _LOOP.replace("loss.backward()", "(loss / 4).backward()")
 
 FIRES = {
+    "a list that is emptied after the epoch": _loop("losses.append(loss)\n    losses.clear()"),
+    "a list that is added to": _loop("losses += [loss]"),
     "detached only after": _loop("total += loss\n        loss.detach_()"),
     "a part of an accumulation": make_run(
         sources={"train.py": _DIVIDED.format(kept="losses.append(loss)")}
@@ -184,7 +186,9 @@ SILENT = {
     ),
     "near miss: detached in place": _loop("loss.detach_()\n        total += loss"),
     "near miss: reduced over the ranks": _loop("loss = mean_of_ranks(loss); total += loss"),
-    "near miss: a list that is emptied": _loop("losses.append(loss)\n    del losses[:]"),
+    "near miss: a list that is emptied": _loop(
+        "losses.append(loss)\n        if len(losses) > 9:\n            del losses[:]"
+    ),
     "near miss: a queue of a fixed length": make_run(
         sources={
             "train.py": _LOOP.format(kept="losses.append(loss)").replace("[]", "deque(maxlen=9)")

@@ -1,24 +1,11 @@
 """The full outputs of a whole evaluation are kept on the device."""
 
-from collections.abc import Iterator
-
-from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Items, Part, Result, Value, constant
 from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.contents import SAME_NUMBERS
-from traindx.analysis.program.training.kinds import Kind
-from traindx.analysis.program.training.operations import Operation, operation_of
-from traindx.analysis.program.training.phases import HeldOutPass, evaluations
-from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.hoards import kept_outputs, trainer_outputs
+from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Strength
 from traindx.registry import Findings, Run, detector
-
-KEEPS = (".append", ".extend")
-# what leaves a tensor as large as it is, and on its device
-AS_LARGE = (SAME_NUMBERS - {"cpu", "getitem", "select", "narrow", "gather", "index_select",
-                            "masked_select"}) | {"softmax", "log_softmax", "sigmoid"}  # fmt: skip
-IMAGES = frozenset({"conv2d", "conv3d", "conv_transpose2d", "conv_transpose3d"})
 
 
 @detector(needs=("source",), suggests=("evaluation-outputs-kept",))
@@ -26,16 +13,20 @@ def check(run: Run) -> Findings:
     """A validation loop keeps the scores of every token or pixel of the whole data set.
 
     ## What it detects
-    A loop over validation data that appends the outputs of the model to a list, not reduced and not
-    moved to the host, where these have scores for every position: of a convolution, or flattened
-    over their first two dimensions later. In programs that run on a GPU.
+    A loop over validation data that adds the outputs of the model to a list or tensor, not reduced
+    and not moved to the host, where these have scores for every position: of a convolution, a model
+    for segmentation or language, or flattened over their first two dimensions later. In programs
+    that run on a GPU. Also a `Trainer` of
+    Transformers that is given a language model and `compute_metrics`, with neither
+    `preprocess_logits_for_metrics` nor `eval_accumulation_steps`.
 
     ## Why it matters
     Memory grows with the validation set: 2,000 sequences of 512 tokens with 50,000 classes are
     200 GB. It runs out at the end of an epoch that trained well.
 
     ## What to do
-    Sum losses and hits batch by batch, keep `argmax`, or move outputs to the host with `.cpu()`.
+    Sum losses and hits batch by batch, keep `argmax` (a trainer's `preprocess_logits_for_metrics`),
+    or move outputs to the host with `.cpu()` (`eval_accumulation_steps`).
 
     ## When it is wrong
     A validation set of a few batches fits. Outputs of one row per example are small, and are left
@@ -43,80 +34,27 @@ def check(run: Run) -> Findings:
     """
     for story in program_of(run).stories:
         seen: set[object] = set()
-        for evaluation in evaluations(story):
-            output = evaluation.forward.event.result
-            if output is None or not _has_positions(story, output) or not _is_on_gpu(story):
-                continue
-            kept = next((e for e in _kept(evaluation) if e.node not in seen), None)
-            if kept is not None:
-                seen.add(kept.node)
+        for kept in kept_outputs(story):
+            if kept.event.node not in seen:
+                seen.add(kept.event.node)
+                forward = kept.evaluation.forward
                 yield finding(
-                    f"The {evaluation.split} loop keeps every output of "
-                    f"{evaluation.forward.text} on the device",
+                    f"The {kept.evaluation.split} loop keeps every output of "
+                    f"{forward.text} on the device",
                     "evaluation-outputs-kept",
-                    kept,
-                    cite(kept, "the full outputs of each batch are kept here"),
-                    cite(evaluation.forward, "scores for every position and class"),
+                    kept.event,
+                    cite(kept.event, "the full outputs of each batch are kept here"),
+                    cite(forward, "scores for every position and class"),
                     strength=Strength.MODERATE,
                 )
-
-
-def _kept(evaluation: HeldOutPass) -> Iterator[ProgramEvent]:
-    """Where the loop adds an output to a list, as large as it is."""
-    outputs = [d.event.result for d in evaluation.passes]
-    for event in evaluation.loop.events if evaluation.loop is not None else ():
-        if event.name not in KEEPS or not event.args or not isinstance(event.receiver, Items):
-            continue
-        if any(found is output for found in _whole(event.args[-1]) for output in outputs):
-            yield event
-
-
-def _whole(value: Value, depth: int = 12) -> Iterator[Value]:
-    """Yield a tensor and what it has all numbers of, through lists and gathering."""
-    yield value
-    if depth == 0:
-        return
-    operation = operation_of(value)
-    if isinstance(value, Items):
-        for member in value.members:
-            yield from _whole(member, depth - 1)
-    elif isinstance(value, Part) and isinstance(value.of, Result) and _gathers(value.of):
-        yield from _whole(value.of, depth - 1)
-    elif isinstance(value, Result) and _gathers(value):
-        for given in value.args:
-            yield from _whole(given, depth - 1)
-    elif operation is not None and operation.name in AS_LARGE and operation.operands:
-        yield from _whole(operation.operands[0], depth - 1)
-
-
-def _gathers(value: Result) -> bool:
-    return value.maker in (".gather_for_metrics", ".gather", ".all_gather") and bool(value.args)
-
-
-def _has_positions(story: Story, output: Value) -> bool:
-    """Tell whether an output has scores for every position of an example, not one row for it."""
-    made = operation_of(output)
-    if made is not None and made.name in IMAGES:
-        return True
-    onward = (operation_of(v) for v in story.flow.onward(output))
-    return any(o is not None and _flattens(o) for o in onward)
-
-
-def _flattens(operation: Operation) -> bool:
-    """`x.flatten(0, 1)`, `x.view(-1, n)`, `x.transpose(1, 2)`: there are three dimensions."""
-    given = [constant(v) for v in operation.operands[1:]]
-    if operation.name == "flatten":
-        return given == [0, 1]
-    if operation.name in ("view", "reshape"):
-        return len(given) == 2 and given[0] == -1
-    return operation.name == "transpose" and sorted(map(str, given)) in (["1", "2"], ["-1", "-2"])
-
-
-def _is_on_gpu(story: Story) -> bool:
-    """Tell whether the program moves its model to a device, or lets a library do so."""
-    if any(story.kind_of(e.result).kind is Kind.ENGINE for e in story.events if e.result):
-        return True
-    return any("cuda" in m.text for m in story.program.project.training_modules)
+        for event in trainer_outputs(story):
+            yield finding(
+                "The trainer keeps the logits of the whole evaluation on the device for a metric",
+                "evaluation-outputs-kept",
+                event,
+                cite(event, "compute_metrics gets the scores of every token at every position"),
+                strength=Strength.MODERATE,
+            )
 
 
 _PROGRAM = """
@@ -181,13 +119,41 @@ def _images(what: str) -> Run:
     return make_run(sources={"run.py": _IMAGES.format(what=what)})
 
 
+_TRAINER = """
+from transformers import {model}, Trainer, TrainingArguments
+model = {model}.from_pretrained("small")
+arguments = TrainingArguments("out"{settings})
+trainer = Trainer(model=model, args=arguments, train_dataset=a, eval_dataset=b{more})
+trainer.train()
+"""
+
+
+def _trainer(model: str, more: str = ", compute_metrics=score", settings: str = "") -> Run:
+    text = "def score(pair):\n    return {}\n" + _TRAINER
+    return make_run(
+        sources={
+            "t.py": text.replace("{}\n", "{{}}\n").format(model=model, more=more, settings=settings)
+        }
+    )
+
+
 FIRES = {
+    "a trainer of a causal language model": _trainer("AutoModelForCausalLM"),
+    "a trainer of a masked language model": _trainer("BertForMaskedLM"),
     "logits of every token": _program(),
     "under a name, detached": _program("out = model(ids).detach()\n        found.append(out)"),
     "maps of every pixel, gathered": _images("out"),
 }
 
 SILENT = {
+    "near miss: a trainer of a classifier": _trainer("AutoModelForSequenceClassification"),
+    "near miss: no metric but the loss": _trainer("AutoModelForCausalLM", ""),
+    "near miss: only the best token is kept": _trainer(
+        "AutoModelForCausalLM", ", compute_metrics=score, preprocess_logits_for_metrics=best"
+    ),
+    "near miss: moved to the host in time": _trainer(
+        "AutoModelForCausalLM", settings=", eval_accumulation_steps=8"
+    ),
     "near miss: moved to the host": _program("found.append(model(ids).cpu())"),
     "near miss: the best class alone": _program("found.append(model(ids).argmax(-1))"),
     "near miss: a number for each batch": _program(

@@ -1,16 +1,15 @@
-"""Evaluation runs without no_grad and builds graphs that are never used."""
-
-from traindx.analysis.recordings.traces import told_once
+from traindx.analysis.recordings.evaluations import is_over_idle_loader
+from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded, watched, weights, with_evaluation
-from traindx.model.findings import Strength, cite_record, finding
-from traindx.model.recording import Evaluation, Process
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import Process
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 ENOUGH = 3  # forward passes in a row
 
 
 @detector(needs=("recording",), suggests=("evaluation-with-grad",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Forward passes over a loader that nothing is trained on record gradients.
 
     ## What it detects
@@ -27,13 +26,9 @@ def check(run: Run) -> Findings:
     Evaluation that asks for gradients by `torch.autograd.grad` (attacks, saliency) needs them;
     this is only a remark.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     for record in process.evaluations:
         is_idle = record.has_grad and not record.is_training and record.forwards >= ENOUGH
-        if not is_idle or not _is_held_out(process, record):
+        if not is_idle or not is_over_idle_loader(process, record):
             continue
         says = f"{record.forwards} forward passes with gradients enabled and no backward"
         yield finding(
@@ -45,12 +40,6 @@ def _look(process: Process) -> Findings:
             place=record.place,
         )
         return
-
-
-def _is_held_out(process: Process, record: Evaluation) -> bool:
-    trained_on = {e.loader for e in process.epochs if e.trained > 0}
-    known = {e.loader for e in process.epochs}
-    return record.loader in known - trained_on
 
 
 def _run(**given: object) -> Run:

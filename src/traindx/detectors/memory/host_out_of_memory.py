@@ -1,11 +1,8 @@
-"""The host ran out of memory."""
-
 from traindx.analysis.errors.memory_messages import HOST_MEMORY
 from traindx.analysis.errors.memory_sizes import memory_bytes, memory_words
 from traindx.analysis.errors.messages import finding, known_error
-from traindx.examples import make_failed_run
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.examples import failed
+from traindx.registry import Findings, Run, Strength, detector
 
 HUGE = 1 << 44  # 16 TiB: no host has that, a size or shape is wrong
 
@@ -42,21 +39,21 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "torch": make_failed_run(
+    "torch": failed(
         "RuntimeError: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't "
         "allocate memory: you tried to allocate 4000000000 bytes. Error code 12"
     ),
-    "numpy": make_failed_run(
+    "numpy": failed(
         "numpy.core._exceptions.MemoryError: Unable to allocate 14.9 GiB for an array with shape "
         "(2000000000,) and data type float64"
     ),
-    "a wrong shape": make_failed_run(
+    "a wrong shape": failed(
         "RuntimeError: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't "
         "allocate memory: you tried to allocate 4000000000000000 bytes."
     ),
 }
 
 SILENT = {
-    "near miss: the device": make_failed_run("RuntimeError: CUDA out of memory. Tried to allocate"),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "near miss: the device": failed("RuntimeError: CUDA out of memory. Tried to allocate"),
+    "another error": failed("KeyError: 'label'"),
 }

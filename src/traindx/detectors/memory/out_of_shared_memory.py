@@ -1,8 +1,6 @@
-"""Workers ran out of shared memory or of file handles to it."""
-
 from traindx.analysis.errors.memory_messages import SHARED_MEMORY
 from traindx.analysis.errors.messages import findings
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -29,17 +27,17 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "a bus error": make_failed_run(
+    "a bus error": failed(
         "RuntimeError: DataLoader worker (pid 4311) is killed by signal: Bus error. It is possible "
         "that dataloader's workers are out of shared memory. Please try to raise your shared "
         "memory limit."
     ),
-    "file handles": make_failed_run("OSError: [Errno 24] Too many open files"),
+    "file handles": failed("OSError: [Errno 24] Too many open files"),
 }
 
 SILENT = {
-    "near miss: a worker killed for memory": make_failed_run(
+    "near miss: a worker killed for memory": failed(
         "RuntimeError: DataLoader worker (pid 4311) is killed by signal: Killed."
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -1,6 +1,6 @@
 """A function that scores a model records graphs that nobody needs."""
 
-from traindx.analysis.program.execution.values import Answer, Result
+from traindx.analysis.program.execution.values import Answer, Result, Value
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import cite, decorate, finding
 from traindx.analysis.program.training.gradients import (
@@ -9,7 +9,9 @@ from traindx.analysis.program.training.gradients import (
     is_frozen,
     wants_gradients,
 )
+from traindx.analysis.program.training.graphs import feeds_backward
 from traindx.analysis.program.training.layers import is_weightless
+from traindx.analysis.program.training.ownership import optimizers_of, owns
 from traindx.analysis.program.training.phases import LEARNS, evaluations
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
@@ -23,8 +25,9 @@ def check(run: Run) -> Findings:
 
     ## What it detects
     A function that learns nothing and runs a model while autograd records, and from whose outputs
-    nothing is made but numbers without a history (`.item()`, `argmax`, comparisons, NumPy). In a
-    program that trains and whose calls are in sight from its start.
+    nothing is made but numbers without a history (`.item()`, `argmax`, comparisons, NumPy); or that
+    runs a trained model in evaluation mode, in a loop, for outputs that no loss is computed from.
+    In a program that trains and whose calls are in sight from its start.
 
     ## Why it matters
     The forward pass over all held-out data keeps every activation for a backward pass that never
@@ -73,7 +76,17 @@ def _is_wasted(story: Story, forward: Deed) -> bool:
         return False
     if isinstance(result, Result) and result.gradients is not Answer.YES:
         return False
-    return not is_frozen(story, forward.subject) and ends_in_numbers(story, result)
+    is_left = ends_in_numbers(story, result) or _is_evaluated(story, forward, result)
+    return is_left and not is_frozen(story, forward.subject)
+
+
+def _is_evaluated(story: Story, forward: Deed, result: Value) -> bool:
+    """Tell whether a trained model runs in evaluation mode, in a loop, and no loss takes it up."""
+    event, model = forward.event, forward.subject
+    if event.is_training is not Answer.NO or not event.turns or model is None:
+        return False
+    is_trained = any(owns(o, model) is Answer.YES for o in optimizers_of(story))
+    return is_trained and not feeds_backward(story, result)
 
 
 def _finding(forward: Deed) -> Finding:

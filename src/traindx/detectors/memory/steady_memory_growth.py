@@ -1,31 +1,20 @@
-"""Memory grows from step to step and does not level off."""
-
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
-from math import isnan
 
-import numpy as np
-
-from traindx.analysis.curves import grows_steadily
 from traindx.analysis.errors.memory_sizes import memory_words
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.training.claims import source_text
 from traindx.analysis.program.training.hoards import hoard_of
 from traindx.analysis.program.training.program import program_of
-from traindx.analysis.recordings.ranks import last_step
-from traindx.examples import make_run, recorded, sampled
-from traindx.model.findings import Evidence, Strength, cite_record, finding
-from traindx.model.recording import Counts, Epoch, Process, Sample
-from traindx.registry import Findings, Run, detector
-
-ENOUGH = 8  # samples after the beginning …
-FEW = 4  # … or so many, if all samples from the first step on lie on one line
-STRAIGHT = 0.995  # correlation of memory and step
-BEGINNING = 0.2  # of the steps: pools, caches and the first batches are allocated in them
-GROWTH = 0.2
-LEAST_BYTES = 200 << 20
-CHAINED = 3.0  # times as many nodes in the graph at the end
+from traindx.analysis.recordings.memory_growth import (
+    growing_memory,
+    has_growing_graph,
+    memory_of,
+    whole_epochs,
+)
+from traindx.examples import recorded, sampled, with_source
+from traindx.model.recording import Counts, Epoch, Process
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 KINDS = {"rss_bytes": "Host memory", "device_bytes": "GPU memory"}
 
@@ -59,44 +48,36 @@ def check(run: Run) -> Findings:
             return  # the other ranks do the same
 
 
-def _evidence(
-    process: Process, samples: Sequence[Sample], field: str, kept: ProgramEvent | None
-) -> tuple[Evidence, ...]:
-    used = ((s, f"{memory_words(_value(s, field))} at step {s.step}") for s in samples)
-    cited = tuple(cite_record(process, s.line, says, step=s.step) for s, says in used)
-    if kept is None:
-        return cited
-    says = f"`{source_text(kept)}` runs at every step, and nothing is ever removed"
-    return (*cited, kept.cite(says))
-
-
 def _grown(process: Process, hoard: ProgramEvent | None) -> Findings:
-    is_chained = _is_chained(process)
-    trained = [e.step for e in process.epochs if e.trained and e.is_whole]
-    begin = max(BEGINNING * last_step(process), trained[0] if trained else 0.0)
+    is_chained, has_epoch = has_growing_graph(process), bool(whole_epochs(process))
     for field, words in KINDS.items():
-        samples = [s for s in process.samples if s.step >= begin and _value(s, field) > 0]
-        if len(samples) < ENOUGH and not _is_straight(process, field, len(samples)):
+        samples = growing_memory(process, field)
+        if not samples:
             continue
-        values = np.array([_value(s, field) for s in samples], dtype=np.float64)
-        steps = np.array([s.step for s in samples], dtype=np.float64)
-        if not grows_steadily(steps, values, LEAST_BYTES, GROWTH):
-            continue
-        first, last = samples[0], samples[-1]
-        low, high = float(values[0]), float(values[-1])
-        pace = (high - low) / max(1.0, float(steps[-1] - steps[0]))
+        (first, low), (last, high) = ((s, memory_of(s, field)) for s in (samples[0], samples[-1]))
+        pace = memory_words((high - low) / max(1.0, float(last.step - first.step)))
         # without an epoch to compare with, a list that only grows tells a hoard from a cache
-        kept = hoard if not trained and field == "rss_bytes" else None
-        is_sure = bool(trained) or field == "device_bytes" or is_chained or kept is not None
-        strength = Strength.STRONG if is_sure else Strength.WEAK
+        kept = hoard if not has_epoch and field == "rss_bytes" else None
         on_device = field == "device_bytes" or is_chained
+        is_sure = has_epoch or on_device or kept is not None
+        strength = Strength.STRONG if is_sure else Strength.WEAK
         causes = {"graph-kept-alive": strength if on_device else Strength.WEAK}
         causes |= {} if on_device else {"host-memory-growth": strength}
+        ends = [
+            f"{memory_words(low)} at step {first.step}",
+            f"{memory_words(high)} at step {last.step}",
+        ]
+        evidence = [
+            cite_record(process, s.line, e, step=s.step)
+            for s, e in zip((first, last), ends, strict=True)
+        ]
+        if kept is not None:
+            says = f"`{source_text(kept)}` runs at every step, and nothing is ever removed"
+            evidence.append(kept.cite(says))
         yield finding(
-            f"{words} grows by {memory_words(pace)} per step, from {memory_words(low)} to "
-            f"{memory_words(high)}",
+            f"{words} grows by {pace} per step, from {memory_words(low)} to {memory_words(high)}",
             causes,
-            *_evidence(process, (first, last), field, kept),
+            *evidence,
             strength=strength,
             is_symptom=is_sure,
             onset=first.step,
@@ -104,34 +85,13 @@ def _grown(process: Process, hoard: ProgramEvent | None) -> Findings:
         )
 
 
-def _is_straight(process: Process, field: str, late: int) -> bool:
-    known = [(s.step, _value(s, field)) for s in process.samples if _value(s, field) > 0]
-    if late < FEW or len(known) < ENOUGH:
-        return False
-    steps, values = np.array(known, dtype=np.float64).T
-    is_varied = np.ptp(steps) > 0 and np.ptp(values) > 0
-    return bool(is_varied and np.corrcoef(steps, values)[0, 1] >= STRAIGHT)
-
-
-def _value(sample: Sample, field: str) -> float:
-    value = float(getattr(sample, field))
-    return 0.0 if isnan(value) else value
-
-
-def _is_chained(process: Process) -> bool:
-    """Tell whether the graph of the loss grows from sample to sample as well."""
-    nodes = [s.graph_nodes for s in process.samples if s.graph_nodes > 0]
-    is_rising = all(later > earlier for earlier, later in pairwise(nodes))
-    return len(nodes) >= ENOUGH and is_rising and nodes[-1] >= CHAINED * nodes[0]
-
-
 _GB = float(1 << 30)
 
 
-def _process(
+def _run(
     rss: Sequence[float], *, passes: int = 4, nodes: Sequence[int] = (), device: bool = False,
     at: Sequence[int] = (),
-) -> Process:  # fmt: skip
+) -> Run:  # fmt: skip
     process = sampled(
         len(rss), step=lambda i: at[i] if at else 10 * i,
         graph_nodes=lambda i: nodes[i] if nodes else 12,
@@ -140,7 +100,7 @@ def _process(
     steps = max(at) + 10 if at else 10 * len(rss)
     each = steps // max(1, passes)
     epochs = tuple(Epoch(5, 0, each, (i + 1) * each, trained=each) for i in range(passes))
-    return replace(process, epochs=epochs, counts=Counts(99, steps=steps))
+    return recorded(replace(process, epochs=epochs, counts=Counts(99, steps=steps)))
 
 
 _LINE = [_GB * (1 + 0.02 * i) for i in range(30)]
@@ -162,35 +122,30 @@ for step in range(1000):
 """
 
 
-def _with_source(run: Run, kept: str) -> Run:
-    text = _HOARD.replace("{kept}", kept)
-    return replace(run, sources=make_run(sources={"train.py": text}).sources)
-
-
 FIRES = {
-    "a list in the source": _with_source(recorded(_process(_LINE, passes=0)), "batch.clone()"),
-    "a short run": recorded(_process([_GB * (1 + 0.01 * s) for s in _SPARSE], at=_SPARSE)),
-    "a list that grows": recorded(_process(_LINE)),
-    "on the device": recorded(_process(_LINE, device=True)),
-    "no epoch to compare with: a remark": recorded(_process(_LINE, passes=0)),
-    "with the graph": recorded(_process(_LINE, nodes=[12 + 60 * i for i in range(30)])),
+    "a list in the source": with_source(
+        _run(_LINE, passes=0), _HOARD.replace("{kept}", "batch.clone()")
+    ),
+    "a short run": _run([_GB * (1 + 0.01 * s) for s in _SPARSE], at=_SPARSE),
+    "a list that grows": _run(_LINE),
+    "on the device": _run(_LINE, device=True),
+    "no epoch to compare with: a remark": _run(_LINE, passes=0),
+    "with the graph": _run(_LINE, nodes=[12 + 60 * i for i in range(30)]),
 }
 
 SILENT = {
-    "flat": recorded(_process([_GB] * 30)),
-    "near miss: a cache that fills": recorded(_process(_LEVEL)),
-    "near miss: it fills in the first epoch": recorded(
-        _process([*[_GB * (1 + 0.1 * i) for i in range(8)], *[1.7 * _GB] * 22])
+    "flat": _run([_GB] * 30),
+    "near miss: a cache that fills": _run(_LEVEL),
+    "near miss: it fills in the first epoch": _run(
+        [*[_GB * (1 + 0.1 * i) for i in range(8)], *[1.7 * _GB] * 22]
     ),
-    "near miss: a short run that fills a cache": recorded(
-        _process([_GB * (1 + min(1.0, 0.01 * s)) for s in _SPARSE], at=_SPARSE)
+    "near miss: a short run that fills a cache": _run(
+        [_GB * (1 + min(1.0, 0.01 * s)) for s in _SPARSE], at=_SPARSE
     ),
-    "near miss: one step up": recorded(_process([_GB] * 20 + [1.5 * _GB] * 10)),
-    "near miss: up and down": recorded(_process([_GB * (1 + 0.1 * (i % 10)) for i in range(30)])),
-    "near miss: larger graphs, but no more memory": recorded(
-        _process([_GB] * 30, nodes=[12 + 60 * i for i in range(30)])
+    "near miss: one step up": _run([_GB] * 20 + [1.5 * _GB] * 10),
+    "near miss: up and down": _run([_GB * (1 + 0.1 * (i % 10)) for i in range(30)]),
+    "near miss: larger graphs, but no more memory": _run(
+        [_GB] * 30, nodes=[12 + 60 * i for i in range(30)]
     ),
-    "near miss: too little to matter": recorded(
-        _process([_GB / 10 * (1 + 0.02 * i) for i in range(30)])
-    ),
+    "near miss: too little to matter": _run([_GB / 10 * (1 + 0.02 * i) for i in range(30)]),
 }

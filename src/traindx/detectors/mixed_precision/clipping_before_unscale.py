@@ -1,6 +1,6 @@
 """Gradients are clipped while they still carry the loss scale."""
 
-from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.acts import Deed
 from traindx.analysis.program.training.claims import (
     cite,
     finding,
@@ -10,17 +10,11 @@ from traindx.analysis.program.training.claims import (
     source_text,
 )
 from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.scaling import (
-    is_gradient_scaler,
-    is_scaled_by_engine,
-    scaler_of,
-)
+from traindx.analysis.program.training.scaling import scaled_clip
 from traindx.analysis.program.training.updates import Update, updates
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
 from traindx.registry import Findings, Run, detector
-
-UNSCALES = (".get_scale", ".unscale_gradients")  # asked for by a limit that is scaled as well
 
 
 @detector(needs=("source",), suggests=("clip-without-unscale",))
@@ -28,10 +22,10 @@ def check(run: Run) -> Findings:
     """Gradients are clipped before the scaler has unscaled them.
 
     ## What it detects
-    A step through a gradient scaler that also scaled the loss, where one of torch's clipping
-    functions comes between the backward pass and the step without `unscale_` before it. The same
-    where a framework (Accelerate, Fabric) that may run in float16 scales the loss, and gradients
-    are clipped past it.
+    A step through a gradient scaler that also scaled the loss, where gradients are clipped, by
+    torch's functions or by hand, between the backward pass and the step without `unscale_` of that
+    optimizer before. The same where a framework (Accelerate, Fabric) that may run in float16 scales
+    the loss, and gradients are clipped past it.
 
     ## Why it matters
     The gradients are still multiplied by the loss scale (65536 at first), so nearly every step is
@@ -48,28 +42,10 @@ def check(run: Run) -> Findings:
     seen: set[object] = set()
     for story in program_of(run).stories:
         for update in updates(story):
-            clip = _scaled_clip(update)
+            clip = scaled_clip(update)
             if clip is not None and clip.event.node not in seen:
                 seen.add(clip.event.node)
                 yield _finding(run, update, clip)
-
-
-def _scaled_clip(update: Update) -> Deed | None:
-    """The first clip of gradients that are still scaled."""
-    story, backward, scaler = update.story, update.backward, update.step.through
-    is_by_scaler = scaler is not None and scaler_of(backward.subject) is scaler
-    if is_by_scaler and not is_gradient_scaler(story, scaler):
-        return None
-    if not is_by_scaler and not is_scaled_by_engine(story, backward):
-        return None
-    if any(e.name in UNSCALES for e in update.between.events):
-        return None
-    for deed in update.between.does(Do.UNSCALE, Do.CLIP):
-        if deed.do is Do.UNSCALE:
-            return None
-        if deed.event.name.startswith("torch."):
-            return deed
-    return None
 
 
 def _finding(run: Run, update: Update, clip: Deed) -> Finding:

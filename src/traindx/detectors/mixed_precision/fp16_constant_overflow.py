@@ -1,8 +1,6 @@
-"""A constant does not fit into half precision."""
-
 from traindx.analysis.errors.messages import findings
 from traindx.analysis.errors.precision_messages import CONSTANT_BEYOND_HALF
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -28,15 +26,15 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "a mask": make_failed_run(
+    "a mask": failed(
         "RuntimeError: value cannot be converted to type at::Half without overflow",
         "scores = scores.masked_fill(mask == 0, -1e9)",
-    ),
+    )
 }
 
 SILENT = {
-    "near miss: another type": make_failed_run(
+    "near miss: another type": failed(
         "RuntimeError: value cannot be converted to type int8_t without overflow"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

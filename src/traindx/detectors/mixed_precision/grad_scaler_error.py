@@ -1,9 +1,7 @@
-"""The gradient scaler was called out of order."""
-
+from traindx.analysis.errors.failing_lines import never_calls_backward
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.precision_messages import SCALER
-from traindx.analysis.program import project_of
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -35,43 +33,38 @@ def check(run: Run) -> Findings:
     known = known_error(run, SCALER)
     if known is None:
         return
-    if known.kind == "no gradient" and _has_no_backward(run):
+    if known.kind == "no gradient" and never_calls_backward(run):
         claim = "The GradScaler steps the optimizer, but the source never calls backward()"
         yield finding(known, claim, cause="missing-backward")
     else:
         yield finding(known)
 
 
-def _has_no_backward(run: Run) -> bool:
-    modules = project_of(run).modules
-    return bool(modules) and not any("backward" in line for m in modules for line in m.lines)
-
-
 FIRES = {
-    "no gradient": make_failed_run(
+    "no gradient": failed(
         "AssertionError: No inf checks were recorded for this optimizer.", "scaler.step(optimizer)"
     ),
-    "no backward in the source": make_failed_run(
+    "no backward in the source": failed(
         "AssertionError: No inf checks were recorded for this optimizer.",
         "scaler.step(optimizer)",
         sources={"train.py": "scaler.scale(loss)\nscaler.step(optimizer)\nscaler.update()\n"},
     ),
-    "twice": make_failed_run(
+    "twice": failed(
         "RuntimeError: unscale_() has already been called on this optimizer since the last "
         "update()."
     ),
-    "a step past the scaler": make_failed_run(
+    "a step past the scaler": failed(
         "AssertionError: No inf checks were recorded prior to update.", "scaler.update()"
     ),
-    "never updated": make_failed_run(
+    "never updated": failed(
         "RuntimeError: step() has already been called since the last update()."
     ),
-    "half precision": make_failed_run("ValueError: Attempting to unscale FP16 gradients."),
+    "half precision": failed("ValueError: Attempting to unscale FP16 gradients."),
 }
 
 SILENT = {
-    "near miss: two types in a layer": make_failed_run(
+    "near miss: two types in a layer": failed(
         "RuntimeError: mat1 and mat2 must have the same dtype, but got Half and Float"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

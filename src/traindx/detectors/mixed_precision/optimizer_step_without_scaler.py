@@ -1,6 +1,5 @@
 """The loss is scaled, and the optimizer steps on scaled gradients."""
 
-from traindx.analysis.program.execution.values import depends_on, options_of
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import (
     cite,
@@ -11,10 +10,9 @@ from traindx.analysis.program.training.claims import (
     replace_statement,
     source_text,
 )
-from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.scaling import is_scaled, scaler_of, scales_nothing
-from traindx.analysis.program.training.updates import Update, updates, writes_gradients
+from traindx.analysis.program.training.scaling import is_bypassed, unscaled_backward
+from traindx.analysis.program.training.updates import updates
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
@@ -27,7 +25,7 @@ def check(run: Run) -> Findings:
     ## What it detects
     A backward pass from a loss that a gradient scaler scaled, and then a plain `optimizer.step()`:
     without `unscale_`, or with it and on no condition that keeps infinite gradients out. And a step
-    through a scaler whose `scale` is called nowhere.
+    through a scaler whose `scale` is called nowhere, or not for all losses whose gradients it gets.
 
     ## Why it matters
     The gradients are up to 65536 times too large. SGD diverges at once; Adam hides it until an
@@ -46,29 +44,14 @@ def check(run: Run) -> Findings:
         for update in updates(story):
             if update.step.event.node in seen:
                 continue
-            if scales_nothing(story, update.step.through):
+            plain = unscaled_backward(update)
+            if plain is not None:
                 seen.add(update.step.event.node)
-                yield _unscaled(update.backward, update.step)
-            if _is_bypassed(update):
+                yield _unscaled(plain, update.step)
+            elif is_bypassed(update):
                 seen.add(update.step.event.node)
                 has_update = bool(story.does(Do.SCALER_UPDATE))
                 yield _finding(update.backward, update.step, has_update=has_update)
-
-
-def _is_bypassed(update: Update) -> bool:
-    story, step, backward = update.story, update.step, update.backward
-    optimizer, scaler = step.subject, scaler_of(backward.subject)
-    if optimizer is None or scaler is None or step.through is not None:
-        return False
-    if not is_scaled(story, backward) or story.kind_of(optimizer).kind is not Kind.OPTIMIZER:
-        return False
-    if any(d.through is not None and d.subject is optimizer for d in story.does(Do.STEP)):
-        return False  # the other way of a condition
-    if update.between.does(Do.UNSCALE) and step.event.guards:
-        return False  # on finite gradients only, perhaps
-    if any(depends_on(optimizer, o) for o in options_of(scaler)):
-        return False
-    return not writes_gradients(story, update.between.events)
 
 
 def _unscaled(backward: Deed, step: Deed) -> Finding:
@@ -76,7 +59,7 @@ def _unscaled(backward: Deed, step: Deed) -> Finding:
     loss = receiver_of(backward)
     text = "loss" if loss is None else source_text(loss)
     return finding(
-        f"`{name}` steps the optimizer and never scaled the loss",
+        f"`{name}` steps the optimizer and never scaled `{text}`",
         "scaler-bypassed",
         backward,
         cite(backward, "backward on the loss as it is"),

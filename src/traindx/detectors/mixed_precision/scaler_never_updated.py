@@ -1,6 +1,5 @@
-"""The gradient scaler steps and is never updated."""
+"""The gradient scaler steps again before it was updated."""
 
-from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import (
     cite,
     finding,
@@ -8,10 +7,8 @@ from traindx.analysis.program.training.claims import (
     receiver_of,
     source_text,
 )
-from traindx.analysis.program.training.phases import Loop, training_loops
 from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.scaling import is_gradient_scaler, scaler_of
-from traindx.analysis.program.training.updates import is_handed_on
+from traindx.analysis.program.training.scaling import MissedUpdate, missed_updates
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
@@ -19,15 +16,15 @@ from traindx.registry import Findings, Run, detector
 
 @detector(needs=("source",), suggests=("missing-scaler-update",))
 def check(run: Run) -> Findings:
-    """A training loop steps through a gradient scaler and never updates it.
+    """A training loop steps through a gradient scaler without an update for every step.
 
     ## What it detects
     A loop with `scaler.scale(loss).backward()` and `scaler.step(optimizer)`, where nothing in the
-    program calls `update()` of that scaler.
+    program calls `update()` of that scaler, or only after the loop or in some of its turns.
 
     ## Why it matters
-    The scale never adapts. After the first overflow every step is skipped for good, and a second
-    `unscale_` raises because the scaler still thinks that it is within the same step.
+    The scaler still thinks that it is within the same step: a second `unscale_` or `step` raises,
+    or the scale never adapts and after the first overflow every step is skipped.
 
     ## What to do
     Call `scaler.update()` once per iteration, after the last `scaler.step`.
@@ -38,37 +35,25 @@ def check(run: Run) -> Findings:
     """
     seen: set[object] = set()
     for story in program_of(run).stories:
-        for loop in training_loops(story):
-            step = _step_without_update(loop)
-            if step is not None and step.event.node not in seen:
-                seen.add(step.event.node)
-                yield _finding(step)
+        for missed in missed_updates(story):
+            if missed.step.event.node not in seen:
+                seen.add(missed.step.event.node)
+                yield _finding(missed)
 
 
-def _step_without_update(loop: Loop) -> Deed | None:
-    """The last step through a scaler of this loop's loss that nothing updates."""
-    story = loop.story
-    for step in reversed(loop.does(Do.STEP)):
-        scaler = step.through
-        if scaler is None or not is_gradient_scaler(story, scaler):
-            continue
-        scales = any(scaler_of(d.subject) is scaler for d in loop.does(Do.BACKWARD))
-        is_updated = any(d.subject is scaler for d in story.does(Do.SCALER_UPDATE))
-        if scales and not is_updated and not is_handed_on(story, story.events, scaler):
-            return step
-    return None
-
-
-def _finding(step: Deed) -> Finding:
+def _finding(missed: MissedUpdate) -> Finding:
+    step, late = missed.step, missed.late
     site = receiver_of(step)
     scaler = "scaler" if site is None else source_text(site)
+    how = "never" if late is None else "does not follow each with"
     return finding(
-        f"The loop calls `{scaler}.step` and never `{scaler}.update()`",
+        f"The loop calls `{scaler}.step` and {how} `{scaler}.update()`",
         "missing-scaler-update",
-        step,
-        cite(step, "the scaler steps here, and is not updated"),
+        step if late is None else late,
+        cite(step, "the scaler steps here, and is not updated before it steps again"),
+        *(() if late is None else (cite(late, "it is updated only here"),)),
         is_symptom=True,
-        patch=insert_after(step, f"{scaler}.update()"),
+        patch=insert_after(step, f"{scaler}.update()") if late is None else None,
     )
 
 
@@ -110,7 +95,11 @@ for x, y in loader:
     st(torch.nn.functional.mse_loss(model(x), y), model.parameters(), 1.0)
 """
 
-FIRES = {"in a wrapper": make_run(sources={"train.py": _WRAPPER}), "no update": _loop("pass")}
+FIRES = {
+    "in a wrapper": make_run(sources={"train.py": _WRAPPER}),
+    "no update": _loop("pass"),
+    "after the loop": make_run(sources={"train.py": _LOOP.format(more="") + "scaler.update()"}),
+}
 
 _WRAPPER_SOUND = """
 import torch
@@ -135,6 +124,13 @@ for x, y in loader:
 SILENT = {
     "updated in a wrapper": make_run(sources={"train.py": _WRAPPER_SOUND}),
     "updated": _loop("scaler.update()"),
+    "near miss: one update for several optimizers": make_run(
+        sources={
+            "train.py": _LOOP.format(more="scaler.update()").replace(
+                "    scaler.step(optimizer)", "    for o in optimizers:\n        scaler.step(o)"
+            )
+        }
+    ),
     "near miss: handed to a function out of sight": _loop("finish(scaler)"),
     "near miss: a scaler of features": make_run(
         sources={"train.py": "for x in data:\n    scaler.step(x)\n    loss.backward()\n"}

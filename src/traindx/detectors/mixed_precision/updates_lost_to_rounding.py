@@ -1,23 +1,16 @@
-"""Updates of half-precision weights are lost to rounding."""
-
-from collections import defaultdict
-from dataclasses import replace
-
-import numpy as np
-
-from traindx.analysis.recordings.traces import Trace, named, told_once, traces_of
+from traindx.analysis.recordings.traces import named, told_once
+from traindx.analysis.recordings.weight_updates import (
+    at_full_rate,
+    half_precision_matrices,
+    is_mostly_still,
+)
 from traindx.examples import recorded, watched
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Parameter, Process
 from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 CAUSE = "half-precision-weights"
-HALVES = ("float16", "bfloat16")
-ENOUGH = 5  # samples
-STILL = 0.6  # of the samples in which a weight had a gradient
 MANY = 0.3  # of the matrices of one optimizer
-FULL = 0.5  # of the highest learning rate
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
@@ -46,8 +39,8 @@ def check(run: Run) -> Findings:
 
 
 def _look(process: Process, rate: Series | None) -> Findings:
-    for owned in _by_optimizer(_at_full_rate(process, rate)):
-        still = [t for t in owned if _is_still(t)]
+    for owned in half_precision_matrices(at_full_rate(process, rate)):
+        still = [t for t in owned if is_mostly_still(t)]
         moving = [t for t in owned if t not in still and any(t.moves)]
         if not moving or len(still) < MANY * len(owned):
             continue
@@ -58,41 +51,6 @@ def _look(process: Process, rate: Series | None) -> Findings:
         )
         cited = cite_record(process, still[0].samples[-1].line, says, still=len(still))
         yield finding(claim, CAUSE, cited, onset=still[0].samples[0].step)
-
-
-def _at_full_rate(process: Process, rate: Series | None) -> Process:
-    """Leave out the samples of a warm-up and of the end of a schedule: small rates move little."""
-    known = None if rate is None else rate.finite()
-    if known is None or not len(known):
-        return process
-    rates = np.interp([s.step for s in process.samples], known.steps, known.values)
-    full = rates >= FULL * known.values.max()
-    kept = (s for s, is_full in zip(process.samples, full, strict=True) if is_full)
-    return replace(process, samples=tuple(kept))
-
-
-def _by_optimizer(process: Process) -> list[list[Trace]]:
-    """Return the matrices of half precision of each optimizer.
-
-    A scale of one, as norms have it, is beyond the reach of any usual step and does no harm.
-    """
-    found: dict[int, list[Trace]] = defaultdict(list)
-    for trace in (t.of_owner() for t in traces_of(process) if t.is_matrix):
-        owner, dtype = trace.parameter.optimizer, trace.parameter.dtype
-        if owner is not None and dtype in HALVES and len(_reached(trace)) >= ENOUGH:
-            found[owner].append(trace)
-    return list(found.values())
-
-
-def _reached(trace: Trace) -> list[bool]:
-    """Return whether it moved, at the steps at which it had a gradient."""
-    pairs = zip(trace.moves, trace.grads, strict=True)
-    return [moved for moved, grad in pairs if moved is not None and grad is not None and grad > 0]
-
-
-def _is_still(trace: Trace) -> bool:
-    moved = _reached(trace)
-    return moved.count(False) >= STILL * len(moved)
 
 
 def _run(
@@ -106,10 +64,7 @@ def _run(
     return recorded(process, lr=rates)
 
 
-FIRES = {
-    "most stand still": _run("bfloat16", "a", "b"),
-    "one of three": _run("float16", "c"),
-}
+FIRES = {"most stand still": _run("bfloat16", "a", "b"), "one of three": _run("float16", "c")}
 
 SILENT = {
     "all move": _run("bfloat16"),

@@ -1,13 +1,16 @@
-"""Every layer of the untrained model makes its signal larger."""
-
 from dataclasses import replace
-from itertools import pairwise
-from math import isfinite, log, sqrt
 
-from traindx.analysis.recordings.observations import late_samples, processes_of
+from traindx.analysis.recordings.initialisation import (
+    DEEP_ENOUGH,
+    has_outgrown,
+    is_amplified,
+    is_far_above_guess,
+    keeps_spread,
+    layer_inputs,
+)
+from traindx.analysis.recordings.observations import processes_of
 from traindx.analysis.recordings.traces import latest_models
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import (
     Activation,
     LossInput,
@@ -17,18 +20,9 @@ from traindx.model.recording import (
     Sample,
     Summary,
 )
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "exploding-activations"
-PER_LAYER = 2.0  # times; sound initialisation keeps the spread, or halves it
-LARGE = 10.0  # the spread at the top
-LAYERS = 3
-SQUARES = 10.0  # the first loss over the mean square of the targets: answering 0 costs 1
-SOUND = 2.0  # how much of a spread a weight matrix passes on; the root of two is Kaiming's
-GUESS = 2.0  # the first loss over that of a guess
-LATE_SAMPLES = 2
-CALM = 5.0  # the largest spread of a model that has shrunk what it amplified
-LEARNT = 0.8  # of the loss of a guess
 
 
 @detector(needs=("recording",), suggests=(CAUSE, "bad-initialisation"))
@@ -60,58 +54,17 @@ def check(run: Run) -> Findings:
         if first is None or first.step > 0:
             continue
         for model in latest_models(process):
-            layers = _in_order(model, first)
-            is_amplified = len(layers) >= LAYERS and _is_amplified(layers)
-            if is_amplified and _is_far_off(first) and not _is_outgrown(process):
+            layers = layer_inputs(model, first)
+            is_deep = len(layers) >= DEEP_ENOUGH and is_amplified(layers)
+            if is_deep and is_far_above_guess(first) and not has_outgrown(process):
                 yield _finding(process, first, layers)
                 return
-
-
-def _in_order(model: Model, sample: Sample) -> list[Activation]:
-    """The inputs of layers in the order of the model; nothing if that of the first is unknown."""
-    matrices = [p.name.rpartition(".")[0] for p in model.parameters if len(p.shape) >= 2]
-    given = {a.name: a for a in sample.activations if a.op.startswith("input of") and a.std > 0}
-    known = [given[name] for name in dict.fromkeys(matrices) if name in given]
-    return known if known and matrices and known[0].name == matrices[0] else []
-
-
-def _is_amplified(layers: list[Activation]) -> bool:
-    low, high = layers[0].std, layers[-1].std
-    is_rising = all(a.std < b.std for a, b in pairwise(layers))
-    return is_rising and high >= LARGE and high / low >= PER_LAYER ** (len(layers) - 1)
-
-
-def _is_outgrown(process: Process) -> bool:
-    """Tell whether late in training no layer is given a large spread, and the loss is learnt."""
-    late = late_samples(process)
-    spreads = [a.std for s in late for a in s.activations if a.op.startswith("input of")]
-    has_learnt = all(s.loss < LEARNT * guess for s in late if (guess := _guess(s)) is not None)
-    is_told = len(late) >= LATE_SAMPLES and any(_guess(s) is not None for s in late)
-    return is_told and has_learnt and bool(spreads) and all(a < CALM for a in spreads)
-
-
-def _guess(sample: Sample) -> float | None:
-    """What a model that knows nothing would have as the only loss of the sample, if known."""
-    given = sample.losses[0] if len(sample.losses) == 1 else None
-    if given is not None and given.loss in ("cross_entropy", "nll_loss") and given.classes >= 2:
-        return log(given.classes)
-    if given is not None and given.loss == "mse_loss" and given.target is not None:
-        return given.target.mean**2 + given.target.std**2
-    return None
-
-
-def _is_far_off(sample: Sample) -> bool:
-    """Tell whether the only loss of the sample is far above that of a model that knows nothing."""
-    guess = _guess(sample)
-    if guess is None or not isfinite(sample.loss):
-        return False
-    return sample.loss > (SQUARES if sample.losses[0].loss == "mse_loss" else GUESS) * guess > 0.0
 
 
 def _finding(process: Process, first: Sample, layers: list[Activation]) -> Finding:
     low, high = layers[0], layers[-1]
     suggests = {CAUSE: Strength.STRONG}
-    if not _are_weights_sound(process, first):
+    if not keeps_spread(process, first):
         suggests["bad-initialisation"] = Strength.MODERATE
     says = "at initialisation the standard deviation of the layers' inputs is " + ", ".join(
         f"{a.std:.3g} ({a.name})" for a in (*layers[:3], *layers[3:][-1:])
@@ -123,17 +76,6 @@ def _finding(process: Process, first: Sample, layers: list[Activation]) -> Findi
         suggests,
         cite_record(process, first.line, says, step=0.0, first_loss=first.loss),
     )
-
-
-def _are_weights_sound(process: Process, first: Sample) -> bool:
-    """Tell whether the weights keep a spread, so that something else in the model amplifies it."""
-    shapes = {p.name: p.shape for m in latest_models(process) for p in m.parameters}
-    gains = [
-        norm / sqrt(shape[0])
-        for name, norm in zip(first.names, first.weight_norms, strict=False)
-        if len(shape := shapes.get(name, ())) >= 2 and isfinite(norm)
-    ]
-    return bool(gains) and max(gains) < SOUND
 
 
 def _run(

@@ -1,20 +1,14 @@
-"""The inputs of layers grow by orders of magnitude while the loss does not fall."""
+from collections.abc import Sequence
 
-from math import isfinite
-
-from traindx.analysis.recordings.observations import has_learnt, late_from, medians, processes_of
+from traindx.analysis.recordings.initialisation import is_near_overflow
+from traindx.analysis.recordings.layer_growth import grown_layer, grown_with_depth
+from traindx.analysis.recordings.observations import has_learnt, processes_of
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Activation, Process, Sample
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, cite_record, detector, finding, suggested
 
 CAUSE = "exploding-activations"
-GREW = 1000.0  # times the spread at the first sample; trained networks grow tenfold
-LARGE = 1e4  # what is smaller harms nobody
-DEEP = 1e4  # times the spread of the lowest layer, at the very first sample
-LAYERS = 4
 TENFOLD = 10.0  # times its start: the growth has begun
-EDGE = 1e18  # squares of larger numbers are infinite in float32
 
 
 @detector(needs=("recording",), suggests=(CAUSE, "bad-initialisation"))
@@ -39,54 +33,34 @@ def check(run: Run) -> Findings:
     depth.
     """
     for process in processes_of(run):
-        found = _over_depth(process)
-        if has_learnt(process):  # unless the numbers are about to end
-            found = found if found is not None and _is_at_the_edge(process) else None
-        else:
-            found = _over_steps(process) or found
-        if found is not None:
-            yield found
+        deep, has_fallen = grown_with_depth(process), has_learnt(process)
+        grown = None if has_fallen else grown_layer(process)
+        if grown is not None:
+            yield _over_steps(process, *grown)
+            return
+        if deep is not None and (not has_fallen or is_near_overflow(process)):
+            yield _over_depth(process, *deep)
             return
 
 
-def _is_at_the_edge(process: Process) -> bool:
-    first = process.samples[0]
-    return max(abs(a.high) for a in first.activations if a.high == a.high) > EDGE
+def _over_steps(
+    process: Process, seen: Sequence[tuple[Sample, Activation]], after: float
+) -> Finding:
+    (_, first), (last, _) = seen[0], seen[-1]
+    says = (
+        f"the standard deviation of {first.op} at {first.name} rose from {first.std:.3g} to "
+        f"{after:.3g}"
+    )
+    return finding(
+        f"Activations at {first.name or first.op} explode to {after / first.std:.3g} times their "
+        "initial size",
+        suggested(CAUSE),
+        cite_record(process, last.line, says, step=float(last.step)),
+        onset=next(s.step for s, a in seen if a.std > TENFOLD * first.std),
+    )
 
 
-def _over_steps(process: Process) -> Finding | None:
-    layers: dict[tuple[int, str, str], list[tuple[Sample, Activation]]] = {}
-    for sample in process.samples:
-        for activation in sample.activations:
-            if isfinite(activation.std):
-                key = (sample.optimizer, activation.name, activation.op)
-                layers.setdefault(key, []).append((sample, activation))
-    for (_, name, op), seen in layers.items():
-        before = seen[0][1].std
-        late = [a.std for s, a in seen if s.step >= late_from(process)]
-        after = medians(late)
-        if len(late) < 2 or not after > max(GREW * before, LARGE) or not before > 0:
-            continue
-        last = seen[-1][0]
-        says = f"the standard deviation of {op} at {name} rose from {before:.3g} to {after:.3g}"
-        return finding(
-            f"Activations at {name or op} explode to {after / before:.3g} times their initial size",
-            {CAUSE: Strength.STRONG},
-            cite_record(process, last.line, says, step=float(last.step)),
-            onset=next(s.step for s, a in seen if a.std > TENFOLD * before),
-        )
-    return None
-
-
-def _over_depth(process: Process) -> Finding | None:
-    """Look at the first sample, whose activations are listed from the loss downward."""
-    first = process.samples[0] if process.samples else None
-    spreads = [] if first is None else [a for a in first.activations if a.std > 0]
-    if first is None or first.step > 0 or len(spreads) < LAYERS:
-        return None
-    lowest, highest = spreads[-1], max(spreads, key=lambda a: a.std)
-    if highest.std < max(DEEP * lowest.std, LARGE):
-        return None
+def _over_depth(process: Process, lowest: Activation, highest: Activation) -> Finding:
     says = (
         f"at initialisation the standard deviation is {lowest.std:.3g} at "
         f"{lowest.name or lowest.op} and {highest.std:.3g} at {highest.name or highest.op}"
@@ -94,9 +68,8 @@ def _over_depth(process: Process) -> Finding | None:
     return finding(
         f"Activations explode in the untrained model, {highest.std / lowest.std:.3g}-fold from the "
         "first to the last layers",
-        {CAUSE: Strength.STRONG, "bad-initialisation": Strength.MODERATE},
-        cite_record(process, first.line, says, step=0.0),
-        onset=0.0,
+        suggested(CAUSE, "bad-initialisation"),
+        cite_record(process, process.samples[0].line, says, step=0.0),
     )
 
 

@@ -1,13 +1,9 @@
-"""Attention gets a row in which every key is masked."""
-
-from math import prod
-
 from traindx.analysis.recordings.breakdowns import BreakdownKind, breakdown_of
-from traindx.analysis.recordings.observations import operation, processes_of
+from traindx.analysis.recordings.broken_steps import masked_softmax
+from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Strength, cite_record, finding
-from traindx.model.recording import Activation, NonFinite, Place, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import Activation, NonFinite, Place, Process, Summary
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "fully-masked-attention"
 
@@ -38,16 +34,15 @@ def check(run: Run) -> Findings:
             where = found.title[0].upper() + found.title[1:]
             yield finding(
                 f"{where} gives NaN at step {found.record.step}: {found.why}",
-                {} if found.is_shown else {CAUSE: Strength.STRONG},
+                CAUSE if found.is_shown else {CAUSE: Strength.STRONG},
                 *found.evidence,
-                shows=CAUSE if found.is_shown else None,
                 against={"nan-in-data": Strength.STRONG, "lr-too-high": Strength.STRONG},
                 place=found.record.place,
             )
         return
     for process in processes_of(run):
         for sample in process.samples:
-            masked = _masked(sample)
+            masked = masked_softmax(sample)
             if masked is None:
                 continue
             says = f"{masked.masked_rows} rows of {masked.op} above {masked.name} are NaN"
@@ -57,20 +52,6 @@ def check(run: Run) -> Findings:
                 cite_record(process, sample.line, says, step=float(sample.step)),
             )
             return
-
-
-def _masked(sample: Sample) -> Activation | None:
-    """The softmax whose rows are NaN, unless what feeds it may be NaN already."""
-    softmaxes = [a for a in sample.activations if operation(a.op) == "softmax" and a.masked_rows]
-    rest = [a for a in sample.activations if operation(a.op) != "softmax"]
-    is_partial = softmaxes and all(_rows(a) == 0 or a.masked_rows < _rows(a) for a in softmaxes)
-    if not is_partial or (rest and all(a.nonfinite for a in rest)):
-        return None
-    return min(softmaxes, key=lambda a: a.masked_rows)
-
-
-def _rows(activation: Activation) -> int:
-    return prod(activation.shape[:-1]) if activation.shape else 0
 
 
 _SCORES = Summary("self", (4, 8, 8), "float32", "cpu", float("-inf"), 2.0, nonfinite=20)

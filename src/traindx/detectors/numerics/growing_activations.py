@@ -1,14 +1,11 @@
-"""Activations grow without bound."""
-
 import re
 
 import numpy as np
 
 from traindx.analysis.curves import slope_z
 from traindx.examples import flat, make_run
-from traindx.model.findings import Strength, cite, finding
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 ACTIVATION = re.compile(
     r"activation|(^|[/_.])act([/_.]|$)|hidden.*(norm|max|std)|logit.*(max|norm)", re.IGNORECASE

@@ -1,13 +1,12 @@
-"""NumPy warned of an invalid value before the loss became NaN."""
-
 import re
 
 import numpy as np
 
-from traindx.examples import decay, join, make_run
-from traindx.model.findings import Strength, cite_event, finding
-from traindx.model.run import Event, Series
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.curves import since
+from traindx.examples import decay, join, logged, make_run
+from traindx.model.findings import cite_event
+from traindx.model.run import Event
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 INVALID = re.compile(
     r"invalid value encountered|divide by zero encountered|overflow encountered|All-NaN|"
@@ -41,14 +40,13 @@ def check(run: Run) -> Findings:
     nothing, as of a class without examples, counts little for that reason.
     """
     loss = run.main_loss()
-    onset = None if loss is None else _onset(loss)
-    if loss is None or onset is None:
+    if loss is None or loss.is_finite[-1]:
         return
     for event in run.events:
         if event.kind != "warning" or not INVALID.search(event.text):
             continue
         at = loss.position_of(event)
-        if at is not None and at <= onset:
+        if at is not None and at <= since(~loss.is_finite):
             yield finding(
                 "NumPy warned of an invalid value before the loss became NaN",
                 {"nan-in-data": Strength.WEAK if RATIO.search(event.text) else Strength.MODERATE},
@@ -57,12 +55,6 @@ def check(run: Run) -> Findings:
                 is_symptom=False,
             )
             return
-
-
-def _onset(loss: Series) -> int | None:
-    finite = np.flatnonzero(loss.is_finite)
-    onset = int(finite[-1]) + 1 if len(finite) else 0
-    return onset if onset < len(loss) else None
 
 
 def _warning(step: float, text: str = "RuntimeWarning: invalid value encountered in log") -> Event:
@@ -74,9 +66,7 @@ _NAN = {"loss/train": join(decay(50), np.full(10, np.nan))}
 FIRES = {"a warning, then NaN": make_run(_NAN, events=[_warning(49)])}
 
 SILENT = {
-    "near miss: a warning in a healthy run": make_run(
-        {"loss/train": decay(60)}, events=[_warning(49)]
-    ),
+    "near miss: a warning in a healthy run": logged(loss_train=decay(60), events=[_warning(49)]),
     "a warning after the fact": make_run(_NAN, events=[_warning(58)]),
     "another warning": make_run(_NAN, events=[_warning(10, "UserWarning: something else")]),
 }

@@ -118,7 +118,22 @@ def _minimised(expression: str) -> Run:
     return make_run(sources={"train.py": _MINIMISED.format(expression=expression)})
 
 
+def _distances(root: str) -> Run:
+    text = _MINIMISED.replace(
+        "    loss =", "    e = model(data)\n    sq = e.pow(2).sum(1)\n    loss ="
+    )
+    return make_run(sources={"train.py": text.format(expression=root)})
+
+
+_PAIRS = "(sq[:, None] + sq[None, :] - 2 * e @ e.t())"
+
 FIRES = {
+    "the root of distances to itself, multiplied out": _distances(
+        f"{_PAIRS}.clamp(min=0).sqrt().mean()"
+    ),
+    "the root of distances to itself": _distances(
+        "torch.sqrt(((e.unsqueeze(0) - e.unsqueeze(1)) ** 2).sum(-1)).mean()"
+    ),
     "log of a mixed probability": _loss("torch.log(p * target + (1 - p) * (1 - target))"),
     "the sine of an angle": _margin("torch.sqrt(1.0 - torch.pow(cosine, 2))"),
     "the exponential of a loss": _minimised("torch.exp(criterion(model(data), target) / 2)"),
@@ -137,6 +152,14 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: distances that are kept off zero": _distances(
+        f"{_PAIRS}.clamp(min=1e-12).sqrt().mean()"
+    ),
+    "near miss: distances with an epsilon": _distances(f"({_PAIRS} + 1e-9).sqrt().mean()"),
+    "near miss: torch's own distances": _distances("torch.cdist(e, e).mean()"),
+    "near miss: distances to others": _distances(
+        "(sq[:, None] + other - 2 * e @ others.t()).sqrt().mean()"
+    ),
     "near miss: a mixed probability and an epsilon": _loss(
         "torch.log(p * target + (1 - p) * (1 - target) + 1e-7)"
     ),

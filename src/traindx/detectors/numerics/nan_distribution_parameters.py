@@ -1,11 +1,8 @@
-"""A distribution refuses its parameters, because they hold NaN."""
-
 from traindx.analysis.errors.messages import finding, known_error, occurrences
 from traindx.analysis.errors.precision_messages import DISTRIBUTION, PRINTED_NUMBER
 from traindx.analysis.program.program_words import writes_minus_infinity
-from traindx.examples import make_failed_run
-from traindx.model.findings import Strength, suggested
-from traindx.registry import Findings, Run, detector
+from traindx.examples import failed
+from traindx.registry import Findings, Run, Strength, detector, suggested
 
 IN_PART = {"nan-in-data": Strength.STRONG, "unstable-operation": Strength.WEAK}
 IN_FULL = suggested(moderate="unstable-operation lr-too-high nan-in-data", weak="fp16-overflow")
@@ -61,7 +58,7 @@ def check(run: Run) -> Findings:
 
 
 def _run(values: str, constraint: str = "IndependentConstraint(Real(), 1)") -> Run:
-    return make_failed_run(
+    return failed(
         "ValueError: Expected parameter logits (Tensor of shape (60, 2)) of distribution "
         f"Categorical(logits: torch.Size([60, 2])) to satisfy the constraint {constraint}, but "
         f"found invalid values:\ntensor({values})",
@@ -73,7 +70,7 @@ FIRES = {
     "some examples are NaN": _run("[[-0.5644, -0.8410],\n        [nan, nan]]"),
     "with masks: said weaker": _run("[[-inf, 0.0000],\n        [nan, nan]]"),
     "everything is NaN": _run("[[nan, nan],\n        [nan, nan]], device='cuda:0')"),
-    "multinomial": make_failed_run(
+    "multinomial": failed(
         "RuntimeError: probability tensor contains either `inf`, `nan` or element < 0",
         "token = torch.multinomial(probs, 1)",
     ),
@@ -82,5 +79,5 @@ FIRES = {
 SILENT = {
     "near miss: a scale below 0": _run("[0.1, -0.2]", "GreaterThan(lower_bound=0.0)"),
     "near miss: probabilities that are none": _run("[[0.7, 0.9]]", "Simplex()"),
-    "another error": make_failed_run("ValueError: Expected input batch_size (8) to match"),
+    "another error": failed("ValueError: Expected input batch_size (8) to match"),
 }

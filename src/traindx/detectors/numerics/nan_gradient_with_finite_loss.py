@@ -1,20 +1,14 @@
-"""A finite loss has NaN gradients, before any weight broke."""
-
 from dataclasses import replace
-from math import isfinite, isnan, nan
+from math import nan
 from typing import Any
 
-from traindx.analysis.program.training.edges import edged_operations
-from traindx.analysis.program.training.program import program_of
 from traindx.analysis.recordings.breakdowns import breakdown_of
+from traindx.analysis.recordings.broken_steps import first_nan_gradient, suspect_operation
 from traindx.analysis.recordings.observations import processes_of
-from traindx.examples import recorded
-from traindx.model.findings import Evidence, Location, Strength, at, cite_record, finding
+from traindx.examples import recorded, with_source
+from traindx.model.findings import at
 from traindx.model.recording import Counts, Place, Process, Sample, Summary
-from traindx.model.run import Source
-from traindx.registry import Findings, Run, detector
-
-ORDINARY = 1e4  # losses and earlier gradients below it do not overflow on the way back
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 
 @detector(needs=("recording",), suggests=("unstable-operation", "incorrect-custom-backward"))
@@ -40,10 +34,10 @@ def check(run: Run) -> Findings:
     if breakdown_of(run) is not None:
         return  # a replay knows more
     for process in processes_of(run):
-        sample = _first_broken(process)
+        sample = first_nan_gradient(process)
         if sample is None:
             continue
-        place = _suspect(run, sample.place)
+        place = suspect_operation(run, sample.place)
         says = f"the loss is {sample.loss:.4g} and all weights are finite; the gradients are NaN"
         yield finding(
             f"The gradients are NaN at step {sample.step} although the loss is {sample.loss:.4g}",
@@ -54,43 +48,6 @@ def check(run: Run) -> Findings:
             place=place[0] if place else at(sample.place),
         )
         return
-
-
-def _suspect(run: Run, backward: Place | None) -> tuple[Location, Evidence] | None:
-    """The one operation with an edge, and no guard in sight, in the file that calls backward."""
-    if backward is None:
-        return None
-    file = backward.file.rsplit("/", 1)[-1]
-    events = edged_operations(program_of(run))
-    found = [e for e in events if e.module.path.rsplit("/", 1)[-1] == file]
-    if len(found) != 1:
-        return None
-    says = "the derivative of this operation does not exist at the edge of its domain"
-    return found[0].module.location(found[0].node), found[0].cite(says)
-
-
-def _first_broken(process: Process) -> Sample | None:
-    """The first sample with NaN gradients, if all that led to them was sound."""
-    counts = process.counts
-    is_half = any("16" in p.dtype for m in process.models for p in m.parameters)
-    if is_half or (counts is not None and counts.scaled):
-        return None
-    for sample in process.samples:
-        norms = [g for g in sample.grad_norms if g is not None]
-        if any(isnan(g) for g in norms):
-            return sample if _is_sound(process, sample) else None
-        if any(g > ORDINARY for g in norms):
-            return None
-    return None
-
-
-def _is_sound(process: Process, sample: Sample) -> bool:
-    is_first = not any(r.step < sample.step for r in process.nonfinite)
-    is_loss_sound = isfinite(sample.loss) and abs(sample.loss) < ORDINARY
-    are_weights = bool(sample.weight_norms) and all(map(isfinite, sample.weight_norms))
-    are_outputs = not any(i.prediction.nonfinite for i in sample.losses)
-    is_batch = not any(b.nonfinite for b in sample.batch)
-    return is_first and is_loss_sound and are_weights and are_outputs and is_batch
 
 
 _SOUND = Summary("0", (32, 8), "float32", "cpu", -2.0, 2.0, 0.0, 1.0)
@@ -111,9 +68,7 @@ _TEXT = "import torch\ndrift = torch.sqrt(sum((p - q).pow(2).sum() for p, q in p
 FIRES = {
     "in the first step": _run(_sample(0, nan), _sample(1, nan, loss=nan, weight_norms=(nan,))),
     "later": _run(_sample(0, 0.3), _sample(20, 0.4), _sample(40, nan)),
-    "a root in sight": replace(
-        _run(_sample(0, nan, place=_LINE)), sources=(Source("train.py", _TEXT),)
-    ),
+    "a root in sight": with_source(_run(_sample(0, nan, place=_LINE)), _TEXT),
 }
 
 SILENT = {

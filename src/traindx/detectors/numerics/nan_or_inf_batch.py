@@ -1,17 +1,14 @@
-"""The batch itself holds NaN or infinity."""
-
-from math import isfinite, nan
+from math import nan
 from typing import Any
 
 from traindx.analysis.recordings.breakdowns import BreakdownKind, breakdown_of
+from traindx.analysis.recordings.broken_steps import SHOWN, broke_before, cite_batch, gives_nan
 from traindx.analysis.recordings.observations import processes_of, summary_words
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Evidence, cite_record, finding
-from traindx.model.recording import LossInput, NonFinite, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import LossInput, NonFinite, Process, Summary
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 CAUSE = "nan-in-data"
-SHOWN = 4
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
@@ -39,46 +36,19 @@ def check(run: Run) -> Findings:
             told = next((s for s in found.record.inputs if s.nonfinite), None)
             what = f" ({summary_words(told)})" if told is not None else ""
             claim = f"The batch of step {found.record.step} contains NaN or infinity{what}"
-            cited = _cited(found.process, found.record)
+            cited = cite_batch(found.process, found.record)
             yield finding(claim, CAUSE, *cited, place=found.record.place)
         return
     for process in processes_of(run):
         for sample in process.samples:
             broken = [s for s in sample.batch if s.nonfinite]
-            if broken and _is_lost(process, sample) and not _broke_before(process, sample):
+            if broken and gives_nan(process, sample) and not broke_before(process, sample):
                 what = "; ".join(summary_words(s) for s in broken[:SHOWN])
                 says = f"the batch of step {sample.step} holds {what}; its outputs are NaN"
                 evidence = cite_record(process, sample.line, says, step=float(sample.step))
                 claim = f"The batch of step {sample.step} contains NaN or infinity ({what})"
                 yield finding(claim, CAUSE, evidence)
                 return
-
-
-def _is_lost(process: Process, sample: Sample) -> bool:
-    """Tell whether what came of a batch was seen to be no number."""
-    is_first = any(r.step == sample.step for r in process.nonfinite)
-    return is_first or any(i.prediction.nonfinite for i in sample.losses)
-
-
-def _broke_before(process: Process, sample: Sample) -> bool:
-    """Tell whether something was no number already: a model that is fed its own state passes it on.
-
-    Weights that are NaN make the next state of a recurrent model NaN, which is then an input.
-    """
-    earlier = [s for s in process.samples if s.step < sample.step]
-    return (
-        any(r.step < sample.step for r in process.nonfinite)
-        or any(not isfinite(n) for n in sample.weight_norms)
-        or any(i.prediction.nonfinite for s in earlier for i in s.losses)
-    )
-
-
-def _cited(process: Process, record: NonFinite) -> tuple[Evidence, ...]:
-    step = float(record.step)
-    said = [record.why or "the batch contains NaN or infinity"]
-    said += [summary_words(s) for s in record.inputs[:SHOWN]]
-    said += [f"the batch is kept in {record.kept}"] if record.kept else []
-    return tuple(cite_record(process, record.line, says, step=step) for says in said)
 
 
 _BROKEN = Summary("0", (32, 8), "float32", "cpu", -2.0, 2.0, 0.0, 1.0, nonfinite=3)

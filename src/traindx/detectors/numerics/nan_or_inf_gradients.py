@@ -1,27 +1,19 @@
-"""The gradient norm becomes NaN or infinite and stays so, while the loss looks like a number."""
-
 import re
 
 import numpy as np
 
-from traindx.examples import decay, join, make_run
-from traindx.model.findings import (
-    Evidence,
-    Finding,
-    Strength,
-    cite,
-    cite_event,
-    cite_setting,
-    finding,
-)
-from traindx.model.run import Event, Series
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.curves import since
+from traindx.analysis.metrics.broken_losses import cite_half_precision
+from traindx.analysis.metrics.loss_scales import is_searching
+from traindx.examples import decay, join, logged, make_run
+from traindx.model.findings import Evidence, cite_event
+from traindx.model.run import Event
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding
 
 LASTS = 3  # points up to the end, after finite ones or beside a loss of nothing
 LASTS_FROM_THE_START = 6  # a gradient scaler may skip the first few steps to find its scale
 SETTLED = 100  # steps after which a scaler has found its scale
 ALL_INVALID = re.compile(r"(?i)gradients at all steps are invalid")  # ESPnet
-HALF = ("fp16", "half", "float16", "16", "16-mixed", "fp16-mixed")
 
 
 @detector(
@@ -56,17 +48,17 @@ def check(run: Run) -> Findings:
         yield _finding("All gradients of an epoch are NaN or infinite", cite_event(told))
     if norm is None or (loss is not None and not bool(loss.is_finite[-1])):
         return  # a loss that is NaN itself is told by another detector
-    onset = _onset(norm)
+    onset = since(~norm.is_finite)
     is_nothing = loss is not None and loss.last == 0.0
     is_late = norm.axis == "step" and norm.steps[0] > SETTLED
     least = LASTS if onset or is_nothing or is_late else LASTS_FROM_THE_START
-    if len(norm) - onset < least or _finds_its_scale(run):
+    if len(norm) - onset < least or is_searching(run):
         return
     word = "infinite" if np.isinf(norm.values[onset]) else "NaN"
     evidence = [cite(norm, f"{norm.origin.name} is {word} from {norm.when(onset)} on", onset, -1)]
     if loss is not None and is_nothing:
         evidence.append(cite(loss, f"{loss.origin.name} is logged as 0 at the end", -1))
-    half = _half_precision(run)
+    half = cite_half_precision(run)
     beside = ", and the loss is logged as 0" if is_nothing else ""
     claim = f"The gradient norm is {word} since {norm.when(onset)}{beside}"
     yield _finding(claim, *evidence, half=half)
@@ -87,28 +79,6 @@ def _finding(claim: str, *evidence: Evidence, half: tuple[Evidence, ...] = ()) -
     )
 
 
-def _onset(norm: Series) -> int:
-    """The first of the non-finite points that last until the end; the length if there is none."""
-    finite = np.flatnonzero(norm.is_finite)
-    return int(finite[-1]) + 1 if len(finite) else 0
-
-
-def _finds_its_scale(run: Run) -> bool:
-    """A scale that is far above one and still falling: the scaler is at work."""
-    scale = run.get("loss_scale")
-    return scale is not None and len(scale) > 1 and scale.values[-2] > scale.last >= 2.0
-
-
-def _half_precision(run: Run) -> tuple[Evidence, ...]:
-    for name in ("fp16", "precision", "mixed_precision", "torch_dtype", "half", "amp_dtype"):
-        setting = run.config.find(name)
-        if setting is not None and (setting.value is True or str(setting.value).lower() in HALF):
-            return (
-                cite_setting(setting, f"half precision is on ({setting.key} = {setting.value})"),
-            )
-    return ()
-
-
 _NAN = np.full(8, np.nan)
 
 _WARNING = "The gradients at all steps are invalid in this epoch. Something seems wrong."
@@ -116,26 +86,22 @@ _SKIPPED = "WARNING: The grad norm is nan. Skipping updating the model."
 
 FIRES = {
     "the trainer says so": make_run(events=[Event("warning", _WARNING, "a", "line 9")]),
-    "loss of 0 beside NaN": make_run({"loss/train": np.zeros(8), "grad_norm": _NAN}),
-    "breaks in the middle": make_run(
-        {"loss/train": decay(60), "grad_norm": join(decay(52, 3.0, 1.0), _NAN)}
-    ),
+    "loss of 0 beside NaN": logged(loss_train=np.zeros(8), grad_norm=_NAN),
+    "breaks in the middle": logged(loss_train=decay(60), grad_norm=join(decay(52, 3.0, 1.0), _NAN)),
 }
 
 SILENT = {
-    "near miss: single steps were left out": make_run(
-        {"loss/train": decay(20)}, events=[Event("warning", _SKIPPED, "a", "line 9")]
+    "near miss: single steps were left out": logged(
+        loss_train=decay(20), events=[Event("warning", _SKIPPED, "a", "line 9")]
     ),
-    "near miss: two skipped steps at the start": make_run(
-        {"loss/train": decay(20), "grad_norm": join([np.inf, np.nan], decay(18, 3.0, 1.0))}
+    "near miss: two skipped steps at the start": logged(
+        loss_train=decay(20), grad_norm=join([np.inf, np.nan], decay(18, 3.0, 1.0))
     ),
-    "near miss: the scaler still looks for its scale": make_run(
-        {
-            "loss/train": np.full(8, 2.0),
-            "grad_norm": np.full(8, np.inf),
-            "loss_scale": 2.0 ** np.arange(32, 24, -1),
-        }
+    "near miss: the scaler still looks for its scale": logged(
+        loss_train=np.full(8, 2.0),
+        grad_norm=np.full(8, np.inf),
+        loss_scale=2.0 ** np.arange(32, 24, -1),
     ),
-    "the loss is NaN itself": make_run({"loss/train": _NAN, "grad_norm": _NAN}),
-    "a healthy run": make_run({"loss/train": decay(60), "grad_norm": decay(60, 3.0, 1.0)}),
+    "the loss is NaN itself": logged(loss_train=_NAN, grad_norm=_NAN),
+    "a healthy run": logged(loss_train=decay(60), grad_norm=decay(60, 3.0, 1.0)),
 }

@@ -1,40 +1,32 @@
-"""The loss becomes NaN or infinite and stays so."""
-
 import re
-from collections.abc import Mapping
 
 import numpy as np
 
-from traindx.analysis.curves import curve
-from traindx.analysis.recordings.breakdowns import cause_of
-from traindx.examples import decay, join, make_run
-from traindx.model.findings import (
-    Evidence,
-    Finding,
-    Strength,
-    cite,
-    cite_event,
-    cite_setting,
-    finding,
-    suggested,
+from traindx.analysis.metrics.broken_losses import (
+    OPEN_COURSE,
+    cite_announced_half,
+    cite_half_precision,
+    course_before,
+    has_scored,
+    is_written_as_zero,
+    last_word,
+    lost_since,
+    value_word,
 )
-from traindx.model.metric_names import HIGHER_IS_BETTER, PHASES, kind_of, phase_of, words
+from traindx.analysis.recordings.breakdowns import cause_of
+from traindx.examples import decay, join, logged, make_run
+from traindx.model.findings import Evidence
 from traindx.model.run import Failure, Origin, Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding, suggested
 
-GREW = 2.0  # times the median of the run's last part, in the last points before the end: a climb
-BURST = 1e4  # times the last whole loss that was logged
-LOST = 1e30  # float32 ends at 3e38: what is here has overflowed on its way already
 ASTRONOMICAL = 1e6  # a loss that begins here is in units that no learning rate fits
 _NOT_A_NUMBER = r"(?:nan|inf(?:init[ey])?|not finite|non-?finite)"
 # an error that a training loop raises on purpose: "Loss is nan, stopping training"
 TOLD = re.compile(
     rf"(?i)\bloss(?:es)?\b.{{0,40}}\b{_NOT_A_NUMBER}\b|\b{_NOT_A_NUMBER}\b.{{0,20}}\bloss(?:es)?\b"
 )
-_PLAIN = frozenset({"loss", "step", "epoch", "total", "avg", "mean", *PHASES})
 _FILTERED = suggested(moderate="fp16-overflow padding-in-loss nan-in-data", weak="lr-too-high")
 _SCORED = suggested(moderate="nan-in-data unstable-operation", weak="padding-in-loss")
-HALF = ("fp16", "half", "float16", "16", "16-mixed", "fp16-mixed")
 
 
 @detector(
@@ -71,8 +63,8 @@ def check(run: Run) -> Findings:
         loss = run.main_loss(phase)
         if loss is None:
             continue
-        told = _last_word(run, loss, phase) or loss
-        onset = _onset(told)
+        told = last_word(run, loss, phase) or loss
+        onset = lost_since(told)
         if onset is None:
             continue
         before = (loss if len(told) == 1 else told.take(slice(0, onset))).finite()
@@ -83,31 +75,14 @@ def check(run: Run) -> Findings:
             yield _told(run, failure)
 
 
-def _last_word(run: Run, loss: Series, phase: str) -> Series | None:
-    """Return another telling of the same loss in the same log that has the last word on it.
-
-    Such is the line with which a loop gives up, and the logged loss beside a progress bar that
-    shows NaN because it was never told of a loss.
-    """
-    for other in run.matching(f"loss/{phase}@*"):
-        if other.origin.artifact != loss.origin.artifact or not len(other.places):
-            continue
-        is_plain = set(words(other.origin.name)) <= _PLAIN
-        is_last = bool(len(loss.places)) and other.places[-1] >= loss.places[-1]
-        if is_plain and is_last and other.is_finite[-1] != loss.is_finite[-1]:
-            gives_up = len(other) == 1 and other.places[-1] > loss.places[-1]
-            never_told = not bool(loss.is_finite.any()) and len(other) > 1
-            if gives_up or never_told:
-                return other
-    return None
-
-
 def _told(run: Run, failure: Failure) -> Finding:
     """The run stopped itself: the error is the NaN, and the curve leads up to it."""
     loss = run.main_loss()
     before = None if loss is None else loss.finite()
-    course, suggests = ("", _OPEN) if before is None or not len(before) else _course(run, before)
-    half = _half_precision(run) or _announced(run)
+    course, suggests = (
+        ("", OPEN_COURSE) if before is None or not len(before) else course_before(run, before)
+    )
+    half = cite_half_precision(run) or cite_announced_half(run)
     if half and course != "after a rise":
         suggests = {**suggests, "fp16-overflow": Strength.MODERATE}
     text = failure.message.split("\n", 1)[0][:200]
@@ -125,30 +100,10 @@ def _told(run: Run, failure: Failure) -> Finding:
     )
 
 
-def _is_written_as_nothing(run: Run) -> bool:
-    """Tell whether the training loss is 0 to the end: so a Trainer writes one that is NaN."""
-    loss = run.main_loss("train")
-    return loss is not None and len(loss) > 1 and not loss.values[-2:].any()
-
-
-def _has_scored(run: Run) -> bool:
-    """Tell whether something was right in validation: then it has examples and labels."""
-    scores = [s for name in run.series if kind_of(name) in HIGHER_IS_BETTER - {"reward"}
-              and phase_of(name) == "val" and (s := run.get(name)) is not None]  # fmt: skip
-    return any(s.last > 0 for s in scores)
-
-
-def _onset(loss: Series) -> int | None:
-    """The first of the non-finite points that last until the end."""
-    finite = np.flatnonzero(np.abs(loss.values) < LOST)  # which NaN is not
-    onset = int(finite[-1]) + 1 if len(finite) else 0
-    return onset if onset < len(loss) else None
-
-
 def _finding(run: Run, loss: Series, onset: int, before: Series, phase: str) -> Finding:
-    course, suggests = _course(run, before)
-    is_set = bool(half := _half_precision(run))
-    half = half or _announced(run)
+    course, suggests = course_before(run, before)
+    is_set = bool(half := cite_half_precision(run))
+    half = half or cite_announced_half(run)
     replayed = cause_of(run)
     if half and course != "after a rise":
         # who only says that it trains in mixed precision mostly scales the loss as well
@@ -157,17 +112,17 @@ def _finding(run: Run, loss: Series, onset: int, before: Series, phase: str) -> 
         suggests = {**suggests, "fp16-overflow": strength}
     if len(before) and abs(float(before.values[0])) > ASTRONOMICAL:
         suggests = {**suggests, "unnormalised-targets": Strength.MODERATE}
-    if phase == "val" and _is_written_as_nothing(run):
+    if phase == "val" and is_written_as_zero(run):
         course = "while the training loss is logged as 0"
         suggests = {**_FILTERED, **({"fp16-overflow": Strength.STRONG} if half else {})}
     elif phase == "val":
         never = Strength.MODERATE if len(before) else Strength.STRONG
         course, suggests = "in validation only", {"empty-validation": never}
-        if _has_scored(run):
+        if has_scored(run):
             suggests = _SCORED
     elif replayed is not None:  # the operation is known: how the loss came there decides nothing
         suggests = {replayed: Strength.MODERATE}
-    word = _word(float(loss.values[onset]))
+    word = value_word(float(loss.values[onset]))
     # the line with which a loop gives up has no step of its own
     gives_up = len(loss) == 1 and len(before) > 1
     since = f"after {before.when(len(before) - 1)}" if gives_up else f"since {loss.when(onset)}"
@@ -182,66 +137,6 @@ def _finding(run: Run, loss: Series, onset: int, before: Series, phase: str) -> 
         *half,
         onset=before.steps[-1] if gives_up else loss.steps[onset],
     )
-
-
-def _word(value: float) -> str:
-    return "NaN" if np.isnan(value) else "infinite" if np.isinf(value) else f"{value:.2g}"
-
-
-_CLIMBED: Mapping[str, Strength] = suggested(
-    strong="lr-too-high", weak="missing-gradient-clipping unstable-operation"
-)
-_OPEN: Mapping[str, Strength] = suggested(moderate="nan-in-data unstable-operation lr-too-high")
-
-
-def _course(run: Run, before: Series) -> tuple[str, Mapping[str, Strength]]:
-    """How the loss came to be non-finite, and what that speaks for."""
-    if not len(before):
-        return "from the first point on", suggested(
-            moderate="nan-in-data unstable-operation", weak="bad-initialisation lr-too-high"
-        )
-    if _climbed(before) or _burst(run, float(before.values[-1])):
-        return "after a rise", _CLIMBED
-    return "suddenly, without a rise", suggested(
-        moderate="unstable-operation nan-in-data", weak="lr-too-high"
-    )
-
-
-def _burst(run: Run, last: float) -> bool:
-    """Tell whether a part of the loss was huge where the whole was NaN: it climbed in between."""
-    ends = (part.last for part in run.matching("loss/train/*"))
-    return any(np.isfinite(end) and abs(end) > BURST * max(1.0, abs(last)) for end in ends)
-
-
-def _climbed(before: Series) -> bool:
-    values = before.values
-    if len(values) < 3:
-        return bool(len(values) == 2 and values[1] > 10 * abs(values[0]))
-    reference = curve(values).value_at(curve(values).best)
-    recent = values[-min(3, len(values) - 1) :]
-    return bool(recent[-1] > GREW * abs(reference) and recent[-1] > GREW * np.median(values))
-
-
-def _half_precision(run: Run) -> tuple[Evidence, ...]:
-    for name in (
-        "fp16",
-        "precision",
-        "mixed_precision",
-        "dtype",
-        "torch_dtype",
-        "half",
-        "amp_dtype",
-    ):
-        setting = run.config.find(name)
-        if setting is not None and (setting.value is True or str(setting.value).lower() in HALF):
-            return (
-                cite_setting(setting, f"half precision is on ({setting.key} = {setting.value})"),
-            )
-    return ()
-
-
-def _announced(run: Run) -> tuple[Evidence, ...]:
-    return tuple(cite_event(e) for e in run.events if e.kind == "half-precision")[:1]
 
 
 _NAN = np.full(20, np.nan)
@@ -267,22 +162,20 @@ FIRES = {
     "a part is huge where the whole is NaN": make_run(
         {"loss/train": [1.8, 1.75, 1.7], "loss/train/mask": [0.6, 0.6, 1.2e6]}, failures=[_STOP]
     ),
-    "the loop stopped itself": make_run({"loss/train": decay(50)}, failures=[_STOP]),
-    "sudden NaN": make_run({"loss/train": join(decay(200), _NAN)}),
-    "climbs into NaN": make_run(
-        {"loss/train": join(decay(50), 0.5 * np.exp(np.arange(12.0)), [np.inf], _NAN)}
+    "the loop stopped itself": logged(loss_train=decay(50), failures=[_STOP]),
+    "sudden NaN": logged(loss_train=join(decay(200), _NAN)),
+    "climbs into NaN": logged(
+        loss_train=join(decay(50), 0.5 * np.exp(np.arange(12.0)), [np.inf], _NAN)
     ),
-    "leaves the range of numbers at once": make_run(
-        {"loss/train": join(decay(50, 60.0, 58.0), [-3.2e34])}
+    "leaves the range of numbers at once": logged(
+        loss_train=join(decay(50, 60.0, 58.0), [-3.2e34])
     ),
-    "NaN from the start": make_run({"loss/train": _NAN}),
-    "NaN that a Trainer writes as 0": make_run(
-        {"loss/train": np.zeros(8), "loss/val": np.full(2, np.nan)}
+    "NaN from the start": logged(loss_train=_NAN),
+    "NaN that a Trainer writes as 0": logged(loss_train=np.zeros(8), loss_val=np.full(2, np.nan)),
+    "NaN in validation only, where something is right": logged(
+        loss_train=decay(50), loss_val=np.full(5, np.nan), accuracy_val=np.full(5, 0.1)
     ),
-    "NaN in validation only, where something is right": make_run(
-        {"loss/train": decay(50), "loss/val": np.full(5, np.nan), "accuracy/val": np.full(5, 0.1)}
-    ),
-    "NaN in validation only": make_run({"loss/train": decay(50), "loss/val": np.full(5, np.nan)}),
+    "NaN in validation only": logged(loss_train=decay(50), loss_val=np.full(5, np.nan)),
 }
 
 SILENT = {
@@ -290,8 +183,8 @@ SILENT = {
         series={"loss/train": _BAR, "loss/train@2": _LOGGED}
     ),
     "near miss: another error about the loss": make_run(failures=[_OTHER]),
-    "near miss: one NaN that the run survived": make_run(
-        {"loss/train": join(decay(100), [np.nan], decay(100, 0.4, 0.3))}
+    "near miss: one NaN that the run survived": logged(
+        loss_train=join(decay(100), [np.nan], decay(100, 0.4, 0.3))
     ),
-    "a healthy run": make_run({"loss/train": decay(200), "loss/val": decay(10)}),
+    "a healthy run": logged(loss_train=decay(200), loss_val=decay(10)),
 }

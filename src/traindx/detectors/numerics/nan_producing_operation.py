@@ -1,5 +1,3 @@
-"""A replay names the operation that gave the first NaN or infinity."""
-
 from traindx.analysis.recordings.breakdowns import (
     Breakdown,
     BreakdownKind,
@@ -8,9 +6,8 @@ from traindx.analysis.recordings.breakdowns import (
 )
 from traindx.analysis.recordings.observations import operation
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, finding
 from traindx.model.recording import NonFinite, Place, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 UNSTABLE, CUSTOM = "unstable-operation", "incorrect-custom-backward"
 DATA = "nan-in-data"
@@ -51,7 +48,14 @@ def check(run: Run) -> Findings:
     ):
         return
     if found.kind is BreakdownKind.UNCLEAR and operation(found.record.op).rstrip("_") in WRITES:
-        yield _written(found)
+        strong = Strength.STRONG if found.is_shown else Strength.MODERATE
+        yield finding(
+            f"{found.title[0].upper()}{found.title[1:]} writes the first NaN or infinity into "
+            f"finite values, at step {found.record.step}",
+            {DATA: strong, UNSTABLE: Strength.WEAK},
+            *found.evidence,
+            place=found.record.place,
+        )
         return
     cause = CUSTOM if found.kind is BreakdownKind.CUSTOM else UNSTABLE
     is_shown = found.is_shown and found.kind is BreakdownKind.EDGE
@@ -62,18 +66,6 @@ def check(run: Run) -> Findings:
         *found.evidence,
         shows=cause if is_shown else None,
         against={"nan-in-data": strength} if found.is_shown else {},
-        place=found.record.place,
-    )
-
-
-def _written(found: Breakdown) -> Finding:
-    """An operation that computes nothing puts the first NaN in."""
-    strong = Strength.STRONG if found.is_shown else Strength.MODERATE
-    return finding(
-        f"{found.title[0].upper()}{found.title[1:]} writes the first NaN or infinity into "
-        f"finite values, at step {found.record.step}",
-        {DATA: strong, UNSTABLE: Strength.WEAK},
-        *found.evidence,
         place=found.record.place,
     )
 

@@ -1,17 +1,14 @@
-"""A distribution refuses its parameters because some outputs of the model are NaN."""
-
 from dataclasses import replace
 from math import isfinite
 
 from traindx.analysis.errors.messages import read
 from traindx.analysis.errors.precision_messages import NAN_PARAMETERS
 from traindx.analysis.program.program_words import writes_minus_infinity
+from traindx.analysis.recordings.broken_steps import broke_ever
 from traindx.analysis.recordings.observations import own_place, processes_of, summary_words
-from traindx.examples import recorded
-from traindx.model.findings import Strength, cite_record, finding
+from traindx.examples import recorded, with_source
 from traindx.model.recording import Caught, Place, Process, Sample, Summary
-from traindx.model.run import Source
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 SHOWN = 3
 
@@ -40,7 +37,7 @@ def check(run: Run) -> Findings:
     masks = writes_minus_infinity(run)
     for process in processes_of(run):
         caught = next((c for c in process.caught if read(c.message, NAN_PARAMETERS)), None)
-        if caught is None or _broke_before(process):
+        if caught is None or broke_ever(process):
             continue
         broken = [s for _, s in caught.tensors if s.nonfinite and isfinite(s.low)]
         if not broken or any(s.nonfinite and not isfinite(s.low) for _, s in caught.tensors):
@@ -58,11 +55,6 @@ def check(run: Run) -> Findings:
         return
 
 
-def _broke_before(process: Process) -> bool:
-    norms = [n for s in process.samples for n in (*s.weight_norms, *s.grad_norms) if n is not None]
-    return bool(process.nonfinite) or not all(map(isfinite, norms))
-
-
 _MESSAGE = (
     "Expected parameter logits (Tensor of shape (60, 2)) of distribution Categorical to satisfy "
     "the constraint IndependentConstraint(Real(), 1), but found invalid values:\ntensor(…)"
@@ -78,7 +70,7 @@ def _run(summary: Summary, message: str = _MESSAGE, samples: tuple[Sample, ...] 
     return recorded(Process(caught=(caught,), samples=samples))
 
 
-_MASKED = replace(_run(_PARTLY), sources=(Source("train.py", "logits[~legal] = float('-inf')\n"),))
+_MASKED = with_source(_run(_PARTLY), "logits[~legal] = float('-inf')\n")
 
 FIRES = {"a few observations are NaN": _run(_PARTLY), "with masks: said weaker": _MASKED}
 

@@ -1,16 +1,17 @@
-"""Values outgrow the range of their number type."""
-
 from collections.abc import Mapping
 from dataclasses import replace
-from math import hypot, isfinite
 
-from traindx.analysis.recordings.breakdowns import Breakdown, BreakdownKind, breakdown_of
+from traindx.analysis.recordings.breakdowns import (
+    Breakdown,
+    BreakdownKind,
+    breakdown_of,
+    is_of_half_weights,
+)
+from traindx.analysis.recordings.broken_steps import cite_growth
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Evidence, Strength, cite_record, finding
+from traindx.model.findings import Evidence
 from traindx.model.recording import NonFinite, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
-
-GREW = 10.0  # times the size of the weights, or of the loss, at the first sample
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 
 @detector(
@@ -48,7 +49,7 @@ def check(run: Run) -> Findings:
     ):
         return
     earlier = [s for s in found.process.samples if s.step < found.record.step]
-    grown = _growth(found.process, earlier)
+    grown = cite_growth(found.process, earlier)
     shows, suggests = _causes(found, earlier, grown)
     yield finding(
         _claim(found),
@@ -57,7 +58,8 @@ def check(run: Run) -> Findings:
         *grown,
         shows=shows,
         against=dict.fromkeys(("unstable-operation", "nan-in-data"), _STRONG)
-        if found.is_shown and (found.kind is not BreakdownKind.WEIGHTS or _is_half(found.record))
+        if found.is_shown
+        and (found.kind is not BreakdownKind.WEIGHTS or is_of_half_weights(found.record))
         else {},
         place=found.record.place,
     )
@@ -77,7 +79,7 @@ def _causes(
 ) -> tuple[str | None, Mapping[str, Strength]]:
     if found.kind is BreakdownKind.HALF:
         return ("fp16-overflow", {}) if found.is_shown else (None, {"fp16-overflow": _STRONG})
-    if found.kind is BreakdownKind.WEIGHTS and _is_half(found.record):
+    if found.kind is BreakdownKind.WEIGHTS and is_of_half_weights(found.record):
         return None, {"half-precision-weights": _STRONG, "fp16-overflow": Strength.MODERATE}
     if grown:
         return None, {
@@ -92,32 +94,7 @@ def _causes(
     return None, {"exploding-activations": _STRONG, "lr-too-high": Strength.MODERATE}
 
 
-def _is_half(record: NonFinite) -> bool:
-    """Updates of weights in float16 underflow and overflow in the optimizer itself."""
-    return any(summary.dtype == "float16" for summary in record.inputs)
-
-
 _STRONG, _WEAK = Strength.STRONG, Strength.WEAK
-
-
-def _growth(process: Process, earlier: list[Sample]) -> tuple[Evidence, ...]:
-    """Cite the samples between which weights or loss grew tenfold."""
-    if len(earlier) < 2:
-        return ()
-    first, last = earlier[0], earlier[-1]
-    pairs = {
-        "the norm of all weights": (_size(first), _size(last)),
-        "the loss": (abs(first.loss), abs(last.loss)),
-    }
-    for what, (before, after) in pairs.items():
-        if before > 0 and isfinite(after) and after > GREW * before:
-            says = f"{what} grew from {before:.3g} (step {first.step}) to {after:.3g}"
-            return (cite_record(process, last.line, says, step=float(last.step)),)
-    return ()
-
-
-def _size(sample: Sample) -> float:
-    return hypot(*sample.weight_norms) if sample.weight_norms else float("nan")
 
 
 def _huge(value: float, dtype: str = "float32") -> Summary:

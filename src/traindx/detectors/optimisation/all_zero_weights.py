@@ -1,21 +1,15 @@
-"""Weight matrices are zero and stay so."""
-
-import re
-
-from traindx.analysis.recordings.traces import ADAPTERS, Trace, named, told_once, traces_of
+from traindx.analysis.recordings.owners import is_stuck_at_zero
+from traindx.analysis.recordings.traces import named, per_process, traces_of
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 ENOUGH = 3  # samples
-LATER = 5  # steps by which a layer that starts at zero on purpose has left it
-# buffers in the guise of parameters, parts that rest
-_SPARE = re.compile(r"mask|pad|buffer|filt|window|spare|unused", re.IGNORECASE)
 
 
 @detector(needs=("recording",), suggests=("bad-initialisation",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Weight matrices that are trained are all zero from the start and get no gradient.
 
     ## What it detects
@@ -34,13 +28,9 @@ def check(run: Run) -> Findings:
     A layer that starts at zero on purpose (a last layer, LoRA's B, a zero convolution) gets a
     gradient and leaves zero with the first steps, so it is not concerned.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     traces = [t for t in traces_of(process) if t.is_owned and t.parameter.is_trainable]
     matrices = [t for t in traces if t.is_matrix and len(t.samples) >= ENOUGH]
-    stuck = [t for t in matrices if _is_stuck(t)]
+    stuck = [t for t in matrices if is_stuck_at_zero(t)]
     if len(stuck) < 2:
         return
     sample = stuck[0].samples[-1]
@@ -54,29 +44,22 @@ def _look(process: Process) -> Findings:
     )
 
 
-def _is_stuck(trace: Trace) -> bool:
-    is_late = trace.samples[-1].step >= LATER
-    is_zero = all(n == 0.0 for n in trace.norms) and min(trace.parameter.shape) > 1
-    is_named = ADAPTERS.search(trace.name) or _SPARE.search(trace.name)
-    return is_late and is_zero and all(g == 0.0 for g in trace.grads) and not is_named
-
-
 _NAMES = ("0.weight", "2.weight", "4.weight")
 
 
-def _process(norms: tuple[float, ...], grads: tuple[float | None, ...], until: int = 99) -> Process:
-    return watched(
+def _run(norms: tuple[float, ...], grads: tuple[float | None, ...], until: int = 99) -> Run:
+    return recorded(watched(
         *weights(*_NAMES), grads=grads, still=_NAMES,
         weight_norms=lambda i: norms if i < until else (1.0, 1.0, 1.0),
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
-FIRES = {"all layers": recorded(_process((0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))}
+FIRES = {"all layers": _run((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))}
 
 SILENT = {
-    "usual weights": recorded(_process((1.0, 2.0, 1.0), (0.1, 0.1, 0.1))),
-    "near miss: a last layer of zeros at the start": recorded(
-        _process((1.0, 2.0, 0.0), (0.0, 0.0, 0.3), until=1)
+    "usual weights": _run((1.0, 2.0, 1.0), (0.1, 0.1, 0.1)),
+    "near miss: a last layer of zeros at the start": _run(
+        (1.0, 2.0, 0.0), (0.0, 0.0, 0.3), until=1
     ),
-    "near miss: layers that are not used": recorded(_process((1.0, 0.0, 0.0), (0.1, None, None))),
+    "near miss: layers that are not used": _run((1.0, 0.0, 0.0), (0.1, None, None)),
 }

@@ -1,20 +1,18 @@
-"""Backward runs, and no optimizer ever takes a step."""
-
 from dataclasses import replace
-from math import isfinite
 
-from traindx.analysis.recordings.traces import latest_optimizers, told_once
+from traindx.analysis.recordings.broken_steps import are_gradients_finite
+from traindx.analysis.recordings.traces import latest_optimizers, per_process
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Counts, NonFinite, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Strength, cite_record, detector, finding
 
 ENOUGH = 10  # backward passes of a run that has ended; attacks and saliency maps need a few
 LONG = 600  # of a run that goes on: nobody accumulates over more micro-batches
 
 
 @detector(needs=("recording",), suggests=("missing-optimizer-step", "loss-scale-collapse"))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Gradients were computed many times and no step was taken; the weights never changed.
 
     ## What it detects
@@ -32,15 +30,11 @@ def check(run: Run) -> Findings:
     optimizer (saliency, attacks), and gradients that are not finite. A gradient scaler may skip
     every step; where losses went through one, both are named.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     counts = process.counts
     if counts is None or counts.steps or counts.has_moved or not latest_optimizers(process):
         return
     enough = ENOUGH if counts.is_end else LONG
-    if counts.backwards < enough or process.nonfinite or not _is_finite(process):
+    if counts.backwards < enough or process.nonfinite or not are_gradients_finite(process):
         return
     place = next((o.place for o in latest_optimizers(process) if o.place), None)
     is_seen = counts.has_moved is False
@@ -57,12 +51,6 @@ def _look(process: Process) -> Findings:
         onset=0.0,
         place=place,
     )
-
-
-def _is_finite(process: Process) -> bool:
-    """A scaler skips the step where a gradient is not finite."""
-    grads = (g for s in process.samples for g in s.grad_norms if g is not None)
-    return all(isfinite(g) for g in grads)
 
 
 def _process(**counted: object) -> Process:

@@ -1,23 +1,18 @@
-"""The run ends near where it began: weights barely moved, the loss still falls in a line."""
-
 from dataclasses import replace
 
 import numpy as np
 
-from traindx.analysis.curves import curve, slope_z
+from traindx.analysis.curves import curve
+from traindx.analysis.metrics.chance import is_unbent_from_chance
 from traindx.analysis.recordings.observations import last_step
 from traindx.analysis.recordings.traces import traces_of
 from traindx.analysis.recordings.weight_updates import guess_loss, travelled
 from traindx.examples import decay, recorded, watched, weights
-from traindx.model.findings import Strength, cite, cite_record, finding
 from traindx.model.recording import Counts, Ending, LossInput, Summary
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, cite_record, detector, finding
 
 TRAVELLED = 0.3  # of the weights' norm, over the whole run, if all steps went the same way
-GAINED = 0.35  # of the loss of a model that knows nothing
-UNBENT = 0.6  # the second half falls at this share of the first half's pace, or faster
-AT_CHANCE = 0.15  # how far the first loss may be from that of a guess
 POINTS = 60
 ENOUGH = 4  # samples
 
@@ -49,7 +44,7 @@ def check(run: Run) -> Findings:
         return
     finite = loss.finite()
     chance = guess_loss(main)
-    if len(finite) < POINTS or chance is None or not _is_line(finite.values, chance):
+    if len(finite) < POINTS or chance is None or not is_unbent_from_chance(finite.values, chance):
         return
     moved = [t for t in traces_of(main) if t.is_owned and t.is_matrix and t.has_gradient]
     far = travelled(moved, last_step(main) + 1, ENOUGH)
@@ -64,17 +59,6 @@ def check(run: Run) -> Findings:
         cite(finite, says, 0, -1, start=c.start_value, end=c.end_value, chance=chance),
         cite_record(main, moved[0].samples[-1].line, whole, travelled=far),
     )
-
-
-def _is_line(values: Floats, chance: float) -> bool:
-    c = curve(values)
-    if abs(c.start_value - chance) > AT_CHANCE * chance or slope_z(values) > -5.0:
-        return False
-    gained = (c.start_value - c.end_value) / chance
-    quarter = len(values) // 4
-    first, second, third, fourth = (float(np.mean(p)) for p in np.array_split(values, 4))
-    early, late = first - (second + third) / 2, (second + third) / 2 - fourth
-    return quarter > 0 and 0.0 < gained < GAINED and late >= UNBENT * early > 0.0
 
 
 _LINE = np.linspace(0.69, 0.58, 160) + 0.02 * np.sin(np.arange(160) * 1.7)

@@ -1,21 +1,13 @@
-"""The gradient clip acts on nearly every step and stalls the run."""
-
 import numpy as np
 
 from traindx.analysis.curves import curve
+from traindx.analysis.metrics.gradient_norms import clip_in_use, is_optimizer_adaptive
 from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Evidence, cite, cite_setting, finding
-from traindx.model.run import as_number
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite, detector, finding
 
-CLIPS = (
-    "max_grad_norm", "grad_clip", "gradient_clip_val", "clip_grad_norm", "clip_grad", "clip_norm",
-    "grad_norm_clip", "gradient_clipping", "max_norm",
-)  # fmt: skip
 ALWAYS = 0.95  # of the logged steps
 FAR_BELOW = 20.0  # median norm over clip; recipes clip at a fifth of the norm and train well
 STALLED = 0.05  # of the starting loss
-ADAPTIVE = ("adam", "lamb", "lion", "adafactor", "rmsprop", "adagrad", "muon", "sophia")
 
 
 @detector(needs=("grad_norm", "config|clip_max", "loss"), suggests=("gradient-clipping-too-tight",))
@@ -39,11 +31,11 @@ def check(run: Run) -> Findings:
     nothing.
     """
     loss, norm = run.objective(), run.get("grad_norm")
-    limit, cited = _clip(run)
+    limit, cited = clip_in_use(run)
     if loss is None or norm is None or len(loss.finite()) < 20:
         return
     norms = norm.finite().values
-    if limit <= 0 or not len(norms) or _is_adaptive(run):
+    if limit <= 0 or not len(norms) or is_optimizer_adaptive(run):
         return
     share, excess = float(np.mean(norms > 1.01 * limit)), float(np.median(norms)) / limit
     stalled = abs(curve(loss.finite().values).gained) < STALLED
@@ -58,23 +50,6 @@ def check(run: Run) -> Findings:
         cite(norm, says, 0, -1, excess=excess, share=share),
         *cited,
     )
-
-
-def _clip(run: Run) -> tuple[float, tuple[Evidence, ...]]:
-    """The clip in use, as it was recorded, or else as it was configured; 0 if none is known."""
-    used = run.get("clip_max")
-    if used is not None and len(used.finite()):
-        limit = float(np.median(used.finite().values))
-        return limit, (cite(used.finite(), f"gradients are clipped at {limit:.4g}", -1),)
-    setting = run.config.find(*CLIPS)
-    if setting is None:
-        return 0.0, ()
-    return as_number(setting.value) or 0.0, (cite_setting(setting),)
-
-
-def _is_adaptive(run: Run) -> bool:
-    named = [str(s.value).lower() for s in run.config.settings if "optim" in s.key.lower()]
-    return any(word in name for name in named for word in ADAPTIVE)
 
 
 def _run(clip: float, loss: object, optimizer: str = "sgd") -> Run:

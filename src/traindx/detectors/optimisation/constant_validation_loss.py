@@ -1,30 +1,19 @@
-"""An evaluation gives the very same number again and again."""
-
-from collections.abc import Mapping
-
 import numpy as np
 
-from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Finding, Strength, cite, finding, suggested
+from traindx.analysis.metrics.repeats import first_repeat, has_loss_fallen
+from traindx.examples import decay, flat, join, logged
 from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, cite, detector, finding, suggested
 
-ENOUGH_DIGITS = 6  # four printed digits repeat on a plateau; six do not unless nothing moves
-REPEATS = 3  # evaluations in a row after the first of their kind
-# fewer digits repeat too where nothing moves; from the very first evaluation on, that is no plateau
-REPEATS_OF_FEW = {5: 8, 4: 10}
-FELL = 0.9  # of its first value: a training loss that was learnt before the weights stood still
-SHARE = 0.3  # of all evaluations; a run that stops right after is only well trained
+NEVER_MOVED = suggested(
+    moderate="missing-optimizer-step missing-backward lr-zero parameters-not-in-optimizer "
+    "frozen-parameters",
+    weak="empty-validation constant-prediction dead-relu",
+)
+STOPPED = suggested("lr-zero", weak="lr-schedule-misuse")
 
 
-@detector(
-    needs=("loss/val*",),
-    suggests=(
-        "lr-zero", "lr-schedule-misuse", "missing-optimizer-step", "missing-backward",
-        "frozen-parameters", "parameters-not-in-optimizer", "empty-validation",
-        "constant-prediction", "dead-relu",
-    ),
-)  # fmt: skip
+@detector(needs=("loss/val*",), suggests=(*NEVER_MOVED, "lr-schedule-misuse"))
 def check(run: Run) -> Findings:
     """The validation loss is the same to the last digit, evaluation after evaluation.
 
@@ -49,40 +38,11 @@ def check(run: Run) -> Findings:
         return  # a loss that is lost is another story
     for series in [s for s in (run.get("loss/val"), *run.matching("loss/val/*")) if s is not None]:
         finite = series.finite()
-        start = _first_repeat(finite)
+        start = first_repeat(finite)
         if start is None:
             continue
-        yield _finding(finite, start, learnt_before=start >= 2 or _fell(run))
+        yield _finding(finite, start, learnt_before=start >= 2 or has_loss_fallen(run))
         return
-
-
-def _first_repeat(series: Series) -> int | None:
-    """The point from which on all values are equal, where that is telling."""
-    if len(series) < REPEATS + 1:
-        return None
-    changes = np.flatnonzero(np.diff(series.values) != 0)
-    start = int(changes[-1]) + 1 if len(changes) else 0
-    repeated, digits = len(series) - start, _digits(series)
-    if digits >= ENOUGH_DIGITS:
-        return start if repeated > REPEATS and repeated >= SHARE * len(series) else None
-    return start if start == 0 and repeated >= REPEATS_OF_FEW.get(digits, np.inf) else None
-
-
-def _digits(series: Series) -> int:
-    """The significant digits with which a series was written."""
-    texts = [f"{abs(v):.12e}".split("e")[0].replace(".", "").rstrip("0") for v in series.values]
-    printed = len(f"{abs(series.last):.{series.origin.decimals}f}".replace(".", "").lstrip("0"))
-    return max(printed if series.origin.decimals else 0, *map(len, texts))
-
-
-def _fell(run: Run) -> bool:
-    """Tell whether the training loss, which moved at first, then stood as the evaluation does."""
-    loss = run.objective()
-    if loss is None or len(loss.finite()) < 2 * REPEATS:
-        return False
-    values = loss.finite().values
-    half = values[len(values) // 2 :]
-    return float(half.max()) < FELL * float(values[0])
 
 
 def _finding(series: Series, start: int, *, learnt_before: bool) -> Finding:
@@ -93,43 +53,30 @@ def _finding(series: Series, start: int, *, learnt_before: bool) -> Finding:
     )
     return finding(
         f"The validation loss does not change in any digit since {series.when(start)}",
-        _suggests(learnt_before=learnt_before),
+        STOPPED if learnt_before else NEVER_MOVED,
         cite(series, says, start, -1, value=value),
     )
 
 
-def _suggests(*, learnt_before: bool) -> Mapping[str, Strength]:
-    if learnt_before:
-        return {"lr-zero": Strength.STRONG, "lr-schedule-misuse": Strength.WEAK}
-    return suggested(
-        moderate="missing-optimizer-step missing-backward lr-zero "
-        "parameters-not-in-optimizer frozen-parameters",
-        weak="empty-validation constant-prediction dead-relu",
-    )
-
-
 FIRES = {
-    "learnt, then stood still": make_run(
-        {"loss/val": join(decay(9, 0.14, 0.065), np.full(11, 0.06503114849))}, axis="epoch"
+    "learnt, then stood still": logged(
+        loss_val=join(decay(9, 0.14, 0.065), np.full(11, 0.06503114849)), axis="epoch"
     ),
-    "never moved": make_run({"loss/val": np.full(10, 2.302585125)}, axis="epoch"),
-    "five digits, in all evaluations": make_run({"loss/val": np.full(16, 0.85763)}, axis="epoch"),
-    "the training loss fell before the first evaluation": make_run(
-        {
-            "loss/train": join([0.689, 0.594], flat(14, 0.56, noise=0.005)),
-            "loss/val": np.full(16, 0.53102),
-        }
+    "never moved": logged(loss_val=np.full(10, 2.302585125), axis="epoch"),
+    "five digits, in all evaluations": logged(loss_val=np.full(16, 0.85763), axis="epoch"),
+    "the training loss fell before the first evaluation": logged(
+        loss_train=join([0.689, 0.594], flat(14, 0.56, noise=0.005)), loss_val=np.full(16, 0.53102)
     ),
 }
 
 SILENT = {
-    "near miss: few digits on a plateau": make_run(
-        {"loss/val": np.round(join(decay(9), np.full(9, 0.65)), 2)}
+    "near miss: few digits on a plateau": logged(
+        loss_val=np.round(join(decay(9), np.full(9, 0.65)), 2)
     ),
-    "near miss: four digits, after learning": make_run(
-        {"loss/val": np.round(join(decay(9), np.full(12, 0.6512)), 4)}
+    "near miss: four digits, after learning": logged(
+        loss_val=np.round(join(decay(9), np.full(12, 0.6512)), 4)
     ),
-    "near miss: three digits in all evaluations": make_run({"loss/val": np.full(16, 0.693)}),
-    "a good run": make_run({"loss/val": decay(20)}),
-    "a plateau with moving digits": make_run({"loss/val": flat(20, 0.4, noise=1e-5)}),
+    "near miss: three digits in all evaluations": logged(loss_val=np.full(16, 0.693)),
+    "a good run": logged(loss_val=decay(20)),
+    "a plateau with moving digits": logged(loss_val=flat(20, 0.4, noise=1e-5)),
 }

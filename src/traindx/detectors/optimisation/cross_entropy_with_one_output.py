@@ -1,10 +1,7 @@
-"""Cross-entropy over a single class is always zero."""
-
-from traindx.analysis.recordings.observations import Term, processes_of, shape_words, terms_of
+from traindx.analysis.recordings.observations import shape_words, terms_in, terms_of
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, cite_record, finding
-from traindx.model.recording import LossInput, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import LossInput, Summary
+from traindx.registry import Findings, Run, detector, finding
 
 CAUSE = "wrong-loss-for-task"
 ENOUGH = 2  # samples
@@ -29,30 +26,21 @@ def check(run: Run) -> Findings:
     Candidates that are scored against each other may be down to one in a single step; samples with
     more than one class end the suspicion.
     """
-    for process in processes_of(run):
-        terms = terms_of(process, "cross_entropy")
-        if any(i.classes != 1 for t in terms for i in t.inputs):
+    for term in terms_in(run, "cross_entropy"):
+        others = terms_of(term.process, "cross_entropy")
+        is_alone = all(len(s.losses) == 1 or abs(s.loss) < NOTHING for s in term.samples)
+        if any(i.classes != 1 for t in others for i in t.inputs) or not is_alone:
             continue
-        for term in terms:
-            if len(term) >= ENOUGH and _is_all(term):
-                yield _finding(process, term)
-                return
-
-
-def _is_all(term: Term) -> bool:
-    return all(len(s.losses) == 1 or abs(s.loss) < NOTHING for s in term.samples)
-
-
-def _finding(process: Process, term: Term) -> Finding:
-    first, given = term.samples[0], term.inputs[0]
-    shape = shape_words(given.prediction.shape) if given.prediction.shape else "one column"
-    says = f"cross_entropy gets logits of shape {shape}, one class, in all {len(term)} samples"
-    return finding(
-        "Cross-entropy over a single output is always 0",
-        CAUSE,
-        cite_record(process, first.line, says, step=float(first.step), loss=first.loss),
-        place=first.place,
-    )
+        if len(term) < ENOUGH:
+            continue
+        first, shape = term.samples[0], term.inputs[0].prediction.shape
+        given = shape_words(shape) if shape else "one column"
+        says = f"cross_entropy gets logits of shape {given}, one class, in all {len(term)} samples"
+        cited = term.cite(says, 0, loss=first.loss)
+        yield finding(
+            "Cross-entropy over a single output is always 0", CAUSE, cited, place=first.place
+        )
+        return
 
 
 def _run(*classes: int, others: int = 0, loss: float = 0.0) -> Run:

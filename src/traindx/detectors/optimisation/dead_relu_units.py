@@ -1,32 +1,31 @@
-"""A layer of rectified units gives zero for every example."""
-
-from dataclasses import replace
-from math import isfinite
 from statistics import median
 from typing import Any
 
-from traindx.analysis.recordings.observations import (
-    is_sound,
-    late_samples,
-    operation,
-    processes_of,
-    rows,
-    spans,
+from traindx.analysis.recordings.dead_units import (
+    ENOUGH,
+    SeenLayer,
+    began_alive,
+    effect_of_dead_layer,
+    relu_layers,
+    samples_of_large_batches,
 )
-from traindx.analysis.recordings.traces import Trace, traces_of
+from traindx.analysis.recordings.observations import operation, processes_of, spans
 from traindx.examples import recorded, sampled, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding
-from traindx.model.recording import Activation, LossInput, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import Activation, LossInput, Process, Summary
+from traindx.registry import (
+    Finding,
+    Findings,
+    Run,
+    Strength,
+    cite_record,
+    detector,
+    finding,
+    suggested,
+)
 
 CAUSE = "dead-relu"
 MOST = 0.9  # of the units of a layer
 ALL = 0.99
-ENOUGH = 3  # late samples
-EXAMPLES = 16  # of a batch; a unit may be silent for fewer
-CONSTANT = 1e-3  # outputs that differ by less do not depend on the input
-UNITS = 8  # of a layer
-HALF = 0.5  # of the units; as many may be silent in a fresh network
 
 
 @detector(needs=("recording",), suggests=(CAUSE, "lr-too-high"))
@@ -54,110 +53,37 @@ def check(run: Run) -> Findings:
     than 16 examples, and the beginning of training, do not count.
     """
     for process in processes_of(run):
-        late = _late(process)
-        layers = {n: seen for n, seen in _layers(late).items() if len(seen) >= ENOUGH}
+        late = samples_of_large_batches(process)
+        layers = {n: seen for n, seen in relu_layers(late).items() if len(seen) >= ENOUGH}
         quiet = [n for n, seen in layers.items() if min(a.dead for _, a in seen) >= MOST]
         if not quiet:
             continue
         silent = [n for n in quiet if min(a.dead for _, a in layers[n]) >= ALL]
-        effect = _effect(process, late) if silent else ""
+        effect = effect_of_dead_layer(process, late) if silent else ""
         name = silent[0] if effect else quiet[0]
-        found = _finding(process, name, layers[name], effect)
-        yield _killed(found, process) if effect and _began_alive(process) else found
+        yield _finding(process, name, layers[name], effect)
         return
 
 
-def _late(process: Process) -> tuple[Sample, ...]:
-    """The late samples; all there are where these are few, which is the more to ask of a layer.
-
-    The last batch of a pass may be small, and says less than the others.
-    """
-    late = late_samples(process)
-    large = [s for s in process.samples if all(map(is_sound, s.losses)) and _is_large(s)]
-    kept = tuple(s for s in late if _is_large(s))
-    return tuple(large) if late and len(kept) < ENOUGH else kept
-
-
-def _is_large(sample: Sample) -> bool:
-    return all(rows(a.shape) >= EXAMPLES for a in sample.activations if a.dead == a.dead)
-
-
-Seen = list[tuple[Sample, Activation]]
-
-
-def _layers(samples: tuple[Sample, ...]) -> dict[str, Seen]:
-    """Return the rectified outputs by layer and size; a layer may be used several times."""
-    found: dict[tuple[int, str, int], Seen] = {}
-    for sample in samples:
-        for place, activation in enumerate(sample.activations):
-            is_relu = operation(activation.op) in ("relu", "threshold")
-            is_wide = len(activation.shape) > 1 and max(activation.shape[1:]) >= UNITS
-            if is_relu and activation.dead == activation.dead and is_wide:
-                key = (sample.optimizer, activation.name, place)
-                found.setdefault(key, []).append((sample, activation))
-    return {name: seen for (_, name, _), seen in found.items()}
-
-
-def _began_alive(process: Process) -> bool:
-    """Tell whether most units fired at the very first step: then the training killed them."""
-    first = process.samples[0]
-    shares = [a.dead for a in first.activations if operation(a.op) in ("relu", "threshold")]
-    known = [dead for dead in shares if isfinite(dead)]
-    return first.step <= 1 and bool(known) and max(known) < HALF
-
-
-def _killed(found: Finding, process: Process) -> Finding:
-    """Units that fired and fell silent were pushed over the edge by steps that were too large."""
-    first = process.samples[0]
-    says = "most units of every layer are still active at the first step"
-    return replace(
-        found,
-        evidence=(*found.evidence, cite_record(process, first.line, says, step=float(first.step))),
-        suggests={"lr-too-high": Strength.STRONG, CAUSE: Strength.MODERATE},
-        shows=None,
-    )
-
-
-def _is_constant(late: tuple[Sample, ...]) -> bool:
-    spreads = [i.spread for s in late for i in s.losses]
-    return bool(spreads) and all(spread < CONSTANT for spread in spreads)
-
-
-def _effect(process: Process, late: tuple[Sample, ...]) -> str:
-    """What shows that nothing passes a silent layer, in words; nothing if that is not seen."""
-    if _is_constant(late):
-        return ", and the output is the same for every input"
-    lines = {s.line for s in late}
-    owned = [t.of_owner() for t in traces_of(process) if t.is_owned and t.is_matrix]
-    starved = [_is_starved(trace, lines) for trace in owned]
-    if starved and starved[0]:
-        return ", and the weights of the first layer get a gradient of zero"
-    if sum(starved) > HALF * len(starved):
-        return f", and {sum(starved)} of {len(starved)} weights get a gradient of zero"
-    return ""
-
-
-def _is_starved(trace: Trace, lines: set[int]) -> bool:
-    """Tell whether a weight got gradients in those samples, each of them exactly zero."""
-    pairs = zip(trace.samples, trace.grads, strict=True)
-    grads = [g for s, g in pairs if s.line in lines and g is not None]
-    return len(grads) >= ENOUGH and not any(grads)
-
-
-def _finding(process: Process, name: str, seen: Seen, effect: str) -> Finding:
+def _finding(process: Process, name: str, seen: SeenLayer, effect: str) -> Finding:
     is_cut, dead = bool(effect), median(a.dead for _, a in seen)
-    last, activation = seen[-1]
+    (last, activation), first = seen[-1], process.samples[0]
     where = f" behind {name}" if name else ""
     says = (
         f"{dead:.0%} of the units of the {operation(activation.op)}{where} are 0 for every "
         f"example, in all {len(seen)} samples, {spans([s for s, _ in seen])}"
     )
+    evidence = [cite_record(process, last.line, says, step=float(last.step), dead=dead)]
+    cause = CAUSE if is_cut else suggested(moderate=CAUSE)
+    if is_cut and began_alive(process):  # steps that were too large pushed them over the edge
+        says = "most units of every layer are still active at the first step"
+        evidence.append(cite_record(process, first.line, says, step=float(first.step)))
+        cause = suggested("lr-too-high", CAUSE)
     return finding(
         f"{dead:.0%} of the ReLU units{where} are dead{effect}",
-        {} if is_cut else {CAUSE: Strength.MODERATE},
-        cite_record(process, last.line, says, step=float(last.step), dead=dead),
+        cause,
+        *evidence,
         strength=Strength.STRONG if is_cut else Strength.MODERATE,
-        shows=CAUSE if is_cut else None,
         is_symptom=is_cut,
         onset=seen[0][0].step,
     )

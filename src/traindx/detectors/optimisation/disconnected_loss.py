@@ -1,16 +1,14 @@
-"""Backward runs and reaches no parameter."""
-
-from traindx.analysis.recordings.traces import Trace, latest_optimizers, told_once, traces_of
+from traindx.analysis.recordings.traces import Trace, latest_optimizers, per_process, traces_of
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, cite_record, finding
 from traindx.model.recording import Optimizer, Process, Sample
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, cite_record, detector, finding
 
 ENOUGH = 2  # samples
 
 
 @detector(needs=("recording",), suggests=("detached-loss",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Backward runs without error, and no parameter of the optimizer ever gets a gradient.
 
     ## What it detects
@@ -31,10 +29,6 @@ def check(run: Run) -> Findings:
     optimizer holds anything but the model's parameters, nothing is said. Nor where gradients are
     cleared before the step.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     traces = [t for t in traces_of(process) if t.is_owned and t.parameter.is_trainable]
     is_run = process.counts is None or process.counts.backwards > 0
     optimizers = latest_optimizers(process)
@@ -62,16 +56,18 @@ def _finding(process: Process, held: list[Trace], samples: list[Sample]) -> Find
 _NAMES = ("0.weight", "2.weight")
 
 
-def _process(*grads: float | None, strangers: int = 0, cleared: bool = False) -> Process:
+def _run(*grads: float | None, strangers: int = 0, cleared: bool = False) -> Run:
     held = Optimizer(2, type="SGD", groups=({"lr": 0.1},), size=2 + strangers, strangers=strangers)
-    return watched(*weights(*_NAMES), grads=grads, still=_NAMES, cleared=cleared, optimizer=held)
+    return recorded(
+        watched(*weights(*_NAMES), grads=grads, still=_NAMES, cleared=cleared, optimizer=held)
+    )
 
 
-FIRES = {"a new tensor with requires_grad": recorded(_process(None, None))}
+FIRES = {"a new tensor with requires_grad": _run(None, None)}
 
 SILENT = {
-    "reached": recorded(_process(0.1, 0.1)),
-    "near miss: one of them is reached": recorded(_process(None, 1e-9)),
-    "near miss: an input is trained": recorded(_process(None, None, strangers=1)),
-    "near miss: cleared before the step": recorded(_process(None, None, cleared=True)),
+    "reached": _run(0.1, 0.1),
+    "near miss: one of them is reached": _run(None, 1e-9),
+    "near miss: an input is trained": _run(None, None, strangers=1),
+    "near miss: cleared before the step": _run(None, None, cleared=True),
 }

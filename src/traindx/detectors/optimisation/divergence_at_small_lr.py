@@ -1,12 +1,9 @@
-"""The loss breaks down under a learning rate that is too small to be at fault."""
-
 import numpy as np
 
-from traindx.analysis.curves import divergence
-from traindx.examples import decay, join, make_run
-from traindx.model.findings import Evidence, Strength, cite, cite_setting, finding
-from traindx.model.run import Floats, as_number
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.curves import is_broken_curve
+from traindx.analysis.metrics.learning_rates import highest_rate
+from traindx.examples import decay, join, logged
+from traindx.registry import Findings, Run, Strength, detector, finding
 
 SMALL = 1e-5  # what large pre-trained models are fine-tuned with
 TINY = 1e-6  # no network is known to diverge from steps of this size
@@ -29,9 +26,9 @@ def check(run: Run) -> Findings:
     Weights in half precision, or a schedule in other units, can make a small rate a large one.
     """
     loss = run.objective()
-    if loss is None or not _is_broken(loss.values):
+    if loss is None or not is_broken_curve(loss.values):
         return
-    told = _highest_rate(run)
+    told = highest_rate(run)
     if told is None or told[0] > SMALL:
         return
     rate, evidence = told
@@ -45,30 +42,11 @@ def check(run: Run) -> Findings:
     )
 
 
-def _is_broken(values: Floats) -> bool:
-    finite = values[np.isfinite(values)]
-    return len(finite) < len(values) or divergence(finite) is not None
-
-
-def _highest_rate(run: Run) -> tuple[float, Evidence] | None:
-    series = run.get("lr")
-    if series is not None and len(series.finite()):
-        finite = series.finite()
-        top = int(np.argmax(finite.values))
-        rate = float(finite.values[top])
-        return (rate, cite(finite, f"{finite.origin.name} is at most {rate:.2g}", top))
-    settings = list(run.config.learning_rates())
-    if not settings:
-        return None
-    highest = max(settings, key=lambda s: as_number(s.value) or 0.0)
-    return as_number(highest.value) or 0.0, cite_setting(highest)
-
-
 _BROKEN = join(decay(60), np.full(20, np.nan))
 
-FIRES = {"NaN at 1e-6": make_run({"loss/train": _BROKEN, "lr": np.full(80, 1e-6)})}
+FIRES = {"NaN at 1e-6": logged(loss_train=_BROKEN, lr=np.full(80, 1e-6))}
 
 SILENT = {
-    "NaN at an ordinary rate": make_run({"loss/train": _BROKEN, "lr": np.full(80, 1e-3)}),
-    "near miss: small, and healthy": make_run({"loss/train": decay(80), "lr": np.full(80, 1e-6)}),
+    "NaN at an ordinary rate": logged(loss_train=_BROKEN, lr=np.full(80, 1e-3)),
+    "near miss: small, and healthy": logged(loss_train=decay(80), lr=np.full(80, 1e-6)),
 }

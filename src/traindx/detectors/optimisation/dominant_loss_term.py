@@ -1,26 +1,22 @@
-"""The loss that is minimised is mostly not the one that sees the labels."""
-
 from collections.abc import Callable
 from dataclasses import replace
-from math import hypot, isfinite, log
+from math import isfinite, log
 
-from traindx.analysis.recordings.observations import late_samples, rows
-from traindx.analysis.recordings.traces import told_once
+from traindx.analysis.recordings.observations import late_samples
+from traindx.analysis.recordings.predictions import SQUARED, largest_cost, says_nothing
+from traindx.analysis.recordings.traces import per_process
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
-from traindx.model.recording import Counts, LossInput, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import Counts, LossInput, Process, Summary
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "competing-losses"
-SQUARED = "mse_loss"
 DOMINANT = 5.0  # the loss over the most that the term with the targets can be
 ENOUGH = 4  # samples
-UNIFORM = 0.1  # how far log-probabilities may be from those of a model that knows nothing
-CONSTANT = 0.02  # the spread of predictions over that of their targets
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Most of the loss comes from another term, and the outputs end up saying nothing.
 
     ## What it detects
@@ -42,25 +38,17 @@ def check(run: Run) -> Findings:
     a squared error that is summed or weighted. A run that is stopped early may have outputs that
     are still near uniform, so the loss must have fallen.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     told = [s for s in process.samples if isfinite(s.loss) and len(s.losses) == 1]
     is_scaled = process.counts is not None and process.counts.scaled
     late = [s for s in late_samples(process) if len(s.losses) == 1]
     if is_scaled or len(told) < ENOUGH or not late:
         return
     first, last = told[0], late[-1]
-    most = _most(first, last)
+    most = largest_cost(first, last)
     if most is None or first.loss < DOMINANT * most or last.loss > 0.5 * first.loss:
         return
-    if not all(_is_uniform(s.losses[0]) for s in late):
+    if not all(says_nothing(s.losses[0]) for s in late):
         return
-    yield _finding(process, first, last, most)
-
-
-def _finding(process: Process, first: Sample, last: Sample, most: float) -> Finding:
     given = last.losses[0]
     is_squared = given.loss == SQUARED
     term = "the squared error" if is_squared else "cross-entropy"
@@ -72,7 +60,7 @@ def _finding(process: Process, first: Sample, last: Sample, most: float) -> Find
         f"uniform output over {given.classes} classes has {-log(given.classes):.3f}"
     )
     outputs = "constant" if is_squared else "uniform"
-    return finding(
+    yield finding(
         f"Another loss term dominates: the total loss starts at {first.loss:.4g}, {term} is at "
         f"most {most:.3g} of it, and the outputs end up {outputs}",
         {CAUSE: Strength.STRONG},
@@ -80,43 +68,6 @@ def _finding(process: Process, first: Sample, last: Sample, most: float) -> Find
         cite_record(process, last.line, ends, step=float(last.step), loss=last.loss),
         place=last.place,
     )
-
-
-def _most(first: Sample, last: Sample) -> float | None:
-    """The most that the first batch can cost by its targets; none if that is not known."""
-    given = first.losses[0]
-    if given.loss == SQUARED:
-        bounds = _most_squared(given), _most_squared(last.losses[0])
-        # summed or weighted, it is in the end as many times as large as it can be
-        return bounds[0] * max(1.0, last.loss / bounds[1]) if all(bounds) else None
-    low, size = given.prediction.low, max(1, rows(given.prediction.shape))
-    if given.loss not in ("cross_entropy", "nll_loss") or given.classes < 2:
-        return None
-    if not isfinite(low) or low >= 0:
-        return None
-    # summed over its examples, the cross-entropy of uniform outputs is as many times as large
-    is_summed = last.loss >= 0.5 * size * log(given.classes)
-    return -low * (size if is_summed else 1)
-
-
-def _most_squared(given: LossInput) -> float:
-    """The mean square of a difference is at most the square of the sum of both sizes."""
-    target = given.target
-    if target is None or given.loss != SQUARED:
-        return 0.0
-    sizes = (hypot(side.mean, side.std) for side in (given.prediction, target))
-    bound = sum(sizes) ** 2
-    return bound if isfinite(bound) else 0.0
-
-
-def _is_uniform(given: LossInput) -> bool:
-    if given.loss == SQUARED and given.target is not None:
-        return given.prediction.std < CONSTANT * given.target.std
-    if given.classes < 2:
-        return False
-    level = -log(given.classes)
-    ends = (given.prediction.low, given.prediction.high)
-    return all(isfinite(e) and abs(e - level) < UNIFORM for e in ends)
 
 
 def _process(losses: tuple[float, ...], given: Callable[[int], LossInput]) -> Process:

@@ -11,6 +11,7 @@ from traindx.registry import Findings, Run, detector
 WRONG = {
     "cross_entropy": {Content.PROBABILITIES},
     "binary_cross_entropy_with_logits": {Content.UNIT_INTERVAL, Content.PROBABILITIES},
+    "Categorical": {Content.PROBABILITIES},
 }
 
 
@@ -19,8 +20,9 @@ def check(run: Run) -> Findings:
     """Softmax or sigmoid is applied before a loss that applies it itself.
 
     ## What it detects
-    The input of a cross-entropy (or BCE-with-logits) loss, followed back through assignments and
-    the model's `forward` to a softmax (or sigmoid).
+    The input of a cross-entropy (or BCE-with-logits) loss, or the logits of a Categorical
+    distribution, followed back through assignments and the model's `forward` to a softmax (or
+    sigmoid).
 
     ## Why it matters
     The loss normalises again. With C classes the loss cannot fall below ln(e + C - 1) - 1 (1.46 for
@@ -36,7 +38,8 @@ def check(run: Run) -> Findings:
     """
     seen: set[object] = set()
     for loss in program_of(run).results(*WRONG):
-        given = loss.operation.argument("input")
+        is_loss = loss.operation.name != "Categorical"
+        given = loss.operation.argument("input" if is_loss else "logits")
         found = list(contents(given)) if given is not None else []
         if not found or any(content not in WRONG[loss.operation.name] for content, _ in found):
             continue

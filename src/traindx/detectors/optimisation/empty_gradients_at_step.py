@@ -1,17 +1,17 @@
-"""Gradients are gone when the optimizer steps."""
-
-from traindx.analysis.recordings.traces import latest_optimizers, told_once, traces_of
+from traindx.analysis.recordings.optimizer_groups import decays_weights
+from traindx.analysis.recordings.owners import moves_weights
+from traindx.analysis.recordings.traces import latest_optimizers, per_process
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Optimizer, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 ENOUGH = 2  # samples
 NEARLY_ALL = 0.9  # of them
 
 
 @detector(needs=("recording",), suggests=("gradients-cleared-before-step",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Backward gave gradients, and the step that followed found none.
 
     ## What it detects
@@ -28,17 +28,13 @@ def check(run: Run) -> Findings:
     Updates that are applied inside of backward clear gradients on purpose; where weights move
     without weight decay, nothing is said.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     for optimizer in latest_optimizers(process):
         samples = [s for s in process.samples if s.optimizer == optimizer.id]
         known = [s for s in samples if s.cleared is not None]
         cleared = [s for s in known if s.cleared]
         if len(cleared) < ENOUGH or len(cleared) < NEARLY_ALL * len(known):
             continue
-        if _moves(process, optimizer) and not _decays(optimizer):
+        if moves_weights(process, optimizer) and not decays_weights(optimizer):
             continue
         first = cleared[0]
         says = f"gradients were gone before the step in {len(cleared)} of {len(known)} samples"
@@ -50,31 +46,22 @@ def _look(process: Process) -> Findings:
         )
 
 
-def _moves(process: Process, optimizer: Optimizer) -> bool:
-    own = (t for t in traces_of(process) if t.parameter.optimizer == optimizer.id)
-    return any(t.has_moved for t in own)
-
-
-def _decays(optimizer: Optimizer) -> bool:
-    return any(bool(g.get("weight_decay")) for g in optimizer.groups)
-
-
 _NAMES = ("0.weight", "2.weight")
 
 
-def _process(cleared: bool | None, *, moves: bool = False, decay: float = 0.0) -> Process:
+def _run(cleared: bool | None, *, moves: bool = False, decay: float = 0.0) -> Run:
     held = Optimizer(2, type="AdamW", groups=({"lr": 0.1, "weight_decay": decay},), size=2)
     still = () if moves else _NAMES
-    return watched(*weights(*_NAMES), still=still, cleared=cleared, optimizer=held)
+    return recorded(watched(*weights(*_NAMES), still=still, cleared=cleared, optimizer=held))
 
 
 FIRES = {
-    "cleared, nothing moves": recorded(_process(True)),
-    "cleared, only decay moves": recorded(_process(True, moves=True, decay=0.01)),
+    "cleared, nothing moves": _run(True),
+    "cleared, only decay moves": _run(True, moves=True, decay=0.01),
 }
 
 SILENT = {
-    "a right loop": recorded(_process(False, moves=True)),
-    "near miss: applied within backward": recorded(_process(True, moves=True)),
-    "near miss: not known": recorded(_process(None)),
+    "a right loop": _run(False, moves=True),
+    "near miss: applied within backward": _run(True, moves=True),
+    "near miss: not known": _run(None),
 }

@@ -1,19 +1,15 @@
-"""Momentum carries the weights far beyond what the learning rate says."""
-
 import numpy as np
 
 from traindx.analysis.curves import curve
-from traindx.analysis.recordings.traces import latest_optimizers, traces_of
+from traindx.analysis.recordings.optimizer_groups import heavy_momentum
+from traindx.analysis.recordings.traces import traces_of
 from traindx.analysis.recordings.weight_updates import growth
 from traindx.examples import decay, join, recorded, watched, weights
-from traindx.model.findings import Strength, cite, cite_record, finding
-from traindx.model.recording import Optimizer, Process
-from traindx.model.run import Floats, as_number
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import Optimizer
+from traindx.model.run import Floats
+from traindx.registry import Findings, Run, Strength, cite, cite_record, detector, finding
 
 CAUSE = "lr-too-high"
-HEAVY = 0.97  # of the step before; recipes take 0.9, some 0.95, few 0.99 at a small rate
-RATE = 0.5  # the rate over one minus momentum, which is what a steady gradient moves by
 INFLATED = 5.0  # the weights' norm over that at the start, in the middle matrix
 SPIKE = 1.5  # the highest loss over the first
 RECOVERED = 0.75  # of the first loss gained: it works nevertheless
@@ -44,7 +40,7 @@ def check(run: Run) -> Findings:
     loss, main = run.objective(), run.recording.main if run.recording is not None else None
     if loss is None or main is None or len(loss.finite()) < POINTS:
         return
-    heavy = _heaviest(main)
+    heavy = heavy_momentum(main)
     if heavy is None or any(s.carried for s in main.samples):
         return
     optimizer, momentum, rate = heavy
@@ -64,19 +60,6 @@ def check(run: Run) -> Findings:
         cite(finite, f"{finite.origin.name} rises to {finite.values[top]:.4g}", top),
         onset=finite.steps[top],
     )
-
-
-def _heaviest(process: Process) -> tuple[Optimizer, float, float] | None:
-    """The optimizer of plain descent whose momentum is heavy for its rate."""
-    for optimizer in latest_optimizers(process):
-        for group in optimizer.groups:
-            momentum, rate = as_number(group.get("momentum")), as_number(group.get("lr"))
-            if optimizer.type != "SGD" or momentum is None or rate is None:
-                continue
-            is_damped = (as_number(group.get("dampening")) or 0.0) > 0.0
-            if HEAVY <= momentum < 1.0 and rate / (1.0 - momentum) >= RATE and not is_damped:
-                return optimizer, momentum, rate
-    return None
 
 
 def _run(loss: Floats, momentum: float, end: float = 10.0, rate: float = 0.05) -> Run:

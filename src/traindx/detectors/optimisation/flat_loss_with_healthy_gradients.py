@@ -1,20 +1,17 @@
-"""The loss stands still although every parameter gets gradients and moves."""
-
 from statistics import median
 
-from traindx.analysis.curves import curve
-from traindx.analysis.recordings.traces import Trace, told_once, traces_of
+from traindx.analysis.metrics.objective import stands_still
+from traindx.analysis.recordings.owners import still_moves
+from traindx.analysis.recordings.traces import told_once, traces_of
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Process
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 ENOUGH = 3  # samples
 POINTS = 30  # of the loss
 LEARNT = 0.05  # of the starting loss
 SMALL = 1e-4  # of the norm; steps that are too large are far above it
-
 # what leaves parameters without a gradient or without a change
 REFUTED = (
     "missing-optimizer-step", "missing-backward", "detached-loss", "frozen-parameters",
@@ -40,18 +37,14 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     Gradients may reach every parameter through a side path while the main one is cut.
     """
-    loss = run.objective()
-    finite = None if loss is None else loss.finite().values
-    if finite is None or len(finite) < POINTS:
-        return
-    if abs(curve(finite).gained) < LEARNT:
+    if stands_still(run, POINTS, LEARNT):
         yield from told_once(run, _look)
 
 
 def _look(process: Process) -> Findings:
     known = traces_of(process)
     traces = [t for t in known if t.parameter.is_trainable]
-    is_whole = all(t.is_owned and t.has_gradient and _still_moves(t) for t in traces)
+    is_whole = all(t.is_owned and t.has_gradient and still_moves(t) for t in traces)
     is_seen = traces and min(len(t.samples) for t in traces) >= ENOUGH
     if not is_whole or not is_seen or any(s.cleared for s in process.samples):
         return
@@ -72,12 +65,6 @@ def _look(process: Process) -> Findings:
         against=against,
         is_symptom=False,
     )
-
-
-def _still_moves(trace: Trace) -> bool:
-    """Tell whether it moved in the last steps too: a rate may have fallen to zero since."""
-    known = [moved for moved in trace.moves if moved is not None]
-    return bool(known) and known[-1]
 
 
 def _run(loss: Floats, *, still: tuple[str, ...] = (), grad: float | None = 0.1) -> Run:

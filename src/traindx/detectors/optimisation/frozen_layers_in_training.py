@@ -1,24 +1,19 @@
-"""Parameters are frozen where they should learn."""
-
-import re
-from collections.abc import Sequence
 from dataclasses import replace
 
-from traindx.analysis.recordings.traces import ADAPTERS, latest_models, latest_optimizers, told_once
+from traindx.analysis.recordings.frozen_layers import frozen_head, lone_trained_bias
+from traindx.analysis.recordings.traces import latest_models, latest_optimizers, per_process
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding
-from traindx.model.recording import Counts, Model, Parameter, Process
-from traindx.registry import Findings, Run, detector
+from traindx.model.findings import Evidence
+from traindx.model.recording import Counts, Model, Process
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding, suggested
 
+CAUSE = "frozen-parameters"
 ENOUGH = 5  # steps
-MOST = 0.5  # of the parameters; who freezes more than this means to
-_HEAD = re.compile(
-    r"(?:^|\.)(?:head|classifier|fc|cls|score|logits|out|output|output_layer|fc_out)(?:\.|$)", re.I
-)
 
 
-@detector(needs=("recording",), suggests=("frozen-parameters",))
-def check(run: Run) -> Findings:
+@detector(needs=("recording",), suggests=(CAUSE,))
+@per_process
+def check(process: Process) -> Findings:
     """Steps are taken and every parameter is frozen, or the output layer of a model that trains is.
 
     ## What it detects
@@ -37,101 +32,58 @@ def check(run: Run) -> Findings:
     A fixed backbone below a head that trains, adapters, fixed embeddings and fixed teachers are
     usual, and left alone. A fixed output layer may be meant, so it is only remarked.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     steps = process.counts.steps if process.counts is not None else len(process.samples)
     models = [m for m in latest_models(process) if m.parameters]
     if steps < ENOUGH or not models or any(o.strangers for o in latest_optimizers(process)):
         return
-    held = [p for m in models for p in m.parameters if p.optimizer is not None]
+    held = [m for m in models for p in m.parameters if p.optimizer is not None]
+    place = next((o.place for o in latest_optimizers(process) if o.place), None)
     if held and not any(p.is_trainable for m in models for p in m.parameters):
-        yield _all_frozen(process, models, held, steps)
+        whole = f"all {len(held[0].parameters)} parameters of {held[0].type}"
+        cited = _off(process, held[0], whole, held=len(held))
+        claim = f"Every parameter is frozen while the optimizer takes {steps} steps"
+        yield finding(claim, CAUSE, cited, place=place)
         return
     for model in models:
-        lone = _lone_bias(model)
-        if lone is not None:
-            yield _only_a_bias(process, model, lone)
-            continue
-        head = _frozen_head(model)
-        if head is not None:
-            yield _head_frozen(process, model, head)
+        bias, head = lone_trained_bias(model), frozen_head(model)
+        if bias is not None:
+            cited = _off(process, model, f"all {len(model.parameters)} parameters but {bias.name}")
+            claim = f"Only {bias.name} is trained; all weights of {model.type} are frozen"
+            yield finding(claim, CAUSE, cited, place=place)
+        elif head is not None:
+            cited = _off(process, model, f"{head.name}, the last weights of {model.type}")
+            yield finding(
+                f"The output layer {head.name} is frozen while the layers below it are trained",
+                suggested(moderate=CAUSE),
+                cited,
+                strength=Strength.MODERATE,
+                is_symptom=False,
+            )
 
 
-def _all_frozen(
-    process: Process, models: Sequence[Model], held: Sequence[Parameter], steps: int
-) -> Finding:
-    model = next(m for m in models if any(p.optimizer is not None for p in m.parameters))
-    place = next((o.place for o in latest_optimizers(process) if o.place), None)
-    says = f"requires_grad is off for all {len(model.parameters)} parameters of {model.type}"
-    return finding(
-        f"Every parameter is frozen while the optimizer takes {steps} steps",
-        "frozen-parameters",
-        cite_record(process, model.line, says, step=model.step, held=len(held)),
-        place=place,
-    )
+def _off(process: Process, model: Model, what: str, **values: float) -> Evidence:
+    says = f"requires_grad is off for {what}"
+    return cite_record(process, model.line, says, step=model.step, **values)
 
 
-def _lone_bias(model: Model) -> Parameter | None:
-    """Return the one bias that is trained: to tune all biases is a method, to tune one is not."""
-    trained = [p for p in model.parameters if p.is_trainable]
-    matrices = [p for p in model.parameters if len(p.shape) >= 2]
-    is_odd = len(trained) == 1 and len(trained[0].shape) == 1 and len(matrices) > 1
-    return trained[0] if is_odd and trained[0].name.endswith("bias") else None
-
-
-def _only_a_bias(process: Process, model: Model, bias: Parameter) -> Finding:
-    says = f"requires_grad is off for all {len(model.parameters)} parameters but {bias.name}"
-    place = next((o.place for o in latest_optimizers(process) if o.place), None)
-    return finding(
-        f"Only {bias.name} is trained; all weights of {model.type} are frozen",
-        "frozen-parameters",
-        cite_record(process, model.line, says, step=model.step),
-        place=place,
-    )
-
-
-def _frozen_head(model: Model) -> Parameter | None:
-    """The last weight matrix, where it is named as an output and most of the rest is trained."""
-    matrices = [p for p in model.parameters if len(p.shape) >= 2]
-    if len(matrices) < 2 or any(ADAPTERS.search(p.name) for p in model.parameters):
-        return None
-    head, others = matrices[-1], matrices[:-1]
-    trained = [p for p in others if p.is_trainable and p.optimizer is not None]
-    is_odd = not head.is_trainable and len(trained) > MOST * len(others)
-    return head if is_odd and _HEAD.search(head.name) else None
-
-
-def _head_frozen(process: Process, model: Model, head: Parameter) -> Finding:
-    says = f"requires_grad is off for {head.name}, the last weights of {model.type}"
-    return finding(
-        f"The output layer {head.name} is frozen while the layers below it are trained",
-        {"frozen-parameters": Strength.MODERATE},
-        cite_record(process, model.line, says, step=model.step),
-        strength=Strength.MODERATE,
-        is_symptom=False,
-    )
-
-
-def _process(*trainable: bool, prefix: str = "net", steps: int = 50) -> Process:
+def _run(*trainable: bool, prefix: str = "net", steps: int = 50) -> Run:
     names = [f"{prefix}.{i}.weight" for i in range(len(trainable) - 1)] + ["head.weight"]
     parameters = [
         w for n, t in zip(names, trainable, strict=True) for w in weights(n, is_trainable=t)
     ]
-    return replace(watched(*parameters), counts=Counts(99, steps=steps, backwards=steps))
+    return recorded(replace(watched(*parameters), counts=Counts(99, steps=steps, backwards=steps)))
 
 
 FIRES = {
-    "all of it": recorded(_process(False, False, False)),
-    "the head alone: a remark": recorded(_process(True, True, True, False)),
+    "all of it": _run(False, False, False),
+    "the head alone: a remark": _run(True, True, True, False),
 }
 
 SILENT = {
-    "nothing": recorded(_process(True, True, True)),
-    "near miss: a fixed backbone": recorded(_process(False, False, False, True)),
-    "near miss: fixed embeddings": recorded(_process(False, True, True, True)),
-    "near miss: adapters": recorded(_process(True, True, False, prefix="lora_A")),
+    "nothing": _run(True, True, True),
+    "near miss: a fixed backbone": _run(False, False, False, True),
+    "near miss: fixed embeddings": _run(False, True, True, True),
+    "near miss: adapters": _run(True, True, False, prefix="lora_A"),
     "near miss: a network that is only looked at": recorded(
         watched(*weights("0.weight", "1.weight", optimizer=None, is_trainable=False))
     ),

@@ -1,7 +1,4 @@
-"""Layers are frozen at the random weights they were made with."""
-
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 
 from traindx.analysis.program.origins import (
@@ -11,30 +8,14 @@ from traindx.analysis.program.origins import (
     loads_or_copies,
     makes_optimizers,
 )
-from traindx.analysis.recordings.observations import has_learnt, last_step
-from traindx.analysis.recordings.traces import (
-    ADAPTERS,
-    FOLLOWERS,
-    Trace,
-    latest_models,
-    latest_optimizers,
-    named,
-    share,
-    told_once,
-    traces_of,
-)
-from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding
-from traindx.model.recording import Counts, Loaded, Model, Parameter, Process, Submodule
-from traindx.model.run import Source
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.recordings.frozen_layers import NEARLY_ALL, frozen_at_random, loads_only_late
+from traindx.analysis.recordings.observations import has_learnt
+from traindx.analysis.recordings.traces import latest_optimizers, named, share, told_once
+from traindx.examples import recorded, watched, weights, with_source
+from traindx.model.recording import Counts, Loaded, Parameter, Process, Submodule
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "frozen-parameters"
-ENOUGH = 3  # samples of the owner
-STEPS = 100
-A_PART = 0.2  # of the numbers of the model's weights; less is a detail
-MOST = 0.8  # of them: what is left cannot make up for it
-LAYERS = re.compile(r"^(?:Linear|LazyLinear|Bilinear|Conv\w*|LSTM|GRU|RNN|MultiheadAttention)$")
 # random weights on purpose
 MEANT = re.compile(
     r"random_?(?:feature|proj|network)|reservoir|extreme_?learning|probe|distill", re.IGNORECASE
@@ -65,7 +46,7 @@ def check(run: Run) -> Findings:
     Random features, reservoirs and distilled random networks are fixed on purpose, and programs
     that say so are left alone. So are adapters, teachers, and weights that are switched on later.
     """
-    is_back = run.recording is not None and _is_late(run)
+    is_back = run.recording is not None and loads_only_late(run)
     if brings_weights(run) or any(MEANT.search(name) for name in defined_names(run)):
         return
     if not is_back and loads_or_copies(run):
@@ -81,68 +62,24 @@ def check(run: Run) -> Findings:
             yield replace(found, evidence=evidence, location=culprit.location)
 
 
-def _is_late(run: Run) -> bool:
-    """Tell whether weights were seen to be loaded, and never before much had been trained."""
-    processes = run.recording.processes if run.recording is not None else ()
-    return all(p.loads and all(r.step >= STEPS for r in p.loads) for p in processes)
-
-
 def _look(process: Process, is_written: bool) -> Findings:
-    if last_step(process) < STEPS or any(o.strangers for o in latest_optimizers(process)):
-        return
-    traces = traces_of(process)
-    for model in latest_models(process):
-        every = [t for t in traces if t.model.id == model.id]
-        own = [t for t in every if t.is_matrix]
-        frozen = [t for t in own if _is_kept(process, model, t)]
-        trained = [t for t in every if t.parameter.is_trainable and t.has_moved]
-        is_odd = any(ADAPTERS.search(p.name) for p in model.parameters)
-        if not trained or is_odd:
-            continue
-        owner = trained[0].parameter.optimizer
-        if frozen and share(frozen, own) >= A_PART:
-            yield _finding(process, model, frozen, own, frozen[0].parameter.optimizer)
-            continue
-        frozen = [t for t in own if _is_kept(process, model, t, owner)]
-        if is_written and share(frozen, own) >= MOST:
-            yield _finding(process, model, frozen, own, owner)
-
-
-def _is_kept(process: Process, model: Model, trace: Trace, beside: int | None = None) -> bool:
-    """Tell whether a weight of an ordinary layer never was to be trained.
-
-    It is in an optimizer, or else beside what the given one holds; there embeddings count too.
-    """
-    told = [p for m in process.models if m.id == model.id for p in m.parameters]
-    is_off = not any(p.is_trainable for p in told if p.name == trace.name)
-    layer = trace.name.rpartition(".")[0]
-    kinds = [m.type for m in model.modules if m.name == layer]
-    is_layer = beside is not None or any(LAYERS.search(kind) for kind in kinds)
-    seen = trace.samples if beside is not None else trace.of_owner().samples
-    is_still = not trace.has_moved and not trace.is_reached
-    is_own = trace.is_owned is (beside is None) and not FOLLOWERS.search(trace.name)
-    return is_off and is_layer and len(seen) >= ENOUGH and is_still and is_own
-
-
-def _finding(
-    process: Process, model: Model, frozen: Sequence[Trace], own: Sequence[Trace],
-    owner: int | None,
-) -> Finding:  # fmt: skip
-    is_stuck = has_learnt(process, owner) is False or share(frozen, own) >= MOST
-    place = next((o.place for o in latest_optimizers(process) if o.id == owner), None)
-    says = (
-        f"requires_grad is off for {named(frozen)} of {model.type}, "
-        f"{share(frozen, own):.0%} of its weights, and nothing is loaded into them"
-    )
-    strength = Strength.STRONG if is_stuck else Strength.MODERATE
-    return finding(
-        f"{len(frozen)} of {len(own)} layers of {model.type} are frozen at random initial weights",
-        {CAUSE: strength},
-        cite_record(process, model.line, says, step=float(model.step)),
-        strength=strength,
-        is_symptom=is_stuck,
-        place=place,
-    )
+    for model, frozen, own, owner in frozen_at_random(process, is_written=is_written):
+        part = share(frozen, own)
+        is_stuck = has_learnt(process, owner) is False or part >= NEARLY_ALL
+        strength = Strength.STRONG if is_stuck else Strength.MODERATE
+        says = (
+            f"requires_grad is off for {named(frozen)} of {model.type}, {part:.0%} of its weights, "
+            "and nothing is loaded into them"
+        )
+        yield finding(
+            f"{len(frozen)} of {len(own)} layers of {model.type} are frozen at random initial "
+            "weights",
+            {CAUSE: strength},
+            cite_record(process, model.line, says, step=float(model.step)),
+            strength=strength,
+            is_symptom=is_stuck,
+            place=next((o.place for o in latest_optimizers(process) if o.id == owner), None),
+        )
 
 
 _FRESH = """
@@ -168,7 +105,7 @@ def _run(
     samples = tuple(replace(s, step=i * steps // 6) for i, s in enumerate(process.samples))
     counts = Counts(99, steps=steps, backwards=steps)
     process = replace(process, models=models, samples=samples, counts=counts)
-    return replace(recorded(process), sources=(Source("train.py", text),))
+    return with_source(recorded(process), text)
 
 
 FIRES = {

@@ -1,17 +1,24 @@
-"""The first loss is far above that of guessing."""
-
 from math import isfinite, log
 
+from traindx.analysis.metrics.objective import stays_above
+from traindx.analysis.recordings.loss_labels import CLASS_LOSSES
 from traindx.analysis.recordings.traces import told_once
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import (
+    Finding,
+    Findings,
+    Run,
+    Strength,
+    cite_record,
+    detector,
+    finding,
+    suggested,
+)
 
 FAR_ABOVE = 5.0  # times the loss of guessing; sound weights begin within a factor of two
 EARLY = 3  # steps
 LARGE_INPUT = 10.0  # standard deviation of a batch; normalised ones have one
-RECOVERED = 1.5  # times the loss of guessing: below it by the end, the start has cost little
 
 
 @detector(needs=("recording",), suggests=("bad-initialisation", "unnormalised-inputs"))
@@ -39,36 +46,31 @@ def check(run: Run) -> Findings:
 
 def _look(run: Run, process: Process) -> Findings:
     for sample in process.samples[:1]:
-        if sample.step > EARLY or not isfinite(sample.loss):
+        classes = [i for i in sample.losses if i.loss in CLASS_LOSSES and i.classes > 1]
+        if sample.step > EARLY or not isfinite(sample.loss) or not classes:
             continue
-        given = next((i for i in sample.losses if _is_classes(i)), None)
-        if given is None:
-            continue
-        guess = log(given.classes)
-        depth = -given.prediction.mean  # of log-probabilities, the mean over all classes
-        if sample.loss > FAR_ABOVE * guess and depth > FAR_ABOVE * guess:
-            yield _finding(run, process, sample, given.classes)
-
-
-def _is_classes(given: LossInput) -> bool:
-    return given.loss in ("cross_entropy", "nll_loss") and given.classes > 1
+        bar = FAR_ABOVE * log(classes[0].classes)
+        depth = -classes[0].prediction.mean  # of log-probabilities, the mean over all classes
+        if sample.loss > bar and depth > bar:
+            yield _finding(run, process, sample, classes[0].classes)
 
 
 def _finding(run: Run, process: Process, sample: Sample, classes: int) -> Finding:
     guess = log(classes)
-    scale = max((b.std for b in sample.batch if isfinite(b.std) and _is_float(b)), default=0.0)
+    spreads = [b.std for b in sample.batch if isfinite(b.std) and "float" in b.dtype]
+    scale = max(spreads, default=0.0)
     is_large, is_known = scale > LARGE_INPUT, scale > 0.0
     says = f"the loss is {sample.loss:.4g} at step {sample.step}; random guessing has {guess:.3g}"
     evidence = [cite_record(process, sample.line, says, step=sample.step, loss=sample.loss)]
     if is_large:
         spread = f"the standard deviation of the batch is {scale:.3g}"
         evidence.append(cite_record(process, sample.line, spread, step=sample.step, std=scale))
-    lasts = _lasts(run, guess)
-    suggests = {"bad-initialisation": Strength.MODERATE, "unnormalised-inputs": Strength.WEAK}
+    lasts = stays_above(run, guess)
+    suggests = suggested(moderate="bad-initialisation", weak="unnormalised-inputs")
     if is_large:
-        suggests = {"unnormalised-inputs": Strength.STRONG, "bad-initialisation": Strength.WEAK}
+        suggests = suggested("unnormalised-inputs", weak="bad-initialisation")
     elif is_known:
-        suggests = {"bad-initialisation": Strength.STRONG}
+        suggests = suggested("bad-initialisation")
     return finding(
         f"The initial loss is {sample.loss / guess:.0f} times that of random guessing",
         suggests,
@@ -77,17 +79,6 @@ def _finding(run: Run, process: Process, sample: Sample, classes: int) -> Findin
         is_symptom=lasts,
         place=sample.place,
     )
-
-
-def _is_float(summary: Summary) -> bool:
-    return "float" in summary.dtype
-
-
-def _lasts(run: Run, guess: float) -> bool:
-    loss = run.main_loss()
-    if loss is None or not len(loss.finite()):
-        return False
-    return float(loss.finite().values[-5:].min()) > RECOVERED * guess
 
 
 def _process(loss: float, depth: float, std: float = 1.0, step: int = 0) -> Process:

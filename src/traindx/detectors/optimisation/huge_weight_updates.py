@@ -1,21 +1,18 @@
-"""Each step changes the weights by a large part of their size."""
-
 from collections.abc import Sequence
 from dataclasses import replace
-from math import isfinite, prod, sqrt
 from typing import Any
 
 import numpy as np
 
-from traindx.analysis.curves import curve
-from traindx.analysis.recordings.observations import is_integer, last_step
+from traindx.analysis.metrics.objective import finite_objective, share_gained
+from traindx.analysis.recordings.observations import last_step
+from traindx.analysis.recordings.predictions import has_large_targets
 from traindx.analysis.recordings.traces import Trace, told_once, traces_of
-from traindx.analysis.recordings.weight_updates import growth, update_ratios, uses_only
+from traindx.analysis.recordings.weight_updates import growth, step_gains, update_ratios, uses_only
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import LossInput, Optimizer, Process, Sample, Summary
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 LARGE = 0.1  # of the weights' norm in one step, in the middle layer; recipes stay below 0.01
 REPLACED = 1.0  # of their norm: a step that is larger than the weights
@@ -33,7 +30,6 @@ ERASING = 1.0  # of what a sound layer passes on: the step alone passes on as mu
 TWICE = 2.0  # the weights' norm
 BLOWN_UP = 10.0  # the weights' norm, afterwards, over that at the start
 RECOVERED = 0.75  # of the first loss gained: it got over it
-RAW = 10.0  # targets that are larger need large weights
 
 
 @detector(needs=("recording", "loss"), suggests=("lr-too-high",))
@@ -69,7 +65,11 @@ def _look(run: Run, process: Process) -> Findings:
     large = [(s, r) for s, r in late if r > LARGE]
     wrecking = [(s, r) for s, r in ratios if s.step < SETTLED and r > REPLACED]
     if wrecking and growth(traces) > INFLATED and not _learns(run, from_first=True):
-        yield _wrecked(run, process, *wrecking[0])
+        loss = finite_objective(run)
+        values = loss.values if loss is not None else np.ones(1)
+        rose = float(values.max()) / max(abs(float(values[0])), 1e-12)
+        then = "and the loss ends no lower than it began"
+        yield _wrecked(process, *wrecking[0], then, is_seen=rose > EXPLODED)
         return
     found = _erased(run, process, traces) or _lasting(run, process, traces)
     if found is not None:
@@ -91,19 +91,9 @@ def _look(run: Run, process: Process) -> Findings:
 
 def _learns(run: Run, *, from_first: bool = False) -> bool:
     """Tell whether the loss fell, from its first level or from its very first value."""
-    gained = [_gained(run), _gained(run, from_first=True)] if from_first else [_gained(run)]
+    gained = [share_gained(run, POINTS)]
+    gained += [share_gained(run, POINTS, from_first=True)] if from_first else []
     return all(g is None or g > LEARNT for g in gained)
-
-
-def _gained(run: Run, *, from_first: bool = False) -> float | None:
-    """The part of the first level, or of the very first value, that the loss has gained."""
-    loss = run.objective()
-    finite = None if loss is None else loss.finite().values
-    if finite is None or len(finite) < POINTS:
-        return None
-    c = curve(finite)
-    start = float(finite[0]) if from_first else c.start_value
-    return (start - c.end_value) / abs(start) if start else None
 
 
 def _lasting(run: Run, process: Process, traces: Sequence[Trace]) -> Finding | None:
@@ -111,7 +101,7 @@ def _lasting(run: Run, process: Process, traces: Sequence[Trace]) -> Finding | N
     until = max(float(SETTLED), EARLY * last_step(process))
     early = [(s, r) for s, r in update_ratios(traces, np.median) if SETTLED / 2 <= s.step <= until]
     mean = float(np.mean([r for _, r in early])) if len(early) >= ENOUGH else 0.0
-    gained, grown = _gained(run), growth(traces)
+    gained, grown = share_gained(run, POINTS), growth(traces)
     is_carried = any(s.carried for s in process.samples)  # gradients that pile up do the same
     if gained is None or mean < LASTING or grown < INFLATED or gained > STALLED or is_carried:
         return None
@@ -127,56 +117,31 @@ def _lasting(run: Run, process: Process, traces: Sequence[Trace]) -> Finding | N
 
 def _erased(run: Run, process: Process, traces: Sequence[Trace]) -> Finding | None:
     """One of the first steps of an adaptive optimizer that outdoes a sound layer by itself."""
-    gained = _gained(run, from_first=True)
+    gained = share_gained(run, POINTS, from_first=True)
     is_adaptive = uses_only(process, *ADAPTIVE)
     if not is_adaptive or len(traces) < 2 or gained is None or gained > RECOVERED:
         return None
-    if growth(traces) < BLOWN_UP or _has_raw_targets(process):
+    if growth(traces) < BLOWN_UP or has_large_targets(process):
         return None
-    sizes = _step_gains(traces)
+    sizes = step_gains(traces)
     first = [(s, r) for s, r in update_ratios(traces, np.median) if s.step < SETTLED and r > TWICE]
     for sample, ratio in first:
         if sizes.get(sample.line, 0.0) > ERASING:
-            return replace(
-                _wrecked(run, process, sample, ratio),
-                claim=f"The update of step {sample.step} is {ratio:.1f} times as large as the "
-                f"weights, which grow {growth(traces):.0f}-fold",
-                strength=Strength.STRONG,
-                suggests={"lr-too-high": Strength.STRONG},
-                is_symptom=True,
-            )
+            then = f"which grow {growth(traces):.0f}-fold"
+            return _wrecked(process, sample, ratio, then, is_seen=True)
     return None
 
 
-def _step_gains(traces: Sequence[Trace]) -> dict[int, float]:
-    """By sample, how much of its input's spread the step alone passes on, in the middle matrix."""
-    found: dict[int, list[float]] = {}
-    for trace in traces:
-        inputs = prod(trace.parameter.shape[1:])
-        for sample, ratio, norm in zip(trace.samples, trace.ratios, trace.norms, strict=True):
-            if ratio is not None and isfinite(ratio * norm):
-                gain = ratio * norm * sqrt(inputs / max(trace.size, 1))
-                found.setdefault(sample.line, []).append(gain)
-    return {line: float(np.median(gains)) for line, gains in found.items()}
-
-
-def _has_raw_targets(process: Process) -> bool:
-    targets = [i.target for s in process.samples for i in s.losses if i.target is not None]
-    return any(not is_integer(t) and abs(t.mean) + t.std > RAW for t in targets if isfinite(t.std))
-
-
-def _wrecked(run: Run, process: Process, sample: Sample, ratio: float) -> Finding:
-    loss = run.objective()
-    values = loss.finite().values if loss is not None else np.ones(1)
-    rose = float(values.max()) / max(abs(float(values[0])), 1e-12)
+def _wrecked(
+    process: Process, sample: Sample, ratio: float, then: str, *, is_seen: bool
+) -> Finding:
     says = f"the median weight matrix changes by {ratio:.1f} times its norm at step {sample.step}"
-    is_seen = rose > EXPLODED
+    strength = Strength.STRONG if is_seen else Strength.MODERATE
     return finding(
-        f"The update of step {sample.step} is {ratio:.1f} times as large as the weights, and the "
-        "loss ends no lower than it began",
-        {"lr-too-high": Strength.STRONG if is_seen else Strength.MODERATE},
+        f"The update of step {sample.step} is {ratio:.1f} times as large as the weights, {then}",
+        {"lr-too-high": strength},
         cite_record(process, sample.line, says, step=sample.step, ratio=ratio),
-        strength=Strength.STRONG if is_seen else Strength.MODERATE,
+        strength=strength,
         is_symptom=is_seen,
     )
 

@@ -1,16 +1,10 @@
-"""Single points far above the loss around them."""
-
 import numpy as np
-from numpy.typing import NDArray
 
-from traindx.analysis.curves import divergence, running_median, spread
-from traindx.examples import decay, make_run
-from traindx.model.findings import Strength, cite, finding
-from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.curves import divergence, isolated_spikes
+from traindx.analysis.metrics.objective import finite_objective
+from traindx.examples import decay, logged
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
-HEIGHT = 12.0  # in units of the spread around the running median; minibatch noise is heavy-tailed
-FACTOR = 3.0  # and this many times the level around it
 RARE = 0.01  # of all points; what happens more often is the noise of this run
 MANY_POINTS = 50  # fewer cannot tell a spike from noise
 
@@ -32,13 +26,12 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     It is a remark and never an alarm. A spike that the run does not survive is a divergence.
     """
-    loss = run.objective()
-    if loss is None or len(loss.finite()) < MANY_POINTS:
+    finite = finite_objective(run, MANY_POINTS)
+    if finite is None:
         return
-    finite = loss.finite()
     if divergence(finite.values) is not None:
         return
-    spikes = _spikes(finite.values)
+    spikes = isolated_spikes(finite.values)
     if not len(spikes) or len(spikes) > max(1, RARE * len(finite)):
         return
     worst = int(spikes[np.argmax(finite.values[spikes])])
@@ -58,25 +51,15 @@ def check(run: Run) -> Findings:
     )
 
 
-def _spikes(values: Floats) -> NDArray[np.int64]:
-    level = running_median(values, 11)
-    residual = values - level
-    height = residual / max(spread(residual), 1e-12)
-    is_spike = (height > HEIGHT) & (values > FACTOR * np.abs(level))
-    is_spike[-3:] = False  # what comes last may be the beginning of the end
-    is_spike[: len(values) // 20] = False  # a steep first descent stands above its own median
-    return np.flatnonzero(is_spike).astype(np.int64)
-
-
 _SPIKY = decay(400)
 _SPIKY[150] = 9.0
 
-FIRES = {"one bad batch": make_run({"loss/train": _SPIKY})}
+FIRES = {"one bad batch": logged(loss_train=_SPIKY)}
 
 SILENT = {
-    "noisy": make_run({"loss/train": decay(400, noise=0.4)}),
-    "near miss: heavy-tailed noise all along": make_run(
-        {"loss/train": decay(400) * np.exp(np.random.default_rng(0).standard_t(2, 400))}
+    "noisy": logged(loss_train=decay(400, noise=0.4)),
+    "near miss: heavy-tailed noise all along": logged(
+        loss_train=decay(400) * np.exp(np.random.default_rng(0).standard_t(2, 400))
     ),
-    "few points": make_run({"loss/train": [1.0, 0.9, 5.0, 0.8, 0.7]}),
+    "few points": logged(loss_train=[1.0, 0.9, 5.0, 0.8, 0.7]),
 }

@@ -1,11 +1,8 @@
-"""The learning rate rises just before the loss leaves its best level."""
-
 import numpy as np
 
 from traindx.analysis.curves import divergence
-from traindx.examples import decay, join, make_run
-from traindx.model.findings import Strength, cite, finding
-from traindx.registry import Findings, Run, detector
+from traindx.examples import decay, join, logged
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 JUMP = 2.0  # times its level before; schedules move by percents between two logged points
 BEFORE = 0.05  # of the run: a jump acts at once or not at all
@@ -59,17 +56,15 @@ def check(run: Run) -> Findings:
 _RATE = join(np.full(200, 1e-3), np.full(60, 1e-2))
 _DIVERGING = join(decay(200, 6.0, 4.0, noise=0.01), 4.0 * np.linspace(1.05, 2.0, 60))
 
-FIRES = {"tenfold jump, then divergence": make_run({"loss/train": _DIVERGING, "lr": _RATE})}
+FIRES = {"tenfold jump, then divergence": logged(loss_train=_DIVERGING, lr=_RATE)}
 
 SILENT = {
-    "near miss: a restart that the run recovers from": make_run(
-        {
-            "loss/train": join(decay(200, 6.0, 4.0), decay(60, 5.0, 3.8)),
-            "lr": join(np.linspace(1e-3, 1e-5, 200), np.linspace(1e-3, 1e-5, 60)),
-        }
+    "near miss: a restart that the run recovers from": logged(
+        loss_train=join(decay(200, 6.0, 4.0), decay(60, 5.0, 3.8)),
+        lr=join(np.linspace(1e-3, 1e-5, 200), np.linspace(1e-3, 1e-5, 60)),
     ),
-    "divergence at a constant rate": make_run({"loss/train": _DIVERGING, "lr": np.full(260, 1e-3)}),
-    "warm-up, then divergence much later": make_run(
-        {"loss/train": _DIVERGING, "lr": join(np.linspace(1e-6, 1e-3, 20), np.full(240, 1e-3))}
+    "divergence at a constant rate": logged(loss_train=_DIVERGING, lr=np.full(260, 1e-3)),
+    "warm-up, then divergence much later": logged(
+        loss_train=_DIVERGING, lr=join(np.linspace(1e-6, 1e-3, 20), np.full(240, 1e-3))
     ),
 }

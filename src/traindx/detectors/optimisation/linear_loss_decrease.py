@@ -1,23 +1,16 @@
-"""Training and validation loss fall from the level of guessing in one straight line."""
-
 from math import log
 
 import numpy as np
 
-from traindx.examples import decay, make_run
-from traindx.model.findings import Finding, Strength, cite, finding
-from traindx.model.run import Floats, Series
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.metrics.chance import is_line_from_chance
+from traindx.analysis.metrics.scores import has_accuracy_risen
+from traindx.examples import decay, logged
+from traindx.model.run import Floats
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 CLASSES = range(2, 21)
-AT_CHANCE = 0.03  # of ln C, where the validation loss begins
-LEFT = 0.7  # of ln C, above which it ends
-FELL = 0.03  # of ln C at least; less is no fall
-STRAIGHT = 0.995  # of the variance that a line explains
-UNBENT = 0.8  # the second half falls at this share of the first half's pace, or faster
 BESIDE = 0.05  # of ln C, between training and validation
 ENOUGH = 10  # evaluations
-RISEN = 0.1  # of all examples: by so much more right answers, it learns
 
 
 @detector(needs=("loss/train*", "loss/val*"), suggests=("lr-too-low",))
@@ -45,40 +38,15 @@ def check(run: Run) -> Findings:
     val, train = val.finite(), train.finite()
     chance = min((log(c) for c in CLASSES), key=lambda v: abs(v - float(val.values[0])))
     by_epoch = val.axis == "epoch" or len(val.epochs) == len(val)
-    if not by_epoch or not _is_line(val.values, chance):
+    if not by_epoch or not is_line_from_chance(val.values, chance):
         return
-    if abs(train.last - val.last) > BESIDE * chance or _is_risen(run):
+    if abs(train.last - val.last) > BESIDE * chance or has_accuracy_risen(run):
         return
-    yield _finding(val, chance)
-
-
-def _is_risen(run: Run) -> bool:
-    for accuracy in run.matching("accuracy/*"):
-        values = accuracy.finite().values
-        whole = 100.0 if len(values) and float(values.max()) > 1.0 else 1.0
-        if len(values) and float(values[-1] - values[0]) > RISEN * whole:
-            return True
-    return False
-
-
-def _is_line(values: Floats, chance: float) -> bool:
-    first, last = float(values[0]), float(values[-1])
-    if abs(first - chance) > AT_CHANCE * chance or not LEFT * chance < last < first - FELL * chance:
-        return False
-    at = np.arange(len(values), dtype=np.float64)
-    explained = float(np.corrcoef(at, values)[0, 1]) ** 2
-    middle = float(values[len(values) // 2])
-    pace = (middle - last) / max(1, len(values) - 1 - len(values) // 2)
-    early = (first - middle) / (len(values) // 2)
-    return explained > STRAIGHT and early > 0.0 and pace > UNBENT * early
-
-
-def _finding(val: Series, chance: float) -> Finding:
     first, last = float(val.values[0]), val.last
     says = (
         f"{val.origin.name} falls from {first:.4g} to {last:.4g}; random guessing has {chance:.4g}"
     )
-    return finding(
+    yield finding(
         "The loss falls slowly in a straight line and is still close to random guessing",
         {"lr-too-low": Strength.MODERATE},
         cite(val, says, 0, -1, start=first, end=last, chance=chance),
@@ -87,7 +55,7 @@ def _finding(val: Series, chance: float) -> Finding:
 
 
 def _run(val: Floats, train: Floats) -> Run:
-    return make_run({"loss/val": val, "loss/train": train}, axis="epoch")
+    return logged(loss_val=val, loss_train=train, axis="epoch")
 
 
 _LINE = np.linspace(0.6937, 0.5941, 12)
@@ -100,9 +68,8 @@ SILENT = {
         0.55 + 0.14 * np.exp(-np.arange(12) / 5.0), 0.55 + 0.14 * np.exp(-np.arange(12) / 5.0)
     ),
     "near miss: training is far ahead": _run(_LINE, _LINE - np.linspace(0.0, 0.3, 12)),
-    "near miss: more and more answers are right": make_run(
-        {"loss/val": _LINE, "loss/train": _LINE, "accuracy/val": np.linspace(50.0, 74.0, 12)},
-        axis="epoch",
+    "near miss: more and more answers are right": logged(
+        loss_val=_LINE, loss_train=_LINE, accuracy_val=np.linspace(50.0, 74.0, 12), axis="epoch"
     ),
     "near miss: fine-tuning starts low": _run(_LINE - 0.25, _LINE - 0.25),
 }

@@ -1,9 +1,6 @@
-"""A loss that wants probabilities is given something else."""
-
 import re
 
 from traindx.analysis.recordings.observations import (
-    Term,
     operation,
     own_place,
     place_words,
@@ -13,9 +10,8 @@ from traindx.analysis.recordings.observations import (
     terms_of,
 )
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Caught, LossInput, Place, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "loss-expects-probabilities"
 ROUNDING = 1e-3  # a logarithm of a probability may lie above 0 by that much
@@ -48,10 +44,23 @@ def check(run: Run) -> Findings:
                 yield _from_error(process, caught)
                 return
         for term in terms_of(process, "nll_loss"):
-            found = _from_term(process, term)
-            if found is not None:
-                yield found
-                return
+            producers = {operation(i.producer) for i in term.inputs}
+            highest = min(i.prediction.high for i in term.inputs)
+            if len(term) < ENOUGH or "log_softmax" in producers:
+                continue
+            if producers == {"softmax"}:
+                claim = "NLL loss gets probabilities instead of log-probabilities"
+                says = f"the graph of the loss has softmax below nll_loss, {spans(term.samples)}"
+            elif highest > ROUNDING:
+                claim = (
+                    f"NLL loss gets values up to {highest:.3g}, but log-probabilities are at most 0"
+                )
+                says = f"the input of nll_loss exceeds 0 in all {term.seen}"
+            else:
+                continue
+            cited = term.cite(says, 0, high=highest)
+            yield finding(claim, CAUSE, cited, place=term.samples[0].place)
+            return
 
 
 def _from_error(process: Process, caught: Caught) -> Finding:
@@ -69,28 +78,6 @@ def _from_error(process: Process, caught: Caught) -> Finding:
         *cited,
         against={"label-out-of-range": Strength.STRONG},
         place=place,
-    )
-
-
-def _from_term(process: Process, term: Term) -> Finding | None:
-    producers = {operation(i.producer) for i in term.inputs}
-    if len(term) < ENOUGH or "log_softmax" in producers:
-        return None
-    first = term.samples[0]
-    highest = min(i.prediction.high for i in term.inputs)
-    if producers == {"softmax"}:
-        claim = "NLL loss gets probabilities instead of log-probabilities"
-        says = f"the graph of the loss has softmax below nll_loss, {spans(term.samples)}"
-    elif highest > ROUNDING:
-        claim = f"NLL loss gets values up to {highest:.3g}, but log-probabilities are at most 0"
-        says = f"the input of nll_loss exceeds 0 in all {len(term)} samples, {spans(term.samples)}"
-    else:
-        return None
-    return finding(
-        claim,
-        CAUSE,
-        cite_record(process, first.line, says, step=float(first.step), high=highest),
-        place=first.place,
     )
 
 

@@ -11,11 +11,18 @@ WRONG = {
     "binary_cross_entropy": {*RAW, Content.SYMMETRIC, Content.LOG_PROBABILITIES},
     "nll_loss": {*RAW, Content.PROBABILITIES, Content.UNIT_INTERVAL},
     "kl_div": {Content.SCORES, Content.PROBABILITIES, Content.UNIT_INTERVAL},
+    "ctc_loss": {*RAW, Content.PROBABILITIES, Content.UNIT_INTERVAL},
+    "Categorical": {Content.SCORES, Content.SYMMETRIC, Content.LOG_PROBABILITIES},
+    "Bernoulli": {*RAW, Content.SYMMETRIC, Content.LOG_PROBABILITIES},
 }
+GIVEN = {"ctc_loss": "log_probs", "Categorical": "probs", "Bernoulli": "probs"}
 WANTED = {
     "binary_cross_entropy": "probabilities",
     "nll_loss": "log-probabilities",
     "kl_div": "log-probabilities",
+    "ctc_loss": "log-probabilities",
+    "Categorical": "probabilities",
+    "Bernoulli": "probabilities",
 }
 
 
@@ -24,9 +31,9 @@ def check(run: Run) -> Findings:
     """Raw outputs are handed to a loss that wants probabilities or their logarithms.
 
     ## What it detects
-    The input of a binary cross-entropy, NLL or KL-divergence loss, in whatever form it is written,
-    followed back through the program to a layer or activation that does not give
-    (log-)probabilities.
+    The input of a binary cross-entropy, NLL, CTC or KL-divergence loss, or the probabilities of a
+    Categorical or Bernoulli distribution, in whatever form it is written, followed back through the
+    program to a layer or activation that does not give (log-)probabilities.
 
     ## Why it matters
     BCELoss fails or clamps outside [0, 1]; NLLLoss of logits has no minimum: the loss goes below
@@ -43,7 +50,7 @@ def check(run: Run) -> Findings:
     """
     seen: set[object] = set()
     for loss in program_of(run).results(*WRONG):
-        given = loss.operation.argument("input")
+        given = loss.operation.argument(GIVEN.get(loss.operation.name, "input"))
         found = list(contents(given)) if given is not None else []
         wrong = WRONG[loss.operation.name]
         if not found or any(content not in wrong for content, _ in found):

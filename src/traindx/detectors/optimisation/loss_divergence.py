@@ -1,19 +1,13 @@
-"""The training loss leaves its best level for good."""
-
 import numpy as np
 
-from traindx.analysis.curves import Divergence, divergence, slope_z
-from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Finding, Strength, cite, finding
+from traindx.analysis.curves import Divergence, divergence
+from traindx.analysis.metrics.jumps import climbs_on
+from traindx.examples import decay, flat, join, logged, make_run
 from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding
 
 DOUBLED = 2.0  # a loss at twice its best is broken whatever the reason; below, several reasons fit
 NOTED = 1.15  # a climb of this factor is worth acting on
-LEARNT_FIRST = 0.2  # of the run: before that, a rise may be a warm-up or a queue that fills
-MANY_POINTS = 20  # in each half of the climb, to tell a climb from a step
-GOES_ON = 0.25  # of the whole rise that the second half of the climb adds
-SURELY_RISING = 4.0  # Mann-Kendall, over the second half
 FEW = 4  # points
 ASTRONOMICAL = 1e12  # values and advantages of a policy stay far below, in whatever unit
 HUNDREDFOLD = 100.0
@@ -80,7 +74,7 @@ def _beyond_reason(run: Run) -> Findings:
 def _diverged(loss: Series, found: Divergence) -> Finding:
     ratio = found.end_value / found.best_value if found.best_value > 0 else np.inf
     is_broken = found.is_explosive or ratio > DOUBLED
-    feeds_itself = is_broken or (ratio > NOTED and _climbs_on(loss, found))
+    feeds_itself = is_broken or (ratio > NOTED and climbs_on(loss, found))
     suggests = {
         "lr-too-high": Strength.STRONG if feeds_itself else Strength.MODERATE,
         "missing-gradient-clipping": Strength.WEAK,
@@ -106,22 +100,6 @@ def _diverged(loss: Series, found: Divergence) -> Finding:
     )
 
 
-def _climbs_on(loss: Series, found: Divergence) -> bool:
-    """Tell a climb that goes on to the end from a step to another level.
-
-    Other data or one bad update lift the loss once; only steps that are too large keep lifting it.
-    """
-    if found.best < LEARNT_FIRST * len(loss):
-        return False
-    rest = loss.values[found.onset :]
-    half = len(rest) // 2
-    if half < MANY_POINTS:
-        return False
-    gained = float(np.median(rest[half:]) - np.median(rest[:half]))
-    share = gained / (found.end_value - found.best_value)
-    return share > GOES_ON and slope_z(rest[half:]) > SURELY_RISING
-
-
 def _recovering(loss: Series, found: Divergence) -> Finding:
     where = loss.when(found.onset)
     says = (
@@ -141,32 +119,32 @@ def _recovering(loss: Series, found: Divergence) -> Finding:
 _CLIMB = 0.4 * np.exp(np.arange(60) / 12.0)
 
 FIRES = {
-    "falls, then climbs without end": make_run({"loss/train": join(decay(200), _CLIMB)}),
-    "ten epochs, worse from the seventh on": make_run(
-        {"loss/train": [4.0, 3.2, 2.8, 2.5, 2.35, 2.25, 2.6, 2.7, 2.8, 2.95]}, axis="epoch"
+    "falls, then climbs without end": logged(loss_train=join(decay(200), _CLIMB)),
+    "ten epochs, worse from the seventh on": logged(
+        loss_train=[4.0, 3.2, 2.8, 2.5, 2.35, 2.25, 2.6, 2.7, 2.8, 2.95], axis="epoch"
     ),
-    "the value loss of a policy, beyond any reward": make_run(
-        {"loss/train": np.geomspace(1e3, 1e24, 12), "reward/train": np.full(12, -200.0)}
+    "the value loss of a policy, beyond any reward": logged(
+        loss_train=np.geomspace(1e3, 1e24, 12), reward_train=np.full(12, -200.0)
     ),
-    "climbs from the first step": make_run({"loss/train": 2.0 * np.exp(np.arange(40) / 8.0)}),
+    "climbs from the first step": logged(loss_train=2.0 * np.exp(np.arange(40) / 8.0)),
 }
 
 _SPIKY = decay(600)
 _SPIKY[[120, 300, 500]] *= 6.0
 
 SILENT = {
-    "noisy but falling": make_run({"loss/train": decay(300, noise=0.4)}),
-    "spikes that recover": make_run({"loss/train": _SPIKY}),
-    "flat and noisy, batch size one": make_run({"loss/train": flat(800, 2.1, noise=0.3)}),
-    "warm-up bump": make_run({"loss/train": join(np.linspace(11, 14, 30), decay(600, 14.0, 3.0))}),
-    "cosine restarts, stopped in a bump": make_run(
-        {"loss/train": join(*[decay(200, 1.0 - 0.1 * i, 0.5 - 0.05 * i) for i in range(4)])[:720]}
+    "noisy but falling": logged(loss_train=decay(300, noise=0.4)),
+    "spikes that recover": logged(loss_train=_SPIKY),
+    "flat and noisy, batch size one": logged(loss_train=flat(800, 2.1, noise=0.3)),
+    "warm-up bump": logged(loss_train=join(np.linspace(11, 14, 30), decay(600, 14.0, 3.0))),
+    "cosine restarts, stopped in a bump": logged(
+        loss_train=join(*[decay(200, 1.0 - 0.1 * i, 0.5 - 0.05 * i) for i in range(4)])[:720]
     ),
     "near miss: a GAN's two losses drift apart": make_run(
         {"loss/train/g": np.linspace(0.7, 6.0, 300), "loss/train/d": decay(300, 0.7, 0.05)}
     ),
-    "near miss: the value loss of a policy that earns more and more": make_run(
-        {"loss/train": np.geomspace(1.0, 1e6, 40), "reward/train": np.linspace(1, 900, 40)}
+    "near miss: the value loss of a policy that earns more and more": logged(
+        loss_train=np.geomspace(1.0, 1e6, 40), reward_train=np.linspace(1, 900, 40)
     ),
-    "five points": make_run({"loss/train": [1.2, 0.9, 0.8, 0.85, 0.82]}),
+    "five points": logged(loss_train=[1.2, 0.9, 0.8, 0.85, 0.82]),
 }

@@ -1,17 +1,14 @@
-"""A classifier begins and ends near the loss of a guess, and is far above it in between."""
-
 from math import log
 from statistics import median
 
 import numpy as np
 
+from traindx.analysis.recordings.loss_labels import classes_of_only_loss
 from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import recorded, sampled
-from traindx.model.findings import cite, finding, suggested
-from traindx.model.recording import LossInput, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import LossInput, Summary
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
-LOSSES = ("cross_entropy", "nll_loss")
 ENOUGH = 40  # points of the loss
 MANY = 2  # classes
 STARTS = 2.0  # times the loss of a guess, at most
@@ -42,7 +39,7 @@ def check(run: Run) -> Findings:
     Labels that change their meaning in the middle of a run do the same for a while.
     """
     loss = run.objective()
-    classes = {c for p in processes_of(run) for s in p.samples for c in _classes(s)}
+    classes = {c for p in processes_of(run) for s in p.samples for c in classes_of_only_loss(s)}
     if loss is None or len(classes) != 1 or max(classes) < MANY:
         return
     told, guess = loss.finite(), log(max(classes))
@@ -62,12 +59,6 @@ def check(run: Run) -> Findings:
         suggested(strong="lr-too-high", weak="missing-warmup missing-gradient-clipping"),
         cite(told, says, 0, quarter, first=first, middle=middle, guess=guess),
     )
-
-
-def _classes(sample: Sample) -> set[int]:
-    """Return the number of classes of the only loss of a step; none fits where there are others."""
-    is_only = len(sample.losses) == 1 and sample.losses[0].loss in LOSSES
-    return {sample.losses[0].classes} if is_only else {0, 1}
 
 
 def _run(values: np.ndarray, *, losses: int = 1) -> Run:

@@ -1,8 +1,6 @@
-"""No gradient reaches the lower layers of a model."""
-
 from collections.abc import Sequence
 
-from traindx.analysis.curves import curve
+from traindx.analysis.metrics.objective import does_not_fall
 from traindx.analysis.program.origins import loads_weights
 from traindx.analysis.program.program_words import mentions
 from traindx.analysis.recordings.traces import (
@@ -15,13 +13,10 @@ from traindx.analysis.recordings.traces import (
     unreached,
 )
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Parameter, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 ENOUGH = 3  # samples
-STALLED = 0.1  # of the starting loss gained at most
-POINTS = 20  # of the loss, to judge that
 # a lower part with weights of its own from elsewhere may be kept as it is on purpose
 _KEPT = ("freez", "frozen", "feature_extract", "probe")
 
@@ -64,7 +59,7 @@ def _finding(run: Run, process: Process, below: Sequence[Trace], above: Sequence
     last, first = below[-1].name, above[0].name
     sample = below[0].samples[0]
     layers = {t.name.rsplit(".", 1)[0] for t in below}
-    is_sure = _loads_nothing(run) if run.sources else _stands_still(run)
+    is_sure = _loads_nothing(run) if run.sources else does_not_fall(run)
     says = (
         f"no gradient for {named(below)} in {len(below[0].samples)} samples, a gradient of "
         f"{next(g for g in above[0].grads if g is not None):.3g} for {first}"
@@ -84,14 +79,6 @@ def _finding(run: Run, process: Process, below: Sequence[Trace], above: Sequence
 
 def _loads_nothing(run: Run) -> bool:
     return not loads_weights(run) and not mentions(run, *_KEPT)
-
-
-def _stands_still(run: Run) -> bool:
-    loss = run.objective()
-    if loss is None or len(loss.finite()) < POINTS:
-        return False
-    c = curve(loss.finite().values)
-    return c.net_improvement <= 0 or c.start_value - c.end_value < STALLED * abs(c.start_value)
 
 
 _FIVE = ("enc.0.weight", "enc.1.weight", "enc.2.weight", "head.0.weight", "head.1.weight")

@@ -1,16 +1,13 @@
-"""The learning rate in the log is not the one that was configured."""
-
 import numpy as np
 
-from traindx.examples import make_run
-from traindx.model.findings import Strength, cite, cite_setting, finding
+from traindx.analysis.metrics.learning_rates import is_rate_scaled
+from traindx.examples import logged
+from traindx.model.findings import cite_setting
 from traindx.model.run import as_number
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 APART = 1.5  # times; schedules warm up to the configured value or decay from it
 ENOUGH = 10  # points
-SCALED = ("scale_lr", "auto_lr", "lr_find", "linear_scaling", "base_batch_size", "layer_decay",
-          "lr_mult", "layerwise", "gpus", "world_size", "num_gpus")  # fmt: skip
 
 
 @detector(needs=("lr", "config"), suggests=("config-not-applied",))
@@ -35,7 +32,7 @@ def check(run: Run) -> Findings:
     in_force = ("checkpoint.", "optimizer.") if run.recording is not None else ("checkpoint.",)
     settings = [s for s in run.config.learning_rates() if not s.key.startswith(in_force)]
     values = {as_number(s.value) for s in settings}
-    if rate is None or len(values) != 1 or len(rate.finite()) < ENOUGH or _is_scaled(run):
+    if rate is None or len(values) != 1 or len(rate.finite()) < ENOUGH or is_rate_scaled(run):
         return
     wanted = values.pop()
     finite = rate.finite()
@@ -55,19 +52,12 @@ def check(run: Run) -> Findings:
     )
 
 
-def _is_scaled(run: Run) -> bool:
-    told = " ".join(s.key.lower() for s in run.config.settings)
-    return any(word in told for word in SCALED) or bool(run.matching("lr/*"))
-
-
-FIRES = {"the default won": make_run({"lr": np.full(50, 1e-3)}, config={"optimizer.lr": 0.1})}
+FIRES = {"the default won": logged(lr=np.full(50, 1e-3), config={"optimizer.lr": 0.1})}
 
 SILENT = {
-    "as configured": make_run({"lr": np.linspace(0.1, 0.0, 50)}, config={"lr": 0.1}),
-    "near miss: warm-up has not ended": make_run(
-        {"lr": np.linspace(0.0, 0.02, 50)}, config={"lr": 0.1}
-    ),
-    "near miss: scaled by the batch size": make_run(
-        {"lr": np.full(50, 0.4)}, config={"lr": 0.1, "scale_lr": True}
+    "as configured": logged(lr=np.linspace(0.1, 0.0, 50), config={"lr": 0.1}),
+    "near miss: warm-up has not ended": logged(lr=np.linspace(0.0, 0.02, 50), config={"lr": 0.1}),
+    "near miss: scaled by the batch size": logged(
+        lr=np.full(50, 0.4), config={"lr": 0.1, "scale_lr": True}
     ),
 }

@@ -1,9 +1,7 @@
-"""A learning-rate schedule was stepped past its end, or resumed without what it starts from."""
-
 from traindx.analysis.errors.call_messages import SCHEDULE
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.written_calls import only, program_calls
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -38,7 +36,7 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "past its end": make_failed_run(
+    "past its end": failed(
         "ValueError: Tried to step 1001 times. The specified number of total steps is 1000",
         "scheduler.step()",
         sources={
@@ -47,7 +45,7 @@ FIRES = {
             "    scheduler.step()\n"
         },
     ),
-    "resumed": make_failed_run(
+    "resumed": failed(
         "KeyError: \"param 'initial_lr' is not specified in param_groups[0] when resuming an "
         'optimizer"',
         "scheduler = CosineAnnealingLR(opt, 100, last_epoch=start)",
@@ -55,9 +53,9 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: a metric left out": make_failed_run(
+    "near miss: a metric left out": failed(
         "TypeError: ReduceLROnPlateau.step() missing 1 required positional argument: 'metrics'",
         "scheduler.step()",
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -1,25 +1,22 @@
-"""The largest output of a classifier is fitted to the number of the class."""
-
 from dataclasses import replace
-from math import isfinite
 from typing import Any
 
-from traindx.analysis.recordings.observations import is_integer, operation, summary_words
-from traindx.analysis.recordings.traces import latest_models, told_once
+from traindx.analysis.recordings.observations import operation, summary_words
+from traindx.analysis.recordings.predictions import is_class_number, output_count
+from traindx.analysis.recordings.traces import latest_models, per_process
 from traindx.examples import recorded, sampled
-from traindx.model.findings import cite_record, finding
-from traindx.model.recording import LossInput, Model, Parameter, Process, Sample, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import LossInput, Model, Parameter, Process, Summary
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 CAUSE = "wrong-loss-for-task"
 AMOUNTS = frozenset({"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"})
-LARGEST = frozenset({"max", "amax", "topk"})
 CLASSES = 3  # with two, labels of 0 and 1 are amounts as well
 ENOUGH = 3  # samples
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """A squared or absolute error compares the largest of several outputs with class numbers.
 
     ## What it detects
@@ -38,16 +35,12 @@ def check(run: Run) -> Findings:
     Regression to an age or a count through the expected value of many outputs is a method of its
     own; it takes a sum, no maximum.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     found = [(s, i) for s in process.samples for i in s.losses if i.loss in AMOUNTS]
-    odd = [(s, i) for s, i in found if _is_class_number(s, i)]
+    odd = [(s, i) for s, i in found if is_class_number(s, i)]
     if len(odd) < ENOUGH or len(odd) < len(found) / 2:
         return
     classes = int(max(i.target.high for _, i in odd if i.target is not None)) + 1
-    heads = [_outputs(m) for m in latest_models(process)]
+    heads = [output_count(m) for m in latest_models(process)]
     if classes < CLASSES or classes not in heads:
         return
     sample, given = odd[-1]
@@ -60,24 +53,6 @@ def _look(process: Process) -> Findings:
         onset=odd[0][0].step,
         place=sample.place,
     )
-
-
-def _is_class_number(sample: Sample, given: LossInput) -> bool:
-    target = given.target
-    if target is None or operation(given.producer) not in LARGEST or not isfinite(target.high):
-        return False
-    is_whole = (
-        target.low >= 0 and float(target.high).is_integer() and float(target.low).is_integer()
-    )
-    is_few = target.distinct is not None and target.distinct <= target.high - target.low + 1
-    has_labels = any(is_integer(b) and b.shape == target.shape for b in sample.batch)
-    return is_whole and is_few and has_labels
-
-
-def _outputs(model: Model) -> int:
-    """The number of outputs of the last weight matrix."""
-    matrices = [p for p in model.parameters if len(p.shape) >= 2]
-    return matrices[-1].shape[0] if matrices else 0
 
 
 _IMAGES = Summary("0", (50, 1, 8, 8), "float32", "cpu", 0.0, 1.0)

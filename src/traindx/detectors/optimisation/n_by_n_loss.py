@@ -1,17 +1,8 @@
-"""A column of predictions meets a row of targets, and every pair is compared."""
-
-from traindx.analysis.recordings.observations import (
-    Term,
-    processes_of,
-    rows,
-    shape_words,
-    spans,
-    terms_of,
-)
+from traindx.analysis.recordings.observations import shape_words, spans, terms_in
+from traindx.analysis.recordings.predictions import is_of_the_batch, outer_broadcast
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
-from traindx.model.recording import LossInput, Process, Shape, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import LossInput, Shape, Summary
+from traindx.registry import Findings, Run, detector, finding, suggested
 
 CAUSE = "target-shape-broadcast"
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
@@ -37,47 +28,20 @@ def check(run: Run) -> Findings:
     Losses over all pairs are written with both (N, 1) and (1, N); those, and any other
     broadcasting, are left alone.
     """
-    for process in processes_of(run):
-        for term in terms_of(process, *LOSSES, BY_HAND):
-            met = [m for m in map(_met, term.inputs) if m is not None]
-            judged = [i for i in term.inputs if not i.broadcast or i.broadcast[-1] != (1, 1)]
-            by_hand = term.inputs[0].loss == BY_HAND
-            if not met or len(met) != len(judged):
-                continue
-            if not by_hand or _is_of_the_batch(term, met[0]):
-                yield _finding(process, term, met[0])
-                return
-
-
-def _met(given: LossInput) -> tuple[Shape, Shape, Shape] | None:
-    """Return the two shapes and what came of them, if it is the pattern of the fault."""
-    if len(given.broadcast) != 3:
-        return None
-    first, second, result = given.broadcast
-    n = result[0] if len(result) == 2 else 0
-    is_fault = n > 1 and result == (n, n) and {first, second} == {(n, 1), (n,)}
-    return (first, second, result) if is_fault else None
-
-
-def _is_of_the_batch(term: Term, met: tuple[Shape, Shape, Shape]) -> bool:
-    """A table of as many rows as the batch has is compared with every example on purpose."""
-    sizes = {i.broadcast[-1] for i in term.inputs}
-    alone = all(len(s.losses) == 1 for s in term.samples)
-    batches = {rows(b.shape) for b in term.samples[0].batch if b.shape}
-    return alone and (len(sizes) > 1 or met[-1][0] in batches)
-
-
-def _finding(process: Process, term: Term, met: tuple[Shape, Shape, Shape]) -> Finding:
-    sample, loss = term.samples[0], term.inputs[0].loss
-    first, second, result = map(shape_words, met)
-    says = f"{first} and {second} broadcast to {result} in {loss}, {spans(term.samples)}"
-    return finding(
-        f"The loss ({loss}) broadcasts {first} against {second} to {result}",
-        {CAUSE: Strength.STRONG} if loss == BY_HAND else {},
-        cite_record(process, sample.line, says, step=float(sample.step)),
-        shows=None if loss == BY_HAND else CAUSE,
-        place=sample.place,
-    )
+    for term in terms_in(run, *LOSSES, BY_HAND):
+        met = [m for m in map(outer_broadcast, term.inputs) if m is not None]
+        judged = [i for i in term.inputs if not i.broadcast or i.broadcast[-1] != (1, 1)]
+        loss = term.inputs[0].loss
+        if not met or len(met) != len(judged):
+            continue
+        if loss == BY_HAND and not is_of_the_batch(term, met[0]):
+            continue
+        first, second, result = map(shape_words, met[0])
+        says = f"{first} and {second} broadcast to {result} in {loss}, {spans(term.samples)}"
+        claim = f"The loss ({loss}) broadcasts {first} against {second} to {result}"
+        cause = suggested(CAUSE) if loss == BY_HAND else CAUSE
+        yield finding(claim, cause, term.cite(says, 0), place=term.samples[0].place)
+        return
 
 
 _BATCH = (Summary("0", (32, 8), "float32"), Summary("1", (32,), "float32"))

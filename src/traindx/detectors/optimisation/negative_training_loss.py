@@ -1,10 +1,7 @@
-"""The training loss falls below zero as the validation loss rises by the same amount."""
-
 import numpy as np
 
-from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Strength, cite, finding
-from traindx.registry import Findings, Run, detector
+from traindx.examples import decay, flat, logged
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 ENOUGH = 3  # evaluations
 ALIKE = (0.6, 1.6)  # one end over the other, without their signs
@@ -55,19 +52,19 @@ def check(run: Run) -> Findings:
 _RISING = np.linspace(0.9, 21.5, 8)
 
 FIRES = {
-    "a minus before the loss": make_run(
-        {"loss/train": -np.linspace(0.8, 22.0, 8), "loss/val": _RISING}, axis="epoch"
+    "a minus before the loss": logged(
+        loss_train=-np.linspace(0.8, 22.0, 8), loss_val=_RISING, axis="epoch"
     )
 }
 
 SILENT = {
-    "near miss: overfitting": make_run(
-        {"loss/train": decay(8, 0.9, 0.01), "loss/val": _RISING}, axis="epoch"
+    "near miss: overfitting": logged(
+        loss_train=decay(8, 0.9, 0.01), loss_val=_RISING, axis="epoch"
     ),
-    "near miss: a likelihood that is negative in both": make_run(
-        {"loss/train": -np.linspace(0.8, 22.0, 8), "loss/val": -_RISING}, axis="epoch"
+    "near miss: a likelihood that is negative in both": logged(
+        loss_train=-np.linspace(0.8, 22.0, 8), loss_val=-_RISING, axis="epoch"
     ),
-    "near miss: a negative loss and another measure": make_run(
-        {"loss/train": -np.linspace(0.8, 22.0, 8), "loss/val": flat(8, 0.4)}, axis="epoch"
+    "near miss: a negative loss and another measure": logged(
+        loss_train=-np.linspace(0.8, 22.0, 8), loss_val=flat(8, 0.4), axis="epoch"
     ),
 }

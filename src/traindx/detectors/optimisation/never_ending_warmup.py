@@ -1,11 +1,8 @@
-"""The learning rate rises from the first point of the run to the last."""
-
 import numpy as np
 
 from traindx.analysis.curves import curve
-from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Strength, cite, finding
-from traindx.registry import Findings, Run, detector
+from traindx.examples import decay, flat, logged
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 ENOUGH = 8  # points
 GREW = 3.0  # times, from the first to the last point
@@ -59,22 +56,20 @@ _EPOCHS = np.linspace(0.4, 4.0, 10)
 _STUCK = flat(10, 1.386, noise=0.001)
 
 FIRES = {
-    "a cycle of many more steps": make_run(
-        {"lr": _RISING, "loss/train": _STUCK}, steps=_EPOCHS, axis="epoch"
-    )
+    "a cycle of many more steps": logged(lr=_RISING, loss_train=_STUCK, steps=_EPOCHS, axis="epoch")
 }
 
 SILENT = {
-    "near miss: it learns meanwhile": make_run(
-        {"lr": _RISING, "loss/train": decay(10)}, steps=_EPOCHS, axis="epoch"
+    "near miss: it learns meanwhile": logged(
+        lr=_RISING, loss_train=decay(10), steps=_EPOCHS, axis="epoch"
     ),
-    "near miss: a sweep of the rate": make_run(
-        {"lr": np.geomspace(1e-6, 1e-1, 10), "loss/train": _STUCK}, steps=_EPOCHS, axis="epoch"
+    "near miss: a sweep of the rate": logged(
+        lr=np.geomspace(1e-6, 1e-1, 10), loss_train=_STUCK, steps=_EPOCHS, axis="epoch"
     ),
-    "near miss: half an epoch old": make_run(
-        {"lr": _RISING, "loss/train": _STUCK}, steps=_EPOCHS / 8, axis="epoch"
+    "near miss: half an epoch old": logged(
+        lr=_RISING, loss_train=_STUCK, steps=_EPOCHS / 8, axis="epoch"
     ),
-    "a warm-up that ends": make_run(
-        {"lr": np.minimum(_RISING, 5e-6), "loss/train": _STUCK}, steps=_EPOCHS, axis="epoch"
+    "a warm-up that ends": logged(
+        lr=np.minimum(_RISING, 5e-6), loss_train=_STUCK, steps=_EPOCHS, axis="epoch"
     ),
 }

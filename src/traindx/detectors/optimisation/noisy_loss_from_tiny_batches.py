@@ -1,10 +1,8 @@
-"""The noise of tiny batches hides whether anything is learnt."""
-
 from traindx.analysis.curves import curve, noise, slope_z
-from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Strength, cite, cite_setting, finding
+from traindx.examples import decay, flat, logged
+from traindx.model.findings import cite_setting
 from traindx.model.run import Floats, as_number
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 BATCHES = ("batch_size", "train_batch_size", "per_device_train_batch_size", "micro_batch_size")
 ACCUMULATION = ("gradient_accumulation_steps", "accumulate_grad_batches", "accumulation_steps")
@@ -54,7 +52,7 @@ def check(run: Run) -> Findings:
 
 def _run(loss: Floats, size: int, accumulation: int = 1) -> Run:
     config = {"batch_size": size, "gradient_accumulation_steps": accumulation}
-    return make_run({"loss/train": loss}, config=config)
+    return logged(loss_train=loss, config=config)
 
 
 FIRES = {"batches of one": _run(flat(100, 2.1, noise=0.08), 1)}

@@ -1,12 +1,9 @@
-"""One of several optimizers is never stepped, though its parameters get gradients."""
-
 from dataclasses import replace
 
-from traindx.analysis.recordings.traces import latest_models, latest_optimizers, told_once
+from traindx.analysis.recordings.traces import latest_models, latest_optimizers, per_process
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Model, Optimizer, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 CAUSE = "missing-optimizer-step"
 ENOUGH = 3  # samples in which its gradients wait
@@ -14,7 +11,8 @@ STEPS = 50  # of the others; one that comes in later, in a second stage, is not 
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """An optimizer takes no step while others do, and gradients wait in its parameters.
 
     ## What it detects
@@ -31,10 +29,6 @@ def check(run: Run) -> Findings:
     An optimizer for a later stage has no gradients yet, or shares its parameters with the one of
     the first stage; neither is reported.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     stepped = {s.optimizer for s in process.samples}
     steps = process.counts.steps if process.counts is not None else 0
     for optimizer in latest_optimizers(process) if steps >= STEPS else ():

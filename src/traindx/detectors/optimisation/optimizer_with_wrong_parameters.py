@@ -1,27 +1,24 @@
-"""The optimizer holds none of the parameters that get gradients."""
-
-from collections.abc import Sequence
 from typing import Any
 
+from traindx.analysis.recordings.owners import gradient_count, is_stale, strangers_learn
 from traindx.analysis.recordings.traces import (
     FOLLOWERS,
-    Trace,
     latest_models,
     latest_optimizers,
     named,
-    told_once,
+    per_process,
     traces_of,
 )
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding
-from traindx.model.recording import Model, Optimizer, Process
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import Optimizer, Process
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 ENOUGH = 2  # samples
 
 
 @detector(needs=("recording",), suggests=("parameters-not-in-optimizer",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """The model gets gradients, the optimizer steps, and holds none of its parameters.
 
     ## What it detects
@@ -39,74 +36,48 @@ def check(run: Run) -> Findings:
     purpose; those get gradients, and nothing is said. Where that is not known, and they are not as
     many as the model has parameters, this is only a remark.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     optimizers = latest_optimizers(process)
     traces = [t for t in traces_of(process) if t.parameter.is_trainable]
     live = [t for t in traces if t.has_gradient and not FOLLOWERS.search(t.name)]
     is_stepped = process.counts is None or process.counts.steps > 0
     if not optimizers or not live or not is_stepped or any(t.is_owned for t in live):
         return
-    if _strangers_learn(process) or not all(
-        t.is_known_still and _gradients(t) >= ENOUGH for t in live
+    if strangers_learn(process) or not all(
+        t.is_known_still and gradient_count(t) >= ENOUGH for t in live
     ):
         return
     model = next(m for m in latest_models(process) if m.id == live[0].model.id)
-    yield _finding(process, model, optimizers, live)
-
-
-def _strangers_learn(process: Process) -> bool:
-    """Tell whether tensors of no model get gradients: an input or a prompt that is optimised."""
-    columns = ((n, g) for s in process.samples for n, g in zip(s.names, s.grad_norms, strict=False))
-    return any(n.startswith("stranger") and bool(g) for n, g in columns)
-
-
-def _gradients(trace: Trace) -> int:
-    return sum(g is not None and g > 0.0 for g in trace.grads)
-
-
-def _is_stale(model: Model, optimizers: Sequence[Optimizer]) -> bool:
-    """Tell whether an optimizer holds as many unknown parameters as the model has."""
-    trainable = sum(p.is_trainable for p in model.parameters)
-    counts = {len(model.parameters), trainable} - {0, 1}
-    return any(o.strangers == o.size and o.size in counts for o in optimizers)
-
-
-def _finding(
-    process: Process, model: Model, optimizers: Sequence[Optimizer], live: Sequence[Trace]
-) -> Finding:
     first, seen = optimizers[0], live[0].samples[-1]
     strangers = sum(o.strangers for o in optimizers)
-    is_shown = strangers == 0 or _is_stale(model, optimizers)
+    is_shown = strangers == 0 or is_stale(model, optimizers)
     known = f", {strangers} of them in no model" if strangers else ", of another model"
     holds = f"{first.type} holds {first.size} parameters{known}"
     still = f"{named(live)} of {model.type} have gradients, are in no optimizer and never changed"
-    return finding(
+    yield finding(
         f"No optimizer holds any parameter of {model.type} that gets a gradient",
-        {} if is_shown else {"parameters-not-in-optimizer": Strength.MODERATE},
+        "parameters-not-in-optimizer"
+        if is_shown
+        else {"parameters-not-in-optimizer": Strength.MODERATE},
         cite_record(process, first.line, holds, step=first.step, strangers=strangers),
         cite_record(process, seen.line, still, step=seen.step, parameters=len(live)),
         strength=Strength.STRONG if is_shown else Strength.MODERATE,
-        shows="parameters-not-in-optimizer" if is_shown else None,
         is_symptom=is_shown,
         place=first.place,
     )
 
 
-def _process(
+def _run(
     size: int, strangers: int, owner: int | None = None, *, is_trainable: bool = True, **fields: Any
-) -> Process:
+) -> Run:
     held = Optimizer(2, type="SGD", groups=({"lr": 0.1},), size=size, strangers=strangers)
     parameters = weights("0.weight", "2.weight", optimizer=owner, is_trainable=is_trainable)
-    return watched(*parameters, optimizer=held, **fields)
+    return recorded(watched(*parameters, optimizer=held, **fields))
 
 
 FIRES = {
-    "made from a model that was replaced": recorded(_process(2, 2)),
-    "made from another model": recorded(_process(4, 0)),
-    "fewer tensors than the model has: a remark": recorded(_process(1, 1)),
+    "made from a model that was replaced": _run(2, 2),
+    "made from another model": _run(4, 0),
+    "fewer tensors than the model has: a remark": _run(1, 1),
 }
 
 
@@ -116,12 +87,10 @@ _STYLE: dict[str, Any] = {
 }
 
 SILENT = {
-    "near miss: an input is optimised": recorded(_process(1, 1, **_STYLE)),
-    "owned": recorded(_process(2, 0, 0)),
-    "near miss: an input is optimised, the model is frozen": recorded(
-        _process(1, 1, is_trainable=False)
-    ),
-    "near miss: a copy in float32 is written back": recorded(
-        _process(2, 2, weight_norms=lambda i: (1.0 + 0.1 * i, 1.0 + 0.1 * i))
+    "near miss: an input is optimised": _run(1, 1, **_STYLE),
+    "owned": _run(2, 0, 0),
+    "near miss: an input is optimised, the model is frozen": _run(1, 1, is_trainable=False),
+    "near miss: a copy in float32 is written back": _run(
+        2, 2, weight_norms=lambda i: (1.0 + 0.1 * i, 1.0 + 0.1 * i)
     ),
 }

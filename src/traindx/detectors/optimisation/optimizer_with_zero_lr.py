@@ -1,19 +1,8 @@
 """An optimizer runs with a learning rate of zero."""
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
-from traindx.analysis.program.execution.values import (
-    Answer,
-    Items,
-    Result,
-    Table,
-    Value,
-    options_of,
-    origins,
-)
-from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.execution.values import Result
 from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.kinds import Kind
-from traindx.analysis.program.training.ownership import holders, parameters_given
 from traindx.analysis.program.training.phases import Loop, Unit
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.analysis.program.training.schedules import (
@@ -22,8 +11,14 @@ from traindx.analysis.program.training.schedules import (
     pace_of,
     schedules_of,
 )
-from traindx.analysis.program.training.settings import constants_of
+from traindx.analysis.program.training.settings import is_zero
+from traindx.analysis.program.training.step_sizes import (
+    ParameterGroup,
+    groups_of,
+    stays_zero,
+)
 from traindx.examples import make_run
+from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
 
 EARLY = 50  # steps; no run is meant to be over by then
@@ -60,48 +55,22 @@ def check(run: Run) -> Findings:
 
 def _made(story: Story) -> Findings:
     for event in story.events:
-        made, name = event.result, event.name.rsplit(".", 1)[-1]
+        name = event.name.rsplit(".", 1)[-1]
         is_arguments = name.endswith("TrainingArguments") and event.act is EventForm.CALL
-        rate = _zero(story, event.argument("learning_rate")) if is_arguments else None
-        if isinstance(made, Result) and story.is_kind(made, Kind.OPTIMIZER):
-            is_new = event.name.startswith("torch.optim.") and made.site is event.site
-            rate = _zero(story, event.argument("lr", 1)) if is_new else None
-            rate = None if rate is None or _may_be_raised(story, made) else rate
-        if rate is not None:
-            claim = f"`{name}` is made with a learning rate of 0"
-            yield finding(claim, "lr-zero", event, cite(event, "lr is 0 here"), is_symptom=True)
+        if is_arguments and is_zero(story, event.argument("learning_rate")):
+            yield _finding(name, event)
+    groups: dict[Result, list[ParameterGroup]] = {}
+    for group in groups_of(story):
+        groups.setdefault(group.optimizer, []).append(group)
+    for optimizer, own in groups.items():
+        are_zero = all(is_zero(story, group.given("lr")) for group in own)
+        if are_zero and optimizer.site is not None and stays_zero(story, optimizer):
+            yield _finding(own[0].kind, optimizer)
 
 
-def _zero(story: Story, value: Value | None) -> Value | None:
-    """A rate that is 0, or the default of an option that is."""
-    ways = [constants_of(story, option) for option in options_of(value)] if value else []
-    is_zero = all(ways) and all(n == 0 and type(n) in (int, float) for way in ways for n in way)
-    return value if ways and is_zero else None
-
-
-def _may_be_raised(story: Story, optimizer: Result) -> bool:
-    """Tell whether the rate may become another: by groups, a schedule, a checkpoint, by hand."""
-    given = parameters_given(optimizer)
-    tables = [v for v in origins(given, 100) if isinstance(v, Table)] if given is not None else []
-    if any("lr" in t.fields or not t.is_whole for t in tables) or not list(holders(given)):
-        return True
-    if isinstance(given, Items) and not given.is_whole:
-        return True
-    if any(s.optimizer is optimizer and not s.only_scales for s in schedules_of(story)):
-        return True
-    is_loaded = any(d.subject is optimizer for d in story.does(Do.LOAD_STATE))
-    return (
-        is_loaded
-        or story.escapes(optimizer) is not Answer.NO
-        or any(_writes_rate(e, optimizer) for e in story.events)
-    )
-
-
-def _writes_rate(event: ProgramEvent, optimizer: Value) -> bool:
-    """Tell whether a store, or an update of a group, goes into an optimizer."""
-    if event.receiver is None or (event.act is not EventForm.STORE and event.name != ".update"):
-        return False
-    return any(v is optimizer for v in origins(event.receiver, 50))
+def _finding(name: str, made: ProgramEvent | Result) -> Finding:
+    claim = f"`{name}` is made with a learning rate of 0"
+    return finding(claim, "lr-zero", made, cite(made, "lr is 0 here"), is_symptom=True)
 
 
 def _ended(story: Story) -> Findings:

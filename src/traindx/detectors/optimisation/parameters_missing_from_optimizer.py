@@ -1,34 +1,24 @@
-"""Parameters get gradients and are in no optimizer."""
-
 from collections.abc import Sequence
 from dataclasses import replace
-from math import log
 
 from traindx.analysis.recordings.observations import has_learnt
+from traindx.analysis.recordings.owners import cite_idle, is_idle, is_meant_idle, starts_at_chance
 from traindx.analysis.recordings.traces import (
-    ADAPTERS,
-    FOLLOWERS,
     Trace,
-    is_below,
     latest_models,
     latest_optimizers,
     named,
-    share,
-    told_once,
+    per_process,
     traces_of,
 )
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Evidence, Finding, Strength, cite_record, finding
 from traindx.model.recording import Model, Parameter, Process
-from traindx.registry import Findings, Run, detector
-
-ENOUGH = 2  # samples with a gradient
-NEAR = 0.9  # times the loss of a guess
-SMALL = 0.1  # of the numbers; who trains so little of a model means to
+from traindx.registry import Finding, Findings, Strength, cite_record, detector, finding
 
 
 @detector(needs=("recording",), suggests=("parameters-not-in-optimizer",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Part of a model that is trained gets gradients, is in no optimizer, and never moves.
 
     ## What it detects
@@ -48,98 +38,46 @@ def check(run: Run) -> Findings:
     Training only the last layers, a small part, adapters, or one of several networks may be meant
     so; those are only remarked, unless the loss stays at that of a guess.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     if not latest_optimizers(process):
         return
     traces = [t for t in traces_of(process) if t.parameter.is_trainable]
     is_trained_at_all = any(t.is_owned and t.has_gradient for t in traces)
     for model in latest_models(process):
         own = [t for t in traces if t.model.id == model.id]
-        idle = [t for t in own if _is_idle(t)]
+        idle = [t for t in own if is_idle(t)]
         held = [t for t in own if t.is_owned and t.has_gradient]
         if idle and held:
-            yield _finding(process, model, idle, held)
+            count = len(idle)
+            of = f"{count} of {count + len(held)} parameters that get gradients"
+            is_meant = is_meant_idle(idle, held)
+            owner = held[0].parameter.optimizer
+            is_stuck = has_learnt(process, owner) is False and starts_at_chance(process, owner)
+            belief = Strength.STRONG if is_stuck or not is_meant else Strength.MODERATE
+            place = next((o.place for o in latest_optimizers(process) if o.place), None)
+            yield finding(
+                f"No optimizer holds {of}: {named(idle)}",
+                {"parameters-not-in-optimizer": belief} if is_meant else {},
+                *cite_idle(process, model, idle),
+                strength=belief,
+                shows=None if is_meant else "parameters-not-in-optimizer",
+                is_symptom=is_stuck or not is_meant,
+                place=place,
+            )
         elif idle and is_trained_at_all and any(t.is_matrix for t in idle) and not model.is_hidden:
             yield _of_another_network(process, model, idle)
 
 
-def _is_idle(trace: Trace) -> bool:
-    given = sum(g is not None and g > 0.0 for g in trace.grads)
-    is_left = not trace.is_owned and trace.is_known_still
-    return is_left and given >= ENOUGH and not FOLLOWERS.search(trace.name)
-
-
-def _is_meant(idle: Sequence[Trace], held: Sequence[Trace]) -> bool:
-    is_small = share(held, [*idle, *held]) < SMALL
-    return is_below(idle, held) or is_small or any(ADAPTERS.search(t.name) for t in held)
-
-
-def _evidence(process: Process, model: Model, idle: Sequence[Trace]) -> tuple[Evidence, ...]:
-    seen = idle[0].samples[-1]
-    says = f"no optimizer holds {named(idle)} of {model.type}"
-    still = f"{idle[0].name} has a gradient of {_last(idle[0]):.3g} and never changed"
-    return (
-        cite_record(process, model.line, says, step=model.step, parameters=len(idle)),
-        cite_record(process, seen.line, still, step=seen.step, gradient=_last(idle[0])),
-    )
-
-
-def _last(trace: Trace) -> float:
-    return next((g for g in reversed(trace.grads) if g), 0.0)
-
-
-def _finding(
-    process: Process, model: Model, idle: Sequence[Trace], held: Sequence[Trace]
-) -> Finding:
-    count = len(idle)
-    of = f"{count} of {count + len(held)} parameters that get gradients"
-    is_meant = _is_meant(idle, held)
-    owner = held[0].parameter.optimizer
-    is_stuck = has_learnt(process, owner) is False and _is_a_guess(process, owner)
-    belief = Strength.STRONG if is_stuck or not is_meant else Strength.MODERATE
-    place = next((o.place for o in latest_optimizers(process) if o.place), None)
-    return finding(
-        f"No optimizer holds {of}: {named(idle)}",
-        {"parameters-not-in-optimizer": belief} if is_meant else {},
-        *_evidence(process, model, idle),
-        strength=belief,
-        shows=None if is_meant else "parameters-not-in-optimizer",
-        is_symptom=is_stuck or not is_meant,
-        place=place,
-    )
-
-
-def _is_a_guess(process: Process, optimizer: int | None) -> bool:
-    """Tell whether the first cross-entropy is that of a guess: nothing was trained before."""
-    for sample in process.samples:
-        if sample.optimizer == optimizer and len(sample.losses) == 1:
-            classes = sample.losses[0].classes
-            return classes > 1 and sample.loss >= NEAR * log(classes)
-    return False
-
-
 def _of_another_network(process: Process, model: Model, idle: Sequence[Trace]) -> Finding:
     """A network nobody trains may serve a loss; if two optimizers hold another one, it does not."""
-    double = next((o for o in latest_optimizers(process) if 0 < o.size == o.shared), None)
-    if double is not None:
+    cause, cited = "parameters-not-in-optimizer", cite_idle(process, model, idle)
+    what = f"{model.type} gets gradients but is in no optimizer"
+    for double in (o for o in latest_optimizers(process) if 0 < o.size == o.shared):
         says = f"another optimizer holds all {double.size} parameters of this {double.type} too"
-        return finding(
-            f"{model.type} gets gradients but is in no optimizer, while two share another model",
-            "parameters-not-in-optimizer",
-            *_evidence(process, model, idle),
-            cite_record(process, double.line, says, shared=double.shared),
-            place=double.place,
-        )
-    return finding(
-        f"{model.type} gets gradients but is in no optimizer; freeze it if that is intended",
-        {"parameters-not-in-optimizer": Strength.WEAK},
-        *_evidence(process, model, idle),
-        strength=Strength.WEAK,
-        is_symptom=False,
-    )
+        other = cite_record(process, double.line, says, shared=double.shared)
+        claim = f"{what}, while two share another model"
+        return finding(claim, cause, *cited, other, place=double.place)
+    claim, weak = f"{what}; freeze it if that is intended", Strength.WEAK
+    return finding(claim, {cause: weak}, *cited, strength=weak, is_symptom=False)
 
 
 def _net(*held: bool) -> list[Parameter]:

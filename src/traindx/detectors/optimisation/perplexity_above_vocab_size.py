@@ -1,10 +1,7 @@
-"""A language model is worse than a guess among more words than any vocabulary has."""
-
 import numpy as np
 
-from traindx.examples import make_run
-from traindx.model.findings import cite, finding, suggested
-from traindx.registry import Findings, Run, detector
+from traindx.examples import logged
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 BEYOND = 1e7  # the largest vocabularies have a million words
 ENOUGH = 2  # points
@@ -49,12 +46,12 @@ def check(run: Run) -> Findings:
     )
 
 
-FIRES = {"far beyond": make_run({"perplexity/train": [2.6e43, 2.6e43, 1.1e40]})}
+FIRES = {"far beyond": logged(perplexity_train=[2.6e43, 2.6e43, 1.1e40])}
 
 SILENT = {
-    "an untrained model": make_run({"perplexity/train": [9.1e4, 3.2e4, 8.1e3]}),
-    "near miss: far beyond at the first point only": make_run(
-        {"perplexity/train": np.geomspace(1e12, 50.0, 20)}
+    "an untrained model": logged(perplexity_train=[9.1e4, 3.2e4, 8.1e3]),
+    "near miss: far beyond at the first point only": logged(
+        perplexity_train=np.geomspace(1e12, 50.0, 20)
     ),
-    "near miss: not a number": make_run({"perplexity/train": [40.0, np.inf, np.inf]}),
+    "near miss: not a number": logged(perplexity_train=[40.0, np.inf, np.inf]),
 }

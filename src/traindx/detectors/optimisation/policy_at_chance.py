@@ -1,29 +1,23 @@
-"""A policy that stays as random as it began, and earns no more."""
-
-from math import log
-
 import numpy as np
 
-from traindx.analysis.recordings.policies import policy_entropy, policy_reward
-from traindx.examples import make_run
-from traindx.model.findings import Finding, cite, finding, suggested
-from traindx.model.run import Floats, Series
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.metrics.policies import (
+    does_reward_rise,
+    is_random_choice,
+    policy_entropy,
+    policy_reward,
+)
+from traindx.examples import logged
+from traindx.model.run import Floats
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
-ACTIONS = range(2, 7)  # beyond, ln A is so dense that any entropy lies near one
-NEAR = 0.05  # of ln A
-STILL = 0.05  # of the entropy: what it moves over the whole run
-GAIN = 0.4  # of the reward at the start, or of its range where that is larger
 ENOUGH = 8  # points
+CAUSES = suggested(
+    moderate="lr-too-low lr-zero lr-schedule-misuse missing-optimizer-step missing-backward",
+    weak="parameters-not-in-optimizer frozen-parameters detached-loss",
+)
 
 
-@detector(
-    needs=("entropy/*|loss/train/*entropy", "reward/*"),
-    suggests=(
-        "missing-optimizer-step", "missing-backward", "lr-zero", "lr-too-low", "lr-schedule-misuse",
-        "parameters-not-in-optimizer", "frozen-parameters", "detached-loss",
-    ),
-)  # fmt: skip
+@detector(needs=("entropy/*|loss/train/*entropy", "reward/*"), suggests=tuple(CAUSES))
 def check(run: Run) -> Findings:
     """A policy's entropy stays at that of choosing at random, and the reward does not rise.
 
@@ -45,44 +39,22 @@ def check(run: Run) -> Findings:
     entropy, reward = policy_entropy(run), policy_reward(run)
     if entropy is None or reward is None:
         return
-    if min(len(entropy), len(reward)) < ENOUGH or not _is_random(entropy.values):
+    if min(len(entropy), len(reward)) < ENOUGH or not is_random_choice(entropy.values):
         return
-    if _gains(reward.values):
+    if does_reward_rise(reward.values):
         return
-    yield _finding(entropy, reward)
-
-
-def _is_random(entropy: Floats) -> bool:
-    is_still = float(np.ptp(entropy)) < STILL * float(np.median(np.abs(entropy)))
-    return is_still and any(
-        bool(np.all((entropy > (1.0 - NEAR) * log(a)) & (entropy < (1.0 + 1e-3) * log(a))))
-        for a in ACTIONS
-    )
-
-
-def _gains(reward: Floats) -> bool:
-    part = max(2, len(reward) // 4)
-    first, last = float(np.median(reward[:part])), float(np.median(reward[-part:]))
-    return last - first > GAIN * abs(first)
-
-
-def _finding(entropy: Series, reward: Series) -> Finding:
     level = float(np.median(entropy.values))
     first, last = float(reward.values[0]), reward.last
-    return finding(
+    yield finding(
         "The policy stays random and the reward does not rise",
-        suggested(
-            moderate="lr-too-low lr-zero lr-schedule-misuse missing-optimizer-step "
-            "missing-backward",
-            weak="parameters-not-in-optimizer frozen-parameters detached-loss",
-        ),
+        CAUSES,
         cite(entropy, f"{entropy.origin.name} stays at {level:.3g}", 0, -1, level=level),
         cite(reward, f"{reward.origin.name} goes from {first:.4g} to {last:.4g}", 0, -1),
     )
 
 
 def _run(entropy: Floats, reward: Floats) -> Run:
-    return make_run({"entropy/train": entropy, "reward/train": reward})
+    return logged(entropy_train=entropy, reward_train=reward)
 
 
 _RNG = np.random.default_rng(0)

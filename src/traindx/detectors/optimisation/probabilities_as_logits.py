@@ -1,15 +1,11 @@
-"""A loss that normalises by itself is given probabilities."""
-
-from traindx.analysis.recordings.observations import Term, operation, processes_of, spans, terms_of
+from traindx.analysis.recordings.observations import operation, spans, terms_in
+from traindx.analysis.recordings.predictions import are_probabilities
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
-from traindx.model.recording import LossInput, Place, Process
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import LossInput, Place
+from traindx.registry import Findings, Run, detector, finding, suggested
 
 CAUSE = "softmax-before-cross-entropy"
 WRONG = {"cross_entropy": ("softmax", "sigmoid"), "bce_with_logits": ("softmax", "sigmoid")}
-ENOUGH = 3  # samples; the rows of one may sum to one by chance
-HARMLESS = ("log_softmax",)
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
@@ -31,42 +27,22 @@ def check(run: Run) -> Findings:
     Log-softmax before cross-entropy is redundant and harmless, and is left alone; so are gates and
     attention whose softmax is further down in the model, and values that sum to one now and then.
     """
-    for process in processes_of(run):
-        for term in terms_of(process, *WRONG):
-            found = _finding(process, term)
-            if found is not None:
-                yield found
-                return
-
-
-def _finding(process: Process, term: Term) -> Finding | None:
-    first, given = term.samples[0], term.inputs[0]
-    made_by = {operation(i.producer) for i in term.inputs}
-    producer = next(iter(made_by)) if len(made_by) == 1 else ""
-    if producer in WRONG[given.loss]:
-        claim = f"A {producer} is applied before {given.loss}, which applies its own"
-        says = f"the graph of the loss has {producer} below {given.loss}, {spans(term.samples)}"
-    elif _are_probabilities(term):
-        claim = f"The input of {given.loss} is probabilities instead of logits; its rows sum to one"
-        says = f"rows sum to one in all {len(term)} samples, {spans(term.samples)}"
-    else:
-        return None
-    is_shown = producer in WRONG[given.loss]
-    return finding(
-        claim,
-        {} if is_shown else {CAUSE: Strength.STRONG},
-        cite_record(process, first.line, says, step=float(first.step)),
-        shows=CAUSE if is_shown else None,
-        place=first.place,
-    )
-
-
-def _are_probabilities(term: Term) -> bool:
-    if len(term) < ENOUGH or any(operation(i.producer) in HARMLESS for i in term.inputs):
-        return False
-    return all(
-        i.rows_sum_to_one and i.loss == "cross_entropy" and i.classes > 1 for i in term.inputs
-    )
+    for term in terms_in(run, *WRONG):
+        loss = term.inputs[0].loss
+        made_by = {operation(i.producer) for i in term.inputs}
+        producer = next(iter(made_by)) if len(made_by) == 1 else ""
+        is_shown = producer in WRONG[loss]
+        if is_shown:
+            claim = f"A {producer} is applied before {loss}, which applies its own"
+            says = f"the graph of the loss has {producer} below {loss}, {spans(term.samples)}"
+        elif are_probabilities(term):
+            claim = f"The input of {loss} is probabilities instead of logits; its rows sum to one"
+            says = f"rows sum to one in all {term.seen}"
+        else:
+            continue
+        cause, place = CAUSE if is_shown else suggested(CAUSE), term.samples[0].place
+        yield finding(claim, cause, term.cite(says, 0), place=place)
+        return
 
 
 _LINE = Place("train.py", 40, "train", "loss.backward()")

@@ -1,35 +1,20 @@
-"""Hidden units sit at the flat ends of tanh or sigmoid, and nothing is learnt."""
-
-import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
 
-from traindx.analysis.recordings.observations import (
-    has_learnt,
-    is_sound,
-    operation,
-    processes_of,
-    rows,
-    spans,
+from traindx.analysis.recordings.observations import processes_of, spans
+from traindx.analysis.recordings.saturation import (
+    MOST,
+    SeenLayers,
+    has_gates,
+    hidden_stacks,
+    open_share,
 )
 from traindx.examples import recorded, sampled
-from traindx.model.findings import Finding, Strength, cite_record, finding
-from traindx.model.recording import Activation, Model, Parameter, Process, Sample, Submodule
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import Activation, Model, Parameter, Process, Submodule
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 CAUSE = "saturated-activations"
-MOST = 0.9  # of the values of a layer, or of the paths through two of them; and of the samples
-CLOSED = 0.5  # of the values of a layer that counts with another one
 ENOUGH = 4  # samples
-EXAMPLES = 8
-GATED = re.compile(r"LSTM|GRU|Gate|Attention|SqueezeExc|SEBlock|Highway|GLU", re.IGNORECASE)
-NAMED = re.compile(
-    r"gate|attn|attention|lstm|gru|rnn|alpha|mask|score|(?:^|[._])(?:mu|mean|actions?)(?:$|[._])",
-    re.IGNORECASE,
-)
-_Seen = tuple[Sample, list[Activation]]
 
 
 @detector(needs=("recording",), suggests=(CAUSE,))
@@ -54,16 +39,16 @@ def check(run: Run) -> Findings:
     itself is right, and a network that learns all the same is left alone.
     """
     for process in processes_of(run):
-        if _is_gated(process):
+        if has_gates(process):
             continue
-        for op, seen in _stacks(process):
-            flat = [(s, layers) for s, layers in seen if _open_share(layers) <= 1 - MOST]
+        for op, seen in hidden_stacks(process):
+            flat = [(s, layers) for s, layers in seen if open_share(layers) <= 1 - MOST]
             if len(flat) >= max(ENOUGH, MOST * len(seen)):
                 yield _finding(process, op, flat, len(seen))
                 return
 
 
-def _finding(process: Process, op: str, flat: Sequence[_Seen], count: int) -> Finding:
+def _finding(process: Process, op: str, flat: Sequence[SeenLayers], count: int) -> Finding:
     last, layers = flat[-1]
     closed = layers[:1] if layers[0].saturated >= MOST else layers[:2]
     names = " and ".join(layer.name for layer in closed)
@@ -78,49 +63,6 @@ def _finding(process: Process, op: str, flat: Sequence[_Seen], count: int) -> Fi
         cite_record(process, last.line, says, step=float(last.step)),
         onset=flat[0][0].step,
     )
-
-
-def _open_share(layers: Sequence[Activation]) -> float:
-    """Return the share of paths that pass a gradient through the two most closed layers."""
-    return prod(1 - layer.saturated for layer in layers[:2] if layer.saturated >= CLOSED)
-
-
-def _is_gated(process: Process) -> bool:
-    return any(GATED.search(m.type) for model in process.models for m in model.modules)
-
-
-def _last_layers(process: Process) -> set[str]:
-    """The layers that make the output of a model: the last one with parameters."""
-    names = (m.parameters[-1].name for m in process.models if m.parameters)
-    return {name.rsplit(".", 1)[0] for name in names} | {""}
-
-
-def _stacks(process: Process) -> Iterator[tuple[str, list[_Seen]]]:
-    """Return the hidden layers below every loss that does not fall, the most closed ones first."""
-    outputs = _last_layers(process)
-    for owner in sorted({s.optimizer for s in process.samples}):
-        if has_learnt(process, owner) is not False:
-            continue
-        found: dict[tuple[str, int], list[_Seen]] = {}
-        for sample in process.samples:
-            if sample.optimizer == owner and all(map(is_sound, sample.losses)):
-                for key, layers in _passes(sample, outputs).items():
-                    layers.sort(key=lambda layer: -layer.saturated)
-                    found.setdefault(key, []).append((sample, layers))
-        yield from ((op, seen) for (op, _), seen in found.items())
-
-
-def _passes(sample: Sample, outputs: set[str]) -> dict[tuple[str, int], list[Activation]]:
-    """Return the layers by the kind and the pass: two networks, or two passes, use one name."""
-    found: dict[tuple[str, int], list[Activation]] = {}
-    times: Counter[tuple[str, str]] = Counter()
-    for activation in sample.activations:
-        op, name = operation(activation.op), activation.name
-        is_judged = op in ("tanh", "sigmoid") and rows(activation.shape) >= EXAMPLES
-        if is_judged and name not in outputs and not NAMED.search(name):
-            found.setdefault((op, times[name, op]), []).append(activation)
-            times[name, op] += 1
-    return found
 
 
 def _run(

@@ -1,12 +1,12 @@
-"""Weight decay pulls the weights towards zero."""
-
 import numpy as np
 
 from traindx.analysis.curves import curve
-from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Strength, cite, cite_setting, finding
-from traindx.model.run import Floats, Origin, Series, as_number
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.metrics.objective import finite_objective
+from traindx.analysis.metrics.weight_norms import norm_of_layers
+from traindx.examples import decay, flat, logged, make_run
+from traindx.model.findings import cite_setting
+from traindx.model.run import Floats, as_number
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 SHRUNK = 0.2  # of the norm at the start
 HEAVY = 0.2  # decoupled decay above this is outside published recipes
@@ -37,16 +37,15 @@ def check(run: Run) -> Findings:
     Networks with normalisation layers do not feel the scale of their weights; one that learns well
     is left alone.
     """
-    norm, loss = run.get("weight_norm") or _of_layers(run), run.objective()
+    norm, loss = run.get("weight_norm") or norm_of_layers(run), finite_objective(run)
     setting = run.config.find("weight_decay", "wd", "l2", "weight_decay_rate")
-    if norm is None or loss is None or setting is None or len(norm.finite()) < _enough(run):
-        return
-    if not len(loss.finite()):
+    enough = ENOUGH if run.recording is None else ENOUGH_SAMPLES
+    if norm is None or loss is None or setting is None or len(norm.finite()) < enough:
         return
     amount = as_number(setting.value) or 0.0
     finite = norm.finite()
     start, end = float(finite.values[0]), float(np.median(finite.values[-3:]))
-    gained = curve(loss.finite().values).gained
+    gained = curve(loss.values).gained
     if amount < HEAVY or end > SHRUNK * start or gained > STALLED:
         return
     says = f"{finite.origin.name} shrank from {start:.4g} to {end:.4g}"
@@ -59,23 +58,8 @@ def check(run: Run) -> Findings:
     )
 
 
-def _enough(run: Run) -> int:
-    return ENOUGH if run.recording is None else ENOUGH_SAMPLES
-
-
-def _of_layers(run: Run) -> Series | None:
-    """The norm of all weights together, where every layer is told of at the same steps."""
-    layers = [s for s in run.matching("layers/*/weight_norm") if len(s)]
-    if not layers or any(len(s) != len(layers[0]) for s in layers):
-        return None
-    first = layers[0]
-    total = np.sqrt(np.sum([np.square(s.values) for s in layers], axis=0))
-    origin = Origin(first.origin.artifact, "the norm of all weights", first.origin.unit)
-    return Series("weight_norm", total, first.steps, origin, first.axis, first.epochs, first.places)
-
-
 def _run(norm: Floats, loss: Floats, amount: float) -> Run:
-    return make_run({"weight_norm": norm, "loss/train": loss}, config={"weight_decay": amount})
+    return logged(weight_norm=norm, loss_train=loss, config={"weight_decay": amount})
 
 
 _SHRINKING = np.geomspace(40.0, 1.0, 60)

@@ -1,18 +1,15 @@
-"""The loss falls surely but by next to nothing."""
-
 import numpy as np
 
 from traindx.analysis.curves import curve, slope_z
-from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Evidence, Strength, cite, cite_setting, finding
-from traindx.model.run import as_number
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.metrics.learning_rates import cite_tiny_rate
+from traindx.analysis.metrics.objective import finite_objective
+from traindx.examples import decay, flat, logged
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 NEXT_TO_NOTHING = 0.05  # of the starting loss over the whole run
 STEADY = 0.5  # the second half still falls at this share of the first half's pace: no plateau
 MANY_POINTS = 30  # fewer points may be an early look at a healthy run
 ASTRONOMICAL = 1e6
-TINY_RATE = 1e-6  # below what any published recipe trains a network from scratch with
 
 
 @detector(needs=("loss",), suggests=("lr-too-low", "vanishing-gradients"))
@@ -33,10 +30,9 @@ def check(run: Run) -> Findings:
     Fine-tuning that starts near its optimum barely moves by design. So does a run that has only
     begun. Without a learning rate that is tiny by any measure this stays a remark.
     """
-    loss = run.objective()
-    if loss is None or len(loss.finite()) < MANY_POINTS:
+    finite = finite_objective(run, MANY_POINTS)
+    if finite is None:
         return
-    finite = loss.finite()
     c = curve(finite.values)
     start, end = c.start_value, c.end_value
     gained = (start - end) / abs(start) if start else 0.0
@@ -48,7 +44,7 @@ def check(run: Run) -> Findings:
     first, second = c.start_level - middle, middle - c.end_level
     if second < STEADY * first:
         return
-    rate = _tiny_rate(run)
+    rate = cite_tiny_rate(run)
     says = f"{finite.origin.name} fell from {start:.4g} to {end:.4g} ({100 * gained:.2g} %)"
     yield finding(
         f"The loss falls steadily, by only {100 * gained:.2g} % over the whole run",
@@ -63,33 +59,17 @@ def check(run: Run) -> Findings:
     )
 
 
-def _tiny_rate(run: Run) -> tuple[Evidence, ...]:
-    """A learning rate that is too small by any measure, if the artifacts tell of one."""
-    series = run.get("lr")
-    if series is not None and len(series.finite()):
-        peak = int(np.argmax(series.finite().values))
-        value = float(series.finite().values[peak])
-        if 0.0 < value < TINY_RATE:
-            return (cite(series.finite(), f"the learning rate is never above {value:.2g}", peak),)
-        return ()
-    settings = list(run.config.learning_rates())
-    numbers = [as_number(s.value) or 0.0 for s in settings]
-    if numbers and 0.0 < max(numbers) < TINY_RATE:
-        return (cite_setting(settings[int(np.argmax(numbers))]),)
-    return ()
-
-
 _CREEP = np.linspace(2.30, 2.24, 200) + 0.002 * np.sin(np.arange(200))
 
 FIRES = {
-    "creeps with a rate of 1e-8": make_run({"loss/train": _CREEP}, config={"lr": 1e-8}),
-    "creeps, rate unknown: a remark": make_run({"loss/train": _CREEP}),
+    "creeps with a rate of 1e-8": logged(loss_train=_CREEP, config={"lr": 1e-8}),
+    "creeps, rate unknown: a remark": logged(loss_train=_CREEP),
 }
 
 SILENT = {
-    "learns": make_run({"loss/train": decay(200)}),
-    "near miss: fell early and has arrived": make_run(
-        {"loss/train": 1.98 + 0.05 * np.exp(-np.arange(200) / 10.0) + 1e-3 * np.sin(np.arange(200))}
+    "learns": logged(loss_train=decay(200)),
+    "near miss: fell early and has arrived": logged(
+        loss_train=1.98 + 0.05 * np.exp(-np.arange(200) / 10.0) + 1e-3 * np.sin(np.arange(200))
     ),
-    "flat within the noise": make_run({"loss/train": flat(200, 2.1, noise=0.1)}),
+    "flat within the noise": logged(loss_train=flat(200, 2.1, noise=0.1)),
 }

@@ -1,20 +1,12 @@
-"""One term of a composite loss falls while another is given up."""
-
-import numpy as np
-
+from traindx.analysis.metrics.loss_terms import is_task_term, term_levels
 from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Evidence, Strength, cite, finding
+from traindx.model.findings import Evidence
 from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 FELL = 0.2  # end over start of a term that was learnt
 KEPT = 0.9  # end over start of a term that was not
 LEFT = 0.25  # of what is left of the sum: a term that weighs nothing is no loss
-ENOUGH = 20  # points
-REGULARISERS = frozenset(
-    {"reg", "l1", "l2", "aux", "balance", "entropy", "commit", "commitment", "penalty", "z", "kl",
-     "decay", "smooth", "tv", "weight"}
-)  # fmt: skip
 
 
 @detector(needs=("loss/train/*",), suggests=("competing-losses", "unnormalised-targets"))
@@ -35,10 +27,10 @@ def check(run: Run) -> Findings:
     Regularisers and adversarial terms are not meant to fall and are left out by name. A term that
     starts at its optimum stays there.
     """
-    terms = [s for s in run.matching("loss/train/*") if _is_task(s)]
+    terms = [s for s in run.matching("loss/train/*") if is_task_term(s)]
     if len(terms) < 2 or run.objective() is None:
         return
-    levels = [(s, *_levels(s)) for s in terms]
+    levels = [(s, *term_levels(s)) for s in terms]
     learnt = [s for s, start, end in levels if start > 0 and end < FELL * start]
     rest = sum(end for _, _, end in levels)
     stuck = [
@@ -49,24 +41,13 @@ def check(run: Run) -> Findings:
     if not learnt or not stuck:
         return
     evidence = [_cite_term(s, start, end) for s, start, end in stuck]
-    evidence += [_cite_term(s, *_levels(s)) for s in learnt[:2]]
+    evidence += [_cite_term(s, *term_levels(s)) for s in learnt[:2]]
     names = ", ".join(s.origin.name for s, _, _ in stuck)
     yield finding(
         f"The loss term {names} does not fall while other terms do",
         {"competing-losses": Strength.STRONG, "unnormalised-targets": Strength.WEAK},
         *evidence,
     )
-
-
-def _is_task(series: Series) -> bool:
-    words = set(series.name.split("/")[2].split("@")[0].split("_"))
-    return not words & REGULARISERS and len(series.finite()) >= ENOUGH
-
-
-def _levels(series: Series) -> tuple[float, float]:
-    values = series.finite().values
-    width = max(1, len(values) // 20)
-    return float(np.median(values[:width])), float(np.median(values[-width:]))
 
 
 def _cite_term(series: Series, start: float, end: float) -> Evidence:

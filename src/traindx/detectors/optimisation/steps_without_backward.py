@@ -1,18 +1,17 @@
-"""The optimizer steps, and backward is never called."""
-
 from dataclasses import replace
 
-from traindx.analysis.recordings.traces import latest_optimizers, told_once, traces_of
+from traindx.analysis.recordings.owners import are_all_seen_still
+from traindx.analysis.recordings.traces import latest_optimizers, per_process
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import cite_record, finding
 from traindx.model.recording import Counts, Process
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, cite_record, detector, finding
 
 ENOUGH = 10  # steps
 
 
 @detector(needs=("recording",), suggests=("missing-backward",))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Steps are taken, no backward pass ever ran, and no weight changed.
 
     ## What it detects
@@ -29,14 +28,10 @@ def check(run: Run) -> Findings:
     Gradients that come from elsewhere (`torch.autograd.grad`, another engine, evolution) move the
     weights; where they move, or that is not known, nothing is said.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     counts = process.counts
     if counts is None or counts.backwards or counts.steps < ENOUGH or counts.has_moved:
         return
-    if counts.has_moved is None and not _is_seen_still(process):
+    if counts.has_moved is None and not are_all_seen_still(process):
         return
     if any(g is not None for s in process.samples for g in s.grad_norms):
         return
@@ -51,29 +46,21 @@ def _look(process: Process) -> Findings:
     )
 
 
-def _is_seen_still(process: Process) -> bool:
-    """Tell whether every weight of every step that was looked at stayed what it was."""
-    traces = traces_of(process)
-    seen = [r for t in traces for r in t.ratios if r is not None]
-    return bool(seen) and not any(seen) and all(t.is_known_still for t in traces)
-
-
-def _process(
+def _run(
     backwards: int, has_moved: bool | None, grad: float | None = None, is_still: bool = True
-) -> Process:
+) -> Run:
     still = ("0.weight",) if is_still else ()
     process = watched(*weights("0.weight"), grads=(grad,), still=still)
-    return replace(process, counts=Counts(9, steps=80, backwards=backwards, has_moved=has_moved))
+    return recorded(
+        replace(process, counts=Counts(9, steps=80, backwards=backwards, has_moved=has_moved))
+    )
 
 
-FIRES = {
-    "never": recorded(_process(0, False)),
-    "never, by the steps that were looked at": recorded(_process(0, None)),
-}
+FIRES = {"never": _run(0, False), "never, by the steps that were looked at": _run(0, None)}
 
 SILENT = {
-    "a right loop": recorded(_process(80, True)),
-    "near miss: gradients from autograd.grad": recorded(_process(0, True)),
-    "near miss: whether weights move is not known": recorded(_process(0, None, is_still=False)),
-    "near miss: gradients are there": recorded(_process(0, False, grad=0.1)),
+    "a right loop": _run(80, True),
+    "near miss: gradients from autograd.grad": _run(0, True),
+    "near miss: whether weights move is not known": _run(0, None, is_still=False),
+    "near miss: gradients are there": _run(0, False, grad=0.1),
 }

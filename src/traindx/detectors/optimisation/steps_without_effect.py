@@ -1,12 +1,10 @@
-"""The optimizer steps, and no weight changes."""
-
 from math import isfinite
 
-from traindx.analysis.recordings.traces import Trace, latest_optimizers, told_once, traces_of
+from traindx.analysis.recordings.optimizer_groups import learning_rates
+from traindx.analysis.recordings.traces import Trace, latest_optimizers, per_process, traces_of
 from traindx.examples import recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Optimizer, Parameter, Process, Sample
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 ENOUGH = 2  # samples
 HALVES = ("float16", "bfloat16")
@@ -17,7 +15,8 @@ TINY_RATE = 1e-7  # below it, float32 swallows the update of most weights
     needs=("recording",),
     suggests=("half-precision-weights", "lr-too-low", "missing-optimizer-step"),
 )
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """The optimizer takes steps with gradients and a learning rate, and nothing moves.
 
     ## What it detects
@@ -35,14 +34,10 @@ def check(run: Run) -> Findings:
     Optimizers that keep a copy of the weights and write it back later move them between the
     samples, and are left alone.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     if process.counts is not None and process.counts.has_moved:
         return
     for optimizer in latest_optimizers(process):
-        rates = _rates(optimizer)
+        rates = learning_rates(optimizer)
         own = [t for t in traces_of(process) if t.parameter.optimizer == optimizer.id]
         samples = [s for s in process.samples if s.optimizer == optimizer.id]
         live = [t for t in own if t.of_owner().has_gradient]
@@ -55,11 +50,6 @@ def _look(process: Process) -> Findings:
 
 def _is_still(trace: Trace) -> bool:
     return trace.is_known_still and all(g is None or isfinite(g) for g in trace.grads)
-
-
-def _rates(optimizer: Optimizer) -> list[float]:
-    given = (g.get("lr") for g in optimizer.groups)
-    return [float(r) for r in given if isinstance(r, (int, float))]
 
 
 def _finding(
@@ -88,23 +78,18 @@ def _finding(
 _NAMES = ("0.weight", "2.weight")
 
 
-def _process(
-    rate: float = 1e-10, dtype: str = "float32", still: tuple[str, ...] = _NAMES
-) -> Process:
+def _run(rate: float = 1e-10, dtype: str = "float32", still: tuple[str, ...] = _NAMES) -> Run:
     parameters = [Parameter(n, (16, 16), dtype, True, 0) for n in _NAMES]
     held = Optimizer(2, type="SGD", groups=({"lr": rate},), size=2)
-    return watched(*parameters, still=still, optimizer=held)
+    return recorded(watched(*parameters, still=still, optimizer=held))
 
 
-FIRES = {
-    "a rate below the last digit": recorded(_process()),
-    "weights in half precision": recorded(_process(1e-5, "bfloat16")),
-}
+FIRES = {"a rate below the last digit": _run(), "weights in half precision": _run(1e-5, "bfloat16")}
 
 SILENT = {
-    "all move": recorded(_process(0.1, still=())),
-    "near miss: one of them moves": recorded(_process(still=("0.weight",))),
-    "near miss: a rate of zero is another matter": recorded(_process(0.0)),
+    "all move": _run(0.1, still=()),
+    "near miss: one of them moves": _run(still=("0.weight",)),
+    "near miss: a rate of zero is another matter": _run(0.0),
     "near miss: no gradients, so nothing to apply": recorded(
         watched(*weights(*_NAMES), grads=(None, None), still=_NAMES)
     ),

@@ -1,12 +1,10 @@
-"""torch warned that predictions and targets of different shapes meet in the loss."""
-
 import re
 
+from traindx.analysis.errors.culprits import shape_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength, cite_event, finding
-from traindx.model.recording import Shape
+from traindx.model.findings import cite_event
 from traindx.model.run import Event
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, detector, finding, suggested
 
 WARNING = re.compile(
     r"Using a target size \(torch\.Size\(\[([\d, ]*)\]\)\) that is different to the input size "
@@ -36,39 +34,20 @@ def check(run: Run) -> Findings:
     """
     for event in run.events:
         found = WARNING.search(event.text) if event.kind == "warning" else None
-        if found is None:
+        target, given = (shape_of(text) for text in found.groups()) if found else ((), ())
+        rows = max(given[:1] + target[:1], default=0)
+        is_table = len(given) == len(target) == 2 and given[0] == target[0]
+        if rows < 2:
             continue
-        target, given = _shape(found[1]), _shape(found[2])
-        warned = _pairs(event, target, given) or _outputs(event, target, given)
-        if warned is not None:
-            yield warned
+        if {target, given} == {(rows, 1), (rows,)}:
+            met = f"predictions of shape {given} against targets of shape {target}"
+            cited = cite_event(event)
+            yield finding(f"The loss broadcasts {met}", "target-shape-broadcast", cited)
             return
-
-
-def _shape(text: str) -> Shape:
-    return tuple(int(n) for n in text.split(",") if n.strip())
-
-
-def _pairs(event: Event, target: Shape, given: Shape) -> Finding | None:
-    rows = max(given[:1] + target[:1], default=0)
-    if rows < 2 or {target, given} != {(rows, 1), (rows,)}:
-        return None
-    return finding(
-        f"The loss broadcasts predictions of shape {given} against targets of shape {target}",
-        "target-shape-broadcast",
-        cite_event(event),
-    )
-
-
-def _outputs(event: Event, target: Shape, given: Shape) -> Finding | None:
-    is_table = len(given) == len(target) == 2 and given[0] == target[0]
-    if not is_table or 1 not in (given[1], target[1]) or given[0] < 2:
-        return None
-    return finding(
-        f"The model has {given[1]} outputs per example but the target has {target[1]}",
-        {"output-size-mismatch": Strength.STRONG},
-        cite_event(event),
-    )
+        if is_table and 1 in (given[1], target[1]):
+            claim = f"The model has {given[1]} outputs per example but the target has {target[1]}"
+            yield finding(claim, suggested("output-size-mismatch"), cite_event(event))
+            return
 
 
 def _warned(target: str, given: str) -> Run:

@@ -1,23 +1,18 @@
-"""Steps change the weights by next to nothing."""
-
-import numpy as np
-
-from traindx.analysis.curves import curve
+from traindx.analysis.metrics.learning_rates import is_rate_constant
+from traindx.analysis.metrics.objective import stands_still
 from traindx.analysis.recordings.observations import explains_targets
 from traindx.analysis.recordings.traces import told_once, traces_of
 from traindx.analysis.recordings.weight_updates import update_ratios, uses_only
 from traindx.examples import decay, flat, join, recorded, watched, weights
-from traindx.model.findings import Strength, cite_record, finding
 from traindx.model.recording import Process
 from traindx.model.run import Floats
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite_record, detector, finding
 
 SMALL = 1e-5  # of the weights' norm; a thousand such steps change a hundredth
 NOTHING = 1e-6  # of it: a thousand such steps change a thousandth
 ENOUGH = 4  # samples
 POINTS = 30  # of the loss
 LEARNT = 0.05  # of the starting loss
-CONSTANT = 1.05  # the highest rate over the lowest
 ADAPTIVE = ("adam", "lion", "rmsprop", "lamb", "adafactor")  # the gradient's size cancels out
 
 
@@ -42,17 +37,8 @@ def check(run: Run) -> Findings:
     gradient, so with one of these and a rate that never changed it shows the cause, unless the
     targets were explained from the start; elsewhere it only supports what the loss shows.
     """
-    if not _stands_still(run):
-        return
-    yield from told_once(run, lambda process: _look(run, process))
-
-
-def _stands_still(run: Run) -> bool:
-    loss = run.objective()
-    finite = None if loss is None else loss.finite().values
-    if finite is None or len(finite) < POINTS:
-        return False
-    return abs(curve(finite).gained) < LEARNT
+    if stands_still(run, POINTS, LEARNT):
+        yield from told_once(run, lambda process: _look(run, process))
 
 
 def _look(run: Run, process: Process) -> Findings:
@@ -64,7 +50,7 @@ def _look(run: Run, process: Process) -> Findings:
     if not 0.0 < largest < SMALL:
         return
     is_fresh = not explains_targets(process)
-    is_all_by_rate = uses_only(process, *ADAPTIVE) and _is_constant(run) and is_fresh
+    is_all_by_rate = uses_only(process, *ADAPTIVE) and is_rate_constant(run) and is_fresh
     says = f"the largest sampled update, at step {sample.step}, is {largest:.1e} of the norm"
     yield finding(
         f"Weight updates are too small, at most {largest:.0e} of the weights' norm",
@@ -75,12 +61,6 @@ def _look(run: Run, process: Process) -> Findings:
         shows="lr-too-low" if is_all_by_rate else None,
         is_symptom=is_all_by_rate,
     )
-
-
-def _is_constant(run: Run) -> bool:
-    rate = run.get("lr")
-    finite = rate.finite().values if rate is not None else np.empty(0)
-    return len(finite) > 0 and float(finite.max()) <= CONSTANT * float(finite.min())
 
 
 def _run(loss: Floats, *ratios: float) -> Run:

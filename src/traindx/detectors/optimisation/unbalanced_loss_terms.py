@@ -1,14 +1,7 @@
-"""One term of a composite loss outweighs another by orders of magnitude."""
-
-import numpy as np
-
+from traindx.analysis.metrics.loss_terms import is_outweighed, term_levels
 from traindx.examples import decay, flat, make_run
-from traindx.model.findings import Strength, cite, finding
-from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
-OUTWEIGHS = 1e4  # at start and end; weights of losses are tuned within a hundred or so
-UNLEARNT = 0.5  # end over start of the small term: the sum does not see it
 ENOUGH = 20  # points
 LARGE = 1e3  # the large term's own level: a small term beside an ordinary one may be a penalty
 
@@ -33,32 +26,21 @@ def check(run: Run) -> Findings:
     terms = [s.finite() for s in run.matching("loss/train/*") if len(s.finite()) >= ENOUGH]
     if len(terms) < 2 or run.objective() is None:
         return
-    big = max(terms, key=lambda s: _levels(s)[1])
-    start, end = _levels(big)
+    big = max(terms, key=lambda s: term_levels(s)[1])
+    start, end = term_levels(big)
     if end < LARGE or start < LARGE:
         return
-    ignored = [s for s in terms if _is_ignored(s, start, end)]
+    ignored = [s for s in terms if is_outweighed(s, start, end)]
     if not ignored:
         return
     small = ignored[0]
-    weight = end / _levels(small)[1]
+    weight = end / term_levels(small)[1]
     yield finding(
         f"The loss term {big.origin.name} is {weight:.0e} times as large as {small.origin.name}",
         {"unnormalised-targets": Strength.STRONG, "competing-losses": Strength.WEAK},
         cite(big, f"{big.origin.name} went from {start:.3g} to {end:.3g}", 0, -1, end=end),
-        cite(small, f"{small.origin.name} stays at {_levels(small)[1]:.3g}", 0, -1),
+        cite(small, f"{small.origin.name} stays at {term_levels(small)[1]:.3g}", 0, -1),
     )
-
-
-def _is_ignored(series: Series, big_start: float, big_end: float) -> bool:
-    start, end = _levels(series)
-    outweighed = big_start > OUTWEIGHS * start and big_end > OUTWEIGHS * end
-    return start > 0 and outweighed and end > UNLEARNT * start
-
-
-def _levels(series: Series) -> tuple[float, float]:
-    width = max(1, len(series) // 20)
-    return float(np.median(series.values[:width])), float(np.median(series.values[-width:]))
 
 
 FIRES = {

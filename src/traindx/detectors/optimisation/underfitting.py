@@ -1,15 +1,11 @@
-"""Training and validation level off together, far from good."""
-
 import numpy as np
 
-from traindx.analysis.curves import slope_z
-from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Strength, cite, finding, suggested
-from traindx.model.run import Floats, Series
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.metrics.scores import end_level, is_level, level_start
+from traindx.examples import decay, flat, join, logged, make_run
+from traindx.model.run import Floats
+from traindx.registry import Findings, Run, Strength, cite, detector, finding, suggested
 
 POOR = 0.7  # training accuracy below which a finished model has not fitted its own data
-LEVEL_PART = 0.4  # of the run that must be flat
 GAP = 0.1  # between training and validation accuracy: more is a question of generalisation
 MANY_POINTS = 10
 
@@ -41,31 +37,19 @@ def check(run: Run) -> Findings:
         return
     train, val = train.finite(), val.finite()
     scale = 100.0 if max(float(train.values.max()), float(val.values.max())) > 1.5 else 1.0
-    end, val_end = _end(train) / scale, _end(val) / scale
+    end, val_end = end_level(train) / scale, end_level(val) / scale
     start = float(np.median(train.values[: max(1, len(train) // 20)])) / scale
     learnt = end > start + 0.05
-    if end > POOR or abs(end - val_end) > GAP or not learnt or not _is_level(train):
+    if end > POOR or abs(end - val_end) > GAP or not learnt or not is_level(train):
         return
-    says = f"{train.origin.name} stays at {end:.2g} since {train.when(_level_start(train))}"
+    says = f"{train.origin.name} stays at {end:.2g} since {train.when(level_start(train))}"
     yield finding(
         f"Training and validation accuracy level off together at {end:.2g} and {val_end:.2g}",
         suggested(moderate="insufficient-capacity", weak="label-noise lr-too-high lr-too-low"),
-        cite(train, says, _level_start(train), -1, level=end),
+        cite(train, says, level_start(train), -1, level=end),
         cite(val, f"{val.origin.name} ends at {val_end:.2g}", -1, level=val_end),
         strength=Strength.MODERATE,
     )
-
-
-def _end(series: Series) -> float:
-    return float(np.median(series.values[-max(1, len(series) // 20) :]))
-
-
-def _level_start(series: Series) -> int:
-    return int(len(series) * (1.0 - LEVEL_PART))
-
-
-def _is_level(series: Series) -> bool:
-    return abs(slope_z(series.values[_level_start(series) :])) < 2.0
 
 
 def _rise(end: float, seed: int) -> dict[str, Floats]:
@@ -77,7 +61,7 @@ FIRES = {"a linear model on a hard task": make_run(_rise(0.42, 1))}
 
 SILENT = {
     "a good fit": make_run(_rise(0.93, 1)),
-    "near miss: still rising": make_run(
-        {"accuracy/train": np.linspace(0.1, 0.5, 100), "accuracy/val": np.linspace(0.1, 0.48, 10)}
+    "near miss: still rising": logged(
+        accuracy_train=np.linspace(0.1, 0.5, 100), accuracy_val=np.linspace(0.1, 0.48, 10)
     ),
 }

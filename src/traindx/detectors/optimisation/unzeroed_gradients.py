@@ -1,18 +1,17 @@
-"""Gradients of the step before are still there when backward adds new ones."""
-
-from traindx.analysis.recordings.traces import latest_optimizers, told_once
+from traindx.analysis.recordings.traces import latest_optimizers, per_process
 from traindx.examples import recorded, resampled, watched, weights
-from traindx.model.findings import Finding, Strength, cite_record, finding, suggested
-from traindx.model.recording import Process, Sample
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import Process
+from traindx.registry import Findings, Strength, cite_record, detector, finding, suggested
 
 ENOUGH = 2  # samples after the first step, before which nothing can be left over
 NEARLY_ALL = 0.9  # of them
+TOO_RARELY = suggested(moderate="gradient-accumulation-unscaled", weak="missing-zero-grad")
 PARTLY = 0.4  # of them, and as many samples more: cleared at times, stepped at every micro-batch
 
 
 @detector(needs=("recording",), suggests=("missing-zero-grad", "gradient-accumulation-unscaled"))
-def check(run: Run) -> Findings:
+@per_process
+def check(process: Process) -> Findings:
     """Every step uses the gradients of all the steps before as well.
 
     ## What it detects
@@ -31,51 +30,30 @@ def check(run: Run) -> Findings:
     Two networks that train in turns leave gradients in each other; what counts is each optimizer's
     own parameters, and a share of such samples says nothing where there are two.
     """
-    yield from told_once(run, _look)
-
-
-def _look(process: Process) -> Findings:
     ids = sorted({s.optimizer for s in process.samples})
+    kinds = {o.id: o.type for o in latest_optimizers(process)}
     for id in ids:
         samples = [s for s in process.samples if s.optimizer == id and s.carried is not None]
         later = samples[1:] if samples and not samples[0].carried else samples
         carried = [s for s in later if s.carried]
-        if len(carried) < ENOUGH:
+        share = len(carried) / max(1, len(later))
+        is_always = share >= NEARLY_ALL
+        is_partly = share >= PARTLY and len(later) >= 3 * ENOUGH and len(ids) == 1
+        if len(carried) < ENOUGH or not (is_always or is_partly):
             continue
-        share = len(carried) / len(later)
-        if share >= NEARLY_ALL:
-            yield _finding(process, carried, len(later))
-        elif share >= PARTLY and len(later) >= 3 * ENOUGH and len(ids) == 1:
-            yield _remark(process, carried, len(later))
-
-
-def _finding(process: Process, carried: list[Sample], looked: int) -> Finding:
-    first = carried[0]
-    of = f" of {_name(process, first.optimizer)}" if len(latest_optimizers(process)) > 1 else ""
-    says = f"gradients{of} of the step before were still there in {len(carried)} of {looked} steps"
-    return finding(
-        f"Gradients{of} are never zeroed, so each step adds to those of the step before",
-        "missing-zero-grad",
-        cite_record(process, first.line, says, step=first.step, carried=len(carried)),
-        place=first.place,
-    )
-
-
-def _remark(process: Process, carried: list[Sample], looked: int) -> Finding:
-    first = carried[0]
-    says = f"gradients of the step before were still there in {len(carried)} of {looked} steps"
-    return finding(
-        "Gradients are zeroed less often than the optimizer steps",
-        suggested(moderate="gradient-accumulation-unscaled", weak="missing-zero-grad"),
-        cite_record(process, first.line, says, step=first.step, carried=len(carried)),
-        strength=Strength.MODERATE,
-        is_symptom=False,
-        place=first.place,
-    )
-
-
-def _name(process: Process, id: int) -> str:
-    return next((o.type for o in latest_optimizers(process) if o.id == id), "an optimizer")
+        of = f" of {kinds.get(id, 'an optimizer')}" if len(kinds) > 1 and is_always else ""
+        says = f"gradients{of} of the step before were still there in {len(carried)} of "
+        says += f"{len(later)} steps"
+        never = f"Gradients{of} are never zeroed, so each step adds to those of the step before"
+        first = carried[0]
+        yield finding(
+            never if is_always else "Gradients are zeroed less often than the optimizer steps",
+            "missing-zero-grad" if is_always else TOO_RARELY,
+            cite_record(process, first.line, says, step=first.step, carried=len(carried)),
+            strength=Strength.STRONG if is_always else Strength.MODERATE,
+            is_symptom=is_always,
+            place=first.place,
+        )
 
 
 def _process(*carried: bool | None) -> Process:

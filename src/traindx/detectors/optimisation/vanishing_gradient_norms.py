@@ -1,31 +1,17 @@
-"""Gradients fade towards the input layers."""
-
-import re
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from traindx.analysis.recordings.observations import has_learnt
-from traindx.analysis.recordings.traces import Trace, latest_models, told_once, traces_of
+from traindx.analysis.recordings.fading import fading_chains, fading_norms, middle, usual_norm
+from traindx.analysis.recordings.traces import Trace, told_once
 from traindx.examples import make_run, recorded, watched, weights
-from traindx.model.findings import Evidence, Finding, Strength, cite, cite_record, finding
-from traindx.model.recording import Model, Process
-from traindx.model.run import Floats, Series
-from traindx.registry import Findings, Run, detector
+from traindx.model.findings import Evidence
+from traindx.model.recording import Process
+from traindx.registry import Findings, Run, cite, cite_record, detector, finding, suggested
 
-FADED = 1e-3  # first layers over last layers; well-scaled networks stay within a factor of thirty
-DEEP_ENOUGH = 4  # layers; fewer cannot show a course
-ORDER = 0.8  # rank correlation of norm and depth: a course, not one odd layer
-SAMPLES = 3  # of a recording; a network that starts at zero on purpose has left it by then
-KEEPS_UP = 0.05  # updates of the first layers over the last: Adam and its kin make up for it
-SURE_ORDER, SURELY_FADED = 0.95, 1e-4  # where updates keep up
-SATURATING = frozenset({"Sigmoid", "Tanh", "Softsign", "Hardsigmoid", "Hardtanh"})
-_TABLES = re.compile(r"emb|wte|wpe|pos", re.IGNORECASE)
+CAUSE = "vanishing-gradients"
+CLAIM = "Gradients vanish, {:.0e}-fold from the last layers to the first"
 
 
-@detector(needs=("layers/*/grad_norm",), suggests=("vanishing-gradients",))
+@detector(needs=("layers/*/grad_norm",), suggests=(CAUSE,))
 def check(run: Run) -> Findings:
     """Gradient norms shrink by orders of magnitude from the output to the input layers.
 
@@ -49,121 +35,35 @@ def check(run: Run) -> Findings:
     if run.recording is not None:
         yield from told_once(run, _look)
         return
-    layers = [s for s in _in_order(run.matching("layers/*/grad_norm")) if _level(s) > 0.0]
-    if len(layers) < DEEP_ENOUGH:
-        return
-    norms = np.array([_level(s) for s in layers])
-    ratio = _ends(norms)
-    if ratio > FADED or _rank_correlation(np.log(norms)) < ORDER:
-        return
-    first, last = layers[0], layers[-1]
-    evidence = (
-        cite(first, f"{first.origin.name} is {norms[0]:.2e} (median)", 0, -1, norm=norms[0]),
-        cite(last, f"{last.origin.name} is {norms[-1]:.2e} (median)", 0, -1, norm=norms[-1]),
-    )
-    yield _finding(ratio, evidence, float(first.steps[0]))
-
-
-def _finding(ratio: float, evidence: tuple[Evidence, ...], onset: float) -> Finding:
-    return finding(
-        f"Gradients vanish, {1 / ratio:.0e}-fold from the last layers to the first",
-        {"vanishing-gradients": Strength.STRONG},
-        *evidence,
-        shows="vanishing-gradients",
-        onset=onset,
-    )
-
-
-def _ends(norms: Floats) -> float:
-    """The first third over the last."""
-    third = max(1, len(norms) // 3)
-    return float(np.median(norms[:third]) / np.median(norms[-third:]))
+    fading = fading_norms(run)
+    if fading is not None:
+        ratio, *ends = fading
+        levels = [(s, usual_norm(s)) for s in ends]
+        yield finding(
+            CLAIM.format(1 / ratio),
+            suggested(CAUSE),
+            *(cite(s, f"{s.origin.name} is {n:.2e} (median)", 0, -1, norm=n) for s, n in levels),
+            shows=CAUSE,
+        )
 
 
 def _look(process: Process) -> Findings:
-    """Each model on its own, its weights in the order in which it holds them."""
-    traces = [t.of_owner() for t in traces_of(process) if t.is_owned and t.is_matrix]
-    for model in latest_models(process):
-        layers = [t for t in traces if t.model.id == model.id and not _TABLES.search(t.name)]
-        layers = [t for t in layers if len(t.samples) >= SAMPLES and _middle(t.grads) > 0.0]
-        chains = _chains(model, layers)
-        flat = [c for name, c in chains.items() if _is_saturating(model, name, c)]
-        lost = flat if has_learnt(process) is False else []
-        tried = [(c, False) for c in (layers, *chains.values())] + [(c, True) for c in lost]
-        for chain, keeps_up in tried:
-            ratio = _faded(chain, keeps_up=keeps_up)
-            if ratio is not None:
-                evidence = (_cited(process, chain[0]), _cited(process, chain[-1]))
-                found = _finding(ratio, evidence, float(chain[0].samples[0].step))
-                yield replace(found, shows=None) if keeps_up else found
-                break
-
-
-def _faded(layers: Sequence[Trace], *, keeps_up: bool = False) -> float | None:
-    """How far gradients and updates fade along a chain of layers; None if they do not.
-
-    Where updates keep up, gradients alone decide.
-    """
-    if len(layers) < DEEP_ENOUGH:
-        return None
-    norms = np.array([_middle(t.grads) for t in layers])
-    updates = np.array([max(_middle(t.ratios), 1e-30) for t in layers])
-    ratio = _ends(norms)
-    is_course = _rank_correlation(np.log(norms)) >= (SURE_ORDER if keeps_up else ORDER)
-    is_left_behind = keeps_up or _ends(updates) <= KEEPS_UP
-    has_faded = ratio <= (SURELY_FADED if keeps_up else FADED)
-    return ratio if has_faded and is_course and is_left_behind else None
-
-
-def _is_saturating(model: Model, name: str, chain: Sequence[Trace]) -> bool:
-    """Tell whether a `Sequential` has a function with flat ends per weight, and no norm."""
-    kinds = [m.type for m in model.modules if m.name.rpartition(".")[0] == name]
-    is_normed = any("Norm" in kind for kind in kinds)
-    return not is_normed and sum(k in SATURATING for k in kinds) >= len(chain) - 1
-
-
-def _chains(model: Model, layers: Sequence[Trace]) -> dict[str, list[Trace]]:
-    """The layers of each `Sequential` of a model, which run one after another."""
-    kinds = {m.name: m.type for m in model.modules}
-    found: dict[str, list[Trace]] = {}
-    for trace in layers:
-        parent, _, last = trace.name.rpartition(".")[0].rpartition(".")
-        if last.isdigit() and kinds.get(parent) == "Sequential":
-            found.setdefault(parent, []).append(trace)
-    return found
+    for ratio, chain, keeps_up in fading_chains(process):
+        yield finding(
+            CLAIM.format(1 / ratio),
+            suggested(CAUSE),
+            _cited(process, chain[0]),
+            _cited(process, chain[-1]),
+            shows=None if keeps_up else CAUSE,
+            onset=chain[0].samples[0].step,
+        )
 
 
 def _cited(process: Process, trace: Trace) -> Evidence:
-    norm, update = _middle(trace.grads), _middle(trace.ratios)
+    norm, update = middle(trace.grads), middle(trace.ratios)
     says = f"{trace.name} has a gradient norm of {norm:.2e} and updates of {update:.1e} (medians)"
     sample = trace.samples[-1]
     return cite_record(process, sample.line, says, step=sample.step, norm=norm, update=update)
-
-
-def _middle(values: tuple[float | None, ...]) -> float:
-    known = [v for v in values if v is not None and np.isfinite(v)]
-    return float(np.median(known)) if known else 0.0
-
-
-def _in_order(layers: list[Series]) -> list[Series]:
-    """Weights only, in the order of their numbers; biases and norms have scales of their own."""
-    weights = [s for s in layers if not re.search(r"bias|norm|bn|ln_", s.name.split("/")[1])]
-
-    def numbers(series: Series) -> list[int]:
-        return [int(n) for n in re.findall(r"\d+", series.name)]
-
-    numbered = [s for s in weights if numbers(s)]
-    return sorted(numbered, key=numbers) if len(numbered) == len(weights) else weights
-
-
-def _level(series: Series) -> float:
-    finite = series.finite().values
-    return float(np.median(finite)) if len(finite) else 0.0
-
-
-def _rank_correlation(values: Floats) -> float:
-    ranks = np.argsort(np.argsort(values)).astype(np.float64)
-    return float(np.corrcoef(ranks, np.arange(len(values)))[0, 1])
 
 
 def _layers(norms: list[float]) -> dict[str, list[float]]:

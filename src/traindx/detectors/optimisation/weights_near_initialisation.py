@@ -1,34 +1,28 @@
-"""All steps of a run together hardly move the weights, for the rate is too small."""
-
-from collections.abc import Sequence
 from dataclasses import replace
-from math import isfinite, sqrt
 
 import numpy as np
 
 from traindx.analysis.curves import curve
-from traindx.analysis.program.origins import loads_weights
-from traindx.analysis.recordings.observations import explains_targets, last_step
-from traindx.analysis.recordings.traces import ADAPTERS, Trace, latest_optimizers, traces_of
-from traindx.analysis.recordings.weight_updates import guess_loss, travelled, uses_only
-from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model.findings import Finding, Strength, cite, cite_record, finding
+from traindx.analysis.recordings.observations import last_step
+from traindx.analysis.recordings.ranks import has_exited_well
+from traindx.analysis.recordings.traces import Trace, traces_of
+from traindx.analysis.recordings.weight_updates import (
+    is_limited_by_rate,
+    is_warming,
+    passes_over_data,
+    starts_fresh,
+    travelled,
+)
+from traindx.examples import decay, flat, recorded, watched, weights, with_source
 from traindx.model.recording import Ending, LossInput, Optimizer, Process, Summary
-from traindx.model.run import Floats, Series, Source
-from traindx.registry import Findings, Run, detector
+from traindx.model.run import Floats, Series
+from traindx.registry import Finding, Findings, Run, Strength, cite, cite_record, detector, finding
 
 TRAVELLED = 0.03  # of the weights' norm over the whole run; what learns from nothing moves by 1
 LEARNT = 0.05  # of the starting loss
-AT_CHANCE = 0.1  # how far the loss may be from that of a guess
 POINTS = 60  # of the loss
 ENOUGH = 4  # samples
-NORMALISED = ("adam", "lion", "rmsprop")  # a step is as large as the rate, whatever the gradient
-BY_RATE = 0.05  # of the rate, per weight: the least step of these unless the gradient is nothing
-PLAIN_LOW = 1e-4  # for SGD; recipes lie a hundred times above
-PLAIN_USUAL = 0.01  # for SGD; at this rate …
-PLAIN_ENOUGH = 0.3  # … the same gradients would move the weights by this much
 PASSES = 2  # over the data: no short try any more
-WARM = 0.5  # of the highest rate, at most, at the start of a warm-up
 
 
 @detector(needs=("recording", "loss", "lr"), suggests=("lr-too-low", "lr-schedule-misuse"))
@@ -57,26 +51,26 @@ def check(run: Run) -> Findings:
     """
     loss, rate = run.objective(), run.get("lr")
     main = run.recording.main if run.recording is not None else None
-    if loss is None or rate is None or main is None or not _has_ended(run):
+    if loss is None or rate is None or main is None or not has_exited_well(run):
         return
     finite, rates = loss.finite(), rate.finite()
     if len(finite) < POINTS or not len(rates) or abs(curve(finite.values).gained) >= LEARNT:
         return
-    if _is_warming(rates.values) and _passes(main) < PASSES:
+    if is_warming(rates.values) and passes_over_data(main) < PASSES:
         return
     traces = [t for t in traces_of(main) if t.is_owned and t.is_matrix and t.has_gradient]
     far = travelled(traces, last_step(main) + 1, ENOUGH)
-    if far is None or not 0.0 < far < TRAVELLED or not _is_fresh(run, main, finite.values):
+    if far is None or not 0.0 < far < TRAVELLED or not starts_fresh(run, main, finite.values):
         return
-    if _is_by_rate(main, traces, far, float(rates.values.max())):
+    if is_limited_by_rate(main, traces, far, float(rates.values.max())):
         yield _finding(main, finite, rates, traces[0], far)
 
 
 def _finding(process: Process, loss: Series, rates: Series, trace: Trace, far: float) -> Finding:
     top = int(np.argmax(rates.values))
     peak = float(rates.values[top])
-    is_warming = _is_warming(rates.values)
-    cause = "lr-schedule-misuse" if is_warming else "lr-too-low"
+    is_rising = is_warming(rates.values)
+    cause = "lr-schedule-misuse" if is_rising else "lr-too-low"
     c = curve(loss.values)
     whole = f"all steps together change the weights by at most {far:.2g} of their norm"
     course = f"{loss.origin.name} goes from {c.start_value:.4g} to {c.end_value:.4g}"
@@ -86,51 +80,10 @@ def _finding(process: Process, loss: Series, rates: Series, trace: Trace, far: f
         cite_record(process, trace.samples[-1].line, whole, travelled=far),
         cite(rates, f"the learning rate is never above {peak:.2g}", top, peak=peak),
         cite(loss, course, 0, -1, start=c.start_value, end=c.end_value),
-        shows=None if is_warming else cause,
+        shows=None if is_rising else cause,
         against={"vanishing-gradients": Strength.MODERATE},  # they would do at a usual rate
         onset=loss.steps[0],
     )
-
-
-def _is_warming(values: Floats) -> bool:
-    """Tell whether the rate was still rising at the end: the run was cut short, or tried out."""
-    return bool(values[-1] >= 0.98 * values.max() and values[0] < WARM * values.max())
-
-
-def _passes(process: Process) -> int:
-    """How often the data were gone through in training."""
-    return sum(e.is_whole and e.trained > 0 for e in process.epochs)
-
-
-def _has_ended(run: Run) -> bool:
-    ending = run.recording.ending if run.recording is not None else None
-    return ending is None or ending.exit_code == 0
-
-
-def _is_fresh(run: Run, process: Process, values: Floats) -> bool:
-    """Tell whether the model knows nothing: it guesses, or no weights were loaded into it."""
-    chance = guess_loss(process)
-    if chance is not None:
-        return abs(float(np.median(values)) - chance) < AT_CHANCE * chance
-    if explains_targets(process):
-        return False
-    is_adapted = any(ADAPTERS.search(p.name) for m in process.models for p in m.parameters)
-    # weights that come from elsewhere have nowhere to go
-    return bool(run.sources) and not loads_weights(run) and not is_adapted
-
-
-def _is_by_rate(process: Process, traces: Sequence[Trace], far: float, peak: float) -> bool:
-    """Tell whether it is the rate that makes the steps small, not the gradient."""
-    if uses_only(process, *NORMALISED):
-        steps = [
-            ratio * norm / sqrt(max(t.size, 1))
-            for t in traces
-            for ratio, norm in zip(t.ratios, t.norms, strict=True)
-            if ratio is not None and isfinite(ratio * norm)
-        ]
-        return max(steps, default=0.0) > BY_RATE * peak > 0.0
-    is_plain = {o.type.lower() for o in latest_optimizers(process)} == {"sgd"}
-    return is_plain and 0.0 < peak < PLAIN_LOW and far * PLAIN_USUAL / peak > PLAIN_ENOUGH
 
 
 def _run(
@@ -145,7 +98,7 @@ def _run(
     )  # fmt: skip
     run = recorded(process, ending=Ending(exit_code=exit_code), loss_train=loss)
     run = replace(run, series={**run.series, "lr": _rate(start * rate, rate)})
-    return replace(run, sources=(Source("train.py", text),)) if text else run
+    return with_source(run, text) if text else run
 
 
 def _rate(first: float, last: float) -> Series:

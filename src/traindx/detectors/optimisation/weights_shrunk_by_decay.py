@@ -1,27 +1,20 @@
-"""Weight decay takes the weight matrices down faster than the gradients build them."""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from traindx.analysis.curves import curve
 from traindx.analysis.recordings.observations import last_step
-from traindx.analysis.recordings.traces import Trace, latest_optimizers, traces_of
+from traindx.analysis.recordings.optimizer_groups import heaviest_decay, is_ruled_by_decay
+from traindx.analysis.recordings.traces import traces_of
 from traindx.examples import decay, flat, recorded, watched, weights
-from traindx.model.findings import Strength, cite, cite_record, finding
-from traindx.model.recording import Optimizer, Process
-from traindx.model.run import Floats, as_number
-from traindx.registry import Findings, Run, detector
+from traindx.model.recording import Optimizer
+from traindx.model.run import Floats
+from traindx.registry import Findings, Run, Strength, cite, cite_record, detector, finding
 
 CAUSE = "weight-decay-too-high"
 SHRUNK = 0.2  # of the norm at the start, in the middle matrix
 STALLED = 0.3  # of the starting loss gained at most
 EXPLAINED = 1.0  # rate times decay over the run: alone it shrinks weights to a third
-HALVED = 0.5  # of the norm at the start
-HEAVY = 0.05  # coupled decay; recipes end at a tenth of it
-RULING = 0.5  # the penalty over what is left of the loss
-DECOUPLED = ("adamw", "lion", "lamb")
-NORMS = ("norm",)  # their scale undoes that of the weights below
 ENOUGH = 5  # samples
 POINTS = 20  # of the loss
 
@@ -51,7 +44,7 @@ def check(run: Run) -> Findings:
     main = run.recording.main if run.recording is not None else None
     if loss is None or rate is None or main is None or len(loss.finite()) < POINTS:
         return
-    heavy = _heaviest(main)
+    heavy = heaviest_decay(main)
     traces = [t for t in traces_of(main) if t.is_owned and t.is_matrix and t.has_gradient]
     known = [t for t in traces if len(t.norms) >= ENOUGH and t.norms[0] > 0.0]
     if heavy is None or not known or not len(rate.finite()):
@@ -61,7 +54,7 @@ def check(run: Run) -> Findings:
     values = loss.finite().values
     total = float(np.mean(rate.finite().values)) * amount * (last_step(main) + 1)
     is_driven = left < SHRUNK and total > EXPLAINED and curve(values).gained < STALLED
-    if not is_driven and not _is_ruled(main, optimizer, amount, left, known, values):
+    if not is_driven and not is_ruled_by_decay(main, optimizer, amount, left, known, values):
         return
     says = f"the median weight matrix ends at {left:.0%} of its initial norm"
     yield finding(
@@ -73,27 +66,6 @@ def check(run: Run) -> Findings:
         shows=CAUSE if is_driven else None,
         onset=loss.finite().steps[0],
     )
-
-
-def _heaviest(process: Process) -> tuple[Optimizer, float] | None:
-    """The optimizer with the largest decay in any of its groups."""
-    groups = [(o, g.get("weight_decay")) for o in latest_optimizers(process) for g in o.groups]
-    found = [(o, as_number(decay) or 0.0) for o, decay in groups]
-    return max(found, key=lambda pair: pair[1], default=None)
-
-
-def _is_ruled(
-    process: Process, optimizer: Optimizer, amount: float, left: float,
-    known: Sequence[Trace], values: Floats,
-) -> bool:  # fmt: skip
-    """Tell whether the penalty is a good part of what a coupled optimizer minimises."""
-    is_coupled = not any(word in optimizer.type.lower() for word in DECOUPLED)
-    has_norm = any(w in m.type.lower() for model in process.models for m in model.modules
-                   for w in NORMS)  # fmt: skip
-    if not is_coupled or has_norm or amount < HEAVY or left > HALVED:
-        return False
-    penalty = 0.5 * amount * sum(t.norms[-1] ** 2 for t in known)
-    return penalty > RULING * abs(curve(values).end_value)
 
 
 def _run(

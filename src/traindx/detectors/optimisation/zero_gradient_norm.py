@@ -1,12 +1,10 @@
-"""The gradient norm is exactly zero, step after step."""
-
 import numpy as np
 
-from traindx.examples import decay, join, make_run
-from traindx.model.findings import cite, finding, suggested
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.curves import since
+from traindx.analysis.metrics.gradient_norms import ZEROS_IN_A_ROW, does_loss_fall
+from traindx.examples import decay, join, logged
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
-LASTS = 5  # points in a row up to the end; a batch without a signal comes alone
 SHARE = 0.5  # of all points: a run that ends converged has small gradients, not none
 
 
@@ -33,13 +31,12 @@ def check(run: Run) -> Findings:
     A logger that writes 0 for a norm that it did not measure.
     """
     norm = run.get("grad_norm")
-    if norm is None or len(norm) < LASTS:
+    if norm is None or len(norm) < ZEROS_IN_A_ROW:
         return
     norm = norm.finite()  # a step that a gradient scaler skipped tells nothing either way
-    other = np.flatnonzero(norm.values != 0.0)
-    onset = int(other[-1]) + 1 if len(other) else 0
+    onset = since(norm.values == 0.0)
     lasts = len(norm) - onset
-    if lasts < LASTS or lasts < SHARE * len(norm) or _learns(run):
+    if lasts < ZEROS_IN_A_ROW or lasts < SHARE * len(norm) or does_loss_fall(run):
         return
     yield finding(
         f"The gradient norm is exactly 0 since {norm.when(onset)}",
@@ -50,33 +47,20 @@ def check(run: Run) -> Findings:
     )
 
 
-def _learns(run: Run) -> bool:
-    """A loss that falls shows that the norm was not measured."""
-    loss = run.main_loss()
-    finite = None if loss is None else loss.finite()
-    if finite is None or len(finite) < LASTS:
-        return False
-    third = max(1, len(finite) // 3)
-    first, last = np.median(finite.values[:third]), np.median(finite.values[-third:])
-    return bool(last < first - 0.02 * abs(first))
-
-
 FIRES = {
-    "no gradient from the start": make_run({"loss/train": np.zeros(8), "grad_norm": np.zeros(8)}),
-    "the gradient is gone": make_run(
-        {"loss/train": np.full(20, 2.1), "grad_norm": join(decay(4, 2.0, 1.0), np.zeros(16))}
+    "no gradient from the start": logged(loss_train=np.zeros(8), grad_norm=np.zeros(8)),
+    "the gradient is gone": logged(
+        loss_train=np.full(20, 2.1), grad_norm=join(decay(4, 2.0, 1.0), np.zeros(16))
     ),
-    "skipped steps between": make_run(
-        {"loss/train": np.full(8, 208.0), "grad_norm": [0.0, 0, np.nan, 0, 0, 0, np.nan, 0]}
+    "skipped steps between": logged(
+        loss_train=np.full(8, 208.0), grad_norm=[0.0, 0, np.nan, 0, 0, 0, np.nan, 0]
     ),
 }
 
 SILENT = {
-    "near miss: single batches without a signal": make_run(
-        {"loss/train": np.full(20, 0.1), "grad_norm": [0.0, 0.2, 0.0, 0.0, 0.3] * 4}
+    "near miss: single batches without a signal": logged(
+        loss_train=np.full(20, 0.1), grad_norm=[0.0, 0.2, 0.0, 0.0, 0.3] * 4
     ),
-    "near miss: the norm is not measured": make_run(
-        {"loss/train": decay(20), "grad_norm": np.zeros(20)}
-    ),
-    "a healthy run": make_run({"loss/train": decay(20), "grad_norm": decay(20, 2.0, 0.5)}),
+    "near miss: the norm is not measured": logged(loss_train=decay(20), grad_norm=np.zeros(20)),
+    "a healthy run": logged(loss_train=decay(20), grad_norm=decay(20, 2.0, 0.5)),
 }

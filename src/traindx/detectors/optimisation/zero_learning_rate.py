@@ -1,14 +1,13 @@
-"""The learning rate is zero where it should not be."""
-
 from dataclasses import replace
 
 import numpy as np
 
-from traindx.examples import make_run, recorded
-from traindx.model.findings import Finding, Strength, cite, cite_setting, finding
+from traindx.analysis.metrics.learning_rates import do_evaluations_differ
+from traindx.examples import logged, make_run, recorded, rounded
+from traindx.model.findings import cite_setting
 from traindx.model.recording import Process
 from traindx.model.run import Config, Floats, Series, Setting, as_number
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding
 
 VANISHED = 1e-8  # of its peak; no schedule means to end there, and float32 rounds such steps away
 ENOUGH = 5  # points
@@ -42,7 +41,7 @@ def check(run: Run) -> Findings:
         return
     if rate.origin.decimals and not bool(np.any(rate.values)):
         if len(rate) >= ENOUGH:
-            yield _rounded(rate, moves=_moves(run))
+            yield _rounded(rate, moves=do_evaluations_differ(run))
         return
     yield from _logged(rate)
     for other in run.matching("lr/optimizer*"):
@@ -71,15 +70,6 @@ def _logged(rate: Series, whose: str = "") -> Findings:
     )
 
 
-def _moves(run: Run) -> bool:
-    """Tell whether evaluations differ: weights that stand still give the same one again.
-
-    Not surely: the running statistics of a batch norm move without a step.
-    """
-    val = run.get("loss/val")
-    return val is not None and len(np.unique(val.values[len(val) // 2 :])) > 1
-
-
 def _rounded(rate: Series, *, moves: bool) -> Finding:
     """A rate of which all printed decimals are zero."""
     printed = f"{0.0:.{rate.origin.decimals}f}"
@@ -105,21 +95,18 @@ def _configured(run: Run) -> Findings:
 
 
 def _printed(rates: Floats, decimals: int) -> Run:
-    run = make_run({"lr": np.round(rates, decimals)})
-    series = run.series["lr"]
-    told = replace(series, origin=replace(series.origin, decimals=decimals))
-    return replace(run, series={"lr": told})
+    return rounded(logged(lr=np.round(rates, decimals)), "lr", decimals)
 
 
 FIRES = {
     "printed as 0.00000 throughout": _printed(np.full(20, 4e-6), 5),
-    "zero throughout": make_run({"lr": np.zeros(50)}),
-    "the schedule ends at half the run": make_run(
-        {"lr": np.concatenate([np.linspace(1e-3, 0.0, 100), np.zeros(100)])}
+    "zero throughout": logged(lr=np.zeros(50)),
+    "the schedule ends at half the run": logged(
+        lr=np.concatenate([np.linspace(1e-3, 0.0, 100), np.zeros(100)])
     ),
-    "a decay per epoch that is stepped per batch": make_run({"lr": 0.05 * 0.1 ** np.arange(60.0)}),
-    "the schedule of the second optimizer ends": make_run(
-        {"lr": np.full(100, 2e-3), "lr/optimizer1": np.r_[np.linspace(2e-3, 0.0, 6), np.zeros(94)]}
+    "a decay per epoch that is stepped per batch": logged(lr=0.05 * 0.1 ** np.arange(60.0)),
+    "the schedule of the second optimizer ends": logged(
+        lr=np.full(100, 2e-3), lr_optimizer1=np.r_[np.linspace(2e-3, 0.0, 6), np.zeros(94)]
     ),
     "configured as zero": make_run(config={"optimizer.lr": 0}),
 }
@@ -129,12 +116,10 @@ SILENT = {
         recorded(Process()), config=Config((Setting("optimizer.lr", 0.0, "rank0.jsonl", "line 4"),))
     ),
     "near miss: printed with few decimals, not zero": _printed(np.full(20, 0.01), 2),
-    "near miss: linear decay that ends at zero": make_run({"lr": np.linspace(1e-3, 0.0, 200)}),
-    "near miss: a second optimizer that never had a rate": make_run(
-        {"lr": np.full(100, 2e-3), "lr/optimizer1": np.zeros(100)}
+    "near miss: linear decay that ends at zero": logged(lr=np.linspace(1e-3, 0.0, 200)),
+    "near miss: a second optimizer that never had a rate": logged(
+        lr=np.full(100, 2e-3), lr_optimizer1=np.zeros(100)
     ),
-    "warm-up from zero": make_run(
-        {"lr": np.concatenate([np.linspace(0.0, 1e-3, 20), np.full(80, 1e-3)])}
-    ),
+    "warm-up from zero": logged(lr=np.concatenate([np.linspace(0.0, 1e-3, 20), np.full(80, 1e-3)])),
     "one of two rates is zero on purpose": make_run(config={"head_lr": 1e-3, "backbone_lr": 0.0}),
 }

@@ -1,19 +1,13 @@
-"""The loss is zero from the first step on."""
-
-from dataclasses import replace
-
 import numpy as np
 
+from traindx.analysis.metrics.scores import POINTS, is_often_wrong
 from traindx.analysis.program.training.claims import source_text
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.widths import class_count
-from traindx.examples import decay, flat, join, make_run
-from traindx.model.findings import Evidence, Location, cite, finding, suggested
-from traindx.registry import Findings, Run, detector
+from traindx.examples import decay, flat, join, logged, make_run, rounded
+from traindx.model.findings import Evidence, Location
+from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
-POINTS = 5
-PHASES = ("train", "val", "test")
-RIGHT = 0.9  # of the answers; a loss of nothing leaves no mistakes
 NOTHING = 1e-7
 DECIMALS = 6  # a log that prints fewer rounds a small loss to zero
 
@@ -48,7 +42,7 @@ def check(run: Run) -> Findings:
     says = f"{loss.name} is 0 at all of its {len(finite)} points"
     evidence: tuple[Evidence, ...] = (cite(loss, says, 0, -1),)
     single = _single_output(run)
-    if single is None and 0 < loss.origin.decimals < DECIMALS and not _is_often_wrong(run):
+    if single is None and 0 < loss.origin.decimals < DECIMALS and not is_often_wrong(run):
         return
     yield finding(
         "The loss is zero from the first step, so nothing can be learnt",
@@ -70,13 +64,6 @@ def _single_output(run: Run) -> tuple[Evidence, Location] | None:
     return None
 
 
-def _is_often_wrong(run: Run) -> bool:
-    """Tell whether an accuracy contradicts a loss that is as small as the log's digits."""
-    told = [s.finite() for p in PHASES if (s := run.get(f"accuracy/{p}")) is not None]
-    values = [float(s.values.max()) for s in told if len(s) >= POINTS]
-    return bool(values) and max(values) < RIGHT
-
-
 _SOURCE = """
 import torch
 from torch import nn
@@ -93,28 +80,25 @@ _ZERO = flat(40, 0.0, noise=0.0)
 
 def _run(outputs: int) -> Run:
     text = _SOURCE.format(outputs=outputs)
-    return make_run({"loss/train": _ZERO}, sources={"train.py": text})
+    return logged(loss_train=_ZERO, sources={"train.py": text})
 
 
 def _rounded(accuracy: float | None = None) -> Run:
     told = {} if accuracy is None else {"accuracy/val": flat(40, accuracy, noise=0.0)}
-    run = make_run({"loss/train": _ZERO, **told})
-    loss = run.series["loss/train"]
-    rounded = replace(loss, origin=replace(loss.origin, decimals=2))
-    return replace(run, series={**run.series, "loss/train": rounded})
+    return rounded(make_run({"loss/train": _ZERO, **told}), "loss/train", 2)
 
 
 FIRES = {
-    "zero all along": make_run({"loss/train": _ZERO}),
+    "zero all along": logged(loss_train=_ZERO),
     "a cross-entropy over one output": _run(1),
     "over two": _run(2),
     "rounded, and wrong half of the time": _rounded(0.48),
 }
 
 SILENT = {
-    "it learns": make_run({"loss/train": decay(40)}),
-    "near miss: falls to zero": make_run({"loss/train": join([0.3], _ZERO)}),
+    "it learns": logged(loss_train=decay(40)),
+    "near miss: falls to zero": logged(loss_train=join([0.3], _ZERO)),
     "near miss: rounded by the log": _rounded(),
     "near miss: rounded, and right": _rounded(0.99),
-    "near miss: three points": make_run({"loss/train": _ZERO[:3]}),
+    "near miss: three points": logged(loss_train=_ZERO[:3]),
 }

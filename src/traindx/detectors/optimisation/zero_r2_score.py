@@ -1,24 +1,20 @@
-"""A regression that explains none of the variance."""
-
 import numpy as np
 
-from traindx.examples import flat, make_run
-from traindx.model.findings import Finding, cite, finding, suggested
+from traindx.examples import flat, logged
 from traindx.model.run import Series
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, cite, detector, finding, suggested
 
 NOTHING = 0.05  # of the variance
 EVALUATIONS = 8
 LASTS = 0.5  # of the run, to its end
+CAUSES = suggested(
+    moderate="constant-prediction dead-relu target-shape-broadcast",
+    weak="misaligned-labels unnormalised-inputs unnormalised-targets lr-too-high "
+    "saturated-activations",
+)
 
 
-@detector(
-    needs=("r2/*",),
-    suggests=(
-        "constant-prediction", "dead-relu", "target-shape-broadcast", "unnormalised-inputs",
-        "unnormalised-targets", "misaligned-labels", "lr-too-high", "saturated-activations",
-    ),
-)  # fmt: skip
+@detector(needs=("r2/*",), suggests=tuple(CAUSES))
 def check(run: Run) -> Findings:
     """A coefficient of determination of zero: the mean of the targets would do as well.
 
@@ -55,18 +51,14 @@ def _finding(score: Series, level: float) -> Finding:
     says = f"{score.origin.name} is {level:.2g} since {score.when(start)} and was never better"
     return finding(
         "R² is about zero, so the model predicts no better than the mean of the targets",
-        suggested(
-            moderate="constant-prediction dead-relu target-shape-broadcast",
-            weak="misaligned-labels unnormalised-inputs unnormalised-targets lr-too-high "
-            "saturated-activations",
-        ),
+        CAUSES,
         cite(score, says, start, -1, level=level),
         onset=score.steps[0],
     )
 
 
 def _run(scores: list[float]) -> Run:
-    return make_run({"r2/val": scores}, axis="epoch")
+    return logged(r2_val=scores, axis="epoch")
 
 
 FIRES = {"the mean, after a bad start": _run([-8.1, -0.6, *flat(10, 0.0, noise=0.001)])}

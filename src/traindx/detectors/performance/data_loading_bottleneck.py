@@ -1,26 +1,21 @@
-"""Most of each step is spent waiting for data."""
-
 import re
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from traindx.analysis.metrics.timings import bare_name, picked_time, usual_time
 from traindx.analysis.program.training.loaders import waits_for_examples
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.recordings.ranks import training_loader
-from traindx.examples import flat, make_run, recorded
-from traindx.model.findings import Strength, cite, finding
+from traindx.examples import flat, logged, recorded, with_source
 from traindx.model.recording import Loader, Place, Process
-from traindx.model.run import Series, Source
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Findings, Run, Strength, cite, detector, finding
 
 WAITING = re.compile(r"(^|[/_ ])(data|load|loader|fetch|dataload)", re.IGNORECASE)
 WHOLE = re.compile(r"(^|[/_ ])(batch|step|iter|iteration|total)", re.IGNORECASE)
 PLAIN = re.compile(r"^time$")  # what OpenMMLab, Detectron2 and torchvision call the whole step
 UPDATE = re.compile(r"^updt_s$")  # LeRobot's for the step without its data
 BOUND = 0.4  # of the step
-ENOUGH = 10  # points
 # recorded steps are exact, but those of a toy model say nothing about a loader
 ENOUGH_STEPS = 20
 LEAST_STEP_S = 0.015
@@ -48,14 +43,14 @@ def check(run: Run) -> Findings:
     than 15 ms or wait for less than 60 % of them; 50 % are enough where a loader without workers
     is seen to read files, or to sleep, for every example or batch.
     """
-    waiting = _pick(run, WAITING)
-    whole = _pick(run, WHOLE) or _pick(run, PLAIN) or _pick(run, UPDATE)
+    waiting = picked_time(run, WAITING)
+    whole = picked_time(run, WHOLE) or picked_time(run, PLAIN) or picked_time(run, UPDATE)
     if waiting is None or whole is None or waiting.name == whole.name:
         return
-    if PLAIN.search(_bare(whole)) and len(whole) != len(waiting):
+    if PLAIN.search(bare_name(whole)) and len(whole) != len(waiting):
         return  # some other time, in other lines
-    first, second = _level(waiting), _level(whole)
-    second += first if UPDATE.search(_bare(whole)) else 0.0
+    first, second = usual_time(waiting), usual_time(whole)
+    second += first if UPDATE.search(bare_name(whole)) else 0.0
     share = first / second if second > 0 else 0.0
     if not BOUND <= share <= 1.0:
         return
@@ -84,31 +79,14 @@ def _fetches_in_place(run: Run, loader: Loader | None) -> bool:
     return waits_for_examples(program_of(run))
 
 
-def _bare(series: Series) -> str:
-    return series.name.removeprefix("time/")
-
-
-def _pick(run: Run, pattern: re.Pattern[str]) -> Series | None:
-    for name, series in run.series.items():
-        is_time = name.startswith("time/") and pattern.search(name.removeprefix("time/"))
-        if is_time and "val" not in name and len(series.finite()) >= ENOUGH:
-            return series.finite()
-    return None
-
-
-def _level(series: Series) -> float:
-    values = series.values[len(series) // 10 :]  # the first batches start the workers
-    return float(np.median(values))
-
-
 def _run(data: float, batch: float) -> Run:
-    return make_run({"time/data_time": flat(50, data), "time/batch_time": flat(50, batch)})
+    return logged(time_data_time=flat(50, data), time_batch_time=flat(50, batch))
 
 
 def _recorded(data: ArrayLike, step: ArrayLike, text: str = "") -> Run:
     loader = Loader(2, 0, workers=0, place=Place("train.py", 12))
     run = recorded(Process(loaders=(loader,)), time_data=data, time_step=step)
-    return replace(run, sources=(Source("train.py", text),)) if text else run
+    return with_source(run, text) if text else run
 
 
 _READING = """
@@ -122,18 +100,18 @@ class Photos(Dataset):
 
 FIRES = {
     "four fifths": _run(0.4, 0.5),
-    "of a plain time": make_run({"time/data_time": flat(50, 0.4), "time/time": flat(50, 0.5)}),
-    "beside the update": make_run({"time/data_s": flat(50, 0.6), "time/updt_s": flat(50, 0.3)}),
+    "of a plain time": logged(time_data_time=flat(50, 0.4), time_time=flat(50, 0.5)),
+    "beside the update": logged(time_data_s=flat(50, 0.6), time_updt_s=flat(50, 0.3)),
     "recorded": _recorded(flat(50, 0.4), flat(50, 0.5)),
     "recorded, half of it, and files are read": _recorded(flat(50, 0.28), flat(50, 0.5), _READING),
 }
 
 SILENT = {
-    "near miss: the plain time is of an epoch": make_run(
-        {"time/data_time": flat(50, 0.4), "time/time": flat(12, 0.5)}
+    "near miss: the plain time is of an epoch": logged(
+        time_data_time=flat(50, 0.4), time_time=flat(12, 0.5)
     ),
-    "near miss: the update takes longer": make_run(
-        {"time/data_s": flat(50, 0.1), "time/updt_s": flat(50, 0.3)}
+    "near miss: the update takes longer": logged(
+        time_data_s=flat(50, 0.1), time_updt_s=flat(50, 0.3)
     ),
     "hidden behind compute": _run(0.01, 0.5),
     "near miss: a fifth": _run(0.1, 0.5),
@@ -143,5 +121,5 @@ SILENT = {
     "near miss: recorded, tiny steps": _recorded(flat(50, 0.001), flat(50, 0.002)),
     "near miss: recorded, half of it": _recorded(flat(50, 0.28), flat(50, 0.5), "import torch"),
     "near miss: recorded, few steps": _recorded(flat(12, 0.4), flat(12, 0.5)),
-    "no whole step known": make_run({"time/data_time": flat(50, 0.4)}),
+    "no whole step known": logged(time_data_time=flat(50, 0.4)),
 }

@@ -1,18 +1,9 @@
-"""A convolution or normalisation gets another number of channels than it was built for."""
-
 from traindx.analysis.errors.layer_messages import CHANNELS, channel_hint, is_channels_last
 from traindx.analysis.errors.messages import KnownError, finding, known_error
-from traindx.analysis.errors.shape_blame import (
-    Blame,
-    culprit_of,
-    expression_of,
-    find_blame,
-    title_of,
-)
+from traindx.analysis.errors.shape_blame import built_for, culprit_of, find_blame, title_of
 from traindx.analysis.program import project_of
-from traindx.examples import make_failed_run
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.examples import failed
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("failure",), suggests=("channel-mismatch",))
@@ -50,7 +41,7 @@ def _channels(known: KnownError) -> Finding:
     name = known.kind if blame is None else title_of(blame)
     claim = known.claim(layer=name, last=str(list(shape)) if is_layout else "")
     culprit = None if blame is None else culprit_of(
-        blame, _built(blame, wanted, got, is_layout=is_layout), is_repairable=not is_layout
+        blame, built_for(blame, wanted, got, is_layout=is_layout), is_repairable=not is_layout
     )  # fmt: skip
     notes = known.note(channel_hint(shape, wanted, got))
     return finding(known, claim, culprit=culprit, notes=notes)
@@ -68,13 +59,6 @@ def _ranks(known: KnownError) -> Finding:
     return finding(known, known.claim(layer=title_of(blame)), culprit=culprit)
 
 
-def _built(blame: Blame, wanted: int, got: int, *, is_layout: bool) -> str:
-    text = f"{blame.name} is built here for {wanted} channels"
-    if is_layout or blame.layer is None:
-        return text
-    return f"{text}; for its input it should read {expression_of(blame.layer, got)}"
-
-
 _MODEL = """
 from torch import nn
 
@@ -89,29 +73,29 @@ class Net(nn.Module):
 """
 
 FIRES = {
-    "grey images": make_failed_run(
+    "grey images": failed(
         "RuntimeError: Given groups=1, weight of size [64, 3, 3, 3], expected input[8, 1, 28, 28] "
         "to have 3 channels, but got 1 channels instead"
     ),
-    "channels last": make_failed_run(
+    "channels last": failed(
         "RuntimeError: Given groups=1, weight of size [64, 3, 7, 7], expected input[8, 224, 224, "
         "3] to have 3 channels, but got 224 channels instead"
     ),
-    "a norm that was forgotten": make_failed_run(
+    "a norm that was forgotten": failed(
         "RuntimeError: running_mean should contain 64 elements not 32",
         "return self.bn(self.conv(x))",
         sources={"model.py": _MODEL},
     ),
-    "flat input": make_failed_run("ValueError: expected 4D input (got 2D input)"),
-    "the wording of torch 1.5": make_failed_run(
+    "flat input": failed("ValueError: expected 4D input (got 2D input)"),
+    "the wording of torch 1.5": failed(
         "RuntimeError: Expected 4-dimensional input for 4-dimensional weight [64, 3, 3, 3], but "
         "got 3-dimensional input of size [3, 224, 224] instead"
     ),
 }
 
 SILENT = {
-    "near miss: a dtype": make_failed_run(
+    "near miss: a dtype": failed(
         "RuntimeError: Input type (double) and bias type (float) should be the same"
     ),
-    "another error": make_failed_run("ValueError: num_samples should be a positive integer value"),
+    "another error": failed("ValueError: num_samples should be a positive integer value"),
 }

@@ -1,12 +1,9 @@
-"""A CUDA kernel's assertion failed, and the log does not say which."""
-
 from traindx.analysis.errors.culprits import embedding_culprit
 from traindx.analysis.errors.device_messages import DEVICE_ASSERT
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.root_failure import last_burst
-from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.examples import failed, make_run
+from traindx.registry import Findings, Run, Strength, detector
 
 WITH_TABLE = {"index-out-of-range": Strength.STRONG, "label-out-of-range": Strength.WEAK}
 
@@ -49,8 +46,8 @@ _ERROR = (
 )
 
 FIRES = {
-    "nothing known": make_failed_run(_ERROR, "loss.backward()"),
-    "a text model": make_failed_run(
+    "nothing known": failed(_ERROR, "loss.backward()"),
+    "a text model": failed(
         _ERROR,
         "loss.backward()",
         sources={"m.py": "from torch import nn\ne = nn.Embedding(10000, 128)\nloss.backward()\n"},
@@ -58,7 +55,7 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: a clear error of the CPU": make_failed_run(
+    "near miss: a clear error of the CPU": failed(
         "IndexError: index out of range in self", "x = self.embedding(x)"
     ),
     "no error": make_run(sources={"m.py": "from torch import nn\ne = nn.Embedding(10000, 128)\n"}),

@@ -1,10 +1,13 @@
-"""Tensors of different types met in one operation."""
-
 from traindx.analysis.errors.culprits import Culprit
 from traindx.analysis.errors.messages import KnownError, findings
-from traindx.analysis.errors.precision_messages import DTYPES, dtype_words, names_float64
+from traindx.analysis.errors.precision_messages import (
+    DTYPES,
+    dtype_words,
+    is_of_dtypes,
+    names_float64,
+)
 from traindx.analysis.errors.written_calls import float64_from_numpy
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -27,16 +30,11 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     Under autocast the clash may come from a custom function that casts by itself.
     """
-    yield from findings(run, DTYPES, blame=_made_by_numpy, words=dtype_words, when=_is_of_dtypes)
+    yield from findings(run, DTYPES, blame=_made_by_numpy, words=dtype_words, when=is_of_dtypes)
 
 
 def _made_by_numpy(known: KnownError) -> Culprit | None:
     return float64_from_numpy(known.run, known.failure) if names_float64(known) else None
-
-
-def _is_of_dtypes(known: KnownError) -> bool:
-    """Tell dtypes from devices, of which a layer speaks in the same words."""
-    return known.kind != "layer" or ("cuda" in known["got"]) == ("cuda" in known["wanted"])
 
 
 _DATA = """
@@ -47,27 +45,27 @@ loss = model(x).mean()
 """
 
 FIRES = {
-    "numpy data": make_failed_run(
+    "numpy data": failed(
         "RuntimeError: mat1 and mat2 must have the same dtype, but got Double and Float",
         "loss = model(x).mean()",
         sources={"train.py": _DATA},
     ),
-    "labels": make_failed_run(
+    "labels": failed(
         "RuntimeError: expected scalar type Long but found Float", "loss = criterion(out, y)"
     ),
-    "labels on a GPU": make_failed_run(
+    "labels on a GPU": failed(
         "RuntimeError: \"nll_loss_forward_reduce_cuda_kernel_2d_index\" not implemented for 'Int'"
     ),
-    "raw images": make_failed_run(
+    "raw images": failed(
         "RuntimeError: Input type (unsigned char) and bias type (float) should be the same"
     ),
-    "a recurrent layer": make_failed_run(
+    "a recurrent layer": failed(
         "ValueError: RNN input dtype (torch.float64) does not match weight dtype (torch.float32)."
     ),
-    "integer targets": make_failed_run(
+    "integer targets": failed(
         "RuntimeError: result type Float can't be cast to the desired output type Long"
     ),
-    "parameters of a sharded module": make_failed_run(
+    "parameters of a sharded module": failed(
         "ValueError: Must flatten tensors with uniform dtype but got torch.bfloat16 and "
         "torch.float32",
         "trainer.train()",
@@ -75,9 +73,9 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: one type on two devices": make_failed_run(
+    "near miss: one type on two devices": failed(
         "RuntimeError: Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) "
         "should be the same"
     ),
-    "another error": make_failed_run("RuntimeError: CUDA out of memory."),
+    "another error": failed("RuntimeError: CUDA out of memory."),
 }

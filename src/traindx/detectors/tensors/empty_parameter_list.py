@@ -1,9 +1,7 @@
-"""An optimizer was made with nothing to optimise."""
-
 from traindx.analysis.errors.call_messages import NO_PARAMETERS
 from traindx.analysis.errors.class_blame import why_no_parameters
 from traindx.analysis.errors.messages import finding, known_error
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -47,18 +45,18 @@ _ERROR = "ValueError: optimizer got an empty parameter list"
 _CODE = "optimizer = torch.optim.Adam(model.parameters())"
 
 FIRES = {
-    "frozen, under DDP": make_failed_run(
+    "frozen, under DDP": failed(
         "RuntimeError: DistributedDataParallel is not needed when a module doesn't have any "
         "parameters that require a gradient.",
         "model = DDP(model)",
     ),
-    "the message alone": make_failed_run(_ERROR, _CODE),
-    "a plain list": make_failed_run(_ERROR, _CODE, sources={"model.py": _MODEL}),
+    "the message alone": failed(_ERROR, _CODE),
+    "a plain list": failed(_ERROR, _CODE, sources={"model.py": _MODEL}),
 }
 
 SILENT = {
-    "near miss: parameters twice": make_failed_run(
+    "near miss: parameters twice": failed(
         "ValueError: some parameters appear in more than one parameter group", _CODE
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -1,20 +1,16 @@
-"""The index that a lookup failed on, with the table it was looked up in."""
-
 import re
 
+from traindx.analysis.recordings.crashes import failed_lookup, name_in_own_code
 from traindx.analysis.recordings.observations import (
     cite_kept_batch,
-    is_integer,
     own_place,
     place_words,
     processes_of,
     summary_words,
-    tensors_by_frame,
 )
 from traindx.examples import recorded
-from traindx.model.findings import Finding, cite_record, finding
 from traindx.model.recording import Caught, Place, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, cite_record, detector, finding
 
 CAUSE = "index-out-of-range"
 LOOKUP = re.compile(
@@ -46,28 +42,15 @@ def check(run: Run) -> Findings:
     """
     for process in processes_of(run):
         for caught in process.caught:
-            found = _lookup(caught) if LOOKUP.search(caught.message) else None
+            found = failed_lookup(caught) if LOOKUP.search(caught.message) else None
             if found is not None:
                 yield _finding(process, caught, *found)
                 return
 
 
-def _lookup(caught: Caught) -> tuple[Summary, int] | None:
-    """Return the indices and the number of rows of the embedding that failed."""
-    for where, held in tensors_by_frame(caught).items():
-        ids, table = held.get("input"), held.get("weight")
-        if not where.startswith("embedding") or ids is None or table is None:
-            continue
-        if is_integer(ids) and len(table.shape) == 2:
-            rows = table.shape[0]
-            if ids.high >= rows or ids.low < 0:
-                return ids, rows
-    return None
-
-
 def _finding(process: Process, caught: Caught, ids: Summary, rows: int) -> Finding:
     place = own_place(caught.places)
-    name = _own_name(caught, ids)
+    name = name_in_own_code(caught, ids)
     table = next((f"{n} " for n, kind, _ in reversed(caught.modules) if "Embedding" in kind), "")
     is_high = ids.high >= rows
     index = int(ids.high if is_high else ids.low)
@@ -80,15 +63,6 @@ def _finding(process: Process, caught: Caught, ids: Summary, rows: int) -> Findi
         f"embedding {table}has {rows} rows{near}{place_words(place)}"
     )
     return finding(claim, CAUSE, cited, *cite_kept_batch(process, caught), place=place)
-
-
-def _own_name(caught: Caught, ids: Summary) -> str:
-    """Return what the user's code calls the tensor."""
-    for where, summary in caught.tensors:
-        same = (summary.shape, summary.low, summary.high) == (ids.shape, ids.low, ids.high)
-        if same and not where.startswith("embedding") and is_integer(summary):
-            return f"`{summary.name}` ({where})"
-    return ""
 
 
 def _run(high: float, message: str = "index out of range in self") -> Run:

@@ -1,13 +1,10 @@
-"""An index lay outside of the table it looked up."""
-
 from dataclasses import replace
 
 from traindx.analysis.errors.culprits import looked_up_table
-from traindx.analysis.errors.device_messages import INDEX
-from traindx.analysis.errors.messages import KnownError, finding, known_error
-from traindx.analysis.program.program_words import mentions
-from traindx.examples import make_failed_run
-from traindx.model.findings import Strength, cite_setting
+from traindx.analysis.errors.device_messages import INDEX, allowed_indices, causes_by_tokenizer
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.examples import failed
+from traindx.model.findings import cite_setting
 from traindx.registry import Findings, Run, detector
 
 VOCABULARY = ("vocab_size", "n_vocab", "num_embeddings", "vocabulary_size", "ntoken", "n_tokens")
@@ -38,24 +35,11 @@ def check(run: Run) -> Findings:
         return
     is_bounded = known.kind == "bounds"
     culprit = None if is_bounded else looked_up_table(run, known.failure)
-    claim = known.claim(allowed=_allowed(known)) if is_bounded else ""
+    claim = known.claim(allowed=allowed_indices(known)) if is_bounded else ""
     setting = run.config.find(*VOCABULARY)
     notes = [] if setting is None else [cite_setting(setting)]
     found = finding(known, claim, culprit=culprit, notes=notes)
-    yield replace(found, suggests={} if is_bounded else _vocabulary(run))
-
-
-def _allowed(known: KnownError) -> str:
-    index, size = known.number("index"), known.number("size")
-    near = " (off by one: ids start at 1, or the size is one too small)" if index == size else ""
-    return f"0 … {size - 1}{near}" if size else "none, since it is empty"
-
-
-def _vocabulary(run: Run) -> dict[str, Strength]:
-    """A tokenizer in the run makes its size against the table's the likely reason."""
-    has_tokenizer = mentions(run, "tokenizer")
-    is_known = has_tokenizer or run.config.find("tokenizer", "tokenizer_name") is not None
-    return {"vocabulary-mismatch": Strength.MODERATE} if is_known else {}
+    yield replace(found, suggests={} if is_bounded else causes_by_tokenizer(run))
 
 
 _MODEL = """
@@ -71,21 +55,21 @@ class Classifier(nn.Module):
 """
 
 FIRES = {
-    "an embedding": make_failed_run(
+    "an embedding": failed(
         "IndexError: index out of range in self",
         "return self.embedding(ids).mean(dim=1)",
         sources={"model.py": _MODEL},
     ),
-    "numbers": make_failed_run(
+    "numbers": failed(
         "IndexError: index 10 is out of bounds for dimension 0 with size 10", "row = table[i]"
     ),
-    "a kernel's assertion": make_failed_run(
+    "a kernel's assertion": failed(
         "DeviceAssert: ../aten/src/ATen/native/cuda/Indexing.cu:1141: indexSelectLargeIndex: "
         "block: [0,0,0], thread: [0,0,0] Assertion `srcIndex < srcSelectDimSize` failed."
     ),
 }
 
 SILENT = {
-    "near miss: a label": make_failed_run("IndexError: Target 10 is out of bounds."),
-    "another error": make_failed_run("IndexError: list index out of range", "x = items[3]"),
+    "near miss: a label": failed("IndexError: Target 10 is out of bounds."),
+    "another error": failed("IndexError: list index out of range", "x = items[3]"),
 }

@@ -1,14 +1,11 @@
-"""Labels of another shape than what Keras or TensorFlow compares them with."""
-
 from traindx.analysis.errors.layer_messages import LABEL_SHAPES, label_shapes
 from traindx.analysis.errors.messages import finding, known_error
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
 @detector(
-    needs=("failure",),
-    suggests=("output-size-mismatch", "wrong-loss-for-task", "shape-mismatch"),
+    needs=("failure",), suggests=("output-size-mismatch", "wrong-loss-for-task", "shape-mismatch")
 )
 def check(run: Run) -> Findings:
     """The labels do not have the shape that the loss of Keras compares with the output.
@@ -36,26 +33,26 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "a last layer for other classes": make_failed_run(
+    "a last layer for other classes": failed(
         "ValueError: Shapes (None, 4) and (None, 10) are incompatible", "model.fit(x, y)"
     ),
-    "class numbers for a loss of one-hot labels": make_failed_run(
+    "class numbers for a loss of one-hot labels": failed(
         "ValueError: Arguments `target` and `output` must have the same shape. Received: "
         "target.shape=(None, 1), output.shape=(None, 10)",
         "model.fit(x, y)",
     ),
-    "one-hot labels for a loss of class numbers": make_failed_run(
+    "one-hot labels for a loss of class numbers": failed(
         "tensorflow.python.framework.errors_impl.InvalidArgumentError: logits and labels must have "
         "the same first dimension, got logits shape [250,10] and labels shape [2500]"
     ),
 }
 
 SILENT = {
-    "near miss: torch's batches of two sizes": make_failed_run(
+    "near miss: torch's batches of two sizes": failed(
         "ValueError: Expected input batch_size (36) to match target batch_size (4)."
     ),
-    "near miss: memory for a tensor of some shape": make_failed_run(
+    "near miss: memory for a tensor of some shape": failed(
         "ResourceExhaustedError: OOM when allocating tensor with shape[256,832,7,7]"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -1,23 +1,11 @@
-"""A library checked its arguments and raised an error."""
-
-from traindx.analysis.errors.call_messages import REFUSALS, VALUE_CHECKS
+from traindx.analysis.errors.call_messages import REFUSALS
 from traindx.analysis.errors.culprits import explain
-from traindx.analysis.errors.messages import finding, known_error, read
-from traindx.analysis.errors.root_failure import last_burst, last_part, root_failure
-from traindx.examples import make_failed_run
-from traindx.model.findings import Strength
-from traindx.model.run import Failure, Frame
+from traindx.analysis.errors.failing_lines import is_library_check, refusal_strength
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.root_failure import root_failure
+from traindx.examples import failed
+from traindx.model.run import Frame
 from traindx.registry import Findings, Run, detector
-from traindx.tracebacks import own_frames
-
-CONFIGURED = "MisconfigurationException"  # Lightning's word for it
-REFUSING = frozenset(
-    {"ValueError", "TypeError", "AssertionError", "RuntimeError", "NotImplementedError", CONFIGURED}
-)
-# where an object is made: what it is made of is refused before any data are seen
-MAKING = frozenset({"__init__", "__post_init__", "add_param_group"})
-
-CHECKS = ("raise ", "assert ")
 
 
 @detector(needs=("failure",), suggests=("api-misuse", "version-mismatch"))
@@ -50,50 +38,35 @@ def check(run: Run) -> Findings:
     if known is not None:
         said = failure.message.split("\n", 1)[0].split(". ", 1)[0][:160].rstrip(".")
         yield finding(known, known.claim(said=said))
-    elif _is_refused(run, failure):
+    elif is_library_check(run, failure):
         named = failure.frames[-1].file.replace("\\", "/").rsplit("-packages/", 1)[-1]
         claim = f"The library {named.split('/', 1)[0]} rejects the arguments it was called with"
-        yield explain(run, failure, claim, suggests={"api-misuse": _strength(failure)})
-
-
-def _is_refused(run: Run, failure: Failure) -> bool:
-    """Tell whether the error is a library's own check of what the user's code called it with."""
-    last = failure.frames[-1:]
-    if not last or last_part(failure.type) not in REFUSING or read(failure.message, VALUE_CHECKS):
-        return False
-    if not any(map(own_frames, last_burst(run))) or last[0] in own_frames(failure):
-        return False
-    return last[0].code.startswith(CHECKS)
-
-
-def _strength(failure: Failure) -> Strength:
-    is_made = failure.frames[-1].function.rsplit(".", 1)[-1] in MAKING
-    return Strength.STRONG if is_made else Strength.MODERATE
+        yield explain(run, failure, claim, suggests={"api-misuse": refusal_strength(failure)})
 
 
 def _refused(message: str, code: str, file: str) -> Run:
     inner = Frame(file, 88, "__init__", code)
     call = "scheduler = make(optimizer)"
-    return make_failed_run(f"ValueError: {message}", call, frames=(inner,))
+    return failed(f"ValueError: {message}", call, frames=(inner,))
 
 
 _SITE = "/usr/lib/python3/site-packages/torch/optim/lr_scheduler.py"
 
 FIRES = {
-    "a batch without labels": make_failed_run(
+    "a batch without labels": failed(
         "ValueError: The model did not return a loss from the inputs, only the following keys: "
         "logits. For reference, the inputs it received are input_ids,attention_mask.",
         "trainer.train()",
     ),
-    "a tokenizer without padding": make_failed_run(
+    "a tokenizer without padding": failed(
         "ValueError: Cannot handle batch sizes > 1 if no padding token is defined.",
         "trainer.train()",
     ),
-    "a metric that is monitored and not logged": make_failed_run(
+    "a metric that is monitored and not logged": failed(
         "pytorch_lightning.utilities.exceptions.MisconfigurationException: ModelCheckpoint(monitor="
         "'val_f1') not found in the returned metrics: ['train_loss']."
     ),
-    "rows that do not add up": make_failed_run(
+    "rows that do not add up": failed(
         "pyarrow.lib.ArrowInvalid: Column 1 named input_ids expected length 1000 but got length 709"
     ),
     "a check of a library": _refused(
@@ -108,5 +81,5 @@ SILENT = {
     "near miss: a check of values": _refused(
         "Input contains NaN, infinity or a value too large", "raise ValueError(msg)", _SITE
     ),
-    "another error": make_failed_run("RuntimeError: CUDA out of memory.", "loss.backward()"),
+    "another error": failed("RuntimeError: CUDA out of memory.", "loss.backward()"),
 }

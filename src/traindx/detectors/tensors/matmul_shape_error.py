@@ -1,5 +1,3 @@
-"""A matrix product of sizes that do not fit: a layer built for other inputs than it gets."""
-
 from dataclasses import replace
 
 from traindx.analysis.errors.culprits import explain
@@ -10,14 +8,15 @@ from traindx.analysis.errors.shape_blame import (
     culprit_of,
     expression_of,
     find_blame,
+    size_factors,
     title_of,
 )
 from traindx.analysis.program import project_of
-from traindx.analysis.program.shapes.accounts import factorings, origin_of
-from traindx.examples import make_failed_run
-from traindx.model.findings import Evidence, Finding, Strength
+from traindx.analysis.program.shapes.accounts import origin_of
+from traindx.examples import failed
+from traindx.model.findings import Evidence
 from traindx.model.run import Failure
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 
 @detector(needs=("failure",), suggests=("shape-mismatch",))
@@ -54,19 +53,8 @@ def _product(known: KnownError) -> Finding:
     )
     if blame is not None and blame.layer is not None:
         return _blamed(known.run, known.failure, blame, got)
-    found = finding(known, notes=known.note(_guess(got, wanted)))
+    found = finding(known, notes=known.note(size_factors(got, wanted)))
     return replace(found, strength=Strength.MODERATE)
-
-
-def _guess(got: int, wanted: int) -> str:
-    """How the size may be made up, with the layer's own size as the likeliest channel count."""
-    likely = factorings(got, (wanted,)) if wanted > 1 else []
-    ways = list(dict.fromkeys([*likely, *factorings(got)]))[:3]
-    if ways:
-        return f"{got} = {' = '.join(ways)} (channels × height × width): a flattened image"
-    if wanted > 1 and got % wanted == 0:
-        return f"{got} = {wanted}×{got // wanted}: a dimension of {got // wanted} was flattened in"
-    return ""
 
 
 def _blamed(run: Run, failure: Failure, blame: Blame, got: int) -> Finding:
@@ -103,25 +91,25 @@ class Net(nn.Module):
 _ERROR = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x57600 and 64x128)"
 
 FIRES = {
-    "a flattened image, with the source": make_failed_run(
+    "a flattened image, with the source": failed(
         _ERROR, "return self.fc1(x)", sources={"model.py": _MODEL}
     ),
-    "the message alone": make_failed_run(_ERROR),
-    "the wording of torch 1.4": make_failed_run(
+    "the message alone": failed(_ERROR),
+    "the wording of torch 1.4": failed(
         "RuntimeError: size mismatch, m1: [4 x 57600], m2: [64 x 128] at "
         "/pytorch/aten/src/TH/generic/THTensorMath.cpp:136"
     ),
-    "a batched product": make_failed_run(
+    "a batched product": failed(
         "RuntimeError: Expected size for first two dimensions of batch2 tensor to be: [2, 4] but "
         "got: [2, 5]."
     ),
 }
 
 SILENT = {
-    "near miss: a checkpoint of another size": make_failed_run(
+    "near miss: a checkpoint of another size": failed(
         "RuntimeError: Error(s) in loading state_dict for Net:\n\tsize mismatch for fc1.weight: "
         "copying a param with shape torch.Size([64, 128]) from checkpoint, the shape in current "
         "model is torch.Size([32, 128])."
     ),
-    "another error": make_failed_run("RuntimeError: CUDA out of memory."),
+    "another error": failed("RuntimeError: CUDA out of memory."),
 }

@@ -1,9 +1,7 @@
-"""An attribute was read that the object does not have."""
-
 from traindx.analysis.errors.call_messages import MISSING_ATTRIBUTE
-from traindx.analysis.errors.failing_lines import failing_code
-from traindx.analysis.errors.messages import KnownError, findings
-from traindx.examples import make_failed_run
+from traindx.analysis.errors.failing_lines import why_none
+from traindx.analysis.errors.messages import findings
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 SUGGESTS = ("api-misuse", "version-mismatch", "name-shadowed", "detached-loss")
@@ -29,39 +27,32 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     If the attribute exists in the documentation, the installed version is another one.
     """
-    yield from findings(run, MISSING_ATTRIBUTE, words=_why_none)
-
-
-def _why_none(known: KnownError) -> dict[str, str]:
-    code = failing_code(known.run, known.failure)
-    if ".grad." in code or code.endswith(".grad"):
-        return {"origin": "the gradient is None, so no backward pass reached that parameter"}
-    return {"origin": "a function returned None, or the value was never set"}
+    yield from findings(run, MISSING_ATTRIBUTE, words=why_none)
 
 
 FIRES = {
-    "a gradient that is None": make_failed_run(
+    "a gradient that is None": failed(
         "AttributeError: 'NoneType' object has no attribute 'norm'", "n = p.grad.norm()"
     ),
-    "a list": make_failed_run("AttributeError: 'list' object has no attribute 'to'", "x.to(dev)"),
-    "a tensor in place of the model": make_failed_run(
+    "a list": failed("AttributeError: 'list' object has no attribute 'to'", "x.to(dev)"),
+    "a tensor in place of the model": failed(
         "AttributeError: 'Tensor' object has no attribute 'parameters'",
         "clip_grad_norm_(model.parameters(), 1.0)",
     ),
-    "a loss that is a number": make_failed_run(
+    "a loss that is a number": failed(
         "AttributeError: 'float' object has no attribute 'backward'", "loss.backward()"
     ),
-    "a method that a class no longer has": make_failed_run(
+    "a method that a class no longer has": failed(
         "AttributeError: type object 'Trainer' has no attribute 'add_argparse_args'"
     ),
-    "an alias that numpy dropped": make_failed_run(
+    "an alias that numpy dropped": failed(
         "AttributeError: module 'numpy' has no attribute 'float'"
     ),
 }
 
 SILENT = {
-    "near miss: a module that is not initialised": make_failed_run(
+    "near miss: a module that is not initialised": failed(
         "AttributeError: 'Net' object has no attribute '_modules'"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -1,9 +1,7 @@
-"""A module was called that has no forward."""
-
 from traindx.analysis.errors.call_messages import NO_FORWARD
 from traindx.analysis.errors.class_blame import missing_forward
 from traindx.analysis.errors.messages import findings
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -38,16 +36,16 @@ class Net(nn.Module):
 _ERROR = 'NotImplementedError: Module [Net] is missing the required "forward" function'
 
 FIRES = {
-    "the message alone": make_failed_run(_ERROR, "out = model(x)"),
-    "misspelt": make_failed_run(_ERROR, sources={"model.py": _MODEL}),
-    "a list of layers": make_failed_run(
+    "the message alone": failed(_ERROR, "out = model(x)"),
+    "misspelt": failed(_ERROR, sources={"model.py": _MODEL}),
+    "a list of layers": failed(
         'NotImplementedError: Module [ModuleList] is missing the required "forward" function'
     ),
 }
 
 SILENT = {
-    "near miss: an operator that is missing": make_failed_run(
+    "near miss: an operator that is missing": failed(
         "NotImplementedError: \"log_softmax_lastdim_kernel_impl\" not implemented for 'Long'"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

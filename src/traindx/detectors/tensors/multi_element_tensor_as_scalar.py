@@ -1,13 +1,7 @@
-"""A tensor of several values was used as a scalar or as a condition."""
-
 from traindx.analysis.errors.call_messages import MANY_VALUES
-from traindx.analysis.errors.culprits import Culprit
-from traindx.analysis.errors.failing_lines import failing_code, loss_called_as_function
-from traindx.analysis.errors.messages import KnownError, finding, known_error
-from traindx.analysis.errors.written_calls import failing_calls
-from traindx.analysis.program import project_of
-from traindx.analysis.program.written_kinds import LOSS_CLASSES
-from traindx.examples import make_failed_run
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.written_calls import loss_as_function
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -34,7 +28,7 @@ def check(run: Run) -> Findings:
     known = known_error(run, MANY_VALUES)
     if known is None:
         return
-    name, culprit = _loss_as_function(known) if known.kind == "condition" else ("", None)
+    name, culprit = loss_as_function(known) if known.kind == "condition" else ("", None)
     if name:
         claim = f"{name} is a class, and is called with outputs and targets: create it first"
         yield finding(known, claim, culprit=culprit)
@@ -42,39 +36,27 @@ def check(run: Run) -> Findings:
         yield finding(known)
 
 
-def _loss_as_function(known: KnownError) -> tuple[str, Culprit | None]:
-    """The class of a loss that is called with outputs and targets, and the call."""
-    for call in failing_calls(known.run, known.failure):
-        is_loss = call.name.startswith("torch.nn.") and LOSS_CLASSES.search(call.method)
-        if is_loss and len(call.arguments) > 1:
-            says = f"{call.method} is created here, not applied"
-            return call.method, call.blamed(says, call.made_first(), as_a_whole=True)
-    if project_of(known.run).modules:
-        return "", None
-    return loss_called_as_function(failing_code(known.run, known.failure)), None
-
-
 _SOURCE = "from torch import nn\nloss = nn.CrossEntropyLoss(out, y)\n"
 
 FIRES = {
-    "a loss class as a function": make_failed_run(
+    "a loss class as a function": failed(
         "RuntimeError: Boolean value of Tensor with more than one value is ambiguous",
         "loss = nn.CrossEntropyLoss(out, y)",
         sources={"train.py": _SOURCE},
     ),
-    "a condition": make_failed_run(
+    "a condition": failed(
         "RuntimeError: Boolean value of Tensor with more than one value is ambiguous",
         "if preds == labels:",
     ),
-    "item of many": make_failed_run(
+    "item of many": failed(
         "RuntimeError: a Tensor with 2 elements cannot be converted to Scalar",
         "total += loss.item()",
     ),
 }
 
 SILENT = {
-    "near miss: backward of many": make_failed_run(
+    "near miss: backward of many": failed(
         "RuntimeError: grad can be implicitly created only for scalar outputs"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

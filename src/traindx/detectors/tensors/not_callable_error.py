@@ -1,11 +1,8 @@
-"""A name meant a function, and now means a value."""
-
 from traindx.analysis.errors.call_messages import NOT_CALLABLE
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.name_blame import calls_names_only, hidden_name, taken_name
-from traindx.examples import make_failed_run
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.examples import failed
+from traindx.registry import Findings, Run, Strength, detector
 
 OF_NAME = {"name-shadowed": Strength.STRONG, "api-misuse": Strength.WEAK}
 OF_ANY = {"name-shadowed": Strength.MODERATE, "api-misuse": Strength.MODERATE}
@@ -72,39 +69,37 @@ def train(model, loader):
 """
 
 FIRES = {
-    "a loss": make_failed_run(
+    "a loss": failed(
         "TypeError: 'Tensor' object is not callable",
         "loss = loss(model(x), y)",
         sources={"train.py": _LOOP},
     ),
-    "without the source": make_failed_run(
-        "TypeError: 'float' object is not callable", "acc = acc(out, y)"
-    ),
-    "another line gave the name away": make_failed_run(
+    "without the source": failed("TypeError: 'float' object is not callable", "acc = acc(out, y)"),
+    "another line gave the name away": failed(
         "TypeError: 'Tensor' object is not callable", "loss = criterion(F.relu(out), target)"
     ),
-    "a function of another file": make_failed_run(
+    "a function of another file": failed(
         "UnboundLocalError: cannot access local variable 'nt_xent' where it is not associated with "
         "a value",
         "nt_xent = nt_xent(a, b)",
         sources={"train.py": _IMPORTED},
     ),
-    "a global that is counted up": make_failed_run(
+    "a global that is counted up": failed(
         "UnboundLocalError: local variable 'step' referenced before assignment",
         "step = step + 1",
         sources={"train.py": "step = 0\ndef tick():\n    step = step + 1\n"},
     ),
-    "nothing known": make_failed_run("TypeError: 'Tensor' object is not callable"),
+    "nothing known": failed("TypeError: 'Tensor' object is not callable"),
 }
 
 SILENT = {
-    "near miss: a loop that never ran": make_failed_run(
+    "near miss: a loop that never ran": failed(
         "UnboundLocalError: local variable 'loss' referenced before assignment",
         "return loss.item()",
         sources={"train.py": _EMPTY},
     ),
-    "near miss: not subscriptable": make_failed_run(
+    "near miss: not subscriptable": failed(
         "TypeError: 'float' object is not subscriptable", "x = loss[0]"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -1,10 +1,7 @@
-"""A tensor was converted to numpy that numpy cannot take."""
-
-from traindx.analysis.errors.culprits import Culprit
 from traindx.analysis.errors.device_messages import NUMPY
-from traindx.analysis.errors.messages import KnownError, findings
-from traindx.analysis.errors.written_calls import failing_calls
-from traindx.examples import make_failed_run
+from traindx.analysis.errors.messages import findings
+from traindx.analysis.errors.written_calls import unconverted_tensor
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -26,16 +23,7 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     If the value is needed for training, stay in torch.
     """
-    yield from findings(run, NUMPY, blame=_culprit)
-
-
-def _culprit(known: KnownError) -> Culprit | None:
-    for call in failing_calls(known.run, known.failure, "numpy") if known.kind else ():
-        if call.owner and not call.arguments:
-            patch = call.with_owner(f"{call.owner}.{known.kind}")
-            says = f"`{call.owner}` is converted without .{known.kind}"
-            return call.blamed(says, patch, as_a_whole=True)
-    return None
+    yield from findings(run, NUMPY, blame=unconverted_tensor)
 
 
 _ERROR = (
@@ -44,19 +32,17 @@ _ERROR = (
 )
 
 FIRES = {
-    "with a graph": make_failed_run(
-        _ERROR, "plot(out.numpy())", sources={"t.py": "plot(out.numpy())\n"}
-    ),
-    "on a GPU": make_failed_run(
+    "with a graph": failed(_ERROR, "plot(out.numpy())", sources={"t.py": "plot(out.numpy())\n"}),
+    "on a GPU": failed(
         "TypeError: can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the "
         "tensor to host memory first."
     ),
 }
 
 SILENT = {
-    "near miss: two devices in torch": make_failed_run(
+    "near miss: two devices in torch": failed(
         "RuntimeError: Expected all tensors to be on the same device, but found at least two "
         "devices, cuda:0 and cpu!"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -71,8 +71,9 @@ def _judge(story: Story, event: ProgramEvent) -> Finding | None:
         return _built_in(event, called, name)
     if isinstance(called, Result) and _is_output(called) and last in called.names:
         return _tensor(story, event, called, name)
-    if isinstance(called, (Items, Table)) and last in MODULE_METHODS and last in called.names:
-        return _method(event, called, last)
+    is_needed = last in MODULE_METHODS or story.program.defines(last)
+    if isinstance(called, (Items, Table, Known)) and is_needed and last in called.names:
+        return _method(event, called, last) if _is_plain(called) else None
     return None
 
 
@@ -138,9 +139,11 @@ def _mode(kept: Assigned, deed: Deed) -> Finding:
 
 
 def _method(event: ProgramEvent, called: Value, name: str) -> Finding:
-    kind = "dict" if isinstance(called, Table) else "list"
+    kind = "value" if isinstance(called, Known) else "list"
+    kind = "dict" if isinstance(called, Table) else kind
+    hidden = "the method of nn.Module" if name in MODULE_METHODS else "the function of that name"
     return finding(
-        f"Attribute {name} is a {kind} here and hides the method of nn.Module: the call fails",
+        f"`{name}` is a {kind} here and hides {hidden}: the call fails",
         CAUSE,
         event,
         cite(event, f"{name} holds a {kind}, which cannot be called"),

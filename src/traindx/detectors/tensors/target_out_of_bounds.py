@@ -1,15 +1,8 @@
-"""A label was out of range for the model's classes."""
-
-from traindx.analysis.errors.culprits import number_named
+from traindx.analysis.errors.culprits import class_count
 from traindx.analysis.errors.device_messages import LABELS
 from traindx.analysis.errors.messages import finding, known_error
-from traindx.analysis.program import project_of
-from traindx.examples import make_failed_run, make_run
-from traindx.model.findings import Evidence, cite_setting, cite_source
-from traindx.model.run import as_number
+from traindx.examples import failed, make_run
 from traindx.registry import Findings, Run, detector
-
-CLASSES = ("num_classes", "n_classes", "num_labels", "nb_classes", "classes", "nclass")
 
 
 @detector(
@@ -38,7 +31,7 @@ def check(run: Run) -> Findings:
     known = known_error(run, LABELS)
     if known is None:
         return
-    count, note = _classes(run)
+    count, note = class_count(run)
     words = {"allowed": f"0 … {count - 1}" if count else "0 … C−1"}
     if known.kind == "label":
         label = known.number("label")
@@ -48,35 +41,23 @@ def check(run: Run) -> Findings:
     yield finding(known, known.claim(**words), notes=notes)
 
 
-def _classes(run: Run) -> tuple[int | None, Evidence | None]:
-    setting = run.config.find(*CLASSES)
-    value = as_number(setting.value) if setting is not None else None
-    if setting is not None and value is not None:
-        return int(value), cite_setting(setting)
-    number = number_named(project_of(run), *CLASSES)
-    if number is None:
-        return None, None
-    count, module, node = number
-    return count, cite_source(module.path, node.lineno, f"the number of classes is {count}")
-
-
 FIRES = {
-    "one too far": make_failed_run(
+    "one too far": failed(
         "IndexError: Target 10 is out of bounds.",
         "loss = criterion(model(x), y)",
         sources={"train.py": "num_classes = 10\nloss = criterion(model(x), y)\n"},
     ),
-    "on a GPU": make_failed_run(
+    "on a GPU": failed(
         "DeviceAssert: ../aten/src/ATen/native/cuda/Loss.cu:240: "
         "nll_loss_forward_reduce_cuda_kernel_2d: block: [0,0,0], thread: [3,0,0] Assertion "
         "`t >= 0 && t < n_classes` failed."
     ),
-    "outputs without a sigmoid": make_failed_run(
+    "outputs without a sigmoid": failed(
         "RuntimeError: all elements of input should be between 0 and 1", "loss = bce(model(x), y)"
     ),
 }
 
 SILENT = {
-    "near miss: an embedding's index": make_failed_run("IndexError: index out of range in self"),
+    "near miss: an embedding's index": failed("IndexError: index out of range in self"),
     "no error": make_run(sources={"train.py": "num_classes = 10\n"}),
 }

@@ -1,28 +1,22 @@
-"""The label that a loss failed on, with the number of classes."""
-
 import re
-from collections.abc import Mapping
 
+from traindx.analysis.recordings.crashes import causes_of_labels, failed_labels, reason_of_labels
 from traindx.analysis.recordings.observations import (
     cite_kept_batch,
-    is_integer,
     own_place,
     place_words,
     processes_of,
     shape_words,
     summary_words,
-    tensors_by_frame,
 )
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, cite_record, finding
 from traindx.model.recording import Caught, Place, Process, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, cite_record, detector, finding
 
 CAUSE = "label-out-of-range"
 TARGET = re.compile(
     r"Target (-?\d+) is out of bounds|t >= 0 && t < n_classes|cur_target|device-side assert"
 )
-FRAMES = ("cross_entropy", "nll_loss")
 
 
 @detector(needs=("recording",), suggests=(CAUSE, "output-size-mismatch"))
@@ -46,22 +40,10 @@ def check(run: Run) -> Findings:
     """
     for process in processes_of(run):
         for caught in process.caught:
-            found = _labels(caught) if TARGET.search(caught.message) else None
+            found = failed_labels(caught) if TARGET.search(caught.message) else None
             if found is not None:
                 yield _finding(process, caught, *found)
                 return
-
-
-def _labels(caught: Caught) -> tuple[Summary, Summary, int] | None:
-    """Return labels, logits and the number of classes of the loss that failed."""
-    for where, held in tensors_by_frame(caught).items():
-        logits, labels = held.get("input"), held.get("target")
-        if not where.startswith(FRAMES) or logits is None or labels is None:
-            continue
-        classes = logits.shape[1] if len(logits.shape) > 1 else (logits.shape or (0,))[0]
-        if is_integer(labels) and classes and (labels.high >= classes or labels.low < 0):
-            return labels, logits, classes
-    return None
 
 
 def _finding(
@@ -73,23 +55,10 @@ def _finding(
     cited = cite_record(process, caught.line, says, step=caught.step, label=label, classes=classes)
     claim = (
         f"Labels range from {labels.low:.0f} to {labels.high:.0f}, but the {classes} classes "
-        f"are 0 … {classes - 1}{_reason(labels, classes)}{place_words(place)}"
+        f"are 0 … {classes - 1}{reason_of_labels(labels, classes)}{place_words(place)}"
     )
     kept = cite_kept_batch(process, caught)
-    return finding(claim, _sizes(labels, classes), cited, *kept, shows=CAUSE, place=place)
-
-
-def _reason(labels: Summary, classes: int) -> str:
-    if labels.low == 1 and labels.high == classes:
-        return " (the labels start at 1)"
-    if labels.low == -1 and labels.high < classes:
-        return " (−1 usually marks 'no label')"
-    return " (off by one)" if labels.high == classes else ""
-
-
-def _sizes(labels: Summary, classes: int) -> Mapping[str, Strength]:
-    is_small = labels.low >= 0 and labels.high > classes
-    return {"output-size-mismatch": Strength.MODERATE if is_small else Strength.WEAK}
+    return finding(claim, causes_of_labels(labels, classes), cited, *kept, shows=CAUSE, place=place)
 
 
 def _run(low: float, high: float, message: str = "Target 10 is out of bounds.") -> Run:

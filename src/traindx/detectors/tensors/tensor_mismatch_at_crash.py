@@ -1,20 +1,10 @@
-"""The recorded shapes, dtypes and devices of the tensors that an operation failed on."""
-
 import re
-from collections.abc import Iterator
 
-from traindx.analysis.recordings.observations import (
-    cite_kept_batch,
-    own_place,
-    place_words,
-    processes_of,
-    shape_words,
-    summary_words,
-)
+from traindx.analysis.recordings.crashes import cite_modules_and_tensors, failed_layer
+from traindx.analysis.recordings.observations import own_place, place_words, processes_of
 from traindx.examples import recorded
-from traindx.model.findings import Evidence, Finding, Strength, cite_record, finding
 from traindx.model.recording import Caught, Place, Process, Shape, Summary
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite_record, detector, finding
 
 PRODUCT = re.compile(r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)")
 CHANNELS = re.compile(r"to have (\d+) channels, but got (\d+) channels")
@@ -30,7 +20,6 @@ CAUSES = {
     DTYPES: "dtype-mismatch",
     SIZES: "shape-mismatch",
 }
-SHOWN = 6  # modules, tensors
 
 
 @detector(
@@ -66,26 +55,17 @@ def check(run: Run) -> Findings:
 def _finding(process: Process, caught: Caught, found: re.Match[str]) -> Finding:
     cause = CAUSES[found.re]
     place, step = own_place(caught.places), float(caught.step)
-    title = _layer(caught)
+    title = failed_layer(caught)
     is_shown = bool(title) and found.re in (PRODUCT, CHANNELS)
     cited = [cite_record(process, caught.line, caught.message.split("\n", 1)[0][:200], step=step)]
-    cited += _along(process, caught, step)
+    cited += cite_modules_and_tensors(process, caught, step)
     return finding(
         f"{_claim(title, found)}{place_words(place)}",
-        {} if is_shown else {cause: Strength.MODERATE},
+        cause if is_shown else {cause: Strength.MODERATE},
         *cited,
-        shows=cause if is_shown else None,
         onset=step,
         place=place,
     )
-
-
-def _layer(caught: Caught) -> str:
-    """Return the layer that failed, in words."""
-    if not caught.modules:
-        return ""
-    name, kind, _ = caught.modules[-1]
-    return f"{name} ({kind})" if name else ""
 
 
 def _claim(title: str, found: re.Match[str]) -> str:
@@ -102,21 +82,6 @@ def _claim(title: str, found: re.Match[str]) -> str:
 
 def _upper(text: str) -> str:
     return f"Layer {text}" if text[0].islower() or not text[0].isalpha() else text
-
-
-def _along(process: Process, caught: Caught, step: float) -> Iterator[Evidence]:
-    chain = [
-        f"{name or kind} gets {' and '.join(map(shape_words, shapes))}"
-        for name, kind, shapes in caught.modules[-SHOWN:]
-        if shapes
-    ]
-    if chain:
-        yield cite_record(process, caught.line, "; ".join(chain), step=step)
-    for where, summary in caught.tensors[:SHOWN]:
-        device = f" on {summary.device}" if summary.device else ""
-        says = f"{summary_words(summary)}{device} in {where}"
-        yield cite_record(process, caught.line, says)
-    yield from cite_kept_batch(process, caught)
 
 
 _X = Summary("x", (4, 57600), "float32", "cpu", -1.0, 1.0, 0.0, 0.5)

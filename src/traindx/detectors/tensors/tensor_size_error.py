@@ -1,17 +1,10 @@
-"""Tensor sizes do not match in a sum, a concatenation, a view, a batch or a loss."""
-
-from traindx.analysis.errors.culprits import Culprit, explain
+from traindx.analysis.errors.culprits import explain
 from traindx.analysis.errors.other_frameworks import read_other
 from traindx.analysis.errors.root_failure import root_failure
-from traindx.analysis.errors.shape_blame import culprit_of, find_blame, mixed_batch
-from traindx.analysis.errors.shape_messages import SizeError, read
-from traindx.analysis.program import project_of
-from traindx.analysis.program.shapes.accounts import origin_of
-from traindx.analysis.program.shapes.machine import Conflict
-from traindx.analysis.program.shapes.sizes import Size
-from traindx.examples import make_failed_run
+from traindx.analysis.errors.shape_messages import read
+from traindx.analysis.errors.size_blame import size_culprit
+from traindx.examples import failed
 from traindx.model.findings import Evidence
-from traindx.model.run import Failure
 from traindx.registry import Findings, Run, detector
 
 CAUSES = {"stack-channels": "channel-mismatch"}
@@ -42,47 +35,10 @@ def check(run: Run) -> Findings:
     error = read(said) or read_other(said)
     if failure is None or error is None:
         return
-    culprit, more = _culprit(run, failure, error)
+    culprit, more = size_culprit(run, failure, error)
     notes = [Evidence(error.hint, failure.artifact, failure.locator)] if error.hint else []
     cause = CAUSES.get(error.kind, "shape-mismatch")
     yield explain(run, failure, error.claim, shows=cause, culprit=culprit, notes=[*notes, *more])
-
-
-def _culprit(run: Run, failure: Failure, error: SizeError) -> tuple[Culprit | None, list[Evidence]]:
-    if error.kind == "batch":
-        sizes = (error.expected or 0, error.got or 0)
-        return mixed_batch(project_of(run), failure, *sizes), []
-    if error.kind not in ("broadcast", "concat", "view", "features", "rank"):
-        return None, []
-    blame = find_blame(project_of(run), failure, lambda c: _fits(error, c))
-    if blame is None:
-        return None, []
-    account = origin_of(blame.trace, blame.conflict)
-    place = f"line {blame.conflict.line}"
-    notes = [Evidence(t, blame.conflict.file, place) for t in (blame.conflict.text, account) if t]
-    if blame.layer is None:
-        return None, notes
-    expected = blame.conflict.expected
-    unit = "features" if isinstance(expected, int) else "input"
-    says = f"{blame.name} is built here for {expected} {unit}"
-    return culprit_of(blame, says, is_repairable=error.kind == "features"), notes
-
-
-def _fits(error: SizeError, conflict: Conflict) -> bool:
-    if error.kind != conflict.kind:
-        return False
-    if error.kind == "view":
-        return _elements(conflict.got, error)
-    if error.kind == "rank":
-        return conflict.got == f"{error.got}D"
-    return {conflict.expected, conflict.got} == {error.expected, error.got}
-
-
-def _elements(total: object, error: SizeError) -> bool:
-    """Tell whether a number of elements is the one in the message, for some batch size."""
-    if isinstance(total, Size) and error.got is not None:
-        return len(total.terms) == 1 and error.got % total.terms[0][1] == 0
-    return total == error.got
 
 
 _MODEL = """
@@ -102,41 +58,41 @@ class Net(nn.Module):
 """
 
 FIRES = {
-    "a sum": make_failed_run(
+    "a sum": failed(
         "RuntimeError: The size of tensor a (10) must match the size of tensor b (5) at "
         "non-singleton dimension 1"
     ),
-    "a join of odd sizes": make_failed_run(
+    "a join of odd sizes": failed(
         "RuntimeError: Sizes of tensors must match except in dimension 1. Expected size 32 but got "
         "size 31 for tensor number 1 in the list."
     ),
-    "grey images among others": make_failed_run(
+    "grey images among others": failed(
         "RuntimeError: stack expects each tensor to be equal size, but got [3, 224, 224] at entry "
         "0 and [1, 224, 224] at entry 1"
     ),
-    "a view that eats the batch": make_failed_run(
+    "a view that eats the batch": failed(
         "ValueError: Expected input batch_size (36) to match target batch_size (4).",
         "loss = criterion(model(x), y)",
         sources={"model.py": _MODEL},
     ),
-    "an input that a layer of Keras is not built for": make_failed_run(
+    "an input that a layer of Keras is not built for": failed(
         'ValueError: Input 0 of layer "sequential" is incompatible with the layer: expected shape='
         "(None, 1, 4), found shape=(None, 1, 34)",
         "model.fit(x, y)",
     ),
-    "a product of JAX": make_failed_run(
+    "a product of JAX": failed(
         "TypeError: dot_general requires contracting dimensions to have the same shape, got (1,) "
         "and (15,)."
     ),
-    "a target without the last dimension": make_failed_run(
+    "a target without the last dimension": failed(
         "ValueError: Target size (torch.Size([64])) must be the same as input size "
         "(torch.Size([64, 1]))"
     ),
 }
 
 SILENT = {
-    "near miss: an index": make_failed_run(
+    "near miss: an index": failed(
         "IndexError: index 10 is out of bounds for dimension 0 with size 10"
     ),
-    "another error": make_failed_run("RuntimeError: CUDA out of memory."),
+    "another error": failed("RuntimeError: CUDA out of memory."),
 }

@@ -1,14 +1,8 @@
-"""Tensors of one operation are on different devices."""
-
-from traindx.analysis.errors.culprits import Culprit, site_of
+from traindx.analysis.errors.device_blame import stray_tensor
 from traindx.analysis.errors.device_messages import TWO_DEVICES
-from traindx.analysis.errors.messages import KnownError, findings
-from traindx.analysis.errors.written_calls import only, program_calls
-from traindx.analysis.program import project_of
-from traindx.analysis.program.devices import model_left_behind, never_moved
-from traindx.examples import make_failed_run, make_run
+from traindx.analysis.errors.messages import findings
+from traindx.examples import failed, make_run
 from traindx.registry import Findings, Run, detector
-from traindx.tracebacks import own_frames
 
 
 @detector(needs=("failure",), suggests=("device-mismatch",))
@@ -32,32 +26,7 @@ def check(run: Run) -> Findings:
     With `device_map` or pipeline stages tensors are on several devices by design; then the layer's
     hook is missing rather than a move.
     """
-    yield from findings(run, TWO_DEVICES, blame=_culprit)
-
-
-def _made_empty(run: Run) -> Culprit | None:
-    """The one place of the source that makes or moves something to the meta device."""
-    return only(
-        [
-            call.blamed(f"`{call.text}` creates tensors without values", as_a_whole=True)
-            for call in program_calls(run)
-            if "meta" in call.values() or call.method == "init_empty_weights"
-        ]
-    )
-
-
-def _culprit(known: KnownError) -> Culprit | None:
-    if known.kind == "meta":
-        return _made_empty(known.run)
-    project = project_of(known.run)
-    if known.kind != "stray model":
-        for culprit in never_moved(project, site_of(known.run, known.failure)):
-            return culprit
-    if known.kind != "stray input":
-        code = "\n".join(f.code for f in own_frames(known.failure))
-        for culprit in model_left_behind(project, code):
-            return culprit
-    return None
+    yield from findings(run, TWO_DEVICES, blame=stray_tensor)
 
 
 _ERROR = (
@@ -75,41 +44,39 @@ class Net(nn.Module):
 """
 
 FIRES = {
-    "made in forward": make_failed_run(
-        _ERROR, "return self.fc(x + noise)", sources={"model.py": _MODEL}
-    ),
-    "with the argument": make_failed_run(
+    "made in forward": failed(_ERROR, "return self.fc(x + noise)", sources={"model.py": _MODEL}),
+    "with the argument": failed(
         _ERROR + " (when checking argument for argument mat1 in method wrapper_CUDA_addmm)"
     ),
-    "newer": make_failed_run(
+    "newer": failed(
         "RuntimeError: Expected all tensors to be on the same device, but got mat1 is on cpu, "
         "different from other tensors on cuda:0 (when checking argument in method "
         "wrapper_CUDA_addmm)"
     ),
-    "older": make_failed_run(
+    "older": failed(
         "RuntimeError: Expected object of device type cuda but got device type cpu for argument #1 "
         "'self' in call to _th_mm"
     ),
-    "a recurrent layer": make_failed_run(
+    "a recurrent layer": failed(
         "RuntimeError: Input and hidden tensors are not at the same device, found input tensor at "
         "cuda:0 and hidden tensor at cpu"
     ),
-    "a sampler under another default device": make_failed_run(
+    "a sampler under another default device": failed(
         "RuntimeError: Expected a 'cuda' device type for generator but found 'cpu'"
     ),
-    "made without values": make_failed_run(
+    "made without values": failed(
         "NotImplementedError: Cannot copy out of meta tensor; no data!",
         "out, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True)",
         sources={"train.py": "import torch\nwith torch.device('meta'):\n    model = Tagger(9)\n"},
     ),
-    "a batch left behind": make_failed_run(
+    "a batch left behind": failed(
         "RuntimeError: Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) "
         "should be the same"
     ),
 }
 
 SILENT = {
-    "near miss: two types on one device": make_failed_run(
+    "near miss: two types on one device": failed(
         "RuntimeError: Input type (torch.cuda.HalfTensor) and weight type (torch.cuda.FloatTensor) "
         "should be the same"
     ),

@@ -1,8 +1,6 @@
-"""A traced value of JAX or TensorFlow was used as a concrete number."""
-
 from traindx.analysis.errors.call_messages import TRACED_VALUE
 from traindx.analysis.errors.messages import findings
-from traindx.examples import make_failed_run
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
@@ -29,24 +27,24 @@ def check(run: Run) -> Findings:
 
 
 FIRES = {
-    "a branch": make_failed_run(
+    "a branch": failed(
         "jax.errors.TracerBoolConversionError: Attempted boolean conversion of traced array with "
         "shape bool[].\nThe error occurred while tracing the function step at train.py:12 for jit.",
         "if loss > 10:",
     ),
-    "a call of numpy": make_failed_run(
+    "a call of numpy": failed(
         "jax.errors.TracerArrayConversionError: The numpy.ndarray conversion method __array__() "
         "was called on traced array with shape float32[8]."
     ),
-    "a graph of TensorFlow": make_failed_run(
+    "a graph of TensorFlow": failed(
         "tensorflow.python.framework.errors_impl.OperatorNotAllowedInGraphError: Using a symbolic "
         "`tf.Tensor` as a Python `bool` is not allowed."
     ),
 }
 
 SILENT = {
-    "near miss: torch's tensor with several values": make_failed_run(
+    "near miss: torch's tensor with several values": failed(
         "RuntimeError: Boolean value of Tensor with more than one value is ambiguous"
     ),
-    "another error": make_failed_run("KeyError: 'label'"),
+    "another error": failed("KeyError: 'label'"),
 }

@@ -1,10 +1,8 @@
-"""A batch or record did not have the form that the code read it by."""
-
 from traindx.analysis.errors.call_messages import STRUCTURE
 from traindx.analysis.errors.messages import findings
-from traindx.analysis.errors.root_failure import last_burst
-from traindx.examples import make_failed_run
-from traindx.model.run import Failure, Frame
+from traindx.analysis.errors.root_failure import is_raised_on_purpose, last_burst
+from traindx.examples import failed
+from traindx.model.run import Frame
 from traindx.registry import Findings, Run, detector
 from traindx.tracebacks import own_frames
 
@@ -29,40 +27,33 @@ def check(run: Run) -> Findings:
     If only one record lacks the field, the data are at fault and not the code.
     """
     is_own = any(map(own_frames, last_burst(run)))
-    yield from findings(run, STRUCTURE, when=lambda k: is_own and not _is_raised(k.failure))
+    yield from findings(
+        run, STRUCTURE, when=lambda k: is_own and not is_raised_on_purpose(k.failure)
+    )
 
 
-def _is_raised(failure: Failure) -> bool:
-    """Tell whether a check of the program or of a library raised it, with a message of its own."""
-    last = failure.frames[-1:]
-    if not last or not last[0].code.startswith("raise "):
-        return False
-    is_sentence = len(failure.message.split()) > 3  # and not the key that is missing
-    return is_sentence or last[0] in own_frames(failure)
-
-
-_CHECKED = make_failed_run(
+_CHECKED = failed(
     "KeyError: \"param 'initial_lr' is not specified in param_groups[0]\"",
     "s = StepLR(opt, 9, last_epoch=3)",
     frames=(Frame("/lib/site-packages/torch/optim/x.py", 42, "f", 'raise KeyError("param'),),
 )
 
 FIRES = {
-    "a batch without labels": make_failed_run("KeyError: 'labels'", "y = batch['labels']"),
-    "three parts": make_failed_run(
+    "a batch without labels": failed("KeyError: 'labels'", "y = batch['labels']"),
+    "three parts": failed(
         "ValueError: too many values to unpack (expected 2)", "for x, y in loader:"
     ),
-    "a list in place of a dict": make_failed_run(
+    "a list in place of a dict": failed(
         "TypeError: list indices must be integers or slices, not str", "y = batch['labels']"
     ),
-    "no launcher": make_failed_run("KeyError: 'LOCAL_RANK'", "os.environ['LOCAL_RANK']"),
+    "no launcher": failed("KeyError: 'LOCAL_RANK'", "os.environ['LOCAL_RANK']"),
 }
 
 SILENT = {
-    "near miss: the program's own check": make_failed_run(
+    "near miss: the program's own check": failed(
         "KeyError: 'record 12 has no label'", "raise KeyError(f'record {i} has no label')"
     ),
-    "near miss: raised inside of a library alone": make_failed_run("KeyError: 'labels'"),
+    "near miss: raised inside of a library alone": failed("KeyError: 'labels'"),
     "near miss: a check of the optimizer's": _CHECKED,
-    "another error": make_failed_run("RuntimeError: CUDA out of memory.", "loss.backward()"),
+    "another error": failed("RuntimeError: CUDA out of memory.", "loss.backward()"),
 }

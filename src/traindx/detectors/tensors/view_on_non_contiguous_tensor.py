@@ -1,12 +1,8 @@
-"""view() on a tensor whose memory order does not allow it."""
-
 from traindx.analysis.errors.call_messages import STRIDED_VIEW
-from traindx.analysis.errors.messages import KnownError, finding, known_error
-from traindx.analysis.errors.written_calls import WrittenCall, failing_calls
-from traindx.examples import make_failed_run
+from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.written_calls import strided_view
+from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
-
-TURNED = (".transpose(", ".permute(", ".t()", ".T", ".mT")
 
 
 @detector(needs=("failure",), suggests=("non-contiguous-view",))
@@ -31,22 +27,13 @@ def check(run: Run) -> Findings:
     known = known_error(run, STRIDED_VIEW)
     if known is None:
         return
-    call = _view_call(known)
+    call = strided_view(known)
     if call is None:
         yield finding(known)
         return
     says = "a transpose, permute or slice precedes this view; reshape copies where needed"
     claim = known.claim(view=f".view({', '.join(call.arguments)})")
     yield finding(known, claim, culprit=call.blamed(says, call.with_method("reshape")))
-
-
-def _view_call(known: KnownError) -> WrittenCall | None:
-    """The only view on the line, or the last that follows a transpose in the same expression."""
-    calls = failing_calls(known.run, known.failure, "view")
-    if len(calls) == 1:
-        return calls[0]
-    turned = [c for c in calls if any(word in c.owner for word in TURNED)]
-    return turned[-1] if turned else None
 
 
 _MODEL = """
@@ -64,15 +51,13 @@ _ERROR = (
 )
 
 FIRES = {
-    "with the source": make_failed_run(
-        _ERROR, "return x.view(b, h, t * d)", sources={"model.py": _MODEL}
-    ),
-    "the message alone": make_failed_run(_ERROR),
+    "with the source": failed(_ERROR, "return x.view(b, h, t * d)", sources={"model.py": _MODEL}),
+    "the message alone": failed(_ERROR),
 }
 
 SILENT = {
-    "near miss: a view of another size": make_failed_run(
+    "near miss: a view of another size": failed(
         "RuntimeError: shape '[32, 400]' is invalid for input of size 57600"
     ),
-    "another error": make_failed_run("RuntimeError: CUDA out of memory."),
+    "another error": failed("RuntimeError: CUDA out of memory."),
 }

@@ -1,11 +1,8 @@
-"""A call did not fit what was called."""
-
 from traindx.analysis.errors.call_messages import CALL_ARGUMENTS, argument_counts
 from traindx.analysis.errors.class_blame import definition_of
 from traindx.analysis.errors.messages import finding, known_error
-from traindx.examples import make_failed_run
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.examples import failed
+from traindx.registry import Findings, Run, Strength, detector
 
 OTHER_VERSION = {"api-misuse": Strength.STRONG, "version-mismatch": Strength.WEAK}
 
@@ -40,23 +37,21 @@ def check(run: Run) -> Findings:
 _MODEL = "class Net(nn.Module):\n    def forward(self, x):\n        return x\n"
 
 FIRES = {
-    "one too many": make_failed_run(
+    "one too many": failed(
         "TypeError: Net.forward() takes 2 positional arguments but 3 were given",
         "out = model(x, mask)",
         sources={"m.py": _MODEL + "out = model(x, mask)\n"},
     ),
-    "one missing": make_failed_run(
-        "TypeError: forward() missing 1 required positional argument: 'target'"
-    ),
-    "an option that does not exist": make_failed_run(
+    "one missing": failed("TypeError: forward() missing 1 required positional argument: 'target'"),
+    "an option that does not exist": failed(
         "TypeError: __init__() got an unexpected keyword argument 'learning_rate'"
     ),
-    "the wrong kind": make_failed_run(
+    "the wrong kind": failed(
         "TypeError: linear(): argument 'input' (position 1) must be Tensor, not tuple"
     ),
 }
 
 SILENT = {
-    "near miss: not callable at all": make_failed_run("TypeError: 'Tensor' object is not callable"),
-    "another error": make_failed_run("ValueError: expected 4D input (got 3D input)"),
+    "near miss: not callable at all": failed("TypeError: 'Tensor' object is not callable"),
+    "another error": failed("ValueError: expected 4D input (got 3D input)"),
 }

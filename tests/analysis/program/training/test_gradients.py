@@ -108,9 +108,8 @@ def test_terms() -> None:
 def test_what_is_carried_to_the_next_turn(line: str, count: int) -> None:
     text = LOOP.format(line=line).replace("state = None", "state = None\nprev = 0")
     graphs = Graphs(program_of(make_run(sources={"t.py": text})).stories[0])
-    _, backward, loop = next(iter(graphs.pairs()))
-    assert backward.subject is not None
-    assert len(graphs.carried(backward.subject, loop)) == count
+    _, backward, _ = next(iter(graphs.pairs()))
+    assert len(graphs.carried(backward)) == count
 
 
 @pytest.mark.parametrize(("line", "is_sum"), [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traindx.analysis.program.training.hoards import is_emptied
+from traindx.analysis.program.training.graphs import is_emptied
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 

@@ -144,7 +144,7 @@ def test_what_gets_out_of_sight(line: str, is_handed: bool) -> None:
 )
 def test_the_period_of_a_step(condition: str) -> None:
     story = in_loop("every = 4", f"if {condition}:", "    optimizer.step()")
-    period = period_of(story.does(Do.STEP)[0].event)
+    period = period_of(story, story.does(Do.STEP)[0].event)
     assert isinstance(period, Known) and period.value == 4
 
 

@@ -151,14 +151,15 @@ def _apart(
 def _afresh(m: Machine) -> Iterator[None]:
     """Be outside of all loops, conditions and contexts."""
     state = (m.turns, m.guards, m.contexts, m.callers, m.within, m.gradients, m.depth)
-    active = list(m.active)
+    active, tried = list(m.active), m.tried
+    m.tried = None
     m.turns, m.guards, m.contexts, m.callers, m.within = (), (), (), (), ()
     m.gradients, m.depth = Answer.YES, 0
     try:
         yield
     finally:
         (m.turns, m.guards, m.contexts, m.callers, m.within, m.gradients, m.depth) = state
-        m.active = active
+        m.active, m.tried = active, tried
 
 
 def _batch(m: Machine, given: Mapping[str, Value], node: ast.AST, scope: Scope) -> Value | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from traindx.analysis.program.execution import (
     calls,
+    classes,
     iteration,
     mappings,
     names,
@@ -18,7 +19,7 @@ from traindx.analysis.program.execution import (
 )
 from traindx.analysis.program.execution.events import EventForm, Guard, LoopRun
 from traindx.analysis.program.execution.machine import BlockEnd
-from traindx.analysis.program.execution.truth import is_none, is_one, truth_of
+from traindx.analysis.program.execution.truth import is_none, is_one, is_same_dtype, truth_of
 from traindx.analysis.program.execution.values import (
     FunctionValue,
     Items,
@@ -128,22 +129,17 @@ def operator_result(
     never = plain_kinds.compared(name, left, right)
     if isinstance(never, NeverEqual) and not _are_plain(left, right):
         return _noted(m, f"operator.{name}", (left, right), never, node, scope)
+    alike = is_same_dtype(left, right) if name in ("eq", "ne") else None
+    if alike is not None:
+        return Known(alike is (name == "eq"), (left, right))
     counts = is_in_place and m.is_repeated()  # a counter has another value in every turn
     if isinstance(left, Known) and isinstance(right, Known) and function and not counts:
         made = _computed(function, left.value, right.value)
         return Unknown() if made is None else Known(made.value, (left, right))
-    if isinstance(left, Items) and isinstance(right, Items) and name == "add":
-        whole = left.is_whole and right.is_whole
-        if is_in_place:
-            for member in right.members:
-                iteration.append(m, left, member)
-            return left
-        return iteration.items_of([*left.members, *right.members], left.kind, is_whole=whole)
-    if isinstance(left, Items) and name == "mul" and isinstance(right, Known):
-        times = right.value if isinstance(right.value, int) else 1
-        whole = left.is_whole and times <= MAX_RANGE
-        repeated = left.members * max(1, min(times, MAX_RANGE))
-        return iteration.items_of(repeated, left.kind, is_whole=whole)
+    site = Site(scope.module, node) if is_in_place else None
+    lists = _list_operation(m, name, left, right, site, scope.function)
+    if lists is not None:
+        return lists
     for method in (f"__i{name}__",) * is_in_place + (f"__{name}__",):
         own = calls.special(m, left, method, (right,), node, scope)
         if own is not None:
@@ -160,6 +156,34 @@ def operator_result(
     m.record(EventForm.CALL, Site(scope.module, node), maker, None, (left, right), {},
              scope.function, found)  # fmt: skip
     return found
+
+
+def _list_operation(
+    m: Machine, name: str, left: Value, right: Value, changed_at: Site | None,
+    function: ast.AST | None,
+) -> Value | None:  # fmt: skip
+    """Return what `+` and `*` make of a list, or of the one that is changed in place."""
+    if not isinstance(left, Items):
+        return None
+    if isinstance(right, Items) and name == "add":
+        whole = left.is_whole and right.is_whole
+        if changed_at is not None:
+            for member in right.members:
+                m.record(EventForm.CALL, changed_at, ".append", left, (member,), {}, function, None)
+                iteration.append(m, left, member)
+            return left
+        if left.is_whole and not whole:
+            return iteration.with_more(left.members, right.members, left.kind)
+        return iteration.items_of([*left.members, *right.members], left.kind, is_whole=whole)
+    is_list = isinstance(right, Result) and right.maker in ("builtins.sorted", "builtins.list")
+    if left.is_whole and name == "add" and is_list:
+        return iteration.lengthened(m, left, right, is_in_place=changed_at is not None)
+    if name == "mul" and isinstance(right, Known):
+        times = right.value if isinstance(right.value, int) else 1
+        whole = left.is_whole and times <= MAX_RANGE
+        repeated = left.members * max(1, min(times, MAX_RANGE))
+        return iteration.items_of(repeated, left.kind, is_whole=whole)
+    return None
 
 
 def _are_plain(left: Value, right: Value) -> bool:
@@ -276,6 +300,7 @@ def _compared(
         known = is_none(left) if is_none(right) else None
         if known is None:
             known = is_one(left, right)
+        known = classes.is_one_class(left, right) if known is None else known
         if known is not None:
             return Known(known is isinstance(op, ast.Is))
         return Result("operator.is" if isinstance(op, ast.Is) else "operator.is_not",
@@ -286,9 +311,13 @@ def _compared(
             truth = NeverEqual(isinstance(op, ast.NotIn), (left, right))
             return _noted(m, "operator.in", (left, right), truth, node, scope)
         found = _is_member(left, right)
+        found = classes.is_class_among(left, right) if found is None else found
         if found is not None:
             return Known(found is isinstance(op, ast.In))
         return Result("operator.in", args=(left, right))
+    is_same = classes.is_one_class(left, right) if isinstance(op, (ast.Eq, ast.NotEq)) else None
+    if is_same is not None:
+        return Known(is_same is isinstance(op, ast.Eq))
     return operator_result(m, op, left, right, node, scope)
 
 
@@ -332,18 +361,19 @@ def _either(m: Machine, node: ast.IfExp, scope: Scope) -> Value:
 
 def _sequence(m: Machine, node: ast.Tuple | ast.List | ast.Set, scope: Scope) -> Value:
     found: list[Value] = []
-    is_whole = True
+    is_whole, ahead = True, 0
     for part in node.elts:
         if isinstance(part, ast.Starred):
             value = evaluate(m, part.value, scope)
             several = iteration.members(value)
+            ahead = len(found) if is_whole and several is None else ahead
             is_whole = is_whole and several is not None
             found.extend(several if several is not None else [iteration.element_of(m, value)])
         else:
             found.append(evaluate(m, part, scope))
     kind = {ast.Tuple: "tuple", ast.List: "list", ast.Set: "set"}[type(node)]
     made = iteration.items_of(found, kind, is_whole=is_whole)
-    made.born = m.turns
+    made.born, made.ahead = m.turns, ahead
     return made
 
 
@@ -377,7 +407,8 @@ def _comprehension(
     found: list[Value] = []
     inner = Scope(scope.module, {}, scope, scope.function, scope.bound, scope.owner)
     whole = _rounds(m, node.generators, inner, lambda: found.append(evaluate(m, node.elt, inner)))
-    return iteration.items_of(found, "list", is_whole=whole)
+    kind = iteration.ONE_PASS if isinstance(node, ast.GeneratorExp) else "list"
+    return iteration.items_of(found, kind, is_whole=whole)
 
 
 def _dict_comprehension(m: Machine, node: ast.DictComp, scope: Scope) -> Value:

@@ -63,7 +63,7 @@ def drive(
     model = args[0] if args else kwargs.get("model")
     if name == "fit" and isinstance(model, Instance) and is_lightning_module(model):
         data = [*args[1:], *(v for k, v in kwargs.items() if k != "model")]
-        fit_lightning(m, model, data, scope)
+        fit_lightning(m, model, data, scope, trainer)
         return True
     if name == "train" and not is_lightning_module(model):
         _train_transformers(m, trainer, node, scope)
@@ -98,7 +98,9 @@ def _site_of(owner: Instance) -> Site:
     return Site(owner.cls.module, owner.cls.node)
 
 
-def fit_lightning(m: Machine, model: Instance, data: Sequence[Value], scope: Scope) -> None:
+def fit_lightning(
+    m: Machine, model: Instance, data: Sequence[Value], scope: Scope, trainer: Value | None = None
+) -> None:
     """Run what `Trainer.fit` runs."""
     hooks = _Hooks(m, model, scope)
     for name in LIGHTNING_HOOKS:
@@ -113,7 +115,7 @@ def fit_lightning(m: Machine, model: Instance, data: Sequence[Value], scope: Sco
     def epoch(number: Value | None) -> BlockEnd:
         _mode(m, model, training=True)
         hooks.call("on_train_epoch_start")
-        _train_epoch(m, hooks, model, optimizers, loaders[0])
+        _train_epoch(m, hooks, optimizers, loaders[0], trainer)
         _step_schedules(m, model, _site_of(model), "epoch")
         hooks.call("on_train_epoch_end")
         hooks.call("training_epoch_end", Unknown(name="outputs"))
@@ -192,9 +194,9 @@ def _mode(m: Machine, model: Value, *, training: bool) -> None:
 
 
 def _train_epoch(
-    m: Machine, hooks: _Hooks, model: Instance, optimizers: Sequence[Value], loader: Value
+    m: Machine, hooks: _Hooks, optimizers: Sequence[Value], loader: Value, trainer: Value | None
 ) -> None:
-    site = hooks.site("training_step")
+    site, model = hooks.site("training_step"), hooks.owner
     is_manual = constant(model.fields.get("automatic_optimization")) is False
     loop = LoopRun(site, loader)
 
@@ -204,7 +206,7 @@ def _train_epoch(
         for number, held in _shares(hooks, optimizers, is_manual):
             found = hooks.call("training_step", given, index, *number)
             if found is not None and not is_manual:
-                _learn(m, site, _loss_in(found), held)
+                _learn(m, site, _loss_in(found), held, trainer)
         if not is_manual:
             _step_schedules(m, model, site, "step")
         return BlockEnd.NEXT
@@ -250,16 +252,35 @@ def _loss_in(value: Value) -> Value:
     return value
 
 
-def _learn(m: Machine, site: Site, loss: Value, optimizers: Sequence[Value]) -> None:
-    """Do what a framework does with a loss."""
+CLIPS = ("gradient_clip_val", "max_grad_norm")  # of Lightning, of Transformers
+
+
+def _learn(
+    m: Machine, site: Site, loss: Value, optimizers: Sequence[Value], told: Value | None = None
+) -> None:
+    """Do what a framework does with a loss; `told` is what its settings were given to."""
     for optimizer in optimizers or [Unknown(name="optimizer")]:
-        for name, receiver in (
-            (".zero_grad", optimizer),
-            (".backward", loss),
-            (".step", optimizer),
-        ):
-            event = m.record(EventForm.CALL, site, name, receiver, (), {}, site.node)
-            event.by_framework = True
+        for name, receiver in ((".zero_grad", optimizer), (".backward", loss)):
+            _record(m, site, name, receiver)
+        _clip(m, optimizer, told)
+        _record(m, site, ".step", optimizer)
+
+
+def _record(m: Machine, site: Site, name: str, receiver: Value | None, *args: Value) -> None:
+    event = m.record(EventForm.CALL, site, name, receiver, args, {}, site.node)
+    event.by_framework = True
+
+
+def _clip(m: Machine, optimizer: Value, told: Value | None) -> None:
+    """Clip the gradients as the settings say; zero and None turn it off."""
+    if not isinstance(told, Result) or told.site is None or not isinstance(optimizer, Result):
+        return
+    bound = next((told.kwargs[name] for name in CLIPS if name in told.kwargs), None)
+    if bound is None or not constant(bound) or not optimizer.args:
+        return
+    is_value = constant(told.kwargs.get("gradient_clip_algorithm")) == "value"
+    name = "clip_grad_value_" if is_value else "clip_grad_norm_"
+    _record(m, told.site, f"torch.nn.utils.{name}", None, optimizer.args[0], bound)
 
 
 def _held_out(m: Machine, hooks: _Hooks, model: Instance, phase: str, loader: Value) -> None:
@@ -299,7 +320,7 @@ def _train_transformers(m: Machine, trainer: Value, node: ast.AST, scope: Scope)
         if loss is None:
             spread = Result("operator.spread", args=(batch,))
             loss = names.part(calls.call(m, model, (spread,), {}, node, scope), "loss")
-        _learn(m, loop.site, loss, optimizers)
+        _learn(m, loop.site, loss, optimizers, given.get("args"))
         for schedule in schedules:
             m.record(EventForm.CALL, loop.site, ".step", schedule, (), {}, node).by_framework = True
         return BlockEnd.NEXT
@@ -316,15 +337,26 @@ def _handed_optimizers(given: Mapping[str, Value]) -> tuple[list[Value], list[Va
     return (known[0], known[1]) if len(known) == 2 else ([], [])
 
 
+# the names that Transformers gives to optimizers of torch
+NAMED: dict[object, str] = {"adamw_torch": "AdamW", "adamw_torch_fused": "AdamW", "sgd": "SGD",
+                            "adagrad": "Adagrad", "rmsprop": "RMSprop"}  # fmt: skip
+
+
 def _default_optimizer(given: Mapping[str, Value], model: Value, site: Site) -> list[Value]:
-    """Return what Transformers makes where it is not told otherwise: AdamW over the model."""
+    """Return what Transformers makes over the model: AdamW where it is not told otherwise."""
     args = given.get("args")
-    is_plain = isinstance(args, Result) and not {"optim", "**", "args"} & set(args.kwargs)
+    is_plain = isinstance(args, Result) and not {"**", "args", "optim_args"} & set(args.kwargs)
     if "optimizers" in given or not is_plain or not isinstance(args, Result):
         return []
-    rate = args.kwargs.get("learning_rate") or Known(5e-5)
+    kind = NAMED.get(constant(args.kwargs["optim"]), "") if "optim" in args.kwargs else "AdamW"
+    if not kind:
+        return []
+    settings = {"lr": args.kwargs.get("learning_rate") or Known(5e-5)}
+    if "weight_decay" in args.kwargs:
+        settings["weight_decay"] = args.kwargs["weight_decay"]
     held = Result(".parameters", model, site=site)
-    return [Result("torch.optim.AdamW", None, (held,), {"lr": rate}, site=site)]
+    made = args.site if args.site is not None else site
+    return [Result(f"torch.optim.{kind}", None, (held,), settings, site=made)]
 
 
 def _constructed(trainer: Value) -> dict[str, Value]:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution import calls, enumerations, mappings, names
+from traindx.analysis.program.execution import (
+    calls,
+    enumerations,
+    mappings,
+    module_listings,
+    names,
+)
 from traindx.analysis.program.execution.events import LoopRun
 from traindx.analysis.program.execution.machine import TURNS, BlockEnd
 from traindx.analysis.program.execution.values import (
@@ -27,6 +33,7 @@ if TYPE_CHECKING:
     from traindx.analysis.program.execution.machine import Machine
 
 MAX_MEMBERS = 12  # of a list that is gone through one by one; of a longer one, two are
+ONE_PASS = "iterator"  # the kind of what `map` and `(f(x) for x in xs)` give: gone over once
 MAX_TEXT = 200  # characters of a text that is a list of them
 WRAPPERS = frozenset(
     {"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.trange", "tqdm.tqdm_notebook",
@@ -42,12 +49,29 @@ def items_of(values: Sequence[Value], kind: str = "list", *, is_whole: bool = Tr
     return Items(kind, is_whole, held=dict(enumerate(values)))
 
 
+def with_more(first: Sequence[Value], rest: Sequence[Value], kind: str = "list") -> Items:
+    """Return a list that begins with known members, and goes on with some that stand for more."""
+    made = items_of([*first, *rest], kind, is_whole=False)
+    made.ahead = len(first)
+    return made
+
+
+def lengthened(m: Machine, first: Items, more: Value, *, is_in_place: bool) -> Items:
+    """Return a list with others behind it, of which nobody knows how many: `specials + words`."""
+    element, ahead = element_of(m, more), len(first.members)
+    if not is_in_place:
+        return with_more(first.members, [element], first.kind)
+    append(m, first, element)
+    first.is_whole, first.ahead = False, ahead
+    return first
+
+
 CONTAINERS = ("torch.nn.ModuleList", "torch.nn.Sequential", "torch.nn.ParameterList")
 
 
 def members(value: Value) -> list[Value] | None:
     """Return the members of a list that is written down; None where they are not known."""
-    if _is_container(value):
+    if is_container(value):
         return layers_of(value)
     if isinstance(value, Items) and value.is_whole:
         return value.members
@@ -77,7 +101,7 @@ def layers_of(container: Value) -> list[Value] | None:
 
 def sliced_layers(container: Value, key: Value) -> Value | None:
     """Return the container that a slice of one is: `self.layers[:-1]`; None where it is open."""
-    layers = layers_of(container) if _is_container(container) else None
+    layers = layers_of(container) if is_container(container) else None
     bounds = [constant(b) for b in key.inputs]
     are_known = all(isinstance(b, Known) for b in key.inputs)
     if layers is None or not are_known or not isinstance(container, Result):
@@ -88,7 +112,8 @@ def sliced_layers(container: Value, key: Value) -> Value | None:
     return Result(container.maker, args=args, held=kept)
 
 
-def _is_container(value: Value) -> bool:
+def is_container(value: Value) -> bool:
+    """Tell whether a value is a list of layers or parameters that torch keeps."""
     return isinstance(value, Result) and value.maker in CONTAINERS and value.receiver is None
 
 
@@ -118,7 +143,7 @@ def run_over(
     """Run a loop's body for each element of what it goes over; of more than `most`, for two."""
     inner = wrapped(over)
     if isinstance(inner, Result) and inner.maker == "builtins.enumerate" and inner.args:
-        return run_over(m, loop, inner.args[0], lambda v: body(_pair(_index(), v)), scope, most)
+        return run_over(m, loop, inner.args[0], lambda v: body(_pair(index(), v)), scope, most)
     if isinstance(inner, Result) and inner.maker == "builtins.zip":
         return _run_zip(m, loop, inner, body, scope)
     if isinstance(inner, Instance):
@@ -128,10 +153,11 @@ def run_over(
         inner = inner if listed is None else items_of(listed)
     if isinstance(inner, Generator):
         return _run_generator(m, loop, inner, body, scope)
-    found = members(inner)
+    modules = module_listings.listed(inner)
+    found = _in_order(over, inner) if modules is None else modules
     if found is not None:
         loop.is_whole = True
-        if len(found) > most:
+        if len(found) > most and modules is None:
             loop.is_whole, found = False, found[:TURNS]
         return m.run_loop(loop, iter(found), _checked(body))
     if isinstance(over, Result) and over.maker == "builtins.sorted" and not over.args[1:]:
@@ -139,7 +165,16 @@ def run_over(
     return m.run_loop(loop, _unknown_elements(m, inner), _checked(body))
 
 
-def _index() -> Value:
+def _in_order(over: Value, inner: Value) -> list[Value] | None:
+    """Return the members of a list in the order in which they are gone over."""
+    found, turns = members(inner), 0
+    while over is not inner and isinstance(over, Result) and over.maker in WRAPPERS and over.args:
+        turns += over.maker == "builtins.reversed"
+        over = over.args[0]
+    return found[::-1] if found is not None and turns % 2 else found
+
+
+def index() -> Value:
     """The running number of `enumerate`."""
     return Result("builtins.next", args=(Result("builtins.range"),))
 
@@ -157,6 +192,9 @@ def _checked(body: Callable[[Value], BlockEnd]) -> Callable[[Value | None], Bloc
 
 def _unknown_elements(m: Machine, over: Value) -> Iterator[Value]:
     known = over.members if isinstance(over, Items) else []
+    if isinstance(over, Items) and 0 < over.ahead <= MAX_MEMBERS:
+        yield from known[: over.ahead + TURNS]
+        return
     for turn in range(TURNS):
         yield known[turn % len(known)] if known else element_of(m, over)
 
@@ -169,7 +207,7 @@ def element_of(m: Machine, over: Value) -> Value:
     if isinstance(over, Items) and over.members:
         return over.members[0] if len(over.members) == 1 else Choice(tuple(over.members[:4]))
     if isinstance(over, Result) and over.maker == "builtins.enumerate" and over.args:
-        return _pair(_index(), element_of(m, over.args[0]))
+        return _pair(index(), element_of(m, over.args[0]))
     if isinstance(over, Result) and over.maker == "builtins.zip":
         return items_of([element_of(m, a) for a in over.args], "tuple")
     if isinstance(over, Result) and over.maker in WRAPPERS and over.args:
@@ -187,11 +225,11 @@ def _run_zip(
     if len(others) == 1 and len(over.args) > 1:  # a counter goes on as long as the other does
 
         def counted(value: Value) -> BlockEnd:
-            row = [_index() if _is_counter(a) else value for a in over.args]
+            row = [index() if _is_counter(a) else value for a in over.args]
             return body(items_of(row, "tuple"))
 
         return run_over(m, loop, others[0], counted, scope)
-    lists = [members(wrapped(a)) for a in over.args]
+    lists = [_in_order(a, wrapped(a)) for a in over.args]
     if lists and all(x is not None for x in lists):
         rows = zip(*(x for x in lists if x is not None), strict=False)
         loop.is_whole = True

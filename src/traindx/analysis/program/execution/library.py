@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution import (
     calls,
+    classes,
     configuration_files,
     frameworks,
     iteration,
-    loader_parts,
     mappings,
     model_zoo,
     names,
     parameter_names,
+    scalars,
 )
 from traindx.analysis.program.execution.events import EventForm, LoopRun
 from traindx.analysis.program.execution.machine import BlockEnd
@@ -162,7 +163,7 @@ def _result(
         return _run_chain(m, callee, args[0], node, scope)
     if not isinstance(callee, External):
         return _named_tuple(callee, args, kwargs)
-    folded = _folded(name, args, kwargs) or configuration_files.loaded(m, name, args, kwargs)
+    folded = _folded(m, name, args, kwargs) or configuration_files.loaded(m, name, args, kwargs)
     if folded is not None:
         return folded
     python = _PYTHON.get(name)
@@ -223,8 +224,8 @@ FOLDED: dict[str, Callable[..., object]] = {
 }  # fmt: skip
 
 
-def _folded(name: str, args: Sequence[Value], kwargs: Keywords) -> Value | None:
-    """Compute with numbers that the source gives."""
+def _folded(m: Machine, name: str, args: Sequence[Value], kwargs: Keywords) -> Value | None:
+    """Compute with numbers that the source gives; a text that is no number may end a `try`."""
     function = FOLDED.get(name)
     if name in ("builtins.int", "builtins.float") and not args:
         return Known(0 if name == "builtins.int" else 0.0)
@@ -239,7 +240,8 @@ def _folded(name: str, args: Sequence[Value], kwargs: Keywords) -> Value | None:
         return None
     try:
         return Known(function(*numbers), tuple(args))
-    except (ArithmeticError, ValueError, TypeError):
+    except (ArithmeticError, ValueError, TypeError) as error:
+        m.fail(type(error).__name__)
         return None
 
 
@@ -267,6 +269,8 @@ def _method(
         m.write(receiver.fields, "saved_tensors", iteration.items_of(list(args), "tuple"))
     if name in ("append", "add_module", "register_module", "insert") and args:
         _add_layer(m, receiver, args)
+    if name in ("register_buffer", "register_parameter") and is_module(receiver):
+        _register(m, receiver, args, kwargs)
     if frameworks.is_trainer(receiver) and frameworks.drive(
         m, receiver, name, args, kwargs, node, scope
     ):
@@ -282,9 +286,9 @@ def _method(
         return made[0] if len(made) == 1 else receiver.fields["configured optimizers"]
     if name in PREPARES and args:
         return args[0] if len(args) == 1 else iteration.items_of(list(args), "tuple")
-    if name in SAME and _is_model_like(receiver):
+    if name in SAME and is_model_like(receiver):
         return receiver
-    return None
+    return scalars.answer(receiver, name)
 
 
 def _is_python(receiver: Value) -> bool:
@@ -308,7 +312,7 @@ def _python_method(
 
 def _apply(m: Machine, model: Value, function: FunctionValue, node: ast.AST, scope: Scope) -> None:
     """Call a function with every module that is inside of a model, as far as that is in sight."""
-    inside = [part for part in modules_in(model) if _is_model_like(part)]
+    inside = [part for part in modules_in(model) if is_model_like(part)]
     if not inside and function.node in m.entered:
         return
     for part in inside or [Unknown(name="module")]:
@@ -368,7 +372,16 @@ def _add_layer(m: Machine, receiver: Value, args: Sequence[Value]) -> None:
         m.write(receiver.fields, position, args[-1])
 
 
-def _is_model_like(value: Value) -> bool:
+def _register(m: Machine, owner: Value, args: Sequence[Value], kwargs: Keywords) -> None:
+    """Keep a tensor under its name, as `register_buffer` does."""
+    given = [*args, *(kwargs[k] for k in ("name", "tensor", "param") if k in kwargs)]
+    name = given[0].value if given and isinstance(given[0], Known) else None
+    if isinstance(name, str) and len(given) > 1:
+        given[1].add_name(name)
+        m.write(owner.fields, name, given[1])
+
+
+def is_model_like(value: Value) -> bool:
     """Tell whether a value is no tensor, of which such a method would make another."""
     if isinstance(value, Instance):
         return True
@@ -378,7 +391,7 @@ def _is_model_like(value: Value) -> bool:
         is_named = value.receiver is None and model_zoo.makes_model(value.maker)
         return (is_built and value.receiver is None) or is_loaded or is_named
     if isinstance(value, Choice):
-        return all(_is_model_like(o) for o in value.options)
+        return all(is_model_like(o) for o in value.options)
     return False
 
 
@@ -391,16 +404,26 @@ def unmoved(value: Value) -> Value:
 
 def mode_of(model: Value) -> Answer:
     """Return whether a model is in training mode."""
-    held = model.fields.get(MODE)
+    held = held_mode(model)
     if held is None:
-        known = isinstance(model, Instance) or _is_model_like(model)
+        known = isinstance(model, Instance) or is_model_like(model)
         return Answer.YES if known else Answer.UNKNOWN
     return Answer.of(truth_of(held))
 
 
+def _first_mode(model: Value) -> Known:
+    """Return the mode in which a model is made."""
+    is_loaded = isinstance(model, Result) and model_zoo.begins_evaluating(model.maker)
+    return Known(not is_loaded)
+
+
 def held_mode(model: Value) -> Value | None:
-    """Return what the mode of a model was set to last; None where nothing in sight set it."""
-    return model.fields.get(MODE)
+    """Return what the mode of a model was set to last; None where nothing in sight set it.
+
+    Transformers puts what it loads into evaluation mode.
+    """
+    first = _first_mode(model)
+    return model.fields.get(MODE) or (None if first.value else first)
 
 
 def read_mode(model: Value) -> Value:
@@ -423,7 +446,7 @@ def is_module(value: Value) -> bool:
     if isinstance(value, Instance):
         return any(f.startswith("torch.nn.") or f.rsplit(".", 1)[-1].endswith("Module")
                    for f in value.cls.foreign)  # fmt: skip
-    return isinstance(value, Result) and _is_model_like(value)
+    return isinstance(value, Result) and is_model_like(value)
 
 
 def _set_mode(
@@ -451,7 +474,7 @@ def set_mode(m: Machine, model: Value, mode: Value) -> None:
         if isinstance(part, (Items, Table)):
             continue
         # what it was before, so that a mode that is set under a condition is one of two
-        part.fields.setdefault(MODE, Known(True) if is_module(part) else Unknown())
+        part.fields.setdefault(MODE, _first_mode(part) if is_module(part) else Unknown())
         m.write(part.fields, MODE, mode)
 
 
@@ -470,13 +493,19 @@ def modules_in(model: Value) -> list[Value]:
         if isinstance(value, Choice):
             pending.extend(value.options)
         elif isinstance(value, Result):
-            own = () if value.maker.startswith("copy.") else value.inputs
+            own = () if value.maker.startswith("copy.") or _is_member(value) else value.inputs
             held = (*own, *value.fields.values())
             inside = (Result, Instance, Items, Table, Choice)
             pending.extend(v for v in held if isinstance(v, inside))
         if isinstance(value, (Instance, Items, Table)):
             pending.extend(value.fields.values())
     return list(found.values())
+
+
+def _is_member(value: Result) -> bool:
+    """Tell whether a value is one of the modules of a model, and does not hold the model."""
+    inner = value.args[0] if value.maker == "builtins.next" and value.args else value
+    return isinstance(inner, Result) and inner.maker in (".modules", ".children", ".parameters")
 
 
 def _list_method(m: Machine, owner: Items, name: str, args: Sequence[Value]) -> Value | None:
@@ -488,6 +517,7 @@ def _list_method(m: Machine, owner: Items, name: str, args: Sequence[Value]) -> 
         for value in several if several is not None else [iteration.element_of(m, args[0])]:
             iteration.append(m, owner, value)
         if several is None:
+            owner.ahead = len(owner.members) - 1 if owner.is_whole else owner.ahead
             owner.is_whole = False
         return Known(None)
     if name in ("clear",):
@@ -515,8 +545,11 @@ def _reorder(m: Machine, owner: Items, name: str) -> None:
         m.write(owner.fields, place, value)
 
 
-_TEXT_METHODS = frozenset({"lower", "upper", "strip", "startswith", "endswith", "replace", "split",
-                           "rsplit", "title", "capitalize"})  # fmt: skip
+_TEXT_METHODS = frozenset(
+    {"lower", "upper", "strip", "startswith", "endswith", "replace", "split", "rsplit", "title",
+     "capitalize", "splitlines", "lstrip", "rstrip", "partition", "rpartition", "removeprefix",
+     "removesuffix", "isdigit", "isnumeric", "isdecimal", "isalpha", "casefold", "count", "find"}
+)  # fmt: skip
 
 
 def _plain(value: Value) -> object:
@@ -534,8 +567,9 @@ def _text_method(text: str, name: str, args: Sequence[Value]) -> Value | None:
         found = getattr(text, name)(*given)
     except Exception:
         return None
-    if isinstance(found, list):
-        return iteration.items_of([Known(f) for f in found])
+    if isinstance(found, (list, tuple)):
+        kind = "tuple" if isinstance(found, tuple) else "list"
+        return iteration.items_of([Known(f) for f in found], kind)
     return Known(found)
 
 
@@ -594,24 +628,13 @@ def _sorted(
     return iteration.items_of([found[i] for i in order])
 
 
-def _type(
-    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
-) -> Value | None:
-    """`type(x)`: the class of an object, or one of Python's own kinds."""
-    given = args[0] if len(args) == 1 else None
-    if isinstance(given, Instance):
-        return given.cls
-    if isinstance(given, Known) and given.value is not None:
-        return External(f"builtins.{type(given.value).__name__}")
-    if isinstance(given, Table):
-        return External("builtins.dict")
-    return External(f"builtins.{given.kind}") if isinstance(given, Items) else None
-
-
 def _enumerate(
     m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
 ) -> Value | None:
-    found = iteration.members(args[0]) if args else None
+    over = args[0] if args else None
+    ahead = over.ahead if isinstance(over, Items) and not over.is_whole else 0
+    found = over.members[:ahead] if isinstance(over, Items) and ahead else None
+    found = found or (iteration.members(over) if over is not None else None)
     if found is None or len(found) > iteration.MAX_MEMBERS:
         return None
     given = kwargs.get("start", args[1] if len(args) > 1 else Known(0))
@@ -619,7 +642,10 @@ def _enumerate(
     if not isinstance(first, int):
         return None
     rows = [iteration.items_of((Known(i), v), "tuple") for i, v in enumerate(found, first)]
-    return iteration.items_of(rows)
+    if not isinstance(over, Items) or not ahead:
+        return iteration.items_of(rows)
+    more = [iteration.items_of((iteration.index(), v), "tuple") for v in over.members[ahead:]]
+    return iteration.with_more(rows, more)
 
 
 def _zip(
@@ -683,40 +709,6 @@ def _setattr(
     return Known(None)
 
 
-def _isinstance(
-    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
-) -> Value | None:
-    if len(args) != 2 or not isinstance(args[0], (Instance, Result)):
-        return None
-    wanted = args[1].members if isinstance(args[1], Items) else [args[1]]
-    if isinstance(args[0], Result):
-        return _is_layer_of(args[0], wanted)
-    own = {cls.node for cls in args[0].cls.lineage()}
-    if any(isinstance(w, ClassValue) and w.node in own for w in wanted):
-        return Known(True)
-    foreign = {f.rsplit(".", 1)[-1] for f in args[0].cls.foreign}
-    if any(isinstance(w, External) and w.name.rsplit(".", 1)[-1] in foreign for w in wanted):
-        return Known(True)
-    return Known(False) if all(isinstance(w, ClassValue) for w in wanted) else None
-
-
-def _is_layer_of(layer: Result, wanted: Sequence[Value]) -> Value | None:
-    """Tell whether a layer or sampler of torch is of one of some classes, by their names."""
-    external = tuple(w.name for w in wanted if isinstance(w, External))
-    is_sampler = loader_parts.is_sampler_of(layer, external) if external else None
-    if is_sampler is not None and len(external) == len(wanted):
-        return Known(is_sampler)
-    if not (layer.maker.startswith("torch.nn.") and _is_model_like(layer)):
-        return None
-    named = external
-    if layer.maker in named or "torch.nn.Module" in named:
-        return Known(True)
-    is_plain = all(n.startswith("torch.nn.") and n.count(".") == 2 for n in named)
-    are_known = len(named) + sum(isinstance(w, ClassValue) for w in wanted) == len(wanted)
-    has_base = any("_" in n or n.endswith("Base") for n in named)
-    return Known(False) if is_plain and are_known and not has_base else None
-
-
 def _dict(
     m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
 ) -> Value | None:
@@ -739,7 +731,7 @@ def _map(
         return BlockEnd.NEXT
 
     iteration.run_over(m, loop, over, body, scope)
-    return iteration.items_of(made, is_whole=loop.is_whole)
+    return iteration.items_of(made, iteration.ONE_PASS, is_whole=loop.is_whole)
 
 
 def _filter(
@@ -770,7 +762,7 @@ def _copied(
     m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
 ) -> Value | None:
     """A copy of an object is another object of the same kind."""
-    if not args or not (isinstance(args[0], (Items, Table)) or _is_model_like(args[0])):
+    if not args or not (isinstance(args[0], (Items, Table)) or is_model_like(args[0])):
         return None
     return _copy(args[0], 6)
 
@@ -785,7 +777,7 @@ def _copy(value: Value, depth: int) -> Value:
         return Items(value.kind, value.is_whole, held=fields)
     if isinstance(value, Table):
         return Table(value.is_whole, held=fields)
-    if _is_model_like(value) and isinstance(value, Result):
+    if is_model_like(value) and isinstance(value, Result):
         args = tuple(_copy(a, depth - 1) for a in value.args)
         return Result(value.maker, None, args, value.kwargs, held=fields, site=value.site)
     return value
@@ -807,14 +799,15 @@ _PYTHON: dict[str, Python] = {
     "builtins.tuple": _listed,
     "builtins.set": _unique,
     "builtins.sorted": _sorted,
-    "builtins.type": _type,
+    "builtins.type": classes.type_of,
     "builtins.enumerate": _enumerate,
     "builtins.zip": _zip,
     "builtins.range": _range,
     "builtins.next": _next,
     "builtins.getattr": _getattr,
     "builtins.setattr": _setattr,
-    "builtins.isinstance": _isinstance,
+    "builtins.isinstance": classes.is_instance,
+    "builtins.hasattr": parameter_names.has_attribute,
     "builtins.dict": _dict,
     "builtins.map": _map,
     "builtins.filter": _filter,

@@ -55,6 +55,14 @@ class OutOfWork(Exception):
     """The program is too large to be followed to its end."""
 
 
+class FailedCall(Exception):
+    """What the program does fails for certain, inside of a `try`; `kind` is the exception's."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
 class _Missing(Value):
     """The mark of a name or field that did not exist."""
 
@@ -95,7 +103,13 @@ class Machine:
         self.drawn: dict[
             ast.AST, Value
         ] = {}  # what `next` gives in this turn, where it ends a loop
+        self.tried: tuple[Guard, ...] | None = None  # the conditions around the innermost `try`
         self._journals: list[Changes] = []
+
+    def fail(self, kind: str) -> None:
+        """Leave the `try` that we are in; elsewhere, and under a condition, go on as if not."""
+        if self.tried is not None and len(self.tried) == len(self.guards):
+            raise FailedCall(kind)
 
     def is_repeated(self, born: tuple[object, ...] = ()) -> bool:
         """Tell whether we are in a loop of unknown length that began after something was made."""

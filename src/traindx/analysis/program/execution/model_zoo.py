@@ -12,6 +12,9 @@ NORMALISED = re.compile(
     r"|^mnasnet|^regnet|^vgg\d+_bn$|^r3d|^mc3|^r2plus1d|^deeplab|^fcn|^lraspp"
 )
 DROPPING = re.compile(r"^alexnet|^vgg|^squeezenet|^mobilenet|^efficientnet|^googlenet|^inception")
+PRETRAINED = re.compile(r"^transformers\.(?:models\.\w+\.)?\w*(?:Model|For\w+)\.from_pretrained$")
+# families of Transformers whose configurations have a dropout of 0.1 as they come
+WITH_DROPOUT = re.compile(r"bert|gpt2|gpt-2|electra|t5|bart|xlnet|xlm|mpnet|marian|opus-mt|pegasus")
 
 
 def makes_model(name: str) -> bool:
@@ -21,10 +24,25 @@ def makes_model(name: str) -> bool:
     return bool(VISION.match(name)) and name.rsplit(".", 1)[-1] not in NO_MODEL
 
 
-def mode_dependent_kinds(name: str) -> list[str]:
-    """Return the kinds of layers with two modes in what a function of that name makes."""
-    if not VISION.match(name):
+def begins_evaluating(name: str) -> bool:
+    """Tell whether a function of that dotted name gives a model in evaluation mode."""
+    return bool(PRETRAINED.match(name))
+
+
+def mode_dependent_kinds(name: str, wanted: object = None) -> list[str]:
+    """Return the kinds of layers with two modes in what a function of that name makes.
+
+    `wanted` is the text that it is given, if any: the name of an architecture or checkpoint.
+    """
+    text = wanted if isinstance(wanted, str) else ""
+    if PRETRAINED.match(name):
+        families = f"{name.split('.')[-2]} {text}".lower()
+        return ["Dropout"] if WITH_DROPOUT.search(families) else []
+    if name == "timm.create_model":
+        last = text
+    elif VISION.match(name):
+        last = name.rsplit(".", 1)[-1]
+    else:
         return []
-    last = name.rsplit(".", 1)[-1]
     found = ["BatchNorm2d"] if NORMALISED.match(last) else []
     return found + (["Dropout"] if DROPPING.match(last) else [])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution import (
     calls,
+    classes,
     enumerations,
     expressions,
     library,
@@ -212,8 +213,8 @@ def _distance(path: str, other: str) -> int:
 
 def attribute(m: Machine, owner: Value, name: str, node: ast.AST, scope: Scope) -> Value:
     """Return an attribute of a value."""
-    if isinstance(owner, External) and owner.name == "math" and name in ("pi", "e"):
-        return Known(getattr(math, name))
+    if (known := classes.attribute(owner, name)) is not None:
+        return known
     if isinstance(owner, External):
         return _of_external(m, owner, name, scope)
     if isinstance(owner, Instance):
@@ -260,6 +261,8 @@ def part(owner: Value, key: object) -> Value:
 
 
 def _of_external(m: Machine, owner: External, name: str, scope: Scope) -> Value:
+    if owner.name == "math" and name in ("pi", "e"):
+        return Known(getattr(math, name))
     if owner.name.split(".", 1)[0] not in LIBRARIES:
         for home in m.project.files_called(tuple(owner.name.split("."))):
             if home is not scope.module:
@@ -274,8 +277,6 @@ def _of_instance(m: Machine, owner: Instance, name: str, node: ast.AST, scope: S
         return owner.fields[name]
     if name == "training" and library.is_module(owner):
         return library.read_mode(owner)
-    if name == "__class__":
-        return owner.cls
     found = _of_class(m, owner.cls, name, owner)
     if isinstance(found, FunctionValue) and _has_decorator(found, "property", "cached_property"):
         return calls.call(m, found, (), {}, node, scope)

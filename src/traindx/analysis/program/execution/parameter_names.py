@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution import iteration, library, names
+from traindx.analysis.program.execution import classes, iteration, library, names
 from traindx.analysis.program.execution.values import (
     Choice,
     Instance,
@@ -13,6 +14,7 @@ from traindx.analysis.program.execution.values import (
     Known,
     Part,
     Result,
+    Scope,
     Table,
     Unknown,
     Value,
@@ -68,7 +70,7 @@ def _named(module: Value, depth: int) -> Iterator[tuple[str, Value]]:
         if isinstance(value, Result) and value.maker.endswith("nn.Parameter"):
             yield name, value
             continue
-        own = _own_names(value)
+        own = own_names(value)
         if own is not None:
             yield from ((f"{name}.{key}", names.part(value, key)) for key in own)
             continue
@@ -112,7 +114,7 @@ def _is_doubtful(value: Value) -> bool:
     return isinstance(value, Choice) and any(_may_learn(o) for o in value.options)
 
 
-def _own_names(layer: Value) -> tuple[str, ...] | None:
+def own_names(layer: Value) -> tuple[str, ...] | None:
     """The names of a layer's own parameters; None for what holds others."""
     kind = layer.maker.rsplit(".", 1)[-1] if isinstance(layer, Result) else ""
     if not isinstance(layer, Result) or not layer.maker.startswith("torch.nn."):
@@ -133,3 +135,21 @@ def pairs_of(m: Machine, over: Value) -> Items | None:
     """Return the list of a model's parameters by name, where all of it is in sight."""
     found = named_pairs(m, over)
     return None if found is None else iteration.items_of(found)
+
+
+def has_attribute(
+    m: Machine, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.AST, scope: Scope
+) -> Value | None:
+    """`hasattr(layer, "weight")` of a layer of torch, whose parameters are known."""
+    name = constant(args[1]) if len(args) == 2 else None
+    if name not in ("weight", "bias") or not isinstance(name, str):
+        return None
+    if name in args[0].fields:
+        return Known(True)
+    if isinstance(args[0], Instance):
+        is_plain = set(args[0].cls.foreign) == {classes.MODULE} and name not in args[0].cls.methods
+        return Known(False) if is_plain else None
+    if iteration.is_container(args[0]):
+        return Known(False)
+    own = own_names(args[0]) if classes.is_layer(args[0]) else None
+    return None if own is None else Known(name in own)

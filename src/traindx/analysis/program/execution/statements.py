@@ -15,7 +15,7 @@ from traindx.analysis.program.execution import (
     names,
 )
 from traindx.analysis.program.execution.events import EventForm, Guard, LoopRun
-from traindx.analysis.program.execution.machine import TURNS, BlockEnd
+from traindx.analysis.program.execution.machine import TURNS, BlockEnd, FailedCall
 from traindx.analysis.program.execution.truth import truth_of
 from traindx.analysis.program.execution.values import (
     Choice,
@@ -274,14 +274,41 @@ def _with(m: Machine, node: ast.With | ast.AsyncWith, scope: Scope) -> BlockEnd:
 
 
 def _try(m: Machine, node: ast.Try, scope: Scope) -> BlockEnd:
-    status = run(m, [*node.body, *node.orelse], scope)
+    outer, m.tried = m.tried, m.guards if node.handlers else m.tried
+    try:
+        status = run(m, [*node.body, *node.orelse], scope)
+    except FailedCall as failed:
+        m.tried = outer
+        status = _handled(m, node, failed, scope)
+    else:
+        m.tried = outer
+        _handlers(m, node, scope)
+    finally:
+        m.tried = outer
+    ended = run(m, node.finalbody, scope)
+    return ended if ended is not BlockEnd.NEXT else status
+
+
+def _handlers(m: Machine, node: ast.Try, scope: Scope) -> None:
+    """Run the handlers of what may fail or not, each from the state behind it."""
     for handler in node.handlers:
         guard = Guard(None, Site(scope.module, handler), True)
         if handler.name:
             _bind_name(m, handler.name, Unknown(name=handler.name), scope)
         m.explore([(guard, _running(m, handler.body, scope)), (None, lambda: BlockEnd.NEXT)])
-    ended = run(m, node.finalbody, scope)
-    return ended if ended is not BlockEnd.NEXT else status
+
+
+def _handled(m: Machine, node: ast.Try, failed: FailedCall, scope: Scope) -> BlockEnd:
+    """Run the handler of something that fails for certain; where none is for it, go on outside."""
+    for handler in node.handlers:
+        named = [] if handler.type is None else [*ast.walk(handler.type)]
+        kinds = {n.id for n in named if isinstance(n, ast.Name)}
+        if handler.type is None or kinds & {failed.kind, "Exception", "BaseException"}:
+            if handler.name:
+                _bind_name(m, handler.name, Unknown(name=handler.name), scope)
+            return run(m, handler.body, scope)
+    m.fail(failed.kind)
+    return BlockEnd.RAISE
 
 
 def _running(m: Machine, body: Sequence[ast.stmt], scope: Scope) -> Callable[[], BlockEnd]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from traindx.analysis.program.execution.values import (
     Choice,
     ClassValue,
+    External,
     FunctionValue,
     Generator,
     Instance,
@@ -18,7 +19,11 @@ from traindx.analysis.program.execution.values import (
 )
 
 MADE = (FunctionValue, ClassValue, Instance, Items, Table, Generator, Method, PartialCall)
+DTYPES = {"half": "float16", "float": "float32", "double": "float64", "long": "int64",
+          "int": "int32", "short": "int16"}  # fmt: skip
 ALWAYS_TRUE = ("torch.optim.", "torch.amp.")  # objects without a length
+TENSOR_METHODS = frozenset({".detach", ".clone", ".mean", ".sum", ".item", ".cpu", ".float",
+                            ".softmax", ".squeeze", ".view"})  # fmt: skip
 SIZED = ("__len__", "__bool__")
 
 
@@ -44,12 +49,23 @@ def is_none(value: Value) -> bool | None:
     """Return whether a value is None; None where the source does not decide it."""
     if isinstance(value, Known):
         return value.value is None
-    if isinstance(value, MADE) or is_object(value):
+    if isinstance(value, MADE) or is_object(value) or _is_computed(value):
         return False
     if isinstance(value, Choice):
         found = {is_none(o) for o in value.options}
         return found.pop() if len(found) == 1 else None
     return None
+
+
+def _is_computed(value: Value) -> bool:
+    """Tell whether a value is a tensor that a function of torch's, a layer or a method gave."""
+    if not isinstance(value, Result):
+        return False
+    layer = value.receiver
+    if value.maker == "()":
+        return isinstance(layer, Result) and layer.maker.startswith("torch.nn.")
+    is_known = value.maker in TENSOR_METHODS and layer is not None and _is_computed(layer)
+    return is_known or value.maker.startswith("torch.nn.functional.")
 
 
 def is_object(value: Value) -> bool:
@@ -80,3 +96,16 @@ def is_one(left: Value, right: Value) -> bool | None:
 def _is_kept(value: Value) -> bool:
     """Tell whether a value is an optimizer, model or the like, of which no copy goes about."""
     return is_object(value) and isinstance(value, Result) and value.maker.startswith("torch.")
+
+
+def is_same_dtype(left: Value, right: Value) -> bool | None:
+    """Return whether two number types of torch are one; None where either is something else."""
+    names = [_dtype_named(v) for v in (left, right)]
+    return names[0] == names[1] if all(names) else None
+
+
+def _dtype_named(value: Value) -> str:
+    if not isinstance(value, External) or not value.name.startswith("torch."):
+        return ""
+    name = DTYPES.get(value.name[6:], value.name[6:])
+    return name if name.startswith(("float", "bfloat", "int", "uint")) else ""

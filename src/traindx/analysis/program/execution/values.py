@@ -211,6 +211,7 @@ class Items(Value):
     kind: str = "list"
     is_whole: bool = True
     born: tuple[object, ...] = ()  # the turns of loops in which it was made
+    ahead: int = 0  # members of one that is not whole which stand first, in their places
 
     @property
     def members(self) -> list[Value]:

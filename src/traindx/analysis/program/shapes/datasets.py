@@ -43,6 +43,13 @@ CLASSES = {
     "CIFAR100": 100, "SVHN": 10, "STL10": 10, "ImageNet": 1000, "Food101": 101, "Flowers102": 102,
     "OxfordIIITPet": 37,
 }  # fmt: skip
+# datasets of the Hugging Face hub whose column `label` has these classes
+HUB_CLASSES = {
+    "ag_news": 4, "fancyzhx/ag_news": 4, "imdb": 2, "stanfordnlp/imdb": 2, "emotion": 6,
+    "dair-ai/emotion": 6, "yelp_review_full": 5, "Yelp/yelp_review_full": 5, "dbpedia_14": 14,
+    "fancyzhx/dbpedia_14": 14, "banking77": 77, "PolyAI/banking77": 77, "rotten_tomatoes": 2,
+    "SetFit/20_newsgroups": 20, "yelp_polarity": 2, "amazon_polarity": 2, "SetFit/sst5": 5,
+}  # fmt: skip
 # transforms that keep the shape of an image tensor
 KEEPING = frozenset(
     {"ToTensor", "Normalize", "RandomHorizontalFlip", "RandomVerticalFlip", "ColorJitter",

@@ -192,7 +192,10 @@ def _update(event: ProgramEvent) -> Deed | None:
         )
         if is_zero:
             return Deed(Do.ZERO_GRAD, event, gradient_owner(changed))
-        is_bound = event.name in (".clamp_", ".clip_", ".clamp_min_", ".clamp_max_")
+        is_scaled = event.name in (".mul_", ".div_", "operator.imul", "operator.itruediv")
+        is_bound = event.name in (".clamp_", ".clip_", ".clamp_min_", ".clamp_max_") or (
+            is_scaled and bool(rest) and reads_gradients(rest[0])  # by their own norm
+        )
         return Deed(Do.CLIP, event, gradient_owner(changed)) if is_bound else None
     if any(reads_gradients(value) for value in rest):
         return Deed(Do.MANUAL_UPDATE, event, changed)

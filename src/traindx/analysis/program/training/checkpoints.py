@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from traindx.analysis.program.execution.values import (
     Value,
     constant,
     depends_on,
+    is_same,
     options_of,
     origins,
 )
@@ -83,10 +85,25 @@ class Saved:
         content = self.deed.subject
         return isinstance(content, Table) and content.is_whole
 
+    def has_groups_only(self, optimizer: Value) -> bool:
+        """Tell whether of an optimizer it holds the groups with their options, and no moments."""
+        parts = [v for v in _leaves(self.deed.subject) if depends_on(v, optimizer)]
+        own = [v for v in parts if self.story.kind_of(state_owner(v)).kind is not Kind.SCHEDULER]
+        return bool(own) and all(isinstance(v, Part) and v.key == "param_groups" for v in own)
+
     def holds(self, value: Value) -> bool:
         """Tell whether a value, or something made from it, is in it."""
         content = self.deed.subject
         return content is not None and depends_on(content, value)
+
+
+def _leaves(content: Value | None, depth: int = 6) -> Iterator[Value]:
+    """Yield what dictionaries and lists in each other hold at last."""
+    if isinstance(content, (Table, Items)) and depth:
+        for held in content.fields.values():
+            yield from _leaves(held, depth - 1)
+    elif content is not None:
+        yield content
 
 
 def saves(story: Story) -> list[Saved]:
@@ -148,10 +165,22 @@ class LoadedCheckpoint:
                 continue
             if _starts_at(over, self.value) or self._names & _start_names(over):
                 return True
-        return any(
+        is_compared = any(
             e.name in COMPARED and any(_is_counter(a, self.value) for a in e.args)
             for e in self.story.events
             if e.loops
+        )
+        return is_compared or any(self._goes_on_in(save) for save in saves(self.story))
+
+    def _goes_on_in(self, save: Saved) -> bool:
+        """Tell whether the epoch or step of a later checkpoint counts on from that of this one."""
+        content = save.deed.subject
+        held = content.fields.items() if isinstance(content, Table) else ()
+        return save.deed.event.order > self.deed.event.order and any(
+            isinstance(key, str)
+            and bool(words_of(key) & COUNTS)
+            and any(isinstance(o, Part) and o.of is self.value for o in origins(v, 60))
+            for key, v in held
         )
 
 
@@ -184,6 +213,22 @@ def loads(story: Story) -> list[LoadedCheckpoint]:
     """Return the checkpoints that a story reads."""
     found = ((d, d.event.result) for d in story.does(Do.LOAD))
     return [LoadedCheckpoint(story, d, value) for d, value in found if value is not None]
+
+
+def written_files(program: Program, story: Story, read: Value) -> list[Deed]:
+    """Return what writes the file that is read, by its path; empty where nothing in sight does."""
+    if not isinstance(read, Result) or not any(d.event.result is read for d in story.does(Do.LOAD)):
+        return []
+    written = {d.event.node: d for s in program.stories for d in s.does(Do.SAVE)}
+    return [d for d in written.values() if is_same_file(d.event, read)]
+
+
+def is_same_file(save: ProgramEvent, read: Result) -> bool:
+    """Tell whether a file that is read is the one that was written, by its path."""
+    path = save.argument("f", 1)
+    return path is not None and bool(read.args) and any(
+        is_same(one, other) for one in options_of(path) for other in options_of(read.args[0])
+    )  # fmt: skip
 
 
 def shared_with(value: Value) -> Iterator[Value]:
@@ -234,7 +279,8 @@ def kept_by_reference(story: Story) -> list[Kept]:
             continue
         for model in dict.fromkeys(_models(story, kept)):
             deed = _trains_on(story, model, kept)
-            if deed is not None and _is_used_behind(story, kept.value, model, last):
+            is_used = _is_used_behind(story, kept.value, model, last)
+            if deed is not None and (is_used or _is_read_behind(kept, loop)):
                 found.append(Kept(kept.value, model, kept.name, kept.site, deed))
     return found
 
@@ -251,7 +297,25 @@ def _candidates(story: Story) -> list[Assignment]:
         in_turn.setdefault((given.name, given.turns), []).append(given)
     kept = [a for a in names if a.turns and a.guards and _training_loop(story, a) is not None]
     lasting = (a for a in kept if not any(_overwrites(b, a) for b in in_turn[a.name, a.turns]))
-    return [a for a in lasting if not _is_element(a)]
+    return [*(a for a in lasting if not _is_element(a)), *_collected(story)]
+
+
+def _collected(story: Story) -> list[Assignment]:
+    """What a list gets of models in each turn of a loop: all of it is one state, the last."""
+    found = []
+    for event in story.events:
+        owner = event.receiver
+        if event.name == ".append" and event.turns and event.args and isinstance(owner, Items):
+            if any(isinstance(v, Result) and v.maker == ".state_dict"
+                   for v in _uncopied(event.args[0])):  # fmt: skip
+                made = (event.order, event.site, owner.called("the list"), event.args[0])
+                found.append(Assignment(*made, event.turns, event.guards))
+    return found
+
+
+def _is_collected(kept: Assignment) -> bool:
+    func = getattr(kept.site.node, "func", None)
+    return isinstance(func, ast.Attribute) and func.attr == "append"
 
 
 def _is_element(kept: Assignment) -> bool:
@@ -274,7 +338,7 @@ def _training_loop(story: Story, kept: Assignment) -> Loop | None:
             continue
         common = {(g.site.node, g.holds) for g in steps[0].event.guards}
         own = [g for g in kept.guards if (g.site.node, g.holds) not in common]
-        return loop if own else None
+        return loop if own or _is_collected(kept) else None
     return None
 
 
@@ -323,6 +387,23 @@ def _is_used_behind(story: Story, value: Value, model: Value, last: int) -> bool
     if value is model:  # one of several, by the condition
         return any(isinstance(v, Choice) and any(o is model for o in v.options) for v in later)
     return any(any(held is value for held in _uncopied(v)) for v in later)
+
+
+def _is_read_behind(kept: Assignment, loop: Loop) -> bool:
+    """Tell whether a name that only the loop gives is read behind it, in the same function.
+
+    A model that has two names is the same behind the loop by either.
+    """
+    node, module = loop.run.site.node, kept.site.module
+    if "best" not in kept.name.lower() or module is not loop.run.site.module:
+        return False
+    end = getattr(node, "end_lineno", 0)
+    home = module.function_of(node)
+    return any(
+        isinstance(n, ast.Name) and n.id == kept.name and isinstance(n.ctx, ast.Load)
+        and n.lineno > end and module.function_of(n) is home
+        for n in ast.walk(home or module.tree)
+    )  # fmt: skip
 
 
 def made_after(story: Story, value: Value, event: ProgramEvent) -> bool:

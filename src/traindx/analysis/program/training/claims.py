@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from traindx.analysis.program import patches, renames
@@ -64,8 +65,16 @@ def finding(
     )
 
 
+# a default that stands where a value has no name: `the data`
+NO_NAME = re.compile(r"`((?:the|a|an) [a-z -]+)`")
+
+
 def _opened(claim: str) -> str:
-    """Mark a name at the beginning of a claim as code."""
+    """Mark a name at the beginning of a claim as code, and no words that are no name."""
+    if NO_NAME.match(claim):
+        claim = claim[:1] + claim[1].upper() + claim[2:]
+        claim = re.sub(r"^`([^`]*)`", r"\1", claim)
+    claim = NO_NAME.sub(r"\1", claim)
     first, space, rest = claim.partition(" ")
     return f"`{first}`{space}{rest}" if first[:1].islower() else claim
 

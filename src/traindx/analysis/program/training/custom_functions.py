@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.frameworks import CONTEXT
 from traindx.analysis.program.execution.values import (
     ClassValue,
     FunctionValue,
+    Items,
     Part,
     Result,
     Value,
+    depends_on,
     options_of,
 )
-from traindx.analysis.program.training.contents import same_numbers
-from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.contents import SAME_NUMBERS, same_numbers
+from traindx.analysis.program.training.operations import is_in_place, operation_of
 from traindx.analysis.program.training.program import Program, Story
 
 
@@ -72,6 +76,41 @@ class CustomFunction:
         is_alone = not self.cls.bases and len(self.cls.external_bases) == 1
         return found if isinstance(found, Part) and is_alone else None
 
+    def ignored_upstream(self) -> Value | None:
+        """Return a gradient that does not depend on that of the output, though this is not 1."""
+        upstream = self.backward.args[1] if len(self.backward.args) == 2 else None
+        returned = self.backward.result
+        given = returned.members if isinstance(returned, Items) else [returned]
+        real = [v for v in given if isinstance(v, Result)]
+        is_whole = not isinstance(returned, Items) or returned.is_whole
+        if upstream is None or not real or not is_whole or self._may_see(upstream):
+            return None
+        if any(depends_on(v, upstream) for v in real) or not self._is_weighted():
+            return None
+        return real[0]
+
+    def _may_see(self, upstream: Value) -> bool:
+        """Tell whether something out of sight, or a change in place, gets the gradient."""
+        return any(
+            not e.is_own and any(v is upstream for v in (e.receiver, *e.args, *e.kwargs.values()))
+            and (e.result is None or is_in_place(e.name) or e.act is EventForm.STORE)
+            for e in self.story.events
+        )  # fmt: skip
+
+    def _is_weighted(self) -> bool:
+        """Tell whether a loss is computed from the output other than by adding it."""
+        outputs = [e.result for e in self.story.events
+                   if e.name == APPLY and e.args and e.args[0] is self.cls]  # fmt: skip
+        for backward in self.story.does(Do.BACKWARD):
+            loss = backward.subject
+            if loss is None or backward.event.args or "gradient" in backward.event.kwargs:
+                continue
+            for output in outputs:
+                is_used = output is not None and depends_on(loss, output)
+                if is_used and not any(v is output for v in _added(loss)):
+                    return True
+        return False
+
     def passes_on(self) -> bool:
         """Tell whether forward returns what it was given: it is there for its gradient."""
         output = self.forward.result
@@ -79,6 +118,15 @@ class CustomFunction:
             return False
         plain = [_unscaled(v) for v in same_numbers(output)]
         return bool(plain) and all(any(v is given for given in self.inputs) for v in plain)
+
+
+def _added(loss: Value, depth: int = 20) -> Iterator[Value]:
+    """Yield a loss and what it is the plain sum of."""
+    yield loss
+    operation = operation_of(loss)
+    is_sum = operation is not None and operation.name in SAME_NUMBERS | {"add"}
+    for below in operation.operands if operation is not None and is_sum and depth else ():
+        yield from _added(below, depth - 1)
 
 
 def _unscaled(value: Value) -> Value:

@@ -21,6 +21,11 @@ from traindx.analysis.program.training.kinds import Kind, names_of
 from traindx.analysis.program.training.layers import is_parameter
 from traindx.analysis.program.training.numbers import number_of
 from traindx.analysis.program.training.operations import LOSSES, Operation, operation_of
+from traindx.analysis.program.training.self_distances import (
+    is_self_distance,
+    is_square,
+    is_sum_of_squares,
+)
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -61,11 +66,8 @@ def edge_of(event: ProgramEvent, is_loss: bool) -> Edge | None:
         return None
     if operation.name == "log":
         return _logarithm(given)
-    if operation.name == "sqrt" and _is_sum_of_squares(operation_of(given)):
-        says = "its gradient is infinite at 0"
-        if _is_of_itself(given):
-            return "the root of distances of a tensor to itself", f"{says}: the diagonal", True
-        return "the root of a sum of squares", says, False
+    if operation.name == "sqrt":
+        return _root(given)
     if operation.name == "div" and _is_norm(operation):
         return "a division by a norm", "F.normalize guards it", False
     if operation.name in ("acos", "arccos") and _is_open(operation_of(given)):
@@ -102,7 +104,7 @@ def reaches_zero(value: Value, depth: int = 12) -> bool:
         return _is_closed(first)
     if name == "sub" and len(operation.operands) == 2 and number_of(first) == 1:
         square = operation_of(operation.operands[1])
-        is_of_tanh = square is not None and _is_square(square)
+        is_of_tanh = square is not None and is_square(square)
         root = operation_of(square.operands[0]) if square is not None and is_of_tanh else None
         return root is not None and root.name == "tanh"
     if name in PICKS and len(operation.operands) > 1 and _is_picked(operation):
@@ -150,10 +152,10 @@ def _is_difference_of_moments(operation: Operation | None) -> bool:
     if operation is None or operation.name != "sub" or len(operation.operands) != 2:
         return False
     mean, square = (operation_of(v) for v in operation.operands)
-    if mean is None or mean.name != "mean" or not mean.operands or not _is_square(square):
+    if mean is None or mean.name != "mean" or not mean.operands or not is_square(square):
         return False
     inner = operation_of(square.operands[0]) if square is not None else None
-    return _is_square(operation_of(mean.operands[0])) and inner is not None and inner.name == "mean"
+    return is_square(operation_of(mean.operands[0])) and inner is not None and inner.name == "mean"
 
 
 def _unshifted_exponential(operation: Operation) -> Value | None:
@@ -233,6 +235,15 @@ def _is_spread_of_relu(operation: Operation) -> bool:
     return constant(dim) == 0 and inner is not None and inner.name in ("relu", "relu6")
 
 
+def _root(given: Value) -> Edge | None:
+    says = "its gradient is infinite at 0"
+    if is_self_distance(given):
+        return "the root of distances of a tensor to itself", f"{says}: the diagonal", True
+    if is_sum_of_squares(operation_of(given)):
+        return "the root of a sum of squares", says, False
+    return None
+
+
 def _logarithm(given: Value) -> Edge | None:
     found = {content for content, _ in contents(given)}
     if found and found <= PROBABLE:
@@ -287,37 +298,11 @@ def _is_small(value: Value) -> bool:
     return is_named or (number is not None and number < SMALL)
 
 
-def _is_square(operation: Operation | None) -> bool:
-    if operation is None or not operation.operands:
-        return False
-    if operation.name == "square":
-        return True
-    return operation.name == "pow" and number_of(operation.operands[-1]) == 2
-
-
 def _is_half_circle(operation: Operation | None) -> bool:
     """`1 - x ** 2`: the sine of an angle from its cosine."""
     if operation is None or operation.name != "sub" or len(operation.operands) != 2:
         return False
-    return number_of(operation.operands[0]) == 1 and _is_square(operation_of(operation.operands[1]))
-
-
-def _is_sum_of_squares(operation: Operation | None) -> bool:
-    is_sum = operation is not None and operation.name in ("sum", "mean") and operation.operands
-    return (
-        bool(is_sum) and operation is not None and _is_square(operation_of(operation.operands[0]))
-    )
-
-
-def _is_of_itself(total: Value) -> bool:
-    """Tell whether squares are of the differences between all pairs of rows of one tensor."""
-    square = operation_of(operation_of(total).operands[0])  # type: ignore[union-attr]
-    difference = operation_of(square.operands[0]) if square is not None else None
-    if difference is None or difference.name != "sub" or len(difference.operands) != 2:
-        return False
-    first, second = (list(same_numbers(v)) for v in difference.operands)
-    is_one = len(first) == len(second) == 1 and first[0] is second[0]
-    return is_one and not isinstance(first[0], Known)
+    return number_of(operation.operands[0]) == 1 and is_square(operation_of(operation.operands[1]))
 
 
 def _is_norm(operation: Operation) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
@@ -85,7 +85,18 @@ class Flow:
         after = (found for v in inside(value) for found in self.onward(v))
         return all(id(found) not in self._sinks and not _is_gone_over(found) for found in after)
 
-    def onward(self, value: Value) -> Iterator[Value]:
+    @cached_property
+    def _kept(self) -> set[int]:
+        """The values that something out of sight takes, that are stored or trained on."""
+        taken = (g for event in self.events for g in _consumed(event, returned=False))
+        return {id(v) for given in taken for v in inside(given)}
+
+    def is_unlearnt(self, value: Value, is_cut: Callable[[Value], bool]) -> bool:
+        """Tell whether no gradient can come back to a value: it is at most looked at."""
+        after = (found for v in inside(value) for found in self.onward(v, is_cut))
+        return all(id(v) not in self._kept and not _is_gone_over(v) for v in after if not is_cut(v))
+
+    def onward(self, value: Value, ends: Callable[[Value], bool] | None = None) -> Iterator[Value]:
         """Yield a value and everything that is computed from it, nearest first."""
         pending, seen = [value], {id(value)}
         for _ in range(MOST):
@@ -93,6 +104,8 @@ class Flow:
                 return
             found = pending.pop(0)
             yield found
+            if ends is not None and ends(found):
+                continue
             for user in self.users(found):
                 if id(user) not in seen:
                     seen.add(id(user))
@@ -120,8 +133,11 @@ def _values(event: ProgramEvent) -> Iterator[Value]:
     return (v for v in every if v is not None)
 
 
-def _consumed(event: ProgramEvent) -> Iterator[Value]:
-    """Yield what an event takes for something else than to compute its result."""
+def _consumed(event: ProgramEvent, *, returned: bool = True) -> Iterator[Value]:
+    """Yield what an event takes for something else than to compute its result.
+
+    With `returned`, also what a function of the project gives back outside of a forward pass.
+    """
     given = (*event.args, *event.kwargs.values())
     if event.act is EventForm.STORE:
         yield event.args[0]
@@ -132,7 +148,7 @@ def _consumed(event: ProgramEvent) -> Iterator[Value]:
         if is_unfollowed or isinstance(event.callee, ClassValue):  # an object keeps what it gets
             yield from given
         is_given_away = not event.within or event.is_called_back
-        if is_given_away and event.result is not None:
+        if returned and is_given_away and event.result is not None:
             yield event.result
     elif not _is_pure(event):
         yield from given

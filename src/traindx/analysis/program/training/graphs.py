@@ -12,10 +12,12 @@ from traindx.analysis.program.execution.values import (
     Choice,
     Instance,
     Items,
+    Known,
     Part,
     Result,
     Unknown,
     Value,
+    constant,
     depends_on,
     origins,
 )
@@ -30,7 +32,8 @@ from traindx.analysis.program.training.gradients import (
     runs_weights,
 )
 from traindx.analysis.program.training.layers import has_parameters
-from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.operations import LOSSES, operation_name, operation_of
+from traindx.analysis.program.training.updates import excludes, happens_with, is_one_turn
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -54,6 +57,28 @@ def graph_of(value: Value, most: int = 4000, *, certain: bool = True) -> Iterato
             if id(below) not in seen:
                 seen.add(id(below))
                 pending.append(below)
+
+
+CLEARS = frozenset({".clear", ".remove", ".__delitem__", "[]"})
+TAKES = frozenset({".pop", ".popleft"})
+
+
+def is_emptied(story: Story, kept: Value, loop: LoopRun | None = None) -> bool:
+    """Tell whether anything is ever taken out of a list, in a loop where one is asked for."""
+    events = (e for e in story.events if loop is None or turn_in(e, loop) is not None)
+    return any(_takes_from(e, kept) for e in events)
+
+
+def is_cleared(story: Story, kept: Value) -> bool:
+    """Tell whether a list may be emptied; a full queue that loses its oldest keeps the others."""
+    return any(_takes_from(e, kept) and not (e.name in TAKES and e.guards) for e in story.events)
+
+
+def _takes_from(event: ProgramEvent, kept: Value) -> bool:
+    """`kept.clear()`, `kept.pop(0)`, `del kept[:]`."""
+    if event.name == "operator.delitem":
+        return event.args[0] is kept
+    return event.receiver is kept and event.name in CLEARS | TAKES
 
 
 # what a running total is made by: sums and scaling
@@ -103,7 +128,6 @@ class Carried:
 
     value: Value
     taken: Value  # what is computed from it in the later turn
-    loop: LoopRun
 
 
 class Graphs:
@@ -122,17 +146,12 @@ class Graphs:
             value = value.of
         return self._made.get(id(value))
 
-    def turn_of(self, value: Value, loop: LoopRun) -> int | None:
-        """Return the turn of a loop in which a value was made; None outside of it or unknown."""
-        event = self.made_at(value)
-        return None if event is None else turn_in(event, loop)
-
     def pairs(self) -> Iterator[tuple[Deed, Deed, LoopRun]]:
         """Yield each backward in two turns of the loop that it stands in, each place once."""
         first: dict[tuple[int, int], Deed] = {}
         seen: set[int] = set()
         for deed in self.story.does(Do.BACKWARD):
-            if not deed.event.turns or deed.event.by_framework:
+            if not deed.event.turns:
                 continue
             turn = deed.event.turns[-1]
             key = (id(deed.event.node), id(turn.loop))
@@ -142,17 +161,28 @@ class Graphs:
                 seen.add(id(deed.event.node))
                 yield first[key], deed, turn.loop
 
-    def carried(self, value: Value, loop: LoopRun) -> list[Carried]:
-        """Return what the graph of a value of a later turn holds of an earlier turn's graph."""
+    def carried(self, backward: Deed) -> list[Carried]:
+        """Return what the graph of a backward pass holds of earlier turns of its loops."""
         found = []
-        for node in graph_of(value):
-            number = self.turn_of(node, loop)
-            if not isinstance(node, Result) or not number or _is_opaque(node) or is_cut(node):
+        for node in graph_of(backward.subject) if backward.subject is not None else ():
+            made = self.made_at(node)
+            if not isinstance(node, Result) or made is None or _is_opaque(node) or is_cut(node):
                 continue
-            for below in carriers(node):
-                if self.turn_of(below, loop) == number - 1 and _holds_graph(below):
-                    found.append(Carried(below, node, loop))
+            if is_one_turn(made, backward.event):
+                held = (v for v in self._held(node) if self._is_earlier(v, backward))
+                found += [Carried(v, node) for v in held if _holds_graph(v)]
         return found
+
+    def _is_earlier(self, value: Value, backward: Deed) -> bool:
+        made = self.made_at(value)
+        return made is not None and not is_one_turn(made, backward.event)
+
+    def _held(self, node: Value) -> Iterator[Value]:
+        """Yield what a value is computed from, and the members of a list that only grows."""
+        for below in carriers(node):
+            yield below
+            if isinstance(below, Items) and not is_cleared(self.story, below):
+                yield from below.members
 
     def is_let_go(self, value: Value) -> bool:
         """Tell whether a value is detached in place, or may be by what it is handed to."""
@@ -160,6 +190,27 @@ class Graphs:
         if any(r is not None and (depends_on(r, value) or depends_on(value, r)) for r in calls):
             return True
         return self.story.escapes(value) is not Answer.NO
+
+    def freed_by(
+        self, first: Deed, second: Deed, one: dict[int, Value], other: dict[int, Value]
+    ) -> Value | None:
+        """Return what the graphs of two backward passes share, where the first one frees it."""
+        if _keeps_graph(first) or not _follows(first, second):
+            return None
+        both = [v for i, v in other.items() if i in one]
+        if any(isinstance(v, Items) and is_emptied(self.story, v) for v in both):
+            return None  # of which turn its members are is not known
+        shared = [v for v in both if is_node(v)]
+        shared = [v for v in shared if not _is_apart(v, one, other) and self._is_one(v, second)]
+        if not any(operation_name(v.maker) in KEEP for v in shared if isinstance(v, Result)):
+            return None
+        value = shared[0]
+        return None if self.is_let_go(value) or self.may_be_frozen(value) else value
+
+    def _is_one(self, value: Value, backward: Deed) -> bool:
+        """Tell whether a value is no older than the turn of a loop that backward runs in."""
+        event = self.made_at(value)
+        return event is not None and is_one_turn(event, backward.event)
 
     def may_be_frozen(self, value: Value) -> bool:
         """Tell whether gradients of a layer that a value was computed by are switched off."""
@@ -186,3 +237,60 @@ def feeds_backward(story: Story, value: Value) -> bool:
         if deed.subject is not None and any(v is value for v in origins(deed.subject)):
             return True
     return False
+
+
+# operations that keep what they need for backward, which the first backward frees
+KEEP = LOSSES | {"()", "mul", "matmul", "exp", "pow", "div", "sigmoid", "tanh", "softmax", "log",
+                 "sqrt", "square", "relu", "log_softmax", "norm", "gather", "embedding", "linear",
+                 "dropout", "clamp", "normalize", "gelu", "silu", "conv2d", "max", "softplus",
+                 "logsumexp"}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class FreedGraph:
+    """A value whose graph the first of two backward passes frees for the second."""
+
+    value: Value
+    first: Deed
+    second: Deed
+
+
+def freed_graphs(story: Story) -> Iterator[FreedGraph]:
+    """Yield what two backward passes both run through, though the first one keeps nothing."""
+    graphs = Graphs(story)
+    known: list[tuple[Deed, dict[int, Value]]] = []
+    for second in story.does(Do.BACKWARD):
+        if second.subject is None or second.event.by_framework or "inputs" in second.event.kwargs:
+            continue
+        nodes = {id(v): v for v in graph_of(second.subject)}
+        for first, below in known:
+            value = graphs.freed_by(first, second, below, nodes)
+            if value is not None:
+                yield FreedGraph(value, first, second)
+                break
+        known.append((second, nodes))
+
+
+def _keeps_graph(backward: Deed) -> bool:
+    """Tell whether a backward pass may leave the graph as it is."""
+    event = backward.event
+    given = [event.kwargs.get("retain_graph"), event.kwargs.get("create_graph"), *event.args[1:]]
+    return any(v is not None and constant(v) not in (False, None) for v in given) or any(
+        v is not None and not isinstance(v, Known) for v in given
+    )
+
+
+def _follows(first: Deed, second: Deed) -> bool:
+    """Tell whether one backward pass certainly ran before another."""
+    if is_one_turn(first.event, second.event):
+        return happens_with(first.event, second.event) and not excludes(first.event, second.event)
+    return not first.event.guards and not second.event.guards
+
+
+def _is_apart(value: Value, one: dict[int, Value], other: dict[int, Value]) -> bool:
+    """Tell whether two graphs use different outputs of something whose inside is out of sight."""
+    if not _is_opaque(value):
+        return False
+    parts = [{id(v) for v in graph.values() if isinstance(v, Part) and v.of is value}
+             for graph in (one, other)]  # fmt: skip
+    return all(parts) and not parts[0] & parts[1]

@@ -1,4 +1,4 @@
-"""Members of a ModuleList or ModuleDict that no forward pass reaches, while others are called."""
+"""Layers that training never reaches: no forward pass calls them, or no loss depends on them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ from traindx.analysis.program.execution.values import (
     Result,
     Value,
 )
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.freezing import is_ever_frozen
+from traindx.analysis.program.training.gradients import is_cut
 from traindx.analysis.program.training.layers import (
     Assigned,
     assigned,
     forward_passes,
     has_weights,
 )
+from traindx.analysis.program.training.ownership import Holding, holding_of, optimizers_of
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -56,6 +60,29 @@ def idle_members(story: Story) -> Iterator[IdleMembers]:
         is_open = any(_is_taken(story, v) for v in (kept.value, *(members[i] for i in places)))
         if places and first is not None and kept.model in first.within and not is_open:
             yield IdleMembers(kept, places, first)
+
+
+def is_unlearnt(story: Story, layer: Value, calls: list[ProgramEvent]) -> bool:
+    """Tell whether an optimizer holds a layer that is run with gradients, and no loss depends on.
+
+    What it gives may be returned and looked at; weights that are written by hand are left alone.
+    """
+    is_run = any(e.gradients is Answer.YES and e.within for e in calls)
+    if not is_run or not is_trained(story, layer) or story.execution.returned is not None:
+        return False
+    return all(e.result is not None and story.flow.is_unlearnt(e.result, is_cut) for e in calls)
+
+
+def is_trained(story: Story, layer: Value) -> bool:
+    """Tell whether a program that learns by its loss alone has a layer in its optimizer."""
+    if story.execution.gave_up or not story.does(Do.BACKWARD) or story.does(Do.MANUAL_UPDATE):
+        return False
+    holding = story.recall(_holding)
+    return holding.has(layer) and is_ever_frozen(story, layer) is Answer.NO
+
+
+def _holding(story: Story) -> Holding:
+    return holding_of(story, *optimizers_of(story))
 
 
 def _members(kept: Assigned) -> list[Value]:

@@ -1,12 +1,15 @@
-"""What weights begin with: which of them are filled with one constant and left so."""
+"""What weights begin with: one constant, or random numbers of some spread."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import (
+    Items,
     Part,
     Result,
     Value,
@@ -14,9 +17,19 @@ from traindx.analysis.program.execution.values import (
     depends_on,
 )
 from traindx.analysis.program.training.acts import model_of
-from traindx.analysis.program.training.layers import is_module, is_parameter, layer_kind, registered
+from traindx.analysis.program.training.layers import (
+    is_module,
+    is_parameter,
+    layer_kind,
+    registered,
+    setting,
+)
 from traindx.analysis.program.training.linearity import WEIGHTED
 from traindx.analysis.program.training.operations import is_in_place, operation_of
+from traindx.analysis.program.training.settings import one_number
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Story
 
 CONSTANTS = {"zeros_": 0.0, "ones_": 1.0, "zero_": 0.0}
 MADE = {"torch.zeros": 0.0, "torch.zeros_like": 0.0, "torch.ones": 1.0}
@@ -41,24 +54,167 @@ class Fill:
     is_all: bool = False  # every parameter of the owner
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Draw:
+    """A weight that is drawn at random and not written again."""
+
+    owner: Value  # a layer or a parameter
+    event: ProgramEvent
+    mean: float
+    std: float  # of one weight; of a rule that knows the width, times the root of it
+    is_relative: bool = False
+
+    def gain(self, fan: int) -> float:
+        """How much the spread of a signal grows by so many of these weights."""
+        return self.std if self.is_relative else math.hypot(self.mean, self.std) * math.sqrt(fan)
+
+
 def fills(events: Sequence[ProgramEvent]) -> list[Fill]:
     """Return the weights that a program leaves at one constant where it builds its models."""
-    found: dict[int, Fill] = {}
+    found: list[Fill] = []
+    for owner, target, event in _last_writes(events):
+        is_all = isinstance(target, Result) and not is_weight(target)
+        value = _constant(event)
+        is_some = any(g.test is not None and depends_on(g.test, target) for g in event.guards)
+        if value is not None and not is_some and not (is_all and event.guards):
+            found.append(Fill(owner, event, value, is_all))
+    return found
+
+
+def draws(story: Story) -> list[Draw]:
+    """Return the weights that a program leaves at random numbers of a spread in sight."""
+    found: list[Draw] = []
+    for owner, target, event in _last_writes(story.events):
+        is_one = is_weight(owner) or isinstance(target, Part)
+        spread = _spread(story, event) if is_one and not event.guards else None
+        if spread is not None:
+            found.append(Draw(owner, event, *spread))
+    return found
+
+
+def _last_writes(events: Sequence[ProgramEvent]) -> list[tuple[Value, Value, ProgramEvent]]:
+    """Return what is written into each weight last, before anything is loaded into it."""
+    found: dict[int, tuple[Value, Value, ProgramEvent]] = {}
     for event in events:
         target = _written(event)
         owner = None if target is None else _owner(target)
-        if target is None or owner is None:
-            loaded = event.receiver if event.name == ".load_state_dict" else None
-            for part in () if loaded is None else registered(loaded):
-                found.pop(id(part), None)
+        if target is not None and owner is not None:
+            found.pop(id(owner), None)
+            found[id(owner)] = (owner, target, event)
             continue
-        is_all = isinstance(target, Result) and not is_parameter(target)
-        value = _constant(event)
-        is_some = any(g.test is not None and depends_on(g.test, target) for g in event.guards)
-        found.pop(id(owner), None)
-        if value is not None and not is_some and not (is_all and event.guards):
-            found[id(owner)] = Fill(owner, event, value, is_all)
+        loaded = event.receiver if event.name == ".load_state_dict" else None
+        for part in () if loaded is None else registered(loaded):
+            found.pop(id(part), None)
     return list(found.values())
+
+
+# the mean and spread that are drawn from where none is given, and where they stand
+NORMAL = frozenset({"normal_", "trunc_normal_"})
+UNIT = {"torch.randn": (0.0, 1.0), "torch.rand": (0.5, 12**-0.5)}
+
+
+def _spread(story: Story, event: ProgramEvent) -> tuple[float, float, bool] | None:
+    """Return the mean and standard deviation that a weight is drawn with."""
+    if is_weight(event.result) and isinstance(event.result, Result):
+        is_tensor = not is_parameter(event.result)
+        return _made_spread(story, event.result if is_tensor else event.result.args[0])
+    if event.act is EventForm.STORE:
+        return _made_spread(story, event.args[0])
+    last = event.name.rsplit(".", 1)[-1]
+    first = 1 if event.name.startswith("torch.nn.init.") else 0
+    if last in NORMAL:
+        numbers = _numbers(story, event, (("mean", first, 0.0), ("std", first + 1, 1.0)))
+        return None if numbers is None else (*numbers, False)
+    if last == "uniform_":
+        names = ("a", "b") if first else ("from", "to")
+        ends = _numbers(story, event, ((names[0], first, 0.0), (names[1], first + 1, 1.0)))
+        return None if ends is None else (sum(ends) / 2, abs(ends[1] - ends[0]) / 12**0.5, False)
+    if last in ("xavier_normal_", "xavier_uniform_", "orthogonal_"):
+        gain = _numbers(story, event, (("gain", 1, 1.0), ("gain", 1, 1.0)))
+        return None if gain is None else (0.0, gain[0], True)
+    return None
+
+
+def _numbers(
+    story: Story, event: ProgramEvent, places: tuple[tuple[str, int, float], ...]
+) -> tuple[float, float] | None:
+    """Return two arguments of a call that are numbers, or their defaults."""
+    found: list[float] = []
+    for name, position, default in places:
+        given = event.argument(name, position)
+        number = default if given is None else one_number(story, given)
+        if number is None:
+            return None
+        found.append(number)
+    return found[0], found[1]
+
+
+def _made_spread(story: Story, made: Value) -> tuple[float, float, bool] | None:
+    """The spread of new random numbers, times a number where one stands beside them."""
+    if isinstance(made, Result) and made.maker in UNIT:
+        return (*UNIT[made.maker], False)
+    operation = operation_of(made)
+    if operation is None or operation.name not in ("mul", "div") or len(operation.operands) != 2:
+        return None
+    for drawn, other in (operation.operands, operation.operands[::-1]):
+        spread = _made_spread(story, drawn) if isinstance(drawn, Result) else None
+        factor = one_number(story, other)
+        if (
+            spread is None
+            or not factor
+            or (operation.name == "div" and other is operation.operands[0])
+        ):
+            continue
+        factor = factor if operation.name == "mul" else 1 / factor
+        return spread[0] * factor, spread[1] * abs(factor), False
+    return None
+
+
+def fan_in(story: Story, owner: Value) -> int | None:
+    """Return how many numbers a weight sums up, at least; None where that is not in sight."""
+    kind = layer_kind(owner)
+    if kind == "Linear":
+        return _whole(story, setting(owner, "in_features"))
+    if kind.startswith("Conv"):
+        channels = _whole(story, setting(owner, "in_channels"))
+        return None if channels is None else channels * _kernel(story, owner, int(kind[-2]))
+    made: Value | None = owner.inputs[0] if is_parameter(owner) and owner.inputs else owner
+    while isinstance(made, Result) and made.maker not in UNIT and made.args:
+        made = next((v for v in made.args if isinstance(v, Result)), None)
+    sizes = [_whole(story, v) for v in made.args] if isinstance(made, Result) else []
+    known = [size for size in sizes if size is not None]
+    if len(known) != 2 or len(sizes) != 2:
+        return None
+    summed = _summed_axis(story, owner)
+    return min(known) if summed is None else known[summed]
+
+
+def _summed_axis(story: Story, weight: Value) -> int | None:
+    """Return the axis of a matrix that its products sum over; None where none is in sight."""
+    for event in story.events:
+        operation = operation_of(event.result) if event.act is EventForm.CALL else None
+        if operation is None or len(operation.operands) < 2:
+            continue
+        first, second = operation.operands[:2]
+        if operation.name in ("matmul", "linear") and second is weight:
+            return 0 if operation.name == "matmul" else 1
+        if operation.name == "matmul" and first is weight:
+            return 1
+    return None
+
+
+def _kernel(story: Story, layer: Value, dims: int) -> int:
+    given = setting(layer, "kernel_size")
+    number = _whole(story, given)
+    if number is not None:
+        return int(number**dims)
+    sizes = [_whole(story, v) or 1 for v in given.members] if isinstance(given, Items) else []
+    return math.prod(sizes)
+
+
+def _whole(story: Story, value: Value | None) -> int | None:
+    number = one_number(story, value)
+    return int(number) if number is not None and number == int(number) else None
 
 
 def _written(event: ProgramEvent) -> Value | None:
@@ -69,7 +225,7 @@ def _written(event: ProgramEvent) -> Value | None:
         target = Part(owner, "weight") if event.name == "weight" and owner is not None else owner
     elif event.name.startswith("torch.nn.init."):
         target = event.argument("tensor", 0)
-    elif is_parameter(event.result) and event.result is not None and not event.is_own:
+    elif is_weight(event.result) and event.result is not None and not event.is_own:
         target = event.result
     elif is_in_place(event.name) and event.name != ".requires_grad_":
         target = event.receiver if event.receiver is not None else event.argument("input", 0)
@@ -78,9 +234,16 @@ def _written(event: ProgramEvent) -> Value | None:
     return target
 
 
+def is_weight(value: Value | None) -> bool:
+    """Tell whether a value is a parameter, or a new tensor that is made to be trained."""
+    is_new = isinstance(value, Result) and value.maker.startswith("torch.") and bool(value.args)
+    is_asked = isinstance(value, Result) and constant(value.kwargs.get("requires_grad")) is True
+    return is_parameter(value) or (is_new and is_asked and not is_module(value))
+
+
 def _owner(target: Value) -> Value | None:
     """Return the layer whose weight a tensor is, the parameter itself, or the whole model."""
-    if is_parameter(target):
+    if is_weight(target):
         return target
     if isinstance(target, Part) and target.key == "weight" and is_module(target.of):
         return target.of

@@ -46,7 +46,8 @@ def mode_dependent_layers(model: Value | None) -> list[str]:
     parts = [part for part in modules_in(model) if isinstance(part, Result)]
     kinds = [part.maker.rsplit(".", 1)[-1] for part in parts if is_layer(part)]
     found = {kind for kind in kinds if any(mode in kind for mode in MODES)}
-    return sorted(found.union(*(mode_dependent_kinds(part.maker) for part in parts)))
+    named = (mode_dependent_kinds(p.maker, constant(next(iter(p.args), None))) for p in parts)
+    return sorted(found.union(*named))
 
 
 def is_layer(value: Value | None) -> bool:

@@ -13,9 +13,11 @@ from traindx.analysis.program.execution.values import (
     Instance,
     Items,
     Known,
+    Part,
     Result,
     Value,
     constant,
+    is_same,
 )
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.counters import is_index
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
 
 DEEP = 12
+SPLITS = frozenset({"torch.utils.data.random_split", "torch.utils.data.dataset.random_split"})
 WRAPPED = frozenset({"builtins.int", "builtins.list", "builtins.tuple"})
 
 
@@ -72,9 +75,37 @@ def length_of_data(story: Story, data: Value | None, depth: int = DEEP) -> int |
         return number_of(story, next(made, None), depth - 1)
     if isinstance(data, Result) and data.maker.endswith(".TensorDataset") and data.args:
         return length_of_data(story, data.args[0], depth - 1)
+    part = length_of_part(story, data, depth - 1)
+    if part is not None:
+        return part
     shape = story.shapes.shape(data)
     size = shape.sizes[0] if shape is not None and not shape.is_open and shape.sizes else None
     return size if isinstance(size, int) else None
+
+
+def length_of_part(story: Story, data: Value, depth: int = DEEP) -> int | None:
+    """Return how many rows a part has: of `random_split`, of a `Subset`, or `rows[len(rows):]`."""
+    if isinstance(data, Part) and isinstance(data.of, Result) and isinstance(data.key, int):
+        sizes = argument_of(data.of, "lengths", 1) if data.of.maker in SPLITS else None
+        known = sizes.fields.get(data.key) if isinstance(sizes, Items) and sizes.is_whole else None
+        return number_of(story, known, depth)
+    if not isinstance(data, Result) or len(data.args) < 2:
+        return None
+    if data.maker.rsplit(".", 1)[-1] == "Subset":
+        return length_of_data(story, data.args[1], depth)
+    if data.maker == "operator.getitem" and _starts_at_end(*data.args[:2]):
+        return 0
+    return None
+
+
+def _starts_at_end(rows: Value, key: Value) -> bool:
+    """Tell whether a slice begins where the rows end: `rows[len(rows):]`."""
+    if not isinstance(key, Result) or key.maker != "builtins.slice":
+        return False
+    begin, stop, stride = (*key.args, Known(None), Known(None))[:3]
+    is_count = isinstance(begin, Result) and begin.maker == "builtins.len" and bool(begin.args)
+    is_open = all(isinstance(v, Known) and v.value is None for v in (stop, stride))
+    return is_count and is_open and is_same(begin.inputs[0], rows)
 
 
 def batches_of(story: Story, loader: Value) -> int | None:
@@ -130,13 +161,13 @@ def _unreached(story: Story, step: Deed) -> UnreachedStep | None:
 def _wait(story: Story, guard: Guard) -> tuple[int, int, int] | None:
     """Return what is added to the index, the period and the remainder of `(i + 1) % n == 0`."""
     test, left = guard.test, 0
-    if isinstance(test, Result) and test.maker == "operator.not" and guard.holds:
-        test = test.args[0]
-    elif isinstance(test, Result) and test.maker == "operator.eq" and guard.holds:
-        given = constant(test.args[1])
-        test, left = test.args[0], given if isinstance(given, int) else -1
-    elif isinstance(test, Result) and test.maker == "operator.ne" and not guard.holds:
-        test, left = test.args[0], 0 if constant(test.args[1]) == 0 else -1
+    maker = test.maker if isinstance(test, Result) else ""
+    given = [] if test is None else list(test.inputs)
+    if maker == "operator.not" and guard.holds:
+        test = given[0]
+    elif (maker == "operator.eq" and guard.holds) or (maker == "operator.ne" and not guard.holds):
+        number = constant(given[1])
+        test, left = given[0], number if isinstance(number, int) else -1
     elif guard.holds:
         return None
     if not isinstance(test, Result) or test.maker != "operator.mod" or left < 0:

@@ -68,6 +68,14 @@ class Linearity:
             if event.result is not None:
                 yield LayerRow(self._before(event.result))
 
+    def chains(self) -> Iterator[LayerRow]:
+        """Yield the rows in which each layer alone takes the output of the one before."""
+        for first in self.calls:
+            row = [first]
+            while (after := self.next_layer(row[-1])) is not None and after not in row:
+                row.append(after)
+            yield LayerRow(tuple(row))
+
     def _before(self, value: Value, depth: int = 200) -> tuple[ProgramEvent, ...]:
         """Return the longest row of layers that a value comes from and nothing has bent."""
         if id(value) in self._memo or depth == 0:
@@ -141,6 +149,16 @@ def widens(layer: Value | None) -> bool:
     return before is not None and after is not None and after > before
 
 
+def expands(row: LayerRow) -> bool:
+    """Tell whether two layers meet in a middle wider than both ends: no factorised map does."""
+    first, second = row.layers
+    start, middle, end = (
+        size(first, "in_features"), size(first, "out_features"), size(second, "out_features")
+    )  # fmt: skip
+    is_known = start is not None and middle is not None and end is not None
+    return is_known and middle > max(start, end)  # type: ignore[operator, type-var]
+
+
 def model_around(event: ProgramEvent) -> Instance | None:
     """Return the outermost model in whose forward pass an event is."""
     found = event.within[0] if event.within else None
@@ -156,4 +174,5 @@ def _is_shape(value: Value) -> bool:
 
 def _is_stored(flow: Flow, value: Value, after: ProgramEvent) -> bool:
     """Tell whether anything but the next computation takes a value, such as a return."""
-    return any(e is not after and not e.is_own for e in flow.takers(value))
+    others = (e for e in flow.takers(value) if e is not after and not e.is_own)
+    return any(layer_kind(e.receiver) != "Sequential" for e in others)  # it hands it to its first

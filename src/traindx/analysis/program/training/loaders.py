@@ -22,6 +22,7 @@ from traindx.analysis.program.execution.values import (
     origins,
 )
 from traindx.analysis.program.training.kinds import LOADERS, words_of
+from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.phases import phase_word, source_of
 from traindx.analysis.program.training.settings import constants_of
 
@@ -32,6 +33,7 @@ RANGES = frozenset({"builtins.range", "numpy.arange", "torch.arange"})
 SAME_MEMBERS = frozenset({"builtins.list", "builtins.tuple", "builtins.sorted", "numpy.array",
                           "torch.tensor", "torch.as_tensor", "numpy.asarray"})  # fmt: skip
 SAMPLERS = ("sampler", "batch_sampler")
+MOVES = frozenset({"to", "cuda", "float", "half", "contiguous"})
 LOOKS = frozenset({"transform", "target_transform", "download", "transforms"})  # the same data
 # what makes the same data of the same arguments each time
 READS = ("torchvision.datasets.", "datasets.", "torchaudio.datasets.", "torch.utils.data.Tensor",
@@ -118,6 +120,21 @@ def batch_size(story: Story, loader: Value) -> int | None:
         return 1
     sizes = constants_of(story, given)
     return size if len(sizes) == 1 and isinstance(size := sizes[0], int) else None
+
+
+def cut_into_ones(batch: Value | None) -> Value | None:
+    """Return the `batch.split(1)` of which a value is a piece, moved or not; else None."""
+    operation = operation_of(batch)
+    while operation is not None and operation.name in MOVES and operation.operands:
+        batch = operation.operands[0]
+        operation = operation_of(batch)
+    is_drawn = isinstance(batch, Result) and batch.maker == "builtins.next" and bool(batch.args)
+    pieces = batch.args[0] if isinstance(batch, Result) and is_drawn else None
+    cut = operation_of(pieces)
+    if cut is None or cut.name != "split" or len(cut.operands) + len(cut.settings) != 2:
+        return None
+    size = cut.operands[1] if cut.operands[1:] else cut.settings.get("split_size_or_sections")
+    return pieces if constant(cut.settings.get("split_size", size)) == 1 else None
 
 
 def different_numbers(value: Value | None) -> int | None:

@@ -9,6 +9,12 @@ from functools import lru_cache
 
 from traindx.analysis.program.execution.values import Result, Value
 
+# distributions that take probabilities or logits, by the names that they go by
+CHOICES = {
+    f"torch.distributions.{home}{kind}": kind
+    for home in ("", "categorical.", "bernoulli.", "one_hot_categorical.")
+    for kind in ("Categorical", "Bernoulli", "OneHotCategorical")
+}
 HOMES = (
     "torch.nn.functional.", "torch.special.", "torch.Tensor.", "torch.linalg.", "torch.sparse.",
     "torch.",
@@ -49,6 +55,8 @@ OPERANDS = {
     "scaled_dot_product_attention": ("query", "key", "value", "attn_mask", "dropout_p"),
     "batch_norm": ("input", "running_mean", "running_var", "weight", "bias", "training"),
     **dict.fromkeys(LOSSES, ("input", "target")),
+    **dict.fromkeys(CHOICES.values(), ("probs", "logits")),
+    "ctc_loss": ("log_probs", "targets"),
     "cross_entropy": ("input", "target", "weight", "size_average", "ignore_index", "reduce",
                       "reduction", "label_smoothing"),
     "nll_loss": ("input", "target", "weight", "size_average", "ignore_index", "reduce",
@@ -145,7 +153,7 @@ def operation_name(maker: str) -> str:
         if maker.startswith(home) and maker not in ("operator.is", "operator.in", "operator.invert",
                                                     "operator.is_not"):  # fmt: skip
             return maker.removeprefix(home)
-    name = maker
+    name = CHOICES.get(maker, maker)
     for home in HOMES:
         if maker.startswith(home) and "." not in maker[len(home) :]:
             name = maker[len(home) :]

@@ -62,7 +62,18 @@ def _meet(story: Story, value: Result) -> bool:
     is_wrong = (_is_column(first) and is_row_of_batch(second)) or (
         is_row_of_batch(first) and _is_column(second)
     )
+    is_wrong = is_wrong or _is_known(story, first, second) or _is_known(story, second, first)
     return is_wrong and _are_of_one(first, second)
+
+
+def _is_known(story: Story, column: Value, row: Value) -> bool:
+    """Tell whether the shapes of two tensors are in sight, and are those of a column and a row."""
+    found = [story.shapes.shape(v) for v in (column, row)]
+    if any(shape is None or shape.is_open for shape in found):
+        return False
+    first, second = (shape.sizes for shape in found if shape is not None)
+    is_column = len(first) == 2 and first[1] == 1 and first[0] != 1
+    return is_column and len(second) == 1 and second[0] != 1
 
 
 def _is_column(value: Value) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -353,6 +354,15 @@ class Program:
                 if name in own and not self.project.is_module(module, cls):
                     return True
         return self.project.may_mention(name)
+
+    @cached_property
+    def _defined(self) -> frozenset[str]:
+        found = (n for m in self.project.modules for n in m.nodes(ast.FunctionDef))
+        return frozenset(node.name for node in found)
+
+    def defines(self, name: str) -> bool:
+        """Tell whether the project has a function or method of that name."""
+        return name in self._defined
 
     def calls(self, *names: str) -> Iterator[ProgramEvent]:
         """Yield the calls of functions and classes by dotted name, each place once."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
+from traindx.analysis.program.execution.library import modules_in
 from traindx.analysis.program.execution.values import (
     Answer,
     Items,
@@ -16,7 +17,7 @@ from traindx.analysis.program.execution.values import (
     Value,
     constant,
 )
-from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.acts import Do, is_gradient, model_of
 from traindx.analysis.program.training.gradients import (
     carriers,
     has_history,
@@ -25,6 +26,8 @@ from traindx.analysis.program.training.gradients import (
 )
 from traindx.analysis.program.training.graphs import Graphs, graph_of, is_node
 from traindx.analysis.program.training.operations import Operation, is_in_place, operation_of
+from traindx.analysis.program.training.ownership import owns
+from traindx.analysis.program.training.updates import happens_with, is_one_turn
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -36,6 +39,9 @@ SAVES_OUTPUT = frozenset({"exp", "expm1", "sigmoid", "tanh", "softmax", "log_sof
 SAVES_INPUT = frozenset({"std", "var", "norm", "vector_norm", "square", "log", "log1p", "log2",
                          "sin", "cos", "abs", "gelu", "silu", "softplus", "logsigmoid",
                          "leaky_relu", "layer_norm", "batch_norm", "group_norm"})  # fmt: skip
+# layers that multiply their input by a weight
+MULTIPLIES = frozenset(f"torch.nn.{name}" for name in ("Linear", "Conv1d", "Conv2d", "Conv3d",
+                       "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"))  # fmt: skip
 SAVES_BOTH = frozenset({"mul", "matmul"})  # each operand, for the gradient of the other
 # what changes no number, or none that was there
 HARMLESS = frozenset({"requires_grad_", "detach_", "retain_grad_", "share_memory_", "squeeze_",
@@ -68,6 +74,64 @@ def overwritten(story: Story) -> Iterator[Overwritten]:
                 if _lies_between(graphs, saver, event, backward.event):
                     yield Overwritten(event, saver)
                     break
+
+
+def updated_weights(story: Story) -> Iterator[Overwritten]:
+    """Yield where weights that a backward pass needs are updated after its forward pass.
+
+    A layer keeps its weights for the gradient of its input, if that has one.
+    """
+    graphs = Graphs(story)
+    changes = list(_weight_changes(story))
+    for backward in story.does(Do.BACKWARD) if changes else ():
+        for node in graph_of(backward.subject) if backward.subject is not None else ():
+            made = graphs.made_at(node)
+            if made is None or not isinstance(node, Result) or not _keeps_weights(node):
+                continue
+            found = (e for e, owner in changes if _has_layer(owner, node.receiver))
+            change = next((e for e in found if _comes_between(made, e, backward.event)), None)
+            if change is not None:
+                yield Overwritten(change, node)
+                break
+
+
+def _weight_changes(story: Story) -> Iterator[tuple[ProgramEvent, Value]]:
+    """Yield the steps of torch's optimizers, and changes by hand, with the optimizer or model."""
+    for step in story.does(Do.STEP):
+        optimizer = step.subject
+        if isinstance(optimizer, Result) and optimizer.maker.startswith("torch.optim."):
+            yield step.event, optimizer
+    for event in story.events:
+        changed = changed_by(event)
+        model = None if isinstance(changed, Part) and changed.key == "data" else model_of(changed)
+        if model is not None and not is_gradient(changed):
+            yield event, model
+
+
+def _has_layer(owner: Value, layer: Value | None) -> bool:
+    """Tell whether an optimizer holds a layer, or a model has it."""
+    if layer is None:
+        return False
+    is_optimizer = isinstance(owner, Result) and owner.maker.startswith("torch.optim.")
+    return owns(owner, layer) is Answer.YES if is_optimizer else any(
+        part is layer for part in modules_in(owner)
+    )  # fmt: skip
+
+
+def _keeps_weights(node: Result) -> bool:
+    """Tell whether a call of a layer keeps the layer's weights, for the gradient of its input."""
+    layer = node.receiver
+    is_run = node.maker == "()" and node.gradients is Answer.YES and isinstance(layer, Result)
+    if not is_run or not isinstance(layer, Result) or len(node.args) != 1:
+        return False
+    return layer.maker in MULTIPLIES and has_history(node.args[0]) is Answer.YES
+
+
+def _comes_between(made: ProgramEvent, change: ProgramEvent, backward: ProgramEvent) -> bool:
+    if not made.order < change.order < backward.order:
+        return False
+    is_now = is_one_turn(made, backward) and is_one_turn(change, backward)
+    return is_now and happens_with(change, backward)
 
 
 def changed_by(event: ProgramEvent) -> Value | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from traindx.analysis.program.execution.library import LISTINGS
 from traindx.analysis.program.execution.values import (
     Answer,
     Known,
@@ -11,16 +14,30 @@ from traindx.analysis.program.execution.values import (
     Unknown,
     Value,
     constant,
+    depends_on,
     options_of,
 )
-from traindx.analysis.program.training.acts import Deed
+from traindx.analysis.program.training.acts import Deed, Do, model_of
+from traindx.analysis.program.training.gradients import history, runs_weights
 from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.ownership import owns
 from traindx.analysis.program.training.settings import constants_of
+from traindx.analysis.program.training.updates import (
+    COMPUTES,
+    Update,
+    count_of_turns,
+    excludes,
+    happens_with,
+    is_handed_on,
+    is_one_turn,
+    writes_gradients,
+)
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
 
 MAKERS = ("GradScaler", "ShardedGradScaler")
+UNSCALES = (".get_scale", ".unscale_gradients")  # asked for by a limit that is scaled as well
 
 
 def scaler_of(loss: Value | None) -> Value | None:
@@ -86,3 +103,130 @@ def knows_scaling(story: Story) -> bool:
         if any(story.kind_of(v).kind in (Kind.SCALER, Kind.ENGINE) for v in values):
             return True
     return False
+
+
+@dataclass(frozen=True, eq=False)
+class MissedUpdate:
+    """A step through a scaler that is not updated before the next one."""
+
+    step: Deed
+    late: Deed | None  # an update that comes less often than the step
+
+
+def missed_updates(story: Story) -> Iterator[MissedUpdate]:
+    """Yield steps in a loop, through a scaler of their loss, without an update for each."""
+    for step in story.does(Do.STEP):
+        scaler = step.through
+        if scaler is None or not step.event.turns or not is_gradient_scaler(story, scaler):
+            continue
+        scales = any(scaler_of(d.subject) is scaler for d in story.does(Do.BACKWARD))
+        if not scales or is_handed_on(story, story.events, scaler):
+            continue
+        known = [d for d in story.does(Do.SCALER_UPDATE) if d.subject is scaler]
+        if all(_is_rarer(story, update, step) for update in known):
+            yield MissedUpdate(step, known[0] if known else None)
+
+
+def _is_rarer(story: Story, update: Deed, step: Deed) -> bool:
+    """Tell whether an optimizer steps several times for one update."""
+    loop, optimizer = step.event.turns[-1].loop, step.subject
+    if optimizer is None or story.kind_of(optimizer).kind is not Kind.OPTIMIZER:
+        return False
+    if all(run.site.node is not loop.site.node for run in update.event.loops):
+        is_one = loop.over is None or not depends_on(loop.over, optimizer)
+        return is_one and not loop.is_whole
+    is_some = count_of_turns(story, update.event) is not None
+    return is_some and not happens_with(update.event, step.event)
+
+
+def unscaled_backward(update: Update) -> Deed | None:
+    """Return the backward pass on a plain loss whose gradients a scaler's step divides."""
+    story, scaler, step = update.story, update.step.through, update.step.event
+    if scales_nothing(story, scaler):
+        return update.backward
+    if scaler is None or not is_gradient_scaler(story, scaler):
+        return None
+    added: list[Deed] = []
+    for deed in reversed(story.does(*COMPUTES, Do.STEP, Do.ZERO_GRAD)):
+        if deed.event.order >= step.order or excludes(deed.event, step):
+            continue
+        if deed.do is not Do.BACKWARD or not is_one_turn(deed.event, step):
+            break
+        added.append(deed)
+    if not any(scaler_of(d.subject) is scaler for d in added):
+        return None
+    plain = [d for d in added if _is_plain(update, d) and happens_with(d.event, step)]
+    return next(iter(plain), None)
+
+
+def _is_plain(update: Update, backward: Deed) -> bool:
+    """Tell whether nothing scales a loss that reaches weights of the optimizer."""
+    loss, optimizer = backward.subject, update.optimizer
+    if loss is None or optimizer is None or backward.through is not None:
+        return False
+    reached = [v.receiver for v in history(loss) if isinstance(v, Result) and _has_weights(v)]
+    is_owned = any(m is not None and owns(optimizer, m) is Answer.YES for m in reached)
+    return is_owned and unscaled(loss) is loss
+
+
+def _has_weights(value: Result) -> bool:
+    return value.maker in LISTINGS or (value.maker == "()" and runs_weights(value) is Answer.YES)
+
+
+def is_bypassed(update: Update) -> bool:
+    """Tell whether an optimizer steps by itself on gradients of a scaled loss."""
+    story, step, backward = update.story, update.step, update.backward
+    optimizer, scaler = step.subject, scaler_of(backward.subject)
+    if optimizer is None or scaler is None or step.through is not None:
+        return False
+    if not is_scaled(story, backward) or story.kind_of(optimizer).kind is not Kind.OPTIMIZER:
+        return False
+    if any(d.through is not None and d.subject is optimizer for d in story.does(Do.STEP)):
+        return False  # the other way of a condition
+    if update.between.does(Do.UNSCALE) and _may_check_gradients(story, step):
+        return False
+    if any(depends_on(optimizer, o) for o in options_of(scaler)):
+        return False
+    return not writes_gradients(story, update.between.events)
+
+
+def _may_check_gradients(story: Story, step: Deed) -> bool:
+    """Tell whether a step may be for finite gradients only: on a condition that counts no turns."""
+    counted = count_of_turns(story, step.event)
+    tests = [g.test for g in step.event.guards]
+    return any(t is None or counted is None or not depends_on(t, counted) for t in tests)
+
+
+def scaled_clip(update: Update) -> Deed | None:
+    """Return the first clip of gradients that still carry the scale of their loss."""
+    story, backward, scaler = update.story, update.backward, update.step.through
+    is_by_scaler = scaler is not None and scaler_of(backward.subject) is scaler
+    if is_by_scaler and not is_gradient_scaler(story, scaler):
+        return None
+    if not is_by_scaler and not is_scaled_by_engine(story, backward):
+        return None
+    if any(e.name in UNSCALES for e in update.between.events):
+        return None
+    is_other = False
+    for deed in update.between.does(Do.UNSCALE, Do.CLIP):
+        if deed.do is Do.CLIP and (not is_other or _clips_own(update, deed)):
+            return deed
+        if deed.do is Do.UNSCALE:
+            is_other = _is_anothers(story, deed, update.optimizer)
+            if not is_other:
+                return None
+    return None
+
+
+def _is_anothers(story: Story, unscale: Deed, optimizer: Value | None) -> bool:
+    """Tell whether the gradients that are unscaled are another optimizer's, for certain."""
+    kinds = [story.kind_of(v).kind for v in (unscale.subject, optimizer)]
+    made = isinstance(unscale.subject, Result) and isinstance(optimizer, Result)
+    return made and unscale.subject is not optimizer and kinds == [Kind.OPTIMIZER] * 2
+
+
+def _clips_own(update: Update, clip: Deed) -> bool:
+    model = model_of(clip.subject)
+    return model is not None and update.optimizer is not None and (
+        owns(update.optimizer, model) is Answer.YES
+    )  # fmt: skip

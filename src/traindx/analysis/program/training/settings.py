@@ -38,6 +38,40 @@ def constants_of(story: Story, value: Value | None) -> list[object]:
     return found
 
 
+def one_number(story: Story, value: Value | None) -> float | None:
+    """Return the one number that a value is, its default included; None where it may be others."""
+    if value is None or len(options_of(value)) != 1:
+        return None
+    found = constants_of(story, value)
+    number = found[0] if len(found) == 1 else None
+    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+    return float(number) if is_number and isinstance(number, (int, float)) else None
+
+
+def is_zero(story: Story, value: Value | None, depth: int = 12) -> bool:
+    """Tell whether a number is certainly zero: 0, a default of 0, or a product with such a one."""
+    if value is None or depth == 0:
+        return False
+    options = options_of(value)
+    if len(options) > 1:
+        return all(is_zero(story, option, depth - 1) for option in options)
+    if isinstance(value, Result) and value.maker in ZEROES:
+        parts = [is_zero(story, v, depth - 1) for v in value.args]
+        if parts and ZEROES[value.maker](parts):
+            return True
+    found = constants_of(story, value)
+    return bool(found) and all(n == 0 and type(n) in (int, float) for n in found)
+
+
+# when the result is zero, given which operands are
+ZEROES: dict[str, Callable[[list[bool]], bool]] = {
+    **dict.fromkeys(("operator.mul", "operator.imul"), any),
+    **dict.fromkeys(("operator.add", "operator.sub", "operator.iadd"), all),
+    **dict.fromkeys(("operator.div", "operator.truediv", "operator.floordiv"), lambda p: p[0]),
+    **dict.fromkeys(("operator.neg", "builtins.float", "builtins.abs"), all),
+}
+
+
 def _computed(story: Story, made: Result) -> list[object]:
     """Return what a calculation with settings comes to, where each is one number."""
     operands = [constants_of(story, v) for v in made.args]

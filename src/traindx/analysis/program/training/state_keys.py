@@ -6,6 +6,7 @@ model may be one: what has none of them in common with a model certainly does no
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,11 +22,9 @@ from traindx.analysis.program.execution.values import (
     Table,
     Value,
     constant,
-    is_same,
-    options_of,
 )
 from traindx.analysis.program.training.acts import Do
-from traindx.analysis.program.training.checkpoints import state_owner
+from traindx.analysis.program.training.checkpoints import state_owner, written_files
 from traindx.analysis.program.training.layers import (
     attributes,
     has_weights,
@@ -44,6 +43,13 @@ REGISTERS = frozenset({".add_module", ".register_module", ".register_parameter",
                        ".register_buffer"})  # fmt: skip
 TEXT = frozenset({"removeprefix", "removesuffix", "replace", "lstrip", "strip", "partition",
                   "split", "lower"})  # fmt: skip
+# what holds a model under a name of its own; the model is followed as if it stood alone
+WRAPS = {
+    "torch.nn.DataParallel": "module",
+    "torch.nn.parallel.DataParallel": "module",
+    "torch.nn.parallel.DistributedDataParallel": "module",
+    "torch.compile": "_orig_mod",
+}
 SAME_ENTRIES = frozenset({"builtins.dict", "collections.OrderedDict", ".copy", "copy.copy",
                           "copy.deepcopy"})  # fmt: skip
 
@@ -69,7 +75,9 @@ def foreign_states(program: Program) -> Iterator[ForeignState]:
         for deed in story.does(Do.LOAD_STATE):
             given = deed.event.argument("state_dict", 0)
             known = None if deed.subject is None else known_keys(story, deed.subject)
+            outer = wrapper_of(story, deed.event)
             wanted = frozenset(key.split(".", 1)[0] for key in known or ())
+            wanted = frozenset({outer}) if outer and wanted else wanted
             if given is None or not wanted:
                 continue
             for owner, held in _loaded(program, story, given):
@@ -156,8 +164,9 @@ def _loaded(program: Program, story: Story, given: Value) -> Iterator[tuple[Valu
         if len(names) == len(whole[1].fields):
             yield from ((v, names) for v in whole[1].fields.values() if state_owner(v) is not None)
         return
-    for home, owner in _owners(program, story, state):
+    for home, owner, outer in _owners(program, story, state):
         held = known_keys(home, owner) or set()
+        held = {f"{outer}.{key}" for key in held} if outer else held
         texts = [_text(k, state, text) for text in held for k in keys] if keys else list(held)
         first = frozenset(t.split(".", 1)[0] for t in texts if isinstance(t, str))
         are_known = all(isinstance(t, str) for t in texts) and not any("…" in k for k in first)
@@ -188,11 +197,14 @@ def _entry(value: Value) -> Value | None:
     return view.receiver if is_view else view  # type: ignore[union-attr]
 
 
-def _owners(program: Program, story: Story, state: Value) -> Iterator[tuple[Story, Value]]:
-    """Yield whose state a value is, itself or what a file holds that the program has written."""
+def _owners(program: Program, story: Story, state: Value) -> Iterator[tuple[Story, Value, str]]:
+    """Yield whose state a value is, itself or what a file holds that the program has written.
+
+    With what the owner was wrapped in then.
+    """
     own = state_owner(state)
     if own is not None:
-        yield story, own
+        yield story, own, _wrapped_at(story, state)
         return
     key = state.key if isinstance(state, Part) else None
     found = _written(program, story, state.of if isinstance(state, Part) else state)
@@ -201,27 +213,50 @@ def _owners(program: Program, story: Story, state: Value) -> Iterator[tuple[Stor
     home, subject = found
     content = subject.fields.get(key) if isinstance(subject, Table) else subject
     owner = state_owner(content) if (key is None) is not isinstance(subject, Table) else None
-    if owner is not None:
-        yield home, owner
+    if owner is not None and content is not None:
+        yield home, owner, _wrapped_at(home, content)
+
+
+def _wrapped_at(story: Story, state: Value) -> str:
+    taken = next((e for e in story.events if e.result is state), None)
+    return "" if taken is None else wrapper_of(story, taken)
+
+
+def wrapper_of(story: Story, call: ProgramEvent) -> str:
+    """Return the name under which the wrapper that a method is called on holds the model.
+
+    Empty where it is called on the model itself, or where that is not sure.
+    """
+    written, found = _receiver_text(call), ""
+    for event in story.events:
+        if event.order >= call.order:
+            break
+        if event.name in WRAPS and event.result is not None and event.result is call.receiver:
+            is_same_name = event.module is call.module and _target_text(event) == written
+            is_sure = is_same_name and all(g in call.guards for g in event.guards)
+            found = WRAPS[event.name] if is_sure else ""
+    return found
+
+
+def _receiver_text(call: ProgramEvent) -> str:
+    func = getattr(call.node, "func", None)
+    return call.module.source(func.value) if isinstance(func, ast.Attribute) else ""
+
+
+def _target_text(event: ProgramEvent) -> str:
+    statement = event.statement
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    is_whole = isinstance(statement, ast.Assign) and statement.value is event.node
+    return event.module.source(targets[0]) if len(targets) == 1 and is_whole else ""
 
 
 def _written(program: Program, story: Story, read: Value) -> tuple[Story, Value | None] | None:
     """Return what a file holds that is read, where the program writes it in one place."""
-    if not isinstance(read, Result) or not any(d.event.result is read for d in story.does(Do.LOAD)):
-        return None
-    written = [(s, d) for s in program.stories for d in s.does(Do.SAVE)]
-    places = {d.event.node: (s, d) for s, d in written if _is_same_file(d.event, read)}
-    if len(places) != 1:
+    found = written_files(program, story, read)
+    if len(found) != 1:
         return None  # none, or one of several
-    home, save = next(iter(places.values()))
-    return home, save.subject
-
-
-def _is_same_file(save: ProgramEvent, read: Result) -> bool:
-    path = save.argument("f", 1)
-    return path is not None and bool(read.args) and any(
-        is_same(one, other) for one in options_of(path) for other in options_of(read.args[0])
-    )  # fmt: skip
+    home = next(s for s in program.stories if found[0] in s.does(Do.SAVE))
+    return home, found[0].subject
 
 
 def _text(value: Value, state: Value, key: str, depth: int = 12) -> object:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import (
+    Answer,
     Choice,
     Items,
     Known,
@@ -28,12 +29,18 @@ from traindx.analysis.program.training.phases import source_of
 from traindx.analysis.program.training.text_markers import missing_markers
 
 if TYPE_CHECKING:
-    from traindx.analysis.program.training.program import Story
+    from traindx.analysis.program.training.program import Program, Story
 
 IGNORED = -100
 ENDS = re.compile(r"^(?:eos|end)(?:$|_(?:id|idx|index|token|tok))", re.IGNORECASE)
 TOKENIZES = frozenset({"()", ".encode", ".encode_plus", ".batch_encode_plus", ".__call__",
                        ".apply_chat_template", ".pad"})  # fmt: skip
+LABELS = "labels"
+LOADS_MODEL = (".from_pretrained", ".from_config")
+PADDED = ("max_length", True, "longest")
+# collators that mask the pads, or set labels themselves
+MASKING_COLLATORS = frozenset({"DataCollatorForLanguageModeling", "DataCollatorForWholeWordMask",
+                               "DataCollatorForCompletionOnlyLM", "SFTTrainer"})  # fmt: skip
 FILLS = frozenset({"full", "full_like"})
 CHANGES = frozenset({".copy_", ".masked_scatter_", ".scatter_", ".index_put_", ".index_copy_",
                      ".masked_fill_", ".fill_", ".put_", ".append", ".extend"})  # fmt: skip
@@ -81,6 +88,48 @@ def _ignores(event: ProgramEvent) -> bool:
     options = (o for v in given if v is not None for w in (v, *v.inputs) for o in options_of(w))
     is_collator = event.name.endswith("DataCollatorForCompletionOnlyLM")
     return is_collator or any(constant(o) == IGNORED for o in options)
+
+
+def padded_labels(program: Program) -> Iterator[Masking]:
+    """Yield where tokens that a tokenizer has padded become labels, and nothing masks the pads."""
+    events = [e for story in program.stories for e in events_of(story)]
+    if any(e.name.rsplit(".", 1)[-1] in MASKING_COLLATORS for e in events):
+        return
+    for event in events:
+        labels = _labels_given(event)
+        made = None if labels is None else tokens_of(_row_of(labels))
+        is_padded = made is not None and constant(made.kwargs["padding"]) in PADDED
+        if labels is None or not is_padded or event.gradients is Answer.NO:
+            continue
+        if not any(_is_marked(other, labels, event) for other in events):
+            yield Masking(event, "the pads are labels here", made)
+
+
+def _labels_given(event: ProgramEvent) -> Value | None:
+    """Return the labels that a row gets, or that a model is called with."""
+    if event.act is EventForm.STORE:
+        is_labels = event.name == "[]" and len(event.args) > 1 and constant(event.args[1]) == LABELS
+        return event.args[0] if is_labels else None
+    is_model = event.name == "()" and getattr(event.receiver, "maker", "").endswith(LOADS_MODEL)
+    return event.kwargs.get(LABELS) if is_model else None
+
+
+def _row_of(labels: Value) -> Value:
+    """`[ids.copy() for ids in tokens]`: a row stands for all."""
+    is_list = isinstance(labels, Items) and bool(labels.members)
+    return labels.members[0] if isinstance(labels, Items) and is_list else labels
+
+
+def _is_marked(event: ProgramEvent, labels: Value, given: ProgramEvent) -> bool:
+    """Tell whether something is written into labels, or other labels are given in their place."""
+    if event is given or event.node is given.node:
+        return False
+    is_written = event.act is EventForm.STORE or event.name in CHANGES
+    again = _labels_given(event) if event.act is EventForm.STORE else None
+    is_read_back = isinstance(event.receiver, Part) and event.receiver.key == LABELS
+    own = (labels, _row_of(labels))
+    is_own = any(event.receiver is v for v in own) and _labels_given(event) is None
+    return is_written and (again is not None or is_read_back or is_own)
 
 
 def padded_length(value: Value | None) -> Result | None:

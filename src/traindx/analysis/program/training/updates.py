@@ -29,6 +29,7 @@ from traindx.analysis.program.execution.values import (
     origins,
 )
 from traindx.analysis.program.training.acts import Deed, Do, is_gradient, model_of
+from traindx.analysis.program.training.gradients import runs_behind
 from traindx.analysis.program.training.kinds import Kind, names_of
 from traindx.analysis.program.training.operations import is_in_place, operation_name
 from traindx.analysis.program.training.ownership import holders, owns, parameters_given
@@ -208,7 +209,7 @@ def group_step(repeated: Repetition) -> Deed | None:
 def is_group(story: Story, loop: LoopRun) -> bool:
     """Tell whether a loop goes over several micro-batches: of a batch, or some of a loader."""
     over = None if loop.over is None else source_of(loop.over)
-    if over is None:
+    if over is None or runs_behind(over):  # the losses of one batch
         return False
     found = [v for v in (over, *over.inputs) if isinstance(v, Result)]
     if any(operation_name(v.maker) in CUTS and v.maker != "()" for v in found):

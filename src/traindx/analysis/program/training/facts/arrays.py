@@ -7,7 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.examples import INDEX
-from traindx.analysis.program.execution.values import Items, Part, Result, Unknown, Value
+from traindx.analysis.program.execution.values import (
+    Items,
+    Known,
+    Part,
+    Result,
+    Unknown,
+    Value,
+)
 from traindx.analysis.program.shapes import rearrangement
 from traindx.analysis.program.shapes.datasets import SHAPES, transformed_shape
 from traindx.analysis.program.shapes.functions import apply_function
@@ -35,6 +42,7 @@ GENERATORS = ("numpy.random.default_rng", "numpy.random.RandomState", "numpy.ran
 CONSTANTS = frozenset({"numpy.pi", "math.pi", "torch.pi", "numpy.e", "math.e", "numpy.inf",
                        "math.inf", "torch.inf", "math.tau"})  # fmt: skip
 NUMBER = math.nan  # some number, of which nothing else is known
+NUMBERS = frozenset({"builtins.len", "builtins.int", "random.randint", "random.randrange"})
 EXTREMES = {"max": "amax", "min": "amin"}
 CREATORS = frozenset({"zeros", "ones", "empty"})
 
@@ -57,6 +65,8 @@ def apply(
     if value.maker.startswith(".") and last in ("fit_transform", "transform"):
         is_scaled = sample_sets.is_scaler(value.receiver) and len(args) > 1
         return args[1] if is_scaled else None
+    if last == "randperm" and args:
+        return _sized((args[0] if is_dim(args[0]) else symbols.new(),))
     if last == "pad_sequence" and args:
         return _padded(args, kwargs, symbols)
     if last == "transpose" and (is_numpy or value.maker.startswith(".")) and len(args) != 3:
@@ -194,12 +204,26 @@ def selected(
     return _sliced(tensor, keys, symbols)
 
 
+def numbered(keys: list[object], raw: Value) -> list[object]:
+    """Return the keys of a subscript, with 0 for each that is some number, whichever it is."""
+    written = raw.members if isinstance(raw, Items) and len(keys) > 1 else [raw]
+    if len(keys) == 1 or len(written) != len(keys):
+        return keys
+    pairs = zip(keys, written, strict=True)
+    return [0 if k is UNKNOWN and _is_number(v) else k for k, v in pairs]
+
+
 def _is_number(value: Value) -> bool:
-    """Tell whether an index is one number: of an example, or of a counter."""
+    """Tell whether an index is one number: of an example, of a counter, or computed from these."""
     if isinstance(value, Unknown):
         return value.name == INDEX
-    is_turn = isinstance(value, Result) and value.maker == "builtins.next" and bool(value.args)
-    over = value.inputs[0] if is_turn else None
+    if isinstance(value, Known):
+        return isinstance(value.value, int)
+    if not isinstance(value, Result) or value.maker in NUMBERS:
+        return isinstance(value, Result)
+    if value.maker in ("operator.add", "operator.sub", "operator.mul"):
+        return all(_is_number(v) for v in value.args)
+    over = value.inputs[0] if value.maker == "builtins.next" and value.args else None
     return isinstance(over, Result) and over.maker == "builtins.range"
 
 

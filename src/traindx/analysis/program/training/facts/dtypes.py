@@ -27,6 +27,7 @@ from traindx.analysis.program.training.facts.elements import (
     is_device,
     promoted,
 )
+from traindx.analysis.program.training.facts.loaded import is_of_bytes
 from traindx.analysis.program.training.facts.weight_dtypes import WeightDtypes
 from traindx.analysis.program.training.layers import is_layer, is_parameter, layer_kind
 from traindx.analysis.program.training.operations import LOSSES, operation_name
@@ -77,6 +78,7 @@ JOINS = frozenset({"cat", "stack", "concat", "concatenate", "vstack", "hstack", 
 ARITHMETIC = frozenset({"add", "sub", "mul", "div", "pow", "mod", "floordiv", "maximum", "minimum",
                         "remainder", "floor_divide", "fmod", "and", "or", "xor"})  # fmt: skip
 PRODUCTS = frozenset({"matmul", "einsum", "linear", "dot", "mv"})
+BYTES = {"cv2.imread": "array", "torchvision.io.read_image": "tensor"}  # images as they are read
 DEFAULTS = frozenset({"torch.set_default_dtype", "torch.set_default_tensor_type"})
 
 
@@ -99,12 +101,18 @@ class Dtypes:
         return None if is_set else "float32"
 
     @cached_property
+    def _buffers(self) -> set[Value]:
+        """What modules keep as buffers, and convert with their weights."""
+        kept = (e for e in self.story.events if e.name == ".register_buffer")
+        return {v for e in kept for v in (*e.args, *e.kwargs.values())}
+
+    @cached_property
     def weights(self) -> WeightDtypes:
         return WeightDtypes(self.story.events, self.default)
 
     def of(self, value: Value | None) -> Element | None:
         """Return the element type of a value; None where it is not known."""
-        if value is None:
+        if value is None or (value in self._buffers and self.weights.are_converted):
             return None
         if value not in self._known:
             self._known[value] = None  # ends a circle
@@ -203,6 +211,10 @@ class Dtypes:
             return Element("float32" if found and found.dtype == "float32" else "float64", "array")
         if holder == "array" or _is_generator(value.receiver):
             return self._array(home, last, args, value)
+        if home == "cv2" and args and value.maker not in BYTES:
+            return self.of(args[0])
+        if value.maker in BYTES:
+            return Element("uint8", BYTES[value.maker])
         if home.startswith("torch") or home in ("", "operator"):
             return self._tensor(name, last, args, value)
         return None
@@ -243,6 +255,8 @@ class Dtypes:
             fill = self.of(args[1])
             return None if fill is None else Element(fill.dtype, "array")
         if last in OF_DATA and args:
+            if is_of_bytes(args[0], self.story.shapes):
+                return Element("uint8", "array")
             found = self._data(args[0])
             return None if found is None else Element(found.dtype, "array")
         found = self._general(operation_name(f"torch.{last}"), args, value, "float64")

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
-from traindx.analysis.program.execution.examples import is_trainer
 from traindx.analysis.program.execution.values import (
     Known,
     Result,
-    Table,
     Value,
     constant,
-    options_of,
     origins,
 )
 from traindx.analysis.program.training.facts.certainty import is_certain, makes
+from traindx.analysis.program.training.facts.classifiers import classifiers, labels_learnt
 from traindx.analysis.program.training.facts.ranges import Reached
 from traindx.analysis.program.training.layers import layer_kind, size
 from traindx.analysis.program.training.operations import Operation, operation_of
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
 
 IGNORED = -100  # torch's label that is not counted
-LABELS = ("labels", "label")
 TEXT = ("tok", "vocab", "word", "char", "ids", "text", "stoi")
 
 
@@ -49,7 +46,7 @@ def index_clashes(story: Story) -> Iterator[IndexClash]:
         found = _of_event(story, event)
         if found is not None and is_certain(event):
             yield found
-    yield from _of_trainers(story)
+    yield from _of_classifiers(story)
 
 
 def _of_event(story: Story, event: ProgramEvent) -> IndexClash | None:
@@ -62,6 +59,8 @@ def _of_event(story: Story, event: ProgramEvent) -> IndexClash | None:
         return _of_loss(story, event, operation)
     if operation.name == "one_hot" and operation.operands:
         return _of_one_hot(story, event, operation)
+    if operation.name in ("gather", "index_select"):
+        return _of_gather(story, event, operation)
     return None
 
 
@@ -104,10 +103,12 @@ def _beyond(
 ) -> IndexClash | None:  # fmt: skip
     if count == 1 or (reached.high < count and reached.low >= 0):
         return None
+    if ignored == reached.low and reached.high >= count:
+        reached = Reached(0, reached.high)  # what is lowest beside it, is not known
     if ignored in (reached.high, reached.low):
         return None
     outside = reached.high if reached.high >= count else reached.low
-    if reached.high >= count and reached.low == 0:
+    if reached.high >= count and reached.low == 0 and not reached.is_marked:
         text = f"Labels reach {reached.high} and the model has {count} outputs"
         return IndexClash("output-size-mismatch", text, event, target, layer)
     text = f"The label {outside} is no class index of {count} classes, 0 to {count - 1}"
@@ -133,37 +134,29 @@ def _of_one_hot(story: Story, event: ProgramEvent, operation: Operation) -> Inde
     return _beyond(count, reached, None, event, operation.operands[0], None)
 
 
-def _of_trainers(story: Story) -> Iterator[IndexClash]:
-    """Compare the labels that a trainer loads with the outputs of the classifier it trains."""
-    made = [e for e in story.events if not e.is_own and _outputs(e.result) is not None]
-    if len({e.node for e in made}) != 1:
+def _of_gather(story: Story, event: ProgramEvent, operation: Operation) -> IndexClash | None:
+    """Compare the numbers that pick along a dimension with its size."""
+    owner, dim, index = (*operation.operands, None, None, None)[:3]
+    dim, index = operation.settings.get("dim", dim), operation.settings.get("index", index)
+    shape, at, reached = story.shapes.shape(owner), constant(dim), story.ranges.of(index)
+    if shape is None or shape.is_open or not isinstance(at, int) or reached is None:
+        return None
+    size = shape.sizes[at] if -len(shape.sizes) <= at < len(shape.sizes) else None
+    if not isinstance(size, int) or index is None or 0 <= reached.low <= reached.high < size:
+        return None
+    outside = reached.high if reached.high >= size else reached.low
+    text = f"{operation.name} is asked for number {outside} of {size} along dimension {at}"
+    return IndexClash("index-out-of-range", text, event, index, None)
+
+
+def _of_classifiers(story: Story) -> Iterator[IndexClash]:
+    """Compare the labels that a classifier of Transformers learns with its outputs."""
+    made = classifiers(story)
+    if len(set(made.values())) != 1:
         return
-    event, count = made[0], _outputs(made[0].result)
-    for example in story.execution.examples:
-        rows = options_of(example.value) if example.value is not None else ()
-        if not is_trainer(example.loader) or not all(isinstance(r, Table) for r in rows):
-            continue
-        for name in LABELS:
-            labels = [r.fields[name] for r in rows if name in r.fields]
-            reached = [story.ranges.of(v) for v in labels]
-            known = max((r for r in reached if r is not None), key=lambda r: r.high, default=None)
-            if known is not None and count is not None and known.high >= count:
-                found = _beyond(count, known, IGNORED, event, labels[0], event.result)
-                if found is not None:
-                    yield found
-
-
-def _outputs(model: Value | None) -> int | None:
-    """Return the outputs of a classifier of Transformers, made from a config in sight."""
-    if not isinstance(model, Result) or model.receiver is not None:
-        return None
-    if not model.maker.endswith("ForSequenceClassification") or len(model.args) != 1:
-        return None
-    config = model.args[0]
-    if not isinstance(config, Result) or not config.maker.endswith("Config") or config.args:
-        return None
-    if {"**", "id2label", "label2id"} & config.kwargs.keys() or "num_labels" in config.fields:
-        return None
-    given = config.kwargs.get("num_labels")
-    found = 2 if given is None else constant(given)
-    return found if isinstance(found, int) else None
+    (model, count), *_ = made.items()
+    for event, labels, reached in labels_learnt(story, made):
+        found = _beyond(count, reached, IGNORED, event, labels, model)
+        if found is not None and reached.high >= count:
+            yield found
+            return

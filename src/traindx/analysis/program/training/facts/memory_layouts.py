@@ -210,7 +210,7 @@ def _is_refused(
         if at and order[at - 1] + 1 == order[at]:
             continue
         while wanted and chunk > 1 and chunk % wanted[-1] == 0:  # type: ignore[operator]
-            chunk //= wanted.pop()  # type: ignore[operator,assignment]
+            chunk //= wanted.pop()  # type: ignore[assignment]
         if chunk > 1:
             return True
     return False

@@ -16,12 +16,14 @@ from traindx.analysis.program.execution.values import (
     Table,
     Value,
     constant,
+    origins,
 )
 from traindx.analysis.program.shapes.datasets import CLASSES
 from traindx.analysis.program.shapes.sizes import product
 from traindx.analysis.program.training.facts import sample_sets
 from traindx.analysis.program.training.facts.arrays import GENERATORS
 from traindx.analysis.program.training.facts.batches import drawn
+from traindx.analysis.program.training.facts.certainty import makers
 from traindx.analysis.program.training.operations import operation_name, operation_of
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ SAME = frozenset(
      "clone", "detach", "cuda", "cpu", "long", "int", "to", "type", "tensor", "as_tensor", "array",
      "asarray", "from_numpy", "astype", "numpy", "LongTensor", "copy", "t", "ravel", "stack", "cat",
      "concatenate", "repeat", "expand", "pin_memory", "getitem", "int64", "shuffle", "flip",
-     "permutation", "hstack", "vstack", "float", "tolist", "expand_as", "repeat_interleave"}
+     "permutation", "hstack", "vstack", "float", "tolist", "expand_as", "item", "repeat_interleave"}
 )  # fmt: skip
 JOINED = frozenset({"stack", "cat", "unbind", "split", "chunk", "transpose", "t", "column_stack"})
 TESTS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
@@ -46,15 +48,22 @@ COMBINES = frozenset(
 )  # fmt: skip
 CHANCE = frozenset({"arange", "rand", "random", "uniform", "randperm", "permutation"})
 MANY = 3  # draws for each possible number, that the highest is surely among them
+VOID = 255  # in label maps of public sets, what belongs to no class
+VOID_MAPS = ("labelTrainIds", "SegmentationClass")
+SURE = 5  # draws that should have met a range, that one of them surely has
 SETTLED = frozenset({"zeros", "ones", "full", "empty", "zeros_like", "ones_like", "full_like"})
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The lowest and the highest whole number that surely occur."""
+    """The lowest and the highest whole number that surely occur.
+
+    Marked: one of them stands for no class, such as 255 for what is not labelled.
+    """
 
     low: int
     high: int
+    is_marked: bool = False
 
 
 class Ranges:
@@ -105,8 +114,16 @@ class Ranges:
             return found
         name = operation_name(value.maker) if isinstance(value, Result) else ""
         if name.rsplit(".", 1)[-1] not in SETTLED:
-            return None
+            return self._marked(stored)
         return _all([found, *(self.of(s) for s in stored)])
+
+    def _marked(self, stored: list[Value]) -> Reached | None:
+        """Return what numbers reach, of which some are replaced by one mark: 255 for no class."""
+        mark = constant(stored[0])
+        is_one = type(mark) is int and all(constant(s) == mark for s in stored)
+        return (
+            Reached(min(0, mark), max(0, mark), True) if is_one and isinstance(mark, int) else None
+        )
 
     def _part(self, value: Part) -> Reached | None:
         owner = value.of
@@ -117,6 +134,9 @@ class Ranges:
             return self.of(owner.args[at]) if 0 <= at < len(owner.args) else None
         if isinstance(owner, Result) and owner.maker.startswith("torchvision.datasets."):
             is_plain = value.key == 1 and "target_transform" not in owner.kwargs
+            if owner.maker.endswith(".EMNIST"):
+                split = constant(owner.kwargs.get("split"))
+                return Reached(1, 26) if is_plain and split == "letters" else None
             return _below(CLASSES.get(owner.maker.rsplit(".", 1)[-1])) if is_plain else None
         is_joined = isinstance(owner, Result) and operation_name(owner.maker) in JOINED
         is_row = isinstance(value.key, int) and not is_joined
@@ -135,6 +155,12 @@ class Ranges:
             return self._counted(value, name, args)
         if name in TESTS:
             return Reached(0, 1)
+        if name == "index" and isinstance(value.receiver, Items) and value.receiver.is_whole:
+            return _below(len(value.receiver.members))
+        if value.maker == "PIL.Image.open" and any(is_void_map(v) for v in origins(value, 40)):
+            return Reached(0, VOID, True)
+        if name == "where" and len(args) == 3:
+            return _all([self.of(args[1]), self.of(args[2])])
         if name == "pad_sequence" and args:
             filled = operation.settings.get("padding_value", Known(0))
             return _all([self.of(args[0]), self.of(filled)])
@@ -180,15 +206,24 @@ class Ranges:
         first, last = self._number(low), self._number(high)
         if first is None or last is None or last <= first:
             return None
-        return Reached(first, last - 1) if self._is_many(value, last - first) else None
+        missing = self._missing(value, last - first)
+        return Reached(first, last - 1 - missing) if missing < last - first else None
 
-    def _is_many(self, value: Result, possible: int) -> bool:
-        """Tell whether numbers are drawn often enough; in a loop, one at a time may do."""
+    def _missing(self, value: Result, possible: int) -> int:
+        """Return how many of the highest numbers may not be drawn; in a loop, all will be."""
         shape = self.story.shapes.shape(value)
-        if shape is None or shape.is_open:
-            return True
+        if shape is None or shape.is_open or self._is_repeated(value):
+            return 0
         total = product(shape.sizes)
-        return not isinstance(total, int) or total >= MANY * possible
+        if not isinstance(total, int) or total >= MANY * possible:
+            return 0
+        return -(-SURE * possible // max(total, 1))
+
+    def _is_repeated(self, value: Result) -> bool:
+        """Tell whether numbers are drawn anew for each example, or in each turn of a loop."""
+        made = [e for x in self.story.execution.examples for e in x.events if e.result is value]
+        event = makers(self.story).get(value)
+        return bool(made) or (event is not None and any(not t.loop.is_whole for t in event.turns))
 
     def _python(self, name: str, args: list[Value]) -> Reached | None:
         if name == "choice":
@@ -229,6 +264,12 @@ class Ranges:
         return Reached(found.low + by, found.high + by)
 
 
+def is_void_map(value: Value) -> bool:
+    """Tell whether a text names the label maps of Cityscapes or VOC, which hold 255."""
+    text = constant(value)
+    return isinstance(text, str) and any(name in text for name in VOID_MAPS)
+
+
 def _keeps_columns(key: Value) -> bool:
     """Tell whether a subscript takes rows: columns may hold numbers of their own."""
     keys = key.members if isinstance(key, Items) and key.kind == "tuple" else []
@@ -244,6 +285,8 @@ def _is_picked(key: Value, depth: int = 6) -> bool:
     if operation is None or depth == 0:
         return False
     name = operation.name.rsplit(".", 1)[-1]
+    if name == "train_test_split":  # gives parts of what may have been picked before
+        return any(_is_picked(v, depth - 1) for v in operation.operands)
     if name in TESTS:
         return not any(_is_by_chance(v) for v in operation.operands)
     return name in PICKS or any(
@@ -272,4 +315,5 @@ def _all(found: Iterable[Reached | None]) -> Reached | None:
     if not known or any(k is None for k in known):
         return None
     ranges = [k for k in known if k is not None]
-    return Reached(min(r.low for r in ranges), max(r.high for r in ranges))
+    is_marked = any(r.is_marked for r in ranges)
+    return Reached(min(r.low for r in ranges), max(r.high for r in ranges), is_marked)

@@ -46,8 +46,10 @@ from traindx.analysis.program.shapes.windows import Symbols
 from traindx.analysis.program.training.facts import arrays
 from traindx.analysis.program.training.facts.batches import drawn
 from traindx.analysis.program.training.facts.certainty import is_certain, makers
+from traindx.analysis.program.training.facts.loaded import loaded
 from traindx.analysis.program.training.facts.loss_shapes import check_loss, scalar
 from traindx.analysis.program.training.facts.sequences import Several, either, joined
+from traindx.analysis.program.training.facts.zoo_models import zoo_output
 from traindx.analysis.program.training.layers import is_layer, layer_kind
 from traindx.analysis.program.training.operations import HOMES, LOSSES, Operation, operation_of
 
@@ -184,6 +186,9 @@ class TensorShapes:
             if batch is not None:
                 row = self.of(batch.value)
                 return self._stacked(row, id(batch.loader)) if batch.is_stacked else row
+            read = loaded(value, self)
+            if read is not None:
+                return read
         if isinstance(value, Part):
             return self._part(value)
         found = self._computed(value) if isinstance(value, Result) else UNKNOWN
@@ -357,7 +362,8 @@ class TensorShapes:
         layer = self.layer(value.receiver)
         if layer is not None:
             return apply_layer(layer, args, kwargs, self.symbols)
-        return arrays.transformed(value, args, self)
+        given = zoo_output(value.receiver, args, self)
+        return arrays.transformed(value, args, self) if given is None else given
 
     def layer(self, value: Value | None) -> Layer | None:
         """Return a layer of torch with its options; None where it is none that we know."""
@@ -397,7 +403,7 @@ class TensorShapes:
         if isinstance(owner, ShapedTensor):
             is_tuple = isinstance(raw, Items) and raw.kind == "tuple"
             keys = list(key) if is_tuple and isinstance(key, tuple) else [key]
-            return arrays.selected(owner, keys, raw, self.symbols)
+            return arrays.selected(owner, arrays.numbered(keys, raw), raw, self.symbols)
         if isinstance(owner, (tuple, SizesOf)) and isinstance(key, slice):
             sizes = _plain(owner)
             return sizes[key] if isinstance(sizes, tuple) and _is_plain_slice(key) else UNKNOWN

@@ -29,6 +29,11 @@ class WeightDtypes:
             if dtype is not None and event.receiver is not None:
                 self._conversions.append((event.order, event.receiver, dtype))
 
+    @property
+    def are_converted(self) -> bool:
+        """Whether any module is converted, with all that it keeps."""
+        return bool(self._conversions) or self.default is None
+
     def of(self, layer: Value | None, event: ProgramEvent) -> str | None:
         """Return the element type of a layer's weights at an event; None where not known."""
         if not isinstance(layer, Result):

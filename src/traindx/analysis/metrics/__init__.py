@@ -1,0 +1,1 @@
+"""What the logged metrics of a run say: scores, rates, norms, rewards and losses."""

@@ -1,0 +1,101 @@
+"""Tokens are added to a tokenizer and the model keeps its table."""
+
+from traindx.analysis.program.shapes.structure import is_test_file
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.vocabularies import UnresizedTable, unresized_tables
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.registry import Findings, Run, detector
+
+
+@detector(needs=("source",), suggests=("vocabulary-mismatch",))
+def check(run: Run) -> Findings:
+    """New tokens have no row in the embedding table of the model.
+
+    ## What it detects
+    A tokenizer of Transformers that gets new tokens, and a model of the same checkpoint, or one
+    that is made for `tokenizer.vocab_size`, which does not count them, whose token embeddings are
+    never resized.
+
+    ## Why it matters
+    The first new token fails with "index out of range in self", on a GPU with a device-side assert
+    in a place far off.
+
+    ## What to do
+    Call `model.resize_token_embeddings(len(tokenizer))` after both are loaded, or use `len` of the
+    tokenizer where the model is built.
+
+    ## When it is wrong
+    Tokens that the tokenizer may have from the beginning, a checkpoint in a folder, which may hold
+    them already, and a model that goes out of sight are left alone.
+    """
+    if run.has_trained or run.failures:
+        return
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for found in unresized_tables(story):
+            if found.added.node not in seen and not is_test_file(found.added.module):
+                seen.add(found.added.node)
+                yield _finding(found)
+
+
+def _finding(found: UnresizedTable) -> Finding:
+    token = found.tokens[0]
+    return finding(
+        f"The tokenizer gets new tokens such as {token} and the model's embeddings are not resized",
+        "vocabulary-mismatch",
+        found.model,
+        cite(found.added, "tokens are added here"),
+        cite(found.model, "the table has no row for them"),
+        is_symptom=True,
+    )
+
+
+_TUNE = """
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
+
+name = {name}
+tokenizer = AutoTokenizer.from_pretrained(name)
+tokenizer.{add}
+model = {model}
+{then}
+optimizer = torch.optim.AdamW(model.parameters(), lr=5e-5)
+for text in texts:
+    batch = tokenizer(text, return_tensors="pt")
+    model(**batch, labels=batch["input_ids"]).loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+_LOADED = "AutoModelForCausalLM.from_pretrained(name)"
+_FRESH = "GPT2LMHeadModel(GPT2Config(vocab_size={size}))"
+
+
+def _tune(
+    add: str = 'add_tokens(["<|user|>", "<|bot|>"])',
+    model: str = _LOADED,
+    then: str = "",
+    name: str = '"gpt2"',
+) -> Run:
+    text = _TUNE.format(add=add, model=model, then=then, name=name)
+    return make_run(sources={"tune.py": text})
+
+
+FIRES = {
+    "tokens of a dialogue": _tune(),
+    "a token to pad with": _tune('add_special_tokens({"pad_token": "[PAD]"})'),
+    "a new model for the old size": _tune(model=_FRESH.format(size="tokenizer.vocab_size")),
+}
+
+SILENT = {
+    "resized": _tune(then="model.resize_token_embeddings(len(tokenizer))"),
+    "near miss: a new model for all tokens": _tune(model=_FRESH.format(size="len(tokenizer)")),
+    "near miss: padded with the end of a text": _tune(
+        'add_special_tokens({"pad_token": tokenizer.eos_token})'
+    ),
+    "near miss: a token that BERT has": _tune(
+        'add_special_tokens({"pad_token": "[PAD]"})', name='"bert-base-uncased"'
+    ),
+    "near miss: a folder of one's own": _tune(name='"./out/checkpoint-500"'),
+}

@@ -1,0 +1,141 @@
+"""Two backward passes run through one graph, and the first one frees it."""
+
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.graphs import FreedGraph, freed_graphs
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.registry import Findings, Run, detector
+
+
+@detector(needs=("source",), suggests=("graph-freed",))
+def check(run: Run) -> Findings:
+    """Backward runs a second time through values whose graph the first time has freed.
+
+    ## What it detects
+    Two calls of `backward`, the first without `retain_graph`, on losses that are computed from one
+    forward pass: two heads on one encoder, a generator's sample that the discriminator's loss did
+    not detach, or a result that was made once, before the loop that calls `backward`.
+
+    ## Why it matters
+    The first backward frees what that part of the graph had kept. The second one raises "Trying to
+    backward through the graph a second time".
+
+    ## What to do
+    Add the losses and call `backward` once. Compute inside of the loop what follows the weights;
+    detach what is not to be trained.
+
+    ## When it is wrong
+    What is detached, computed under `no_grad`, frozen or handed to a function out of sight is left
+    alone, and so is a backward that need not run.
+    """
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for found in freed_graphs(story):
+            if found.second.event.node not in seen:
+                seen.add(found.second.event.node)
+                yield _finding(found)
+
+
+def _finding(found: FreedGraph) -> Finding:
+    value = found.value
+    place = value if value.site is not None else found.second
+    is_same = found.first.event.node is found.second.event.node
+    return finding(
+        "Backward runs in every step through a graph that was built once, before the loop"
+        if is_same
+        else "A second backward runs through a graph that the first one has freed",
+        "graph-freed",
+        place if is_same else found.second,
+        cite(place, "computed once, with a graph"),
+        cite(found.first, "the first backward frees that graph"),
+        cite(found.second, "the second backward runs into what the first has freed"),
+        is_symptom=True,
+    )
+
+
+_LOOP = """
+import torch
+from torch import nn
+
+encoder, head = nn.Linear(8, 4), nn.Linear(4, 1)
+optimizer = torch.optim.Adam([*encoder.parameters(), *head.parameters()])
+features = {features}
+for step in range(100):
+    optimizer.zero_grad()
+    {again}
+    loss = (head(features) - y).pow(2).mean()
+    loss.backward({option})
+    optimizer.step()
+"""
+_PENALTY = """
+import torch
+from torch import nn
+
+class Trainer:
+    def __init__(self, net):
+        self.net = net
+        self.penalty = sum((p ** 2).sum() for p in [net.weight])
+
+    def fit(self, data):
+        optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1)
+        for x, y in data:
+            loss = nn.functional.mse_loss(self.net(x), y) + 0.1 * {penalty}
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+Trainer(nn.Linear(3, 3)).fit(train_loader)
+"""
+
+
+_FROZEN = _LOOP.format(
+    features="torch.exp(nn.Linear(2, 8).requires_grad_(False)(x))", again="pass", option=""
+)
+
+
+def _loop(features: str, again: str = "pass", option: str = "") -> Run:
+    text = _LOOP.format(features=features, again=again, option=option)
+    return make_run(sources={"train.py": text})
+
+
+def _penalty(penalty: str) -> Run:
+    return make_run(sources={"train.py": _PENALTY.format(penalty=penalty)})
+
+
+_HEADS = """
+import torch
+from torch import nn
+
+body, a, b = nn.Linear(8, 4), nn.Linear(4, 3), nn.Linear(4, 1)
+optimizer = torch.optim.Adam([*body.parameters(), *a.parameters(), *b.parameters()])
+for x, y, z in loader:
+    optimizer.zero_grad()
+    h = torch.relu(body(x))
+    nn.functional.cross_entropy(a(h), y).backward({option})
+    nn.functional.mse_loss(b({given}), z).backward()
+    optimizer.step()
+"""
+
+
+def _heads(given: str = "h", option: str = "") -> Run:
+    return make_run(sources={"train.py": _HEADS.format(given=given, option=option)})
+
+
+FIRES = {
+    "two heads on one body": _heads(),
+    "features of a layer": _loop("torch.relu(encoder(x))"),
+    "a penalty, by a trainer": _penalty("self.penalty"),
+}
+
+SILENT = {
+    "near miss: the second head is detached": _heads("h.detach()"),
+    "near miss: two heads, kept": _heads(option="retain_graph=True"),
+    "near miss: two passes": _heads("torch.relu(body(x))"),
+    "near miss: detached": _loop("encoder(x).detach()"),
+    "near miss: data of a network that is frozen": make_run(sources={"train.py": _FROZEN}),
+    "near miss: computed again": _loop("encoder(x)", "features = torch.relu(encoder(x))"),
+    "near miss: the graph is kept": _loop("encoder(x)", option="retain_graph=True"),
+    "near miss: a penalty of each step": _penalty("(self.net.weight ** 2).sum()"),
+    "near miss: the number of a penalty": _penalty("self.penalty.item()"),
+}

@@ -1,0 +1,108 @@
+"""How far the steps of a recorded process move its weights."""
+
+from math import log
+
+import numpy as np
+import pytest
+
+from traindx.analysis.recordings.traces import traces_of
+from traindx.analysis.recordings.weight_updates import (
+    at_full_rate,
+    growth,
+    guess_loss,
+    half_precision_matrices,
+    is_limited_by_rate,
+    is_mostly_still,
+    is_warming,
+    passes_over_data,
+    starts_fresh,
+    step_gains,
+    travelled,
+    update_ratios,
+    uses_only,
+)
+from traindx.examples import make_run, sampled, watched, weights
+from traindx.model.recording import Epoch, LossInput, Optimizer, Parameter, Process
+
+NAMES = weights("0.weight", "1.weight")
+
+
+def test_updates_are_read_by_sample():
+    process = watched(*NAMES, count=3, update_ratios=lambda i: (0.1 * i, 0.3))
+    ratios = update_ratios(traces_of(process), max)
+    assert [s.step for s, _ in ratios] == [0, 10, 20]
+    assert [r for _, r in ratios] == [0.3, 0.3, 0.3]
+
+
+def test_growth_is_that_of_the_middle_matrix():
+    process = watched(*weights("a", "b", "c"), weight_norms=lambda i: (1.0, 1.0 + i, 9.0))
+    assert growth(traces_of(process)) == 1.0
+    assert growth([t for t in traces_of(process) if t.name == "b"]) == 6.0
+    assert growth(traces_of(process), enough=99) == 1.0
+
+
+def test_the_way_is_that_of_the_matrix_that_moves_most():
+    traces = traces_of(watched(*NAMES, update_ratios=(0.01, 0.02)))
+    assert travelled(traces, steps=100, enough=4) == pytest.approx(2.0)
+    assert travelled(traces, steps=100, enough=99) is None
+
+
+def test_kinds_of_optimizers():
+    process = watched(*NAMES, optimizer=Optimizer(2, type="AdamW"))
+    assert uses_only(process, "adam", "lion")
+    assert not uses_only(process, "sgd")
+    assert not uses_only(sampled(2), "adam")
+
+
+def test_the_loss_of_a_guess_is_known_where_one_cross_entropy_is_all():
+    given = LossInput("cross_entropy", classes=4)
+    assert guess_loss(sampled(3, losses=(given,))) == log(4)
+    assert guess_loss(sampled(3, losses=(given, given))) is None
+    assert (
+        guess_loss(sampled(3, losses=lambda i: (LossInput("cross_entropy", classes=i + 2),)))
+        is None
+    )
+
+
+def test_a_step_alone_passes_on_a_part_of_the_spread():
+    process = watched(*NAMES, count=1, update_ratios=(0.5, 0.5), weight_norms=(4.0, 4.0))
+    assert list(step_gains(traces_of(process)).values()) == [pytest.approx(0.5)]
+
+
+def test_a_rate_that_still_rises_at_the_end_warms_up():
+    assert is_warming(np.linspace(0.1, 1.0, 10))
+    assert not is_warming(np.full(10, 1.0))
+
+
+def test_whole_passes_over_the_data_are_counted():
+    epochs = (Epoch(1, 0, 20, trained=20), Epoch(2, 0, 9, trained=9, is_whole=False))
+    assert passes_over_data(Process(epochs=epochs)) == 1
+
+
+def test_a_model_that_guesses_starts_fresh():
+    process = sampled(4, loss=2.3, losses=(LossInput("cross_entropy", classes=10),))
+    assert starts_fresh(make_run(), process, np.full(20, 2.3))
+    assert not starts_fresh(make_run(), process, np.full(20, 0.3))
+
+
+def test_steps_of_adam_are_as_large_as_the_rate():
+    def process(kind: str):
+        return watched(
+            *NAMES, update_ratios=(1e-5, 1e-5), optimizer=Optimizer(1, type=kind, size=2)
+        )
+
+    adam, plain = process("AdamW"), process("SGD")
+    assert is_limited_by_rate(adam, traces_of(adam), 1e-3, 1e-6)
+    assert not is_limited_by_rate(adam, traces_of(adam), 1e-3, 1.0)
+    assert is_limited_by_rate(plain, traces_of(plain), 1e-3, 1e-5)
+    assert not is_limited_by_rate(plain, traces_of(plain), 1e-3, 0.1)
+
+
+def test_half_precision_weights_that_stay_where_they_were():
+    names = [Parameter(n, (16, 16), "bfloat16", True, 0) for n in ("a", "b")]
+    process = watched(*names, still=("a",))
+    ((still, moving),) = half_precision_matrices(process)
+    assert is_mostly_still(still) and not is_mostly_still(moving)
+    rate = make_run({"lr": [*[1e-5] * 30, *[1e-3] * 40]}).get("lr")
+    assert [s.step for s in at_full_rate(process, rate).samples] == [30, 40, 50]
+    assert at_full_rate(process, None) is process
