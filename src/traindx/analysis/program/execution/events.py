@@ -141,7 +141,7 @@ class ProgramEvent:
 
     @property
     def loops(self) -> tuple[LoopRun, ...]:
-        return tuple(turn.loop for turn in self.turns)
+        return tuple([turn.loop for turn in self.turns]) if self.turns else ()
 
     def argument(self, name: str, position: int | None = None) -> Value | None:
         """Return an argument by keyword, or by position where that is given."""
