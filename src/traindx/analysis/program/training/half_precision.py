@@ -1,24 +1,18 @@
-"""Which tensors are float16, by autocast or by weights, and which numbers do not fit into them."""
+"""Which tensors are float16, by autocast or by weights."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Answer, Known, Part, Result, Value, constant
 from traindx.analysis.program.training.facts.certainty import makers
 from traindx.analysis.program.training.layers import layer_kind
-from traindx.analysis.program.training.numbers import number_of
 from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.precision import autocast_type, type_named
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
 
-LARGEST = 65504.0  # of float16
 # what autocast computes in float16
 PRODUCTS = frozenset(
     {"matmul", "linear", "bilinear", "conv1d", "conv2d", "conv3d", "einsum", "baddbmm", "addmm"}
@@ -32,44 +26,6 @@ KEEPS = frozenset(
 )  # fmt: skip
 NUMBERS = ("math.", "builtins.")
 MIXED = {"precision": ("16-mixed", 16, "16"), "mixed_precision": ("fp16",), "fp16": (True,)}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HalfOverflow:
-    """A number that is put into a float16 tensor and is too large for it."""
-
-    at: ProgramEvent
-    number: float
-
-
-def half_overflows(story: Story) -> Iterator[HalfOverflow]:
-    """Yield where float16 tensors are filled with numbers that they cannot hold."""
-    for event in story.events:
-        operation = operation_of(event.result)
-        if event.is_own or operation is None or not operation.operands:
-            continue
-        fill, like = None, operation.operands[0]
-        if operation.name == "masked_fill":
-            fill = operation.settings.get("value", _third(operation.operands))
-        elif operation.name == "full_like":
-            fill = operation.settings.get("fill_value", next(iter(operation.operands[1:]), None))
-        elif operation.name == "where" and len(operation.operands) == 3:
-            fill, like = _chosen(operation.operands)
-        number = number_of(fill)
-        if number is None or not LARGEST < abs(number) < math.inf:
-            continue
-        if is_half(story, like) is Answer.YES:
-            yield HalfOverflow(event, number)
-
-
-def _third(operands: tuple[Value, ...]) -> Value | None:
-    return operands[2] if len(operands) > 2 else None
-
-
-def _chosen(operands: tuple[Value, ...]) -> tuple[Value | None, Value]:
-    """Return the number and the tensor that `where` chooses between."""
-    first, second = operands[1:]
-    return (first, second) if number_of(first) is not None else (second, first)
 
 
 def is_half(story: Story, value: Value, depth: int = 25) -> Answer:
