@@ -229,6 +229,9 @@ def _folded(m: Machine, name: str, args: Sequence[Value], kwargs: Keywords) -> V
     function = FOLDED.get(name)
     if name in ("builtins.int", "builtins.float") and not args:
         return Known(0 if name == "builtins.int" else 0.0)
+    if name in ("builtins.max", "builtins.min") and len(args) == 1:
+        only = args[0]
+        args = only.members if isinstance(only, Items) and only.is_whole else args
     numbers = [a.value for a in args if isinstance(a, Known)]
     if function is None or kwargs or len(numbers) != len(args) or not args:
         return None

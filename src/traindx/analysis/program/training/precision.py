@@ -192,7 +192,11 @@ def autocast_type(context: Value) -> str:
     """Return the type that a context computes in; empty where it is none or is not known."""
     if not isinstance(context, Result) or context.maker not in AUTOCAST or "**" in context.kwargs:
         return ""
-    enabled, given = context.kwargs.get("enabled"), context.kwargs.get("dtype")
+    # `autocast(device, dtype, enabled)`, and of old `autocast(enabled, dtype)`
+    first, second, third = (*context.args[:3], None, None, None)[:3]
+    is_switch = isinstance(constant(first), bool)
+    enabled = context.kwargs.get("enabled", first if is_switch else third)
+    given = context.kwargs.get("dtype", second)
     if enabled is not None and constant(enabled) is not True:
         return ""
     if given is not None:

@@ -355,6 +355,9 @@ class TensorShapes:
         output, target = (self.of(operation.argument(n)) for n in ("input", "target"))
         if isinstance(output, ShapedTensor) and isinstance(target, ShapedTensor):
             check_loss(operation.name, output.shape, target.shape)
+        if constant(operation.settings.get("reduction")) == "none":
+            is_of_classes = operation.name in ("cross_entropy", "nll_loss")
+            return target if is_of_classes else output
         return scalar(self.of(operation.settings.get("reduction", Known("mean"))))
 
     def _layer_call(
