@@ -1,9 +1,10 @@
 """The model is still in evaluation mode while it trains."""
 
-from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import Answer, Value, constant
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import cite, finding, insert_before
+from traindx.analysis.program.training.freezing import switches
 from traindx.analysis.program.training.modes import (
     excludes,
     is_made_in_sight,
@@ -75,7 +76,7 @@ def _left_in_eval(story: Story, event: ProgramEvent, model: Value, mode: Value) 
     ):
         return None
     setting = last_mode(story, model, event)
-    if setting is None or excludes(setting.event, event):
+    if setting is None or excludes(setting.event, event) or _is_meant(story, model, setting, event):
         return None
     if constant(mode) is not False:  # on some path: every so many steps, not by a setting
         own = [g for g in setting.event.guards if g not in event.guards]
@@ -85,6 +86,13 @@ def _left_in_eval(story: Story, event: ProgramEvent, model: Value, mode: Value) 
     return (
         None if any(e.node is not event.node and e.name != event.name for e in others) else setting
     )
+
+
+def _is_meant(story: Story, model: Value, setting: Deed, event: ProgramEvent) -> bool:
+    """Tell whether most of a model is frozen as it is, or modes are written back by hand."""
+    is_frozen = any(s.model is model and s.is_on is False and s.is_whole for s in switches(story))
+    between = (e for e in story.events if setting.event.order < e.order < event.order)
+    return is_frozen or any(e.act is EventForm.STORE and e.name == "training" for e in between)
 
 
 def _is_as_loaded(story: Story, event: ProgramEvent, model: Value, mode: Value) -> bool:

@@ -15,7 +15,7 @@ from traindx.analysis.program.training.loaders import (
     same_data,
     same_selection,
 )
-from traindx.analysis.program.training.phases import evaluations, loops_of, phase_word
+from traindx.analysis.program.training.phases import Loop, evaluations, loops_of, phase_word
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.analysis.program.training.same_rows import overlap, same_rows
 from traindx.examples import make_run
@@ -70,8 +70,18 @@ def _pairs(story: Story) -> Iterator[tuple[Named, Named]]:
         held_out = None if evaluation.loop is None else evaluation.loop.over
         if held_out is not None and is_loader(held_out):
             name = next((n for n in sorted(held_out.names) if is_held_out(n)), evaluation.split)
+            if not name and _runs_over_others(story, evaluation.loop):
+                continue  # the score on training data, beside that on others
+            name = name or "the evaluation"
             others = [v for v in over if is_loader(v) and v is not held_out]
             yield from (((_train_name(v), v), (name, held_out)) for v in others)
+
+
+def _runs_over_others(story: Story, loop: Loop | None) -> bool:
+    """Tell whether a loop of a function goes over several data in the course of a program."""
+    runs = (r for e in story.events for r in e.loops)
+    same = [r for r in runs if loop is not None and r.site.node is loop.run.site.node]
+    return len({id(dataset_of(r.over)) for r in same if r.over is not None}) > 1
 
 
 def _train_name(loader: Value) -> str:

@@ -88,16 +88,23 @@ def layers_of(container: Value) -> list[Value] | None:
     if not isinstance(container, Result):
         return [v for k, v in container.fields.items() if isinstance(k, int)] or None
     first = container.args[0] if len(container.args) == 1 else None
-    added = [v for k, v in container.fields.items() if isinstance(k, int)]
     if isinstance(first, (Items, Table)):
-        if not first.is_whole:
-            return None
-        return [*first.fields.values(), *added]
+        return _replaced(list(first.fields.values()), container) if first.is_whole else None
     if first is not None and container.maker != "torch.nn.Sequential":
         return None
     if any(isinstance(a, Result) and a.maker == "operator.spread" for a in container.args):
         return None
-    return [*container.args, *added]
+    return _replaced(list(container.args), container)
+
+
+def _replaced(layers: list[Value], container: Value) -> list[Value]:
+    """Return layers with what was put in their places, `net[0] = layer`, and behind them."""
+    for key, value in container.fields.items():
+        if isinstance(key, int) and -len(layers) <= key < len(layers):
+            layers[key] = value
+        elif isinstance(key, int):
+            layers.append(value)
+    return layers
 
 
 def sliced_layers(container: Value, key: Value) -> Value | None:

@@ -46,6 +46,8 @@ class UnlikePreparation:
 def unlike_preparations(story: Story) -> Iterator[UnlikePreparation]:
     """Yield where inputs of training and of held-out data are prepared in different ways."""
     found = feeds(story)
+    if len({id(f.dataset) for f in found if f.trains}) > 1:
+        return  # of several trainings it is not known which data belong together
     for train in (f for f in found if f.trains):
         for held in (f for f in found if f.role is Role.HELD_OUT):
             first, second = (_inputs(f.dataset) for f in (train, held))

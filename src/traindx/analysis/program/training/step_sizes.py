@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 RATES = {"Adam": 1e-3, "AdamW": 1e-3, "SGD": 1e-3, "RMSprop": 1e-2, "NAdam": 2e-3, "RAdam": 1e-3,
          "Adagrad": 1e-2, "Adamax": 2e-3}  # fmt: skip
 # that divide a gradient by its own size, so that a step is as large as the rate
-ADAPTIVE = frozenset({*RATES, "Adafactor", "Lion", "Adadelta", "LAMB", "Lamb"}) - {"SGD"}
+ADAPTIVE = frozenset({*RATES, "Adafactor", "Lion", "LAMB", "Lamb"}) - {"SGD"}
 POSITIONS = {"lr": 1, "momentum": 2}  # of the settings of an optimizer, after its parameters
 
 

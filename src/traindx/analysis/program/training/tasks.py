@@ -102,9 +102,16 @@ def _score(story: Story, targets: set[int]) -> Value | None:
         if difference is None or difference.name != "sub":
             continue
         sides = [s for s in difference.operands if not isinstance(s, Items)]
+        if any(map(_is_probability, sides)):
+            continue  # how sure of a class a model is
         if any(_is_plain(s) and id(s) in targets for s in sides):
             return event.result
     return None
+
+
+def _is_probability(value: Value) -> bool:
+    made = (operation_of(v) for v in origins(value, 20))
+    return any(m is not None and m.name in ("sigmoid", "softmax") for m in made)
 
 
 def _is_plain(value: Value) -> bool:

@@ -480,12 +480,14 @@ def _plain(value: object) -> object:
 
 def _width(cut: Result) -> int | None:
     """Return how much `i:i + n` cuts out, wherever that begins."""
+    if len(cut.args) != 3:
+        return None
     start, end, step = cut.args
     if not isinstance(end, Result) or end.maker != "operator.add" or constant(step) is not None:
         return None
-    counts = [constant(v) for v in end.args if isinstance(v, Known)]
-    is_beyond = any(is_same(v, start) for v in end.args)
-    width = counts[0] if len(counts) == 1 and is_beyond else None
+    pairs = (end.args, end.args[::-1]) if len(end.args) == 2 else ()
+    widths = [constant(count) for begin, count in pairs if is_same(begin, start)]
+    width = widths[0] if len(widths) == 1 else None
     return width if isinstance(width, int) and width > 0 else None
 
 
