@@ -33,6 +33,7 @@ from traindx.analysis.program.training.ownership import trains
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Program, Story
 
+
 def has_momentum(optimizer: Value) -> bool:
     """Tell whether an optimizer keeps a state: all but SGD without momentum do."""
     if not isinstance(optimizer, Result) or not optimizer.maker.endswith(".SGD"):
@@ -141,7 +142,9 @@ def asked_in_vain(program: Program) -> Iterator[AskedInVain]:
                 continue
             keys = frozenset(k for t in tables for k in t.fields if isinstance(k, str))
             for deed, key in _optional(loaded):
-                others = [d for d in story.does(Do.LOAD_STATE) if d.event.node is not deed.event.node]
+                others = [
+                    d for d in story.does(Do.LOAD_STATE) if d.event.node is not deed.event.node
+                ]
                 is_only = not any(d.subject is deed.subject for d in others)
                 if key not in keys and is_only and all(k in keys for t in tables for k in t.fields):
                     yield AskedInVain(story, deed, key, keys, found[0])
