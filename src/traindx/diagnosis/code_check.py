@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from traindx.analysis.program import project_of
+from traindx.analysis.program.training.program import program_of
 from traindx.diagnosis.engine import diagnose
 from traindx.model.findings import Diagnosis, Skipped
 from traindx.model.run import Run
@@ -22,7 +23,7 @@ def diagnose_code(run: Run, *, deadline: float | None = None) -> Diagnosis:
 
 
 def _unread(run: Run) -> tuple[Skipped, ...]:
-    """What was not looked at: files that do not parse, and a library's files that do not train."""
+    """What was not looked at: what does not parse or train, and the end of what is too large."""
     project = project_of(run)
     known = {m.path for m in (*project.modules, *project.background)}
     broken = [s.path for s in run.sources if s.path not in known]
@@ -31,4 +32,15 @@ def _unread(run: Run) -> tuple[Skipped, ...]:
         count = f"{len(project.background)} of {len(run.sources)} files"
         how = f"{count} do not train and are read only where others use them; name one to check it"
         unread.append(Skipped("", ("training code",), how))
-    return tuple(unread)
+    return (*unread, *_cut_short(run))
+
+
+def _cut_short(run: Run) -> tuple[Skipped, ...]:
+    """The files whose programs are too large to be followed to their end."""
+    stories = program_of(run).stories
+    cut = dict.fromkeys(s.execution.module.path for s in stories if s.execution.gave_up)
+    if not cut:
+        return ()
+    count = f"{len(cut)} of {len(run.sources)} files"
+    how = f"{count} are too large to be followed to their end, {next(iter(cut))} first"
+    return (Skipped("", ("training code",), f"{how}; name one to check it by itself"),)

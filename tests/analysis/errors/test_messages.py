@@ -12,6 +12,7 @@ import pytest
 import traindx.analysis.errors
 from traindx.analysis.errors.messages import (
     Message,
+    causes_in,
     fill,
     finding,
     findings,
@@ -102,3 +103,8 @@ def test_rows_are_sound(table: str, row: Message) -> None:
 def test_a_claim_says_something_of_every_message_it_knows() -> None:
     for _, row in ROWS:
         assert not row.claim or FIELD.sub("", row.claim).strip("[]| "), row.pattern
+
+
+def test_a_table_knows_the_causes_of_its_rows():
+    table = (Message("a", shows="one", weak="two"), Message("b", strong="two three"))
+    assert causes_in(table) == ("one", "two", "three")

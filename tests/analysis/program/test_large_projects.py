@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from traindx.analysis.program.execution import machine
 from traindx.analysis.program.project import LARGE, project_of
+from traindx.analysis.program.training.program import program_of
 from traindx.diagnosis.code_check import diagnose_code
 from traindx.examples import make_run
 
@@ -60,3 +64,18 @@ def test_a_class_is_followed_into_a_file_that_is_not_looked_at() -> None:
 def test_nothing_is_called_unused_that_any_file_mentions() -> None:
     sources = library("optimizer.step()", "def use(net):\n    return net.other\n")
     assert not diagnose_code(make_run(sources=sources)).findings
+
+
+def test_what_a_library_only_imports_is_not_run() -> None:
+    sources = library("optimizer.step()", "def use(net):\n    return net.other\n")
+    sources["train.py"] = f"import lib.part1\n{sources['train.py']}"
+    sources["lib/part1.py"] += "torch.manual_seed(0)\n"
+    stories = program_of(make_run(sources=sources)).stories
+    assert stories[0].events
+    assert not any(e.name == "torch.manual_seed" for s in stories for e in s.events)
+
+
+def test_what_is_cut_short_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "MAX_WORK", 10)
+    diagnosis = diagnose_code(make_run(sources={"train.py": TRAIN.format(step="optimizer.step()")}))
+    assert any("too large to be followed" in s.how for s in diagnosis.skipped)

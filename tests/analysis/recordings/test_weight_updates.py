@@ -8,6 +8,8 @@ import pytest
 from traindx.analysis.recordings.traces import traces_of
 from traindx.analysis.recordings.weight_updates import (
     at_full_rate,
+    early_updates,
+    erasing_update,
     growth,
     guess_loss,
     half_precision_matrices,
@@ -106,3 +108,25 @@ def test_half_precision_weights_that_stay_where_they_were():
     rate = make_run({"lr": [*[1e-5] * 30, *[1e-3] * 40]}).get("lr")
     assert [s.step for s in at_full_rate(process, rate).samples] == [30, 40, 50]
     assert at_full_rate(process, None) is process
+
+
+def test_updates_before_the_rate_decays():
+    process = watched(*NAMES, count=12, step=lambda i: 4 * i, update_ratios=(0.15, 0.15))
+    first, last, mean = early_updates(process, traces_of(process)) or (None, None, 0.0)
+    assert first is not None and last is not None
+    assert (first.step, last.step, mean) == (8, 44, pytest.approx(0.15))
+    assert early_updates(watched(*NAMES, count=2), traces_of(watched(*NAMES, count=2))) is None
+
+
+def test_a_first_step_that_outdoes_every_layer():
+    def process(kind: str):
+        return watched(
+            *NAMES,
+            optimizer=Optimizer(2, type=kind, size=2),
+            weight_norms=lambda i: (120.0 if i else 4.0,) * 2,
+            update_ratios=lambda i: (0.01 if i else 7.0,) * 2,
+        )
+
+    found = erasing_update(process("AdamW"), traces_of(process("AdamW")))
+    assert found is not None and (found[0].step, found[1]) == (0, 7.0)
+    assert erasing_update(process("SGD"), traces_of(process("SGD"))) is None

@@ -10,14 +10,7 @@ from dataclasses import dataclass
 from traindx.analysis.errors.root_failure import first_line, last_burst
 from traindx.analysis.program.project import Project, project_of
 from traindx.analysis.program.syntax import Function, Module, argument, key_of
-from traindx.model.findings import (
-    Evidence,
-    Finding,
-    Location,
-    Strength,
-    cite_setting,
-    cite_source,
-)
+from traindx.model.findings import Evidence, Finding, Location, Strength, cite_setting, cite_source
 from traindx.model.run import Failure, Frame, Run, as_number
 from traindx.tracebacks import own_frames
 

@@ -51,6 +51,12 @@ class Message:
 Table = tuple[Message, ...]
 
 
+def causes_in(table: Table) -> tuple[str, ...]:
+    """Return the causes that the rows of a table show or suggest, each once."""
+    named = ((*([row.shows] if row.shows else []), *row.suggests) for row in table)
+    return tuple(dict.fromkeys(cause for causes in named for cause in causes))
+
+
 @dataclass(frozen=True, slots=True)
 class KnownError:
     """A failure whose wording a table knows; groups without a word read as empty."""

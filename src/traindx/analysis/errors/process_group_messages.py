@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from traindx.analysis.errors.messages import (
-    KnownError,
-    Message,
-    Table,
-    known_error,
-    read,
-)
+from traindx.analysis.errors.messages import KnownError, Message, Table, known_error, read
 from traindx.analysis.errors.root_failure import is_joining, last_burst
 from traindx.model.run import Run
 

@@ -21,6 +21,8 @@ MODULE_BASES = (
 )  # fmt: skip
 LARGE = 300  # files: of a library, only what trains is looked at; its models have no program
 TRAINS = re.compile(r"backward\(|\.zero_grad\(|\boptim\.|DataLoader\(|\.step\(|LightningModule")
+# one of these stands in whatever the pattern finds, and is found far sooner
+TRAINING_WORDS = ("backward(", ".zero_grad(", "optim.", "DataLoader(", ".step(", "LightningModule")
 NO_CODE = (">>>", "...", "#", "def backward(")
 # a name imported from one of these is never one of the user's own files
 LIBRARIES = frozenset(
@@ -48,6 +50,11 @@ class Project:
     @cached_property
     def by_name(self) -> dict[str, Module]:
         return {m.name: m for m in self.modules}
+
+    @cached_property
+    def set_aside(self) -> frozenset[Module]:
+        """The files of the background."""
+        return frozenset(self.background)
 
     def may_mention(self, word: str) -> bool:
         """Tell whether a file that nothing led to has a word in it."""
@@ -275,7 +282,7 @@ def _parse_all(sources: tuple[Source, ...], documents: tuple[Source, ...]) -> Pr
 
 def _trains(module: Module) -> bool:
     """Tell whether a file has code that trains; an example in a docstring is none."""
-    if TRAINS.search(module.text) is None:
+    if not any(word in module.text for word in TRAINING_WORDS):
         return False
     code = (line for line in module.lines if not line.lstrip().startswith(NO_CODE))
     return any(TRAINS.search(line) for line in code)

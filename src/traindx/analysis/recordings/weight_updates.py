@@ -10,7 +10,8 @@ from math import isfinite, log, prod, sqrt
 import numpy as np
 
 from traindx.analysis.program.origins import loads_weights
-from traindx.analysis.recordings.observations import explains_targets
+from traindx.analysis.recordings.observations import explains_targets, last_step
+from traindx.analysis.recordings.predictions import has_large_targets
 from traindx.analysis.recordings.traces import ADAPTERS, Trace, latest_optimizers, traces_of
 from traindx.model.recording import Process, Sample
 from traindx.model.run import Floats, Run, Series
@@ -26,6 +27,12 @@ HALVES = ("float16", "bfloat16")
 REACHED_SAMPLES = 5  # samples
 STILL = 0.6  # of the samples in which a weight had a gradient
 FULL = 0.5  # of the highest learning rate
+SETTLED = 10  # steps; adaptive optimizers begin with large ones
+EARLY = 0.4  # of the run
+EARLY_SAMPLES = 3
+ERASING = 1.0  # of what a sound layer passes on: the step alone passes on as much
+TWICE = 2.0  # the weights' norm
+BLOWN_UP = 10.0  # the weights' norm, afterwards, over that at the start
 
 
 def update_ratios(
@@ -152,3 +159,28 @@ def is_mostly_still(trace: Trace) -> bool:
     """Tell whether a weight mostly stays where it was although it has a gradient."""
     moved = _reached(trace)
     return moved.count(False) >= STILL * len(moved)
+
+
+def early_updates(process: Process, traces: Sequence[Trace]) -> tuple[Sample, Sample, float] | None:
+    """Return the first and the last step before the rate decays, and their mean update."""
+    until = max(float(SETTLED), EARLY * last_step(process))
+    early = [(s, r) for s, r in update_ratios(traces, np.median) if SETTLED / 2 <= s.step <= until]
+    if len(early) < EARLY_SAMPLES:
+        return None
+    return early[0][0], early[-1][0], float(np.mean([r for _, r in early]))
+
+
+def erasing_update(process: Process, traces: Sequence[Trace]) -> tuple[Sample, float] | None:
+    """Return one of the first steps of an adaptive optimizer that outdoes every layer by itself.
+
+    The weights are many times as large afterwards, and no large targets ask for that.
+    """
+    is_blown_up = len(traces) > 1 and growth(traces) >= BLOWN_UP
+    if not is_blown_up or not uses_only(process, *NORMALISED) or has_large_targets(process):
+        return None
+    sizes = step_gains(traces)
+    for sample, ratio in update_ratios(traces, np.median):
+        is_first = sample.step < SETTLED and ratio > TWICE
+        if is_first and sizes.get(sample.line, 0.0) > ERASING:
+            return sample, ratio
+    return None

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from traindx.analysis.errors.graph_blame import why_no_graph
 from traindx.analysis.errors.graph_messages import CHECKPOINTED_WITHOUT_INPUT, LOSS_WITHOUT_GRAPH
-from traindx.analysis.errors.messages import events_saying, finding, known_error
+from traindx.analysis.errors.messages import causes_in, events_saying, finding, known_error
 from traindx.examples import failed, make_run
 from traindx.model.findings import cite_event
 from traindx.model.run import Event
@@ -15,11 +15,7 @@ HOW = (
 CHECKPOINTED = {"frozen-parameters": Strength.STRONG, "no-grad-training": Strength.WEAK}
 
 
-@detector(
-    needs=("failure",),
-    suggests=("detached-loss", "no-grad-training", "frozen-parameters",
-              "non-differentiable-operation"),
-)  # fmt: skip
+@detector(needs=("failure",), suggests=causes_in(LOSS_WITHOUT_GRAPH))
 def check(run: Run) -> Findings:
     """Backward is called on a value that depends on no parameter.
 

@@ -4,15 +4,12 @@ from traindx.analysis.errors.checkpoint_messages import (
     shape_words,
 )
 from traindx.analysis.errors.culprits import explain
-from traindx.analysis.errors.messages import finding, known_error, occurrences
+from traindx.analysis.errors.messages import causes_in, finding, known_error, occurrences
 from traindx.examples import failed
 from traindx.registry import Findings, Run, Strength, detector
 
 
-@detector(
-    needs=("failure",),
-    suggests=("state-dict-shape-mismatch", "state-dict-key-mismatch", "vocabulary-mismatch"),
-)
+@detector(needs=("failure",), suggests=(*causes_in(UNMATCHED_SHAPES), "vocabulary-mismatch"))
 def check(run: Run) -> Findings:
     """A checkpoint holds tensors of other shapes than the model, or another optimizer's state.
 

@@ -20,7 +20,11 @@ from traindx.analysis.program.training.contents import whole_tensor
 from traindx.analysis.program.training.data import data_chain
 from traindx.analysis.program.training.ignored_padding import other_indices
 from traindx.analysis.program.training.kinds import names_of
-from traindx.analysis.program.training.operations import Operation, operation_of
+from traindx.analysis.program.training.operations import (
+    Operation,
+    name_of_operation,
+    operation_of,
+)
 from traindx.analysis.program.training.program import Program, Story, program_of
 from traindx.analysis.program.training.token_labels import padded_labels
 from traindx.examples import make_run
@@ -77,9 +81,8 @@ def check(run: Run) -> Findings:
     by what is no pad are left alone.
     """
     program = program_of(run)
-    elsewhere = [v for s in program.stories for v in s.values if _pads(v)]
-    elsewhere += [v for s in program.stories for e in s.events if (v := e.result) and _pads(v)]
     seen: set[object] = set()
+    elsewhere: list[Value] | None = None  # everything padded: looked for where it is asked for
     for use in (*_in_losses(program), *_by_index(program)):
         chain = list(data_chain(use.story, use.target))
         is_marked = _is_marked(use.story, chain)
@@ -87,7 +90,9 @@ def check(run: Run) -> Findings:
             continue
         padded = next((v for v in chain if _pads(v)), None)
         is_seen = padded is not None
-        padded = padded or _namesake(chain, elsewhere)
+        if padded is None:
+            elsewhere = _padded(program) if elsewhere is None else elsewhere
+            padded = _namesake(chain, elsewhere)
         if padded is not None and not use.leaves_out(padded if is_seen else None):
             seen.add(use.event.node)
             yield _finding(use.event, padded, is_seen=is_seen)
@@ -114,6 +119,12 @@ def check(run: Run) -> Findings:
                 cite(masking.at, masking.says),
                 is_symptom=True,
             )
+
+
+def _padded(program: Program) -> list[Value]:
+    """Every padded value, be it used or not."""
+    given = (e.result for s in program.stories for e in s.events if e.result is not None)
+    return [v for v in (*(v for s in program.stories for v in s.values), *given) if _pads(v)]
 
 
 def _is_marked(story: Story, chain: list[Value]) -> bool:
@@ -155,8 +166,8 @@ def _by_index(program: Program) -> Iterator[_Use]:
         losses = [d.subject for d in story.does(Do.BACKWARD) if d.subject is not None]
         learnt = {id(v) for loss in losses for v in origins(loss)}
         for event in story.events:
-            operation = operation_of(event.result)
-            place = None if operation is None else INDEXED.get(operation.name)
+            place = INDEXED.get(name_of_operation(event.result) or "")
+            operation = None if place is None else operation_of(event.result)
             if operation is None or place is None or len(operation.operands) <= place:
                 continue
             made = (event.result, event.receiver)
@@ -168,8 +179,9 @@ def _is_compared(use: _Use) -> bool:
     """Tell whether the program asks of these targets which are pads."""
     own = whole_tensor(use.target)
     for event in use.story.events:
-        operation = operation_of(event.result)
-        if operation is None or operation.name not in COMPARES:
+        is_comparison = name_of_operation(event.result) in COMPARES
+        operation = operation_of(event.result) if is_comparison else None
+        if operation is None:
             continue
         if any(whole_tensor(v) is own or is_same(whole_tensor(v), own) for v in operation.operands):
             return True
@@ -192,10 +204,10 @@ def _chooses(value: Value) -> bool:
 
 def _pads(value: Value) -> bool:
     """Tell whether a value is filled up with pads that a loss does not leave out."""
-    operation = operation_of(value)
+    last = (name_of_operation(value) or "").rsplit(".", 1)[-1]
+    operation = operation_of(value) if last in ("pad_sequence", "add") else None
     if operation is None:
         return False
-    last = operation.name.rsplit(".", 1)[-1]
     if last == "pad_sequence":
         return constant(_pad_of(value)) != IGNORED
     if last != "add" or len(operation.operands) != 2:

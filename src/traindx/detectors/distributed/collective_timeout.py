@@ -1,4 +1,4 @@
-from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.messages import causes_in, finding, known_error
 from traindx.analysis.errors.process_group_messages import (
     COLLECTIVES,
     collective_times,
@@ -9,10 +9,7 @@ from traindx.examples import failed, make_run
 from traindx.registry import Findings, Run, detector
 
 
-@detector(
-    needs=("failure",),
-    suggests=("collective-mismatch", "uneven-inputs", "straggler-rank", "rank-failed-first"),
-)
+@detector(needs=("failure",), suggests=causes_in(COLLECTIVES))
 def check(run: Run) -> Findings:
     """A collective operation times out because not all ranks joined it.
 

@@ -1,14 +1,10 @@
-from traindx.analysis.errors.messages import findings
+from traindx.analysis.errors.messages import causes_in, findings
 from traindx.analysis.errors.process_group_messages import COMMUNICATOR
 from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
-@detector(
-    needs=("failure",),
-    suggests=("rendezvous-failure", "shared-memory-exhausted", "version-mismatch", "device-shared",
-              "activation-memory"),
-)  # fmt: skip
+@detector(needs=("failure",), suggests=causes_in(COMMUNICATOR))
 def check(run: Run) -> Findings:
     """NCCL fails before or in the first collective.
 

@@ -1,17 +1,13 @@
 from traindx.analysis.errors.culprits import embedding_culprit
 from traindx.analysis.errors.environment_messages import DEVICE_LIBRARY
-from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.messages import causes_in, finding, known_error
 from traindx.examples import failed
 from traindx.registry import Findings, Run, Strength, detector
 
 WITH_TABLE = {"index-out-of-range": Strength.STRONG, "activation-memory": Strength.WEAK}
 
 
-@detector(
-    needs=("failure",),
-    suggests=("index-out-of-range", "label-out-of-range", "activation-memory", "version-mismatch",
-              "api-misuse", "shape-mismatch", "device-shared"),
-)  # fmt: skip
+@detector(needs=("failure",), suggests=causes_in(DEVICE_LIBRARY))
 def check(run: Run) -> Findings:
     """A CUDA library fails with a status code such as CUBLAS_STATUS_EXECUTION_FAILED.
 

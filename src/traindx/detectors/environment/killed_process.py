@@ -3,7 +3,14 @@ from collections.abc import Sequence
 from traindx.analysis.errors.culprits import cite_failure
 from traindx.analysis.errors.environment_messages import ENDINGS, HOST_OUT_OF_MEMORY, OUT_OF_TIME
 from traindx.analysis.errors.killed_processes import causes_of_kill, went_on
-from traindx.analysis.errors.messages import events_saying, finding, known_error, logged, read
+from traindx.analysis.errors.messages import (
+    causes_in,
+    events_saying,
+    finding,
+    known_error,
+    logged,
+    read,
+)
 from traindx.analysis.errors.root_failure import last_burst, root_failure, standing
 from traindx.examples import failed, make_run
 from traindx.model.run import Event, Failure
@@ -12,11 +19,7 @@ from traindx.registry import Finding, Findings, Run, Strength, detector
 CRASHES = "Killed SegmentationFault FatalPythonError IllegalInstruction FloatingPointException"
 
 
-@detector(
-    needs=("failure|events",),
-    suggests=("killed-by-host", "host-memory-growth", "version-mismatch", "worker-crash",
-              "shared-memory-exhausted", "disk-full", "index-out-of-range"),
-)  # fmt: skip
+@detector(needs=("failure|events",), suggests=(*causes_in(ENDINGS), "host-memory-growth"))
 def check(run: Run) -> Findings:
     """The process was killed from outside, or crashed below Python.
 

@@ -1,13 +1,11 @@
 from traindx.analysis.errors.environment_messages import COMPILER
-from traindx.analysis.errors.messages import findings
+from traindx.analysis.errors.messages import causes_in, findings
 from traindx.analysis.errors.root_failure import last_part
 from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
-@detector(
-    needs=("failure",), suggests=("graph-breaks", "recompilation", "version-mismatch", "api-misuse")
-)
+@detector(needs=("failure",), suggests=causes_in(COMPILER))
 def check(run: Run) -> Findings:
     """torch.compile fails on the code, on its backend or on its tools.
 

@@ -1,16 +1,11 @@
 from traindx.analysis.errors.failing_lines import never_calls_backward
-from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.messages import causes_in, finding, known_error
 from traindx.analysis.errors.precision_messages import SCALER
 from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
-@detector(
-    needs=("failure",),
-    suggests=("api-misuse", "missing-scaler-update", "scaler-bypassed", "half-precision-weights",
-              "detached-loss", "parameters-not-in-optimizer", "missing-backward",
-              "frozen-parameters"),
-)  # fmt: skip
+@detector(needs=("failure",), suggests=causes_in(SCALER))
 def check(run: Run) -> Findings:
     """The gradient scaler is used in an order that it refuses.
 

@@ -1,4 +1,4 @@
-from traindx.analysis.errors.messages import finding, known_error, occurrences
+from traindx.analysis.errors.messages import causes_in, finding, known_error, occurrences
 from traindx.analysis.errors.precision_messages import DISTRIBUTION, PRINTED_NUMBER
 from traindx.analysis.program.program_words import writes_minus_infinity
 from traindx.examples import failed
@@ -8,10 +8,7 @@ IN_PART = {"nan-in-data": Strength.STRONG, "unstable-operation": Strength.WEAK}
 IN_FULL = suggested(moderate="unstable-operation lr-too-high nan-in-data", weak="fp16-overflow")
 
 
-@detector(
-    needs=("failure",),
-    suggests=("nan-in-data", "unstable-operation", "lr-too-high", "fp16-overflow"),
-)
+@detector(needs=("failure",), suggests=causes_in(DISTRIBUTION))
 def check(run: Run) -> Findings:
     """A distribution is given parameters that are NaN, and the message shows which.
 

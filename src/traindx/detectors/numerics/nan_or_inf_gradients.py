@@ -8,20 +8,18 @@ from traindx.analysis.metrics.loss_scales import is_searching
 from traindx.examples import decay, join, logged, make_run
 from traindx.model.findings import Evidence, cite_event
 from traindx.model.run import Event
-from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding
+from traindx.registry import Finding, Findings, Run, cite, detector, finding, suggested
 
 LASTS = 3  # points up to the end, after finite ones or beside a loss of nothing
 LASTS_FROM_THE_START = 6  # a gradient scaler may skip the first few steps to find its scale
 SETTLED = 100  # steps after which a scaler has found its scale
 ALL_INVALID = re.compile(r"(?i)gradients at all steps are invalid")  # ESPnet
+CAUSES = suggested(
+    moderate="fp16-overflow unstable-operation nan-in-data", weak="padding-in-loss lr-too-high"
+)
 
 
-@detector(
-    needs=("grad_norm|events",),
-    suggests=(
-        "fp16-overflow", "unstable-operation", "nan-in-data", "padding-in-loss", "lr-too-high",
-    ),
-)  # fmt: skip
+@detector(needs=("grad_norm|events",), suggests=tuple(CAUSES))
 def check(run: Run) -> Findings:
     """The gradient norm is NaN or infinite up to the end, and the loss does not tell.
 
@@ -67,13 +65,7 @@ def check(run: Run) -> Findings:
 def _finding(claim: str, *evidence: Evidence, half: tuple[Evidence, ...] = ()) -> Finding:
     return finding(
         claim,
-        {
-            "fp16-overflow": Strength.STRONG if half else Strength.MODERATE,
-            "unstable-operation": Strength.MODERATE,
-            "nan-in-data": Strength.MODERATE,
-            "padding-in-loss": Strength.WEAK,
-            "lr-too-high": Strength.WEAK,
-        },
+        CAUSES | (suggested("fp16-overflow") if half else {}),
         *evidence,
         *half,
     )

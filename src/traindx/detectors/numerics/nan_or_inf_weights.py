@@ -11,10 +11,7 @@ IN_STATISTICS = suggested(moderate="nan-in-data", weak="fp16-overflow")
 IN_WEIGHTS = suggested(weak="lr-too-high unstable-operation nan-in-data")
 
 
-@detector(
-    needs=("checkpoint",),
-    suggests=("lr-too-high", "unstable-operation", "nan-in-data", "fp16-overflow"),
-)
+@detector(needs=("checkpoint",), suggests=tuple(IN_WEIGHTS | IN_STATISTICS))
 def check(run: Run) -> Findings:
     """Saved weights are NaN or infinite.
 

@@ -7,15 +7,8 @@ from traindx.analysis.program.training.claims import (
     is_same_function,
     move_before,
 )
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.analysis.program.training.updates import (
-    COMPUTES,
-    UpdateWindow,
-    excludes,
-    is_endless,
-    is_one_turn,
-    writes_gradients,
-)
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.updates import has_gradients, late_for
 from traindx.examples import make_run
 from traindx.registry import Findings, Run, detector
 
@@ -26,7 +19,8 @@ def check(run: Run) -> Findings:
 
     ## What it detects
     A loop in which the clipping comes after the step and before anything computes the next
-    gradients, and none comes between `backward` and the step.
+    gradients, be it at the end of a turn or at the beginning of the next one, and none comes
+    between `backward` and the step.
 
     ## Why it matters
     The clip never acts: the next `zero_grad` throws the clipped gradients away. The run is as
@@ -42,10 +36,11 @@ def check(run: Run) -> Findings:
     """
     for story in program_of(run).stories:
         clips = story.does(Do.CLIP)
-        late = {id(c): s for c in clips if (s := _step_before(story, c)) is not None}
+        late = {id(c): s for c in clips if (s := late_for(story, c)) is not None}
+        timely = [c for c in clips if id(c) not in late and has_gradients(story, c)]
         for clip in clips:
             step = late.get(id(clip))
-            if step is None or any(id(c) not in late for c in clips if _is_near(c, clip)):
+            if step is None or any(_is_near(c, clip) for c in timely):
                 continue
             yield finding(
                 "Gradients are clipped after the step, where it has no effect",
@@ -65,28 +60,6 @@ def _patch(clip: Deed, step: Deed) -> str | None:
 
 def _is_near(one: Deed, other: Deed) -> bool:
     return one.event.loops == other.event.loops
-
-
-def _step_before(story: Story, clip: Deed) -> Deed | None:
-    """The step that has used up the gradients before they are clipped."""
-    event = clip.event
-    if not event.turns or is_endless(event.argument("max_norm", 1)):
-        return None
-    order = [d for d in story.does(*COMPUTES, Do.MANUAL_UPDATE, Do.STEP)
-             if not excludes(d.event, event)]  # fmt: skip
-    before = [d for d in order if d.event.order < event.order and is_one_turn(d.event, event)]
-    if not before or before[-1].do is not Do.STEP:
-        return None
-    step = before[-1]
-    if not any(d.do is Do.BACKWARD for d in before):
-        return None
-    for later in (d for d in order if d.event.order > event.order):
-        if later.do is not Do.STEP:
-            break
-        if later.subject is not step.subject:
-            return None  # on the way to another optimizer
-    between = UpdateWindow(story, step.event, event).events
-    return None if writes_gradients(story, between) else step
 
 
 _LOOP = """
@@ -123,6 +96,20 @@ for x, y in loader:
 """
 
 FIRES = {
+    "at the beginning of a turn": make_run(
+        sources={
+            "train.py": _LOOP.format(order="    optimizer.step()").replace(
+                "    optimizer.zero_grad()", f"    {_CLIP}\n    optimizer.zero_grad()"
+            )
+        }
+    ),
+    "before backward": make_run(
+        sources={
+            "train.py": _LOOP.format(order="    optimizer.step()").replace(
+                "    loss.backward()", f"    {_CLIP}\n    loss.backward()"
+            )
+        }
+    ),
     "clamped by a helper": make_run(sources={"train.py": _HELPER}),
     "after the step": _loop("optimizer.step()", _CLIP),
     "by its old name": _loop("optimizer.step()", _CLIP.replace("norm_", "norm")),
@@ -131,6 +118,15 @@ FIRES = {
 _BY_HAND = "for p, g in zip(params, torch.autograd.grad(model(data).sum(), params)): p.grad = g"
 
 SILENT = {
+    "near miss: at the beginning of a turn, where a step may have been left out": make_run(
+        sources={
+            "train.py": _LOOP.format(order="    pass").replace(
+                "    optimizer.zero_grad()",
+                f"    if full:\n        {_CLIP}\n        optimizer.step()"
+                "\n        optimizer.zero_grad()",
+            )
+        }
+    ),
     "near miss: gradients of another loss, by autograd.grad": _loop(
         "optimizer.step()", _BY_HAND, _CLIP, "second.step()"
     ),

@@ -7,6 +7,7 @@ from traindx.examples import make_run
 from traindx.registry import Findings, Run, detector
 
 SHARE = 5e-3  # of a weight per step: half of it is gone after 140 steps, whatever the data say
+ABSOLUTE = 0.05  # added to every gradient of an average, which are some hundredths
 GRADIENT = 0.5  # times the weight: Adam divides by it, and the gradient of the loss is noise beside
 
 
@@ -17,7 +18,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     A weight decay that, times the learning rate, takes half a per cent or more of every weight in
     every step; or one of 0.5 or more in an optimizer that adds it to the gradient and divides by
-    the size of the sum (Adam, RMSprop).
+    the size of the sum (Adam, RMSprop). So too as a penalty that is added to an averaged loss: the
+    sum of the squares, or of the absolute values, of all weights.
 
     ## Why it matters
     The weights shrink towards zero and the model predicts the same for every input.
@@ -31,21 +33,24 @@ def check(run: Run) -> Findings:
     seen: set[object] = set()
     for story in program_of(run).stories:
         for decay in decays_of(story):
-            site = decay.optimizer.site
-            if site is None or site.node in seen or not _is_excessive(decay):
+            place = decay.place if decay.place.site is not None else decay.optimizer
+            if place.site is None or place.site.node in seen or not _is_excessive(decay):
                 continue
-            seen.add(site.node)
+            seen.add(place.site.node)
+            what = "A penalty in the loss" if decay.by is not None else decay.kind
             yield finding(
-                f"{decay.kind} has a weight decay of {decay.amount:g} at a learning rate of "
+                f"{what} has a weight decay of {decay.amount:g} at a learning rate of "
                 f"{decay.rate:g}: {_effect(decay)}",
                 "weight-decay-too-high",
-                decay.optimizer,
-                cite(decay.optimizer, f"weight_decay={decay.amount:g}, lr={decay.rate:g}"),
+                place,
+                cite(place, f"weight_decay={decay.amount:g}, lr={decay.rate:g}"),
                 is_symptom=True,
             )
 
 
 def _is_excessive(decay: Decay) -> bool:
+    if not decay.is_proportional:
+        return decay.amount >= ABSOLUTE
     if decay.is_gradient:
         return decay.amount >= GRADIENT
     return decay.share >= SHARE
@@ -94,7 +99,27 @@ def _configured(decay: float) -> Run:
     return make_run(sources={"train.py": _CONFIGURED, "conf.json": text})
 
 
+_PENALTY = """
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+opt = torch.optim.Adam(net.parameters(), lr=1e-3)
+for x, y in train_loader:
+    loss = nn.functional.cross_entropy(net(x), y) + {term}
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+def _penalty(term: str) -> Run:
+    return make_run(sources={"train.py": _PENALTY.format(term=term)})
+
+
 FIRES = {
+    "a penalty": _penalty("0.5 * sum((p ** 2).sum() for p in net.parameters())"),
+    "an L1 penalty": _penalty("0.5 * sum(p.abs().sum() for n, p in net.named_parameters())"),
     "AdamW": _program("AdamW(net.parameters(), lr=1e-2, weight_decay=1.0)"),
     "SGD": _program("SGD(net.parameters(), 0.1, momentum=0.9, weight_decay=0.5)"),
     "Adam, added to the gradient": _program("Adam(net.parameters(), weight_decay=1)"),
@@ -103,6 +128,11 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: a mild penalty": _penalty("1e-4 * sum((p ** 2).sum() for p in net.parameters())"),
+    "near miss: on the output": _penalty("0.5 * (net(x) ** 2).sum()"),
+    "near miss: towards other weights": _penalty(
+        "sum(((p - q) ** 2).sum() for p, q in zip(net.parameters(), old))"
+    ),
     "usual": _program("AdamW(net.parameters(), lr=1e-3, weight_decay=0.1)"),
     "near miss: strong, as for grokking": _program(
         "AdamW(net.parameters(), lr=1e-3, weight_decay=1.0)"

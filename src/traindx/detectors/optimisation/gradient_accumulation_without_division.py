@@ -21,6 +21,7 @@ from traindx.analysis.program.training.updates import (
     count_of_turns,
     group_step,
     happens_with,
+    ignored_accumulation,
     is_handed_on,
     period_of,
     repetitions,
@@ -38,7 +39,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     A loop that calls `backward` for every batch and steps and clears only every n batches, or a
     loop over the micro-batches of one update with the step after it, where the loss is averaged
-    over the batch and reaches `backward` unchanged.
+    over the batch and reaches `backward` unchanged. And an `Accelerator` that is told to accumulate
+    in a loop that is not run under `accelerator.accumulate()` and steps at every batch.
 
     ## Why it matters
     The gradients of n batches add up, so the step is n times that of one large batch: with SGD the
@@ -60,6 +62,21 @@ def check(run: Run) -> Findings:
             if repeated.second.event.node not in seen:
                 seen.add(repeated.second.event.node)
                 yield _finding(story, repeated.second, step)
+        for engine, step in ignored_accumulation(story):
+            if step.event.node not in seen:
+                seen.add(step.event.node)
+                yield _ignored(engine, step)
+
+
+def _ignored(engine: Value, step: Deed) -> Finding:
+    return finding(
+        "The optimizer steps at every batch: `accelerator.accumulate()` is not used",
+        "gradient-accumulation-unscaled",
+        step,
+        cite(engine, "the loss is divided by `gradient_accumulation_steps`"),
+        cite(step, "and each batch is applied by itself"),
+        is_symptom=True,
+    )
 
 
 def _periodic_step(repeated: Repetition) -> Deed | None:
@@ -111,7 +128,9 @@ def _finding(story: Story, backward: Deed, step: Deed) -> Finding:
     count = None if turns is None else argument_of(turns, 1)
     text = "n" if count is None else source_text(count)
     maker = step.subject.maker if isinstance(step.subject, Result) else ""
-    is_sgd = maker.endswith(".SGD")
+    clips = (c for c in story.does(Do.CLIP) if c.event.loops == step.event.loops)
+    is_clipped = any(happens_with(c.event, step.event) for c in clips)  # the sum is
+    is_plain = maker.endswith(".SGD") or is_clipped
     is_near = count is not None and is_same_function(count, backward)
     return finding(
         f"Gradients of {text} batches add up and the loss is not divided by their number",
@@ -119,9 +138,9 @@ def _finding(story: Story, backward: Deed, step: Deed) -> Finding:
         backward,
         cite(backward, "backward on the whole loss, every batch"),
         cite(step, f"the step, every {text} batches"),
-        strength=Strength.STRONG if is_sgd else Strength.MODERATE,
-        hint=None if is_sgd else Strength.MODERATE,
-        is_symptom=is_sgd,
+        strength=Strength.STRONG if is_plain else Strength.MODERATE,
+        hint=None if is_plain else Strength.MODERATE,
+        is_symptom=is_plain,
         patch=_patch(backward, text) if is_near else None,
     )
 
@@ -233,7 +252,30 @@ def _counted(backward: str = "loss.backward()", after: str = "pending = 0") -> R
     return make_run(sources={"train.py": _COUNTED.format(backward=backward, after=after)})
 
 
+_ENGINE = """
+import torch
+from accelerate import Accelerator
+from torch import nn
+
+accelerator = Accelerator(gradient_accumulation_steps=8)
+model = nn.Linear(4, 2)
+optimizer = torch.optim.AdamW(model.parameters())
+model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+for i, (x, y) in enumerate(loader):
+    with {context}:
+        loss = nn.functional.cross_entropy(model(x), y)
+        accelerator.backward(loss)
+        {when}optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+def _engine(context: str, when: str = "") -> Run:
+    return make_run(sources={"train.py": _ENGINE.format(context=context, when=when)})
+
+
 FIRES = {
+    "an engine that is told and not asked": _engine("accelerator.autocast()"),
     "a count that begins anew, divided on one way only": _counted(),
     "the chunks of a batch": make_run(sources={"train.py": _CHUNKS.format(divide="")}),
     "several batches for one step": _micro_steps(),
@@ -264,6 +306,10 @@ for i, (x, y) in enumerate(loader):
 """
 
 SILENT = {
+    "near miss: an engine that accumulates": _engine("accelerator.accumulate(model)"),
+    "near miss: an engine, and a count of its own": _engine(
+        "accelerator.autocast()", "if (i + 1) % 8 == 0: "
+    ),
     "near miss: divided on either way": _counted("(loss / 8).backward()"),
     "near miss: a count that comes once": _counted(after="pass"),
     "near miss: the chunks are divided": make_run(

@@ -15,10 +15,7 @@ COMES_BACK = suggested("missing-gradient-clipping", "outlier-batch", "lr-too-hig
 STAYS_UP = 1.5  # level after the spike over the level before it: the instability feeds itself
 
 
-@detector(
-    needs=("grad_norm", "loss"),
-    suggests=("lr-too-high", "missing-gradient-clipping", "outlier-batch"),
-)
+@detector(needs=("grad_norm", "loss"), suggests=tuple(COMES_BACK))
 def check(run: Run) -> Findings:
     """The gradient norm jumps at the step where the loss leaves its best level.
 

@@ -10,6 +10,7 @@ from traindx.analysis.program.training.claims import (
     move_after,
     source_text,
 )
+from traindx.analysis.program.training.feeds import feeds
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.analysis.program.training.updates import (
     Repetition,
@@ -74,6 +75,8 @@ def _cleared_before(update: Update) -> Deed | None:
     optimizer, story, step = update.optimizer, update.story, update.step
     if optimizer is None or has_closure(step):
         return None
+    if feeds(story, update.backward, optimizer) is Answer.NO:
+        return None  # its gradients are of other parameters
     for zero in reversed(update.between.does(Do.ZERO_GRAD)):
         if clears(zero, optimizer, story) is not Answer.YES:
             continue

@@ -5,10 +5,14 @@ from typing import Any
 import numpy as np
 
 from traindx.analysis.metrics.objective import finite_objective, share_gained
-from traindx.analysis.recordings.observations import last_step
-from traindx.analysis.recordings.predictions import has_large_targets
 from traindx.analysis.recordings.traces import Trace, told_once, traces_of
-from traindx.analysis.recordings.weight_updates import growth, step_gains, update_ratios, uses_only
+from traindx.analysis.recordings.weight_updates import (
+    SETTLED,
+    early_updates,
+    erasing_update,
+    growth,
+    update_ratios,
+)
 from traindx.examples import decay, flat, recorded, watched, weights
 from traindx.model.recording import LossInput, Optimizer, Process, Sample, Summary
 from traindx.model.run import Floats
@@ -18,17 +22,11 @@ LARGE = 0.1  # of the weights' norm in one step, in the middle layer; recipes st
 REPLACED = 1.0  # of their norm: a step that is larger than the weights
 INFLATED = 3.0  # the weights' norm, afterwards, over that at the start
 EXPLODED = 5.0  # the highest loss over the first
-SETTLED = 10  # steps; adaptive optimizers begin with large ones
 ENOUGH = 3  # samples
 POINTS = 10  # of the loss
 LEARNT = 0.1  # of the starting loss
 LASTING = 0.08  # of the weights' norm, on average before the rate decays; recipes stay below 0.06
-EARLY = 0.4  # of the run
 STALLED = 0.25  # of the starting loss gained at most, under such steps
-ADAPTIVE = ("adam", "lion", "rmsprop")  # a step is as large as the rate, whatever the gradient
-ERASING = 1.0  # of what a sound layer passes on: the step alone passes on as much
-TWICE = 2.0  # the weights' norm
-BLOWN_UP = 10.0  # the weights' norm, afterwards, over that at the start
 RECOVERED = 0.75  # of the first loss gained: it got over it
 
 
@@ -98,38 +96,28 @@ def _learns(run: Run, *, from_first: bool = False) -> bool:
 
 def _lasting(run: Run, process: Process, traces: Sequence[Trace]) -> Finding | None:
     """Steps that are large for as long as the rate is, and only make the weights larger."""
-    until = max(float(SETTLED), EARLY * last_step(process))
-    early = [(s, r) for s, r in update_ratios(traces, np.median) if SETTLED / 2 <= s.step <= until]
-    mean = float(np.mean([r for _, r in early])) if len(early) >= ENOUGH else 0.0
-    gained, grown = share_gained(run, POINTS), growth(traces)
+    early, gained, grown = early_updates(process, traces), share_gained(run, POINTS), growth(traces)
     is_carried = any(s.carried for s in process.samples)  # gradients that pile up do the same
-    if gained is None or mean < LASTING or grown < INFLATED or gained > STALLED or is_carried:
+    if early is None or gained is None or is_carried or gained > STALLED:
         return None
-    sample, _ = early[0]
-    says = f"steps {sample.step} to {early[-1][0].step} change the median matrix by {mean:.0%} each"
+    first, last, mean = early
+    if mean < LASTING or grown < INFLATED:
+        return None
+    says = f"steps {first.step} to {last.step} change the median matrix by {mean:.0%} each"
     return finding(
         f"Each step changes the weights by {mean:.0%} of their norm, the weights grow "
         f"{grown:.1f}-fold, and the loss falls by only {max(gained, 0.0):.0%}",
         {"lr-too-high": Strength.STRONG},
-        cite_record(process, sample.line, says, step=sample.step, ratio=mean),
+        cite_record(process, first.line, says, step=first.step, ratio=mean),
     )
 
 
 def _erased(run: Run, process: Process, traces: Sequence[Trace]) -> Finding | None:
     """One of the first steps of an adaptive optimizer that outdoes a sound layer by itself."""
-    gained = share_gained(run, POINTS, from_first=True)
-    is_adaptive = uses_only(process, *ADAPTIVE)
-    if not is_adaptive or len(traces) < 2 or gained is None or gained > RECOVERED:
+    gained, step = share_gained(run, POINTS, from_first=True), erasing_update(process, traces)
+    if step is None or gained is None or gained > RECOVERED:
         return None
-    if growth(traces) < BLOWN_UP or has_large_targets(process):
-        return None
-    sizes = step_gains(traces)
-    first = [(s, r) for s, r in update_ratios(traces, np.median) if s.step < SETTLED and r > TWICE]
-    for sample, ratio in first:
-        if sizes.get(sample.line, 0.0) > ERASING:
-            then = f"which grow {growth(traces):.0f}-fold"
-            return _wrecked(process, sample, ratio, then, is_seen=True)
-    return None
+    return _wrecked(process, *step, f"which grow {growth(traces):.0f}-fold", is_seen=True)
 
 
 def _wrecked(

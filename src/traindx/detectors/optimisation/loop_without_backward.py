@@ -3,6 +3,7 @@
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import cite, finding, insert_before
+from traindx.analysis.program.training.feeds import UnfedStep, unfed_steps
 from traindx.analysis.program.training.losses import carries, is_passed_on, losses
 from traindx.analysis.program.training.phases import Loop, training_loops
 from traindx.analysis.program.training.program import Story, program_of
@@ -26,8 +27,9 @@ def check(run: Run) -> Findings:
     ## What it detects
     A loop with a loss and the step of an optimizer in which nothing computes gradients: no
     `backward`, no `autograd.grad`, no closure, nothing that is written to `.grad`, no call out of
-    sight that gets the loss or what is made of it. An optimizer from out of sight counts where
-    nothing in the code computes gradients.
+    sight that gets the loss or what is made of it. Of several optimizers, one whose parameters no
+    backward pass reaches while a loss of theirs is computed. An optimizer from out of sight counts
+    where nothing in the code computes gradients.
 
     ## Why it matters
     The step finds no gradients and does nothing. The loss only shakes with the batches.
@@ -50,6 +52,22 @@ def check(run: Run) -> Findings:
             if step.event.node not in seen:
                 seen.add(step.event.node)
                 yield _finding(loop, step, found[0])
+        for unfed in unfed_steps(story):
+            if unfed.step.event.node not in seen:
+                seen.add(unfed.step.event.node)
+                yield _unfed(unfed)
+
+
+def _unfed(unfed: UnfedStep) -> Finding:
+    name = unfed.step.text or "the optimizer"
+    return finding(
+        f"`{name}` steps, but no backward pass reaches its parameters",
+        "missing-backward",
+        unfed.step,
+        cite(unfed.loss, "this loss of theirs is never propagated back"),
+        cite(unfed.step, "and the optimizer steps here"),
+        is_symptom=True,
+    )
 
 
 def _step_without_gradients(loop: Loop) -> Deed | None:
@@ -166,7 +184,40 @@ def _amp(more: str) -> Run:
     return make_run(sources={"train.py": _AMP.format(more=more)})
 
 
+_PAIR = """
+import torch
+from torch import nn
+
+class Agent:
+    def __init__(self):
+        self.actor, self.critic = nn.Linear(4, 2), nn.Linear(4, 1)
+        self.actor_opt = torch.optim.Adam(self.actor.parameters())
+        self.critic_opt = torch.optim.Adam(self.critic.parameters())
+
+    def update(self, s, a, r):
+        v = self.critic(s).squeeze(-1)
+        chance = self.actor(s).log_softmax(-1).gather(1, a[:, None]).squeeze(1)
+        actor_loss = -(chance * (r - v).detach()).mean()
+        critic_loss = nn.functional.mse_loss(v, r)
+        self.actor_opt.zero_grad()
+        self.critic_opt.zero_grad()
+        {backward}
+        self.actor_opt.step()
+        self.critic_opt.step()
+        return actor_loss.item(), critic_loss.item()
+
+agent = Agent()
+for s, a, r in rollouts:
+    agent.update(s, a, r)
+"""
+
+
+def _pair(backward: str) -> Run:
+    return make_run(sources={"train.py": _PAIR.format(backward=backward)})
+
+
 FIRES = {
+    "one of two losses": _pair("critic_loss.backward()"),
     "scaled, and no backward": _amp("scaler.scale(loss)"),
     "in a trainer of its own": make_run(sources={"train.py": _TRAINER}),
     "an optimizer from out of sight": _handed("print(loss.item())"),
@@ -182,6 +233,8 @@ _ESTIMATED = """for p, e in zip(model.parameters(), directions):
         p.grad = (loss - criterion(model(data + e), target)) * e"""
 
 SILENT = {
+    "near miss: the sum of both": _pair("(actor_loss + critic_loss).backward()"),
+    "near miss: one after the other": _pair("critic_loss.backward(); actor_loss.backward()"),
     "near miss: scaled, and then backward": _amp("scaler.scale(loss).backward()"),
     "near miss: scaled, and handed on": _amp("finish(scaler.scale(loss))"),
     "near miss: gradients estimated without backward": _loop(_ESTIMATED),

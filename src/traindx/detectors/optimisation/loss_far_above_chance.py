@@ -14,12 +14,10 @@ MANY = 2  # classes
 STARTS = 2.0  # times the loss of a guess, at most
 STAYS = 3.0  # times it, at least, in the middle half of the run
 BEGINNING = 3  # points
+CAUSES = suggested(strong="lr-too-high", weak="missing-warmup missing-gradient-clipping")
 
 
-@detector(
-    needs=("recording", "loss"),
-    suggests=("lr-too-high", "missing-warmup", "missing-gradient-clipping"),
-)
+@detector(needs=("recording", "loss"), suggests=tuple(CAUSES))
 def check(run: Run) -> Findings:
     """The cross-entropy climbs from that of a guess to several times that, and falls back late.
 
@@ -56,7 +54,7 @@ def check(run: Run) -> Findings:
     yield finding(
         f"The loss rises to {middle / guess:.3g} times that of random guessing among "
         f"{max(classes)} classes",
-        suggested(strong="lr-too-high", weak="missing-warmup missing-gradient-clipping"),
+        CAUSES,
         cite(told, says, 0, quarter, first=first, middle=middle, guess=guess),
     )
 

@@ -2,6 +2,7 @@
 
 from traindx.analysis.program.training.acts import Deed
 from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.metrics import Metric
 from traindx.analysis.program.training.phases import Loop, Unit
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.schedules import (
@@ -28,7 +29,9 @@ def check(run: Run) -> Findings:
     stepped for every batch it is over within a few hundred batches; one that counts batches
     (OneCycleLR, CyclicLR, a LambdaLR over steps) and is stepped once per epoch, by hand or by
     Lightning; one that is stepped for every batch and for every epoch as well; and one that is
-    stepped before its optimizer.
+    stepped before its optimizer. One of an optimizer that another has replaced, one that is made
+    again in every epoch, and a ReduceLROnPlateau that is told an accuracy where it waits for a
+    number that falls, or a loss with `mode="max"`.
 
     ## Why it matters
     Counted in the wrong unit the rate falls to its end within the first epochs, or never moves.
@@ -62,8 +65,20 @@ def check(run: Run) -> Findings:
 
 
 def _fault(schedule: Schedule) -> tuple[Deed, str] | None:
+    watched, kind = schedule.watched, schedule.kind
+    if watched is not None and schedule.wants not in (None, watched[1]):
+        wanted = "falls" if schedule.wants is Metric.LOSS else "rises"
+        return watched[
+            0
+        ], f"{kind} waits for a number that {wanted} and is given {watched[1].value}"
+    if schedule.replaced is not None:
+        return schedule.steps[0], f"{kind} sets the rate of an optimizer that is never stepped"
     if not schedule.updates:
         return None
+    if schedule.made_anew is not None:
+        return schedule.made_anew, f"{kind} is made anew in every turn, and begins again"
+    if schedule.unwaited is not None:
+        return schedule.unwaited, f"{kind} counts updates and is stepped for every batch"
     for step in schedule.steps:
         why = _wrong_pace(schedule, step)
         if why:
@@ -210,7 +225,40 @@ for _ in range(args.rounds):
         decay.step()
 """
 
+_PLATEAU = """
+import torch
+from torch import nn
+
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer{mode})
+for epoch in range(10):
+    right = total = 0
+    for x, y in train_loader:
+        optimizer.zero_grad()
+        out = model(x)
+        loss = nn.functional.cross_entropy(out, y)
+        loss.backward()
+        optimizer.step()
+        right += (out.argmax(1) == y).sum().item()
+        total += loss.item()
+    scheduler.step({metric})
+"""
+
+
+def _plateau(metric: str, mode: str = "") -> Run:
+    return make_run(sources={"train.py": _PLATEAU.format(metric=metric, mode=mode)})
+
+
+_ACCURACY = "right / len(train_set)"
+
+
 FIRES = {
+    "an accuracy that should rise": _plateau(_ACCURACY),
+    "a loss that should rise": _plateau("total / len(train_loader)", ', mode="max"'),
+    "of an optimizer that was replaced": _loop(
+        _COSINE + "\noptimizer = torch.optim.Adam(model.parameters())", outer="scheduler.step()"
+    ),
     "milestones in epochs, stepped for every batch": make_run(
         sources={"train.py": _MILESTONES.format(milestones="30, 60, 80")}
     ),
@@ -266,6 +314,9 @@ for epoch in range(5):
 """
 
 SILENT = {
+    "near miss: an accuracy that may rise": _plateau(_ACCURACY, ', mode="max"'),
+    "near miss: an error rate": _plateau("1 - " + _ACCURACY),
+    "near miss: a loss that falls": _plateau("total / len(train_loader)"),
     "near miss: once per epoch, in a loop over the names of the parts": make_run(
         sources={"train.py": _PHASES}
     ),

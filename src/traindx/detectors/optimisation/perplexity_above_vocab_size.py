@@ -5,12 +5,10 @@ from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 BEYOND = 1e7  # the largest vocabularies have a million words
 ENOUGH = 2  # points
+CAUSES = suggested(strong="lr-too-high", weak="missing-warmup bad-initialisation metric-bug")
 
 
-@detector(
-    needs=("perplexity/train",),
-    suggests=("lr-too-high", "missing-warmup", "bad-initialisation", "metric-bug"),
-)
+@detector(needs=("perplexity/train",), suggests=tuple(CAUSES))
 def check(run: Run) -> Findings:
     """The perplexity is above the size of any vocabulary, to the end.
 
@@ -40,7 +38,7 @@ def check(run: Run) -> Findings:
     lowest = float(late.min())
     yield finding(
         f"The perplexity is at least {lowest:.3g}, worse than random guessing among all tokens",
-        suggested(strong="lr-too-high", weak="missing-warmup bad-initialisation metric-bug"),
+        CAUSES,
         cite(perplexity, f"{perplexity.origin.name} is at least {lowest:.3g}", -1, end=lowest),
         onset=perplexity.steps[0],
     )

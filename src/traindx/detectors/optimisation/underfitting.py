@@ -8,12 +8,10 @@ from traindx.registry import Findings, Run, Strength, cite, detector, finding, s
 POOR = 0.7  # training accuracy below which a finished model has not fitted its own data
 GAP = 0.1  # between training and validation accuracy: more is a question of generalisation
 MANY_POINTS = 10
+CAUSES = suggested(moderate="insufficient-capacity", weak="label-noise lr-too-high lr-too-low")
 
 
-@detector(
-    needs=("accuracy/train*", "accuracy/val*"),
-    suggests=("insufficient-capacity", "label-noise", "lr-too-low", "lr-too-high"),
-)
+@detector(needs=("accuracy/train*", "accuracy/val*"), suggests=tuple(CAUSES))
 def check(run: Run) -> Findings:
     """Training and validation accuracy level off together, both poor.
 
@@ -45,7 +43,7 @@ def check(run: Run) -> Findings:
     says = f"{train.origin.name} stays at {end:.2g} since {train.when(level_start(train))}"
     yield finding(
         f"Training and validation accuracy level off together at {end:.2g} and {val_end:.2g}",
-        suggested(moderate="insufficient-capacity", weak="label-noise lr-too-high lr-too-low"),
+        CAUSES,
         cite(train, says, level_start(train), -1, level=end),
         cite(val, f"{val.origin.name} ends at {val_end:.2g}", -1, level=val_end),
         strength=Strength.MODERATE,

@@ -6,12 +6,12 @@ from traindx.examples import decay, join, logged
 from traindx.registry import Findings, Run, cite, detector, finding, suggested
 
 SHARE = 0.5  # of all points: a run that ends converged has small gradients, not none
-
-
-@detector(
-    needs=("grad_norm",),
-    suggests=("detached-loss", "frozen-parameters", "degenerate-batch", "padding-in-loss"),
+CAUSES = suggested(
+    moderate="detached-loss frozen-parameters degenerate-batch", weak="padding-in-loss"
 )
+
+
+@detector(needs=("grad_norm",), suggests=tuple(CAUSES))
 def check(run: Run) -> Findings:
     """The gradient norm is exactly zero up to the end of the log.
 
@@ -40,9 +40,7 @@ def check(run: Run) -> Findings:
         return
     yield finding(
         f"The gradient norm is exactly 0 since {norm.when(onset)}",
-        suggested(
-            moderate="detached-loss frozen-parameters degenerate-batch", weak="padding-in-loss"
-        ),
+        CAUSES,
         cite(norm, f"{norm.origin.name} is 0 at {lasts} points in a row", onset, -1),
     )
 

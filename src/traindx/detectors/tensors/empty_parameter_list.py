@@ -1,13 +1,11 @@
 from traindx.analysis.errors.call_messages import NO_PARAMETERS
 from traindx.analysis.errors.class_blame import why_no_parameters
-from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.messages import causes_in, finding, known_error
 from traindx.examples import failed
 from traindx.registry import Findings, Run, detector
 
 
-@detector(
-    needs=("failure",), suggests=("unregistered-submodules", "frozen-parameters", "api-misuse")
-)
+@detector(needs=("failure",), suggests=causes_in(NO_PARAMETERS))
 def check(run: Run) -> Findings:
     """An optimizer gets an empty list of parameters.
 

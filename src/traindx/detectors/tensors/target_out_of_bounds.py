@@ -1,14 +1,11 @@
 from traindx.analysis.errors.culprits import class_count
 from traindx.analysis.errors.device_messages import LABELS
-from traindx.analysis.errors.messages import finding, known_error
+from traindx.analysis.errors.messages import causes_in, finding, known_error
 from traindx.examples import failed, make_run
 from traindx.registry import Findings, Run, detector
 
 
-@detector(
-    needs=("failure",),
-    suggests=("label-out-of-range", "output-size-mismatch", "loss-expects-probabilities"),
-)
+@detector(needs=("failure",), suggests=causes_in(LABELS))
 def check(run: Run) -> Findings:
     """The loss gets a label that is out of range for the model's classes.
 

@@ -22,10 +22,7 @@ CAUSES = {
 }
 
 
-@detector(
-    needs=("recording",),
-    suggests=("shape-mismatch", "channel-mismatch", "device-mismatch", "dtype-mismatch"),
-)
+@detector(needs=("recording",), suggests=tuple(dict.fromkeys(CAUSES.values())))
 def check(run: Run) -> Findings:
     """An operation failed on shapes, dtypes or devices that the recorder saw.
 

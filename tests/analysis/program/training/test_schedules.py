@@ -100,3 +100,47 @@ def test_lightning_steps_what_it_is_given(returned: str, unit: Unit) -> None:
     stories = program_of(make_run(sources={"t.py": text})).stories
     found = [s for story in stories for s in schedules_of(story) if s.steps]
     assert {pace_of(s.story, d.event) for s in found for d in s.steps} == {unit}
+
+
+MANY = """
+import torch
+from torch import nn
+net = nn.Linear(4, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+every = 4
+{before}
+for epoch in range(10):
+    {first}
+    for i, (x, y) in enumerate(loader):
+        nn.functional.cross_entropy(net(x), y).backward()
+        if (i + 1) % every == 0:
+            opt.step()
+        {inner}
+    {last}
+"""
+
+
+def schedule_in(**parts: str) -> Schedule:
+    text = MANY.format(**{**dict.fromkeys(("before", "first", "inner", "last"), "pass"), **parts})
+    story = program_of(make_run(sources={"train.py": text})).stories[0]
+    return schedules_of(story)[0]
+
+
+STEP_LR = "s = torch.optim.lr_scheduler.StepLR(opt, 5)"
+
+
+def test_a_schedule_of_an_optimizer_that_was_replaced() -> None:
+    other = f"{STEP_LR}\nopt = torch.optim.Adam(net.parameters())"
+    assert schedule_in(before=other, last="s.step()").replaced is not None
+    assert schedule_in(before=STEP_LR, last="s.step()").replaced is None
+
+
+def test_a_schedule_that_is_made_anew() -> None:
+    assert schedule_in(first=STEP_LR, last="s.step()").made_anew is not None
+    assert schedule_in(before=STEP_LR, last="s.step()").made_anew is None
+
+
+def test_a_schedule_that_does_not_wait_for_updates() -> None:
+    made = "s = torch.optim.lr_scheduler.CosineAnnealingLR(opt, 10 * len(loader) // every)"
+    assert schedule_in(before=made, inner="s.step()").unwaited is not None
+    assert schedule_in(before=STEP_LR, inner="s.step()").unwaited is None

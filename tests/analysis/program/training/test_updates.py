@@ -13,6 +13,7 @@ from traindx.analysis.program.training.updates import (
     happens_with,
     is_handed_on,
     is_trusted,
+    late_for,
     period_of,
     repetitions,
     updates,
@@ -185,3 +186,18 @@ for x in loader:
     for repeated in repetitions(story):
         cleared = {id(d.subject) for d in repeated.between.does(Do.ZERO_GRAD)}
         assert {id(d.subject) for d in repeated.between.does(Do.STEP)} == cleared
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (("loss.backward()", "{clip}", "optimizer.step()"), False),
+        (("loss.backward()", "optimizer.step()", "{clip}"), True),
+        (("{clip}", "optimizer.zero_grad()", "loss.backward()", "optimizer.step()"), True),
+        (("{clip}", "loss.backward()", "if i % 4 == 0: optimizer.step()"), False),
+    ],
+)
+def test_a_clip_that_is_too_late(lines: tuple[str, ...], expected: bool) -> None:
+    clip = "nn.utils.clip_grad_norm_(model.parameters(), 1.0)"
+    story = in_loop(*(line.format(clip=clip) for line in lines))
+    assert any(late_for(story, c) is not None for c in story.does(Do.CLIP)) is expected

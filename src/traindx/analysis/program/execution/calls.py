@@ -20,6 +20,7 @@ from traindx.analysis.program.execution import (
 )
 from traindx.analysis.program.execution.events import EventForm, Guard
 from traindx.analysis.program.execution.machine import MAX_DEPTH, BlockEnd
+from traindx.analysis.program.execution.telling import is_told
 from traindx.analysis.program.execution.truth import is_object
 from traindx.analysis.program.execution.values import (
     Answer,
@@ -142,6 +143,10 @@ def _call_own(
     if name == "forward" and _begins_pass(m, function.bound):
         return _forward(m, function, args, kwargs, site, scope)
     event = m.record(EventForm.CALL, site, name, function.bound, args, kwargs, scope.function)
+    if _is_beside(m, function, (*args, *kwargs.values())):
+        maker = f"{function.module.name}.{name}"
+        event.result = Result(maker, args=event.args, kwargs=event.kwargs, site=site)
+        return event.result
     event.is_own = True
     event.callee = function
     before, m.callers = m.callers, (*m.callers, site)
@@ -150,6 +155,19 @@ def _call_own(
     finally:
         m.callers = before
     return event.result
+
+
+def _is_beside(m: Machine, function: FunctionValue, given: Sequence[Value]) -> bool:
+    """Tell whether a call in the background of a large library is none of the program's business.
+
+    It is given plain values only, so it has no hold of anything that trains, and its text has
+    nothing that a rule asks about: is a package there, how is a logger set up.
+    """
+    node, home = function.node, function.module
+    is_apart = function.bound is None and home in m.project.set_aside
+    if not is_apart or isinstance(node, ast.Lambda) or not all(isinstance(v, Known) for v in given):
+        return False
+    return home.function_of(node) is None and not is_told(home, node)
 
 
 def _begins_pass(m: Machine, model: Value | None) -> bool:

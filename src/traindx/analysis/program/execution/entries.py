@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 
 from traindx.analysis.program.execution import (
     calls,
@@ -20,6 +19,7 @@ from traindx.analysis.program.execution.events import Assignment, EventForm, Pro
 from traindx.analysis.program.execution.examples import Example
 from traindx.analysis.program.execution.iteration import CONTAINERS
 from traindx.analysis.program.execution.machine import Machine, OutOfWork
+from traindx.analysis.program.execution.telling import is_told
 from traindx.analysis.program.execution.values import (
     Answer,
     ClassValue,
@@ -35,13 +35,8 @@ from traindx.analysis.program.execution.values import (
 from traindx.analysis.program.project import Project, paused_collector
 from traindx.analysis.program.syntax import Function, Module
 
-TELLING = re.compile(
-    r"backward|\.step\(|zero_grad|optim|[lL]oss|criterion|[lL]oader|\.eval\(|\.train\(|no_grad|save|"
-    r"state_dict|checkpoint|forward|__init__|nn\.|torch\.|F\.|random|seed|transform|split|scaler|np\.|"
-    r"argmax|\.item\(|[bB]atch|collate|pad_|label|target|shuffle|__getitem__|__next__"
-)
-LIBRARIES = frozenset({"torch", "numpy", "random"})
 MAX_EVENTS = 250_000  # of a whole project; a program of ten thousand lines has some 50,000
+LIBRARY_EVENTS = 150_000  # of a large library: most of what its classes do is set themselves up
 TOO_LARGE = "the project is too large to be followed to its end"
 FIRST = ("forward", "__call__", "fit", "train", "run")
 BUILT_BY = ("__init__", "__post_init__")
@@ -72,9 +67,9 @@ def executions(project: Project) -> list[Execution]:
 def _executions(project: Project) -> list[Execution]:
     machines = {module: Machine(project, module) for module in project.training_modules}
     found: list[Execution] = []
-    events = 0
+    events, most = 0, LIBRARY_EVENTS if project.background else MAX_EVENTS
     for module, machine in machines.items():
-        if events < MAX_EVENTS:
+        if events < most:
             _guarded(machine, partial(statements.load, machine, module))
         else:
             machine.gave_up = TOO_LARGE
@@ -83,7 +78,7 @@ def _executions(project: Project) -> list[Execution]:
     entered = {node for machine in machines.values() for node in machine.entered}
     for module, machine in machines.items():
         before = len(machine.events)
-        if events < MAX_EVENTS:
+        if events < most:
             found.extend(_uncalled(machine, module, entered))
         else:
             found.append(Execution(module, None, (), TOO_LARGE))
@@ -98,12 +93,12 @@ def _uncalled(machine: Machine, module: Module, entered: set[ast.AST]) -> Iterat
     for cls in module.nodes(ast.ClassDef):
         methods = [n for n in cls.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
         methods.sort(key=lambda n: n.name not in FIRST)
-        waiting = [n for n in methods if n not in entered and _is_told(module, n)]
+        waiting = [n for n in methods if n not in entered and is_told(module, n)]
         if any(n not in machine.entered for n in waiting):
             yield from _class_alone(machine, module, cls, waiting)
     for function in module.functions.values():
         is_own = module.parents.get(function) is module.tree or not _is_inner(module, function)
-        if is_own and function not in entered and _is_told(module, function):
+        if is_own and function not in entered and is_told(module, function):
             yield from _run_apart(
                 machine, module, function, partial(_start, machine, module, function)
             )
@@ -229,42 +224,6 @@ def _fit(machine: Machine, module: Module, made: Instance, cls: ast.ClassDef) ->
     scope = names.file_scope(machine, module)
     calls.construct(machine, made, (), {}, cls, scope)
     frameworks.fit_lightning(machine, made, (), scope)
-
-
-def _is_told(module: Module, function: Function) -> bool:
-    """Tell whether a function does anything that a rule may ask about, or calls one that does."""
-    own = _telling_names(module)
-    lines = _lines_of(module, function)[1:]
-    return _is_telling(module, function) or (
-        own is not None and any(own.search(line) for line in lines)
-    )
-
-
-def _is_telling(module: Module, function: Function) -> bool:
-    libraries = _library_names(module)
-    return any(
-        TELLING.search(line) or (libraries is not None and libraries.search(line))
-        for line in _lines_of(module, function)
-    )
-
-
-def _lines_of(module: Module, function: Function) -> Sequence[str]:
-    return module.lines[function.lineno - 1 : function.end_lineno or function.lineno]
-
-
-@lru_cache(maxsize=1024)
-def _telling_names(module: Module) -> re.Pattern[str] | None:
-    """What finds a call of the functions of a file that do something to be asked about."""
-    tops = (n for n in module.tree.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)))
-    found = [re.escape(n.name) for n in tops if _is_telling(module, n)]
-    return re.compile(rf"\b(?:{'|'.join(found)})\(") if found else None
-
-
-@lru_cache(maxsize=1024)
-def _library_names(module: Module) -> re.Pattern[str] | None:
-    """What finds the names under which a file imports torch, whatever they are."""
-    found = [n for n, home in module.aliases.items() if home.split(".")[0] in LIBRARIES]
-    return re.compile(rf"\b(?:{'|'.join(map(re.escape, found))})\b") if found else None
 
 
 def _started(machine: Machine, function: FunctionValue) -> None:

@@ -141,7 +141,7 @@ class ProgramEvent:
 
     @property
     def loops(self) -> tuple[LoopRun, ...]:
-        return tuple(turn.loop for turn in self.turns)
+        return tuple([turn.loop for turn in self.turns]) if self.turns else ()
 
     @property
     def is_repeated(self) -> bool:

@@ -789,6 +789,12 @@ def _applied(
     return None
 
 
+def _hasattr(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    return parameter_names.has_attribute(args)
+
+
 Python = Callable[["Machine", Sequence[Value], Keywords, ast.AST, Scope], Value | None]
 _PYTHON: dict[str, Python] = {
     "builtins.super": _super,
@@ -804,7 +810,7 @@ _PYTHON: dict[str, Python] = {
     "builtins.getattr": _getattr,
     "builtins.setattr": _setattr,
     "builtins.isinstance": classes.is_instance,
-    "builtins.hasattr": parameter_names.has_attribute,
+    "builtins.hasattr": _hasattr,
     "builtins.dict": _dict,
     "builtins.map": _map,
     "builtins.filter": _filter,

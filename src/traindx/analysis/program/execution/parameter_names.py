@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution import classes, iteration, library, names
@@ -14,7 +13,6 @@ from traindx.analysis.program.execution.values import (
     Known,
     Part,
     Result,
-    Scope,
     Table,
     Unknown,
     Value,
@@ -137,9 +135,7 @@ def pairs_of(m: Machine, over: Value) -> Items | None:
     return None if found is None else iteration.items_of(found)
 
 
-def has_attribute(
-    m: Machine, args: Sequence[Value], kwargs: Mapping[str, Value], node: ast.AST, scope: Scope
-) -> Value | None:
+def has_attribute(args: Sequence[Value]) -> Value | None:
     """`hasattr(layer, "weight")` of a layer of torch, whose parameters are known."""
     name = constant(args[1]) if len(args) == 2 else None
     if name not in ("weight", "bias") or not isinstance(name, str):

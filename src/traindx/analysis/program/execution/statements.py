@@ -426,11 +426,13 @@ def _outer(m: Machine, node: ast.Global | ast.Nonlocal, scope: Scope) -> None:
 def _import(m: Machine, node: ast.Import | ast.ImportFrom, scope: Scope) -> None:
     """An import inside a function or after a rebinding: the name means what the file imports.
 
-    Where a file imports another one of the project, that one runs: it may fill a registry.
+    Where a file imports another one of the project, that one runs: it may fill a registry. What
+    stands in the background of a large library runs only where a name of its top level is asked
+    for; else every program would be the import of the whole library, and nothing after it.
     """
     for item in node.names if scope.function is None and scope.around is None else ():
         home = names.imported_file(m, scope.module, node, item.name)
-        if home is not None:
+        if home is not None and home not in m.project.set_aside:
             load(m, home)
     for item in node.names:
         name = item.asname or item.name.split(".")[0]

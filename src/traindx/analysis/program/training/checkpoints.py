@@ -270,14 +270,15 @@ def kept_by_reference(story: Story) -> list[Kept]:
     """
     found: list[Kept] = []
     for kept in _candidates(story) if story.does(Do.STEP, Do.BACKWARD) else ():
-        loop = _training_loop(story, kept)
+        models = dict.fromkeys(_models(story, kept))
+        loop = _training_loop(story, kept) if models else None
         if loop is None:
             continue
         last = loop.events[-1].order
         copies = (e for e in loop.does(Do.SAVE) if e.event.order >= kept.order)
         if any(depends_on(a, kept.value) for d in copies for a in d.event.args):
             continue
-        for model in dict.fromkeys(_models(story, kept)):
+        for model in models:
             deed = _trains_on(story, model, kept)
             is_used = _is_used_behind(story, kept.value, model, last)
             if deed is not None and (is_used or _is_read_behind(kept, loop)):
@@ -332,14 +333,22 @@ def _overwrites(later: Assignment, kept: Assignment) -> bool:
 def _training_loop(story: Story, kept: Assignment) -> Loop | None:
     """The innermost loop around that steps an optimizer, and has a condition of its own inside."""
     for turn in reversed(kept.turns):
-        loop = Loop(story, turn.loop)
-        steps = loop.does(Do.STEP, Do.BACKWARD)
-        if not steps:
+        step = story.recall(_first_steps).get(turn.loop.site.node)
+        if step is None:
             continue
-        common = {(g.site.node, g.holds) for g in steps[0].event.guards}
+        common = {(g.site.node, g.holds) for g in step.event.guards}
         own = [g for g in kept.guards if (g.site.node, g.holds) not in common]
-        return loop if own or _is_collected(kept) else None
+        return Loop(story, turn.loop) if own or _is_collected(kept) else None
     return None
+
+
+def _first_steps(story: Story) -> dict[object, Deed]:
+    """What each loop statement does first to change weights."""
+    found: dict[object, Deed] = {}
+    for deed in story.does(Do.STEP, Do.BACKWARD):
+        for loop in deed.event.loops:
+            found.setdefault(loop.site.node, deed)
+    return found
 
 
 def _models(story: Story, kept: Assignment) -> Iterator[Value]:
@@ -352,15 +361,24 @@ def _models(story: Story, kept: Assignment) -> Iterator[Value]:
 
 def _is_of_best(story: Story, kept: Assignment) -> bool:
     """Tell whether something is kept of the best score: by its name, or as the score itself is."""
+    if "best" in kept.name.lower():
+        return True
     tests = [g.test for g in kept.guards[-1:] if g.test is not None]
     compared = [v for test in tests for v in origins(test, 6) if v.names]
-    beside = (a for a in story.execution.assignments if a.guards == kept.guards)
-    is_score = any(a.value is v and a.name != kept.name for a in beside for v in compared)
-    return "best" in kept.name.lower() or is_score
+    beside = story.recall(_by_guards).get(kept.guards, ()) if compared else ()
+    return any(a.value is v and a.name != kept.name for a in beside for v in compared)
+
+
+def _by_guards(story: Story) -> dict[object, list[Assignment]]:
+    found: dict[object, list[Assignment]] = {}
+    for given in story.execution.assignments:
+        found.setdefault(given.guards, []).append(given)
+    return found
 
 
 def _contexts(story: Story, value: Value) -> tuple[Value, ...]:
-    return next((e.contexts for e in story.events if e.result is value), ())
+    giver = story.giver_of(value)
+    return () if giver is None else giver.contexts
 
 
 def _trains_on(story: Story, model: Value, kept: Assignment) -> Deed | None:

@@ -19,6 +19,8 @@ from traindx.analysis.program.execution.values import (
     Table,
     Value,
     constant,
+    options_of,
+    origins,
 )
 from traindx.analysis.program.project import Project
 from traindx.analysis.program.syntax import Module, key_of, literal
@@ -91,13 +93,11 @@ def used_by_optimizers(program: Program, names: tuple[str, ...]) -> list[Value]:
     found: dict[object, Value] = {}
     for story in program.stories:
         for event in story.events:
-            is_made = event.result is not None and event.result.site is event.site
-            if not is_made or not story.is_kind(event.result, Kind.OPTIMIZER):
-                continue
             position = 1 if "lr" in names else None
             given = (event.argument(n, position) for n in names)
             value = next((v for v in given if v is not None), None)
-            if value is not None:
+            is_made = event.result is not None and event.result.site is event.site
+            if value is not None and is_made and story.is_kind(event.result, Kind.OPTIMIZER):
                 found.setdefault(event.node, value)
     return list(found.values())
 
@@ -109,16 +109,99 @@ def is_written_down(value: Value) -> bool:
     return is_number and isinstance(value, Known) and not value.operands
 
 
+RATE_NAMES = frozenset({"lr", "learning_rate", "weight_decay", "momentum"})
+
+
 def written_defaults(story: Story) -> Iterator[ProgramEvent]:
-    """Yield the stores into an optimizer's `defaults`, which its groups do not read any more."""
+    """Yield the stores into an optimizer which its groups do not read.
+
+    Into its `defaults`, an attribute of its own, or a group under a name that is not its.
+    """
+    for event in story.events:
+        if event.act is not EventForm.STORE or event.receiver is None:
+            continue
+        owner = event.receiver
+        is_item = event.name == "[]" and len(event.args) > 1
+        key = constant(event.args[1]) if is_item else event.name
+        is_torch = isinstance(owner, Result) and owner.maker.startswith("torch.optim.")
+        if not is_item and is_torch and key in RATE_NAMES and story.is_kind(owner, Kind.OPTIMIZER):
+            yield event
+        elif is_item and isinstance(owner, Part) and owner.key == "defaults":
+            later = (e for e in story.events if e.order > event.order)
+            is_read = any(e.name == ".add_param_group" and e.receiver is owner.of for e in later)
+            if story.is_kind(owner.of, Kind.OPTIMIZER) and not is_read:
+                yield event
+        elif is_item and key == "learning_rate" and _is_group(story, owner):
+            yield event
+
+
+def _is_group(story: Story, value: Value) -> bool:
+    """Tell whether a value is a group of an optimizer of torch's, which calls its rate `lr`."""
+    for found in origins(value, 20):
+        if isinstance(found, Part) and found.key == "param_groups":
+            is_torch = isinstance(found.of, Result) and found.of.maker.startswith("torch.optim.")
+            return is_torch and story.is_kind(found.of, Kind.OPTIMIZER)
+    return False
+
+
+# of Transformers, what a model reads where it is made
+AT_MAKING = re.compile(
+    r"dropout|_pdrop$|^hidden_(?:size|act)$|^num_(?:hidden_layers|attention_heads)$"
+    r"|^intermediate_size$|^n_(?:layer|head|embd)$|^activation_function$"
+)
+
+
+def late_settings(story: Story) -> Iterator[tuple[ProgramEvent, Value]]:
+    """Yield the settings that are written after the model which reads them is made, with it."""
+    for event in story.events:
+        is_named = event.act is EventForm.STORE and AT_MAKING.search(event.name) is not None
+        if not is_named or event.receiver is None:
+            continue
+        models = _made_before(story, event)
+        later = (e for e in story.events if e.order > event.order and not e.is_own)
+        is_read = any(_is_transformer(e.result) and _takes(e, event.receiver) for e in later)
+        if models and not is_read:
+            yield event, models[0]
+
+
+def _takes(event: ProgramEvent, configuration: Value) -> bool:
+    given = (*event.args, *event.kwargs.values())
+    return any(v is configuration for value in given for v in origins(value, 20))
+
+
+def _made_before(story: Story, event: ProgramEvent) -> list[Value]:
+    """The models of Transformers that a configuration belongs to, or was given to before."""
+    owner = event.receiver
+    if isinstance(owner, Part) and owner.key == "config":
+        return [m for m in options_of(owner.of) if _is_transformer(m)]
+    made = (e for e in story.events if e.order < event.order and _is_transformer(e.result))
+    return [e.result for e in made if owner is not None and e.result and _takes(e, owner)]
+
+
+def _is_transformer(value: Value | None) -> bool:
+    if not isinstance(value, Result) or not value.maker.startswith("transformers."):
+        return False
+    kind = value.maker.removesuffix(".from_pretrained").removesuffix(".from_config")
+    return bool(re.search(r"Model|For[A-Z]", kind.rsplit(".", 1)[-1]))
+
+
+# what a user sets to train, and not what a program works out for itself
+CHOSEN = frozenset(
+    {"lr", "learning_rate", "batch_size", "epochs", "num_epochs", "weight_decay", "dropout",
+     "momentum", "hidden_size", "hidden", "optimizer", "warmup_steps"}
+)  # fmt: skip
+
+
+def overwritten_options(story: Story) -> Iterator[ProgramEvent]:
+    """Yield where an option of the command line is replaced by a constant, whatever was given."""
     for event in story.events:
         owner = event.receiver
-        is_item = event.act is EventForm.STORE and event.name == "[]"
-        if not is_item or not isinstance(owner, Part) or owner.key != "defaults":
+        is_parsed = isinstance(owner, Result) and owner.maker in PARSES and not owner.args
+        is_store = event.act is EventForm.STORE and event.name in CHOSEN and not event.guards
+        if not is_parsed or not is_store or not is_written_down(event.args[0]):
             continue
-        later = (e for e in story.events if e.order > event.order)
-        is_read = any(e.name == ".add_param_group" and e.receiver is owner.of for e in later)
-        if story.is_kind(owner.of, Kind.OPTIMIZER) and not is_read:
+        options = (e for e in story.events if e.name == f".{OPTION}" and e.order < event.order)
+        if any(event.name in destinations(e.args, e.kwargs) for e in options):
             yield event
 
 

@@ -6,7 +6,15 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
-from traindx.analysis.program.execution.values import Answer, Known, Value, constant, options_of
+from traindx.analysis.program.execution.values import (
+    Answer,
+    Known,
+    Part,
+    Result,
+    Value,
+    constant,
+    options_of,
+)
 from traindx.analysis.program.training.gradients import has_history, history
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.operations import LOSSES, is_in_place, operation_of
@@ -57,6 +65,8 @@ def is_mean(loss: Value | None) -> bool:
 
     In a sum one term has to be whole; a number in front of all of them may divide it.
     """
+    if isinstance(loss, Part) and loss.key == "loss":
+        return _is_pretrained(loss.of)
     operation = operation_of(loss)
     if operation is None:
         return False
@@ -72,6 +82,12 @@ def is_mean(loss: Value | None) -> bool:
         return False
     reduction = operation.argument("reduction")
     return reduction is None or constant(reduction) == "mean"
+
+
+def _is_pretrained(output: Value) -> bool:
+    """Tell whether a model of Transformers gives an output; its loss is a mean."""
+    model = output.receiver if isinstance(output, Result) and output.maker == "()" else None
+    return isinstance(model, Result) and model.maker.startswith("transformers.")
 
 
 def _is_weighted_mean(value: Value) -> bool:

@@ -216,7 +216,7 @@ def unowned_layers(story: Story) -> list[tuple[Deed, Value]]:
         for layer in learning_layers(backward):
             if holding.has(layer) or any(layer is f for _, f in found):
                 continue
-            if not _is_left_alone(story, layer, backward.event):
+            if not is_left_alone(story, layer, backward.event):
                 found.append((backward, layer))
     return [] if _is_selection(optimizers, len(found), len(holding.layers)) else found
 
@@ -256,7 +256,7 @@ def _is_empty(given: Value | None) -> bool:
     return isinstance(given, Items) and given.is_whole and not given.members
 
 
-def _is_left_alone(story: Story, layer: Value, before: ProgramEvent) -> bool:
+def is_left_alone(story: Story, layer: Value, before: ProgramEvent) -> bool:
     """Tell whether a layer may be meant to stay as it is, or be changed some other way."""
     if is_ever_frozen(story, layer) is not Answer.NO:
         return True

@@ -92,7 +92,10 @@ class Loop:
     @cached_property
     def deeds(self) -> tuple[Deed, ...]:
         """Everything that is done to train inside, in order."""
-        return tuple(d for d in self.story.deeds if any(map(self._is_same, d.event.loops)))
+        inside = self.story.deeds_by_loop.get(self.run.site.node, ())
+        if not self.is_apart:
+            return tuple(inside)
+        return tuple(d for d in inside if any(map(self._is_same, d.event.loops)))
 
     def does(self, *kinds: Do) -> list[Deed]:
         return [d for d in self.deeds if d.do in kinds]

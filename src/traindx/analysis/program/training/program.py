@@ -69,11 +69,9 @@ class Story:
     def __init__(self, program: Program, execution: Execution) -> None:
         self.program = program
         self.execution = execution
+        self.events: tuple[ProgramEvent, ...] = execution.events
         self._answers: dict[object, object] = {}
-
-    @property
-    def events(self) -> tuple[ProgramEvent, ...]:
-        return self.execution.events
+        self._natures: dict[Value, Nature] = {}
 
     @property
     def bindings(self) -> tuple[dict[str, Value], ...]:
@@ -110,6 +108,11 @@ class Story:
         """Return what a value is: by what made it, by what is done with it, by its names."""
         if value is None:
             return UNKNOWN
+        if value not in self._natures:
+            self._natures[value] = self._nature(value)
+        return self._natures[value]
+
+    def _nature(self, value: Value) -> Nature:
         known = made_kind(value)
         if known is not None:
             return known
@@ -157,6 +160,18 @@ class Story:
             operation = operation_of(event.result)
             if operation is not None:
                 yield Computed(self, event, operation)
+
+    def giver_of(self, value: Value) -> ProgramEvent | None:
+        """Return the first event that gives a value."""
+        return self._givers.get(value)
+
+    @cached_property
+    def _givers(self) -> dict[Value, ProgramEvent]:
+        found: dict[Value, ProgramEvent] = {}
+        for event in self.events:
+            if event.result is not None:
+                found.setdefault(event.result, event)
+        return found
 
     def made_one(self, maker: str) -> Value | None:
         """Return the value that a function or class of that dotted name makes first."""
@@ -296,6 +311,15 @@ class Story:
         for event in self.events:
             for node in {loop.site.node for loop in event.loops}:
                 found.setdefault(node, []).append(event)
+        return found
+
+    @cached_property
+    def deeds_by_loop(self) -> dict[object, list[Deed]]:
+        """What is done to train inside of each loop statement, in order."""
+        found: dict[object, list[Deed]] = {}
+        for deed in self.deeds:
+            for node in {loop.site.node for loop in deed.event.loops}:
+                found.setdefault(node, []).append(deed)
         return found
 
     @cached_property

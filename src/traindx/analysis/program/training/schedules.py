@@ -12,19 +12,24 @@ from typing import TYPE_CHECKING
 from traindx.analysis.program.execution.events import LoopRun, ProgramEvent
 from traindx.analysis.program.execution.library import FACTORS
 from traindx.analysis.program.execution.values import (
+    Answer,
     Items,
     Known,
     Method,
     Result,
     Value,
     constant,
+    is_same,
     options_of,
     origins,
 )
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.kinds import Kind, names_of
+from traindx.analysis.program.training.metrics import Metric, metric_of
+from traindx.analysis.program.training.ownership import holders, parameters_given
 from traindx.analysis.program.training.phases import Loop, Unit, loops_of
 from traindx.analysis.program.training.settings import constants_of
+from traindx.analysis.program.training.updates import period_of
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -181,6 +186,78 @@ class Schedule:
         if not isinstance(gamma, float) or not isinstance(stride, int) or not 0 < gamma < 1:
             return math.inf
         return stride * math.log(share) / math.log(gamma)
+
+    @cached_property
+    def replaced(self) -> Value | None:
+        """The optimizer that is stepped in the place of the one whose rate this schedule sets."""
+        own = self.optimizer
+        if own is None or not self.steps or self.updates or self.story.escapes(own) is Answer.YES:
+            return None
+        held = {id(model) for model, _ in holders(parameters_given(own))}
+        for deed in self.story.does(Do.STEP):
+            other = None if deed.subject is None else parameters_given(deed.subject)
+            if held & {id(model) for model, _ in holders(other)}:
+                return deed.subject
+        return None
+
+    @cached_property
+    def made_anew(self) -> Deed | None:
+        """Its one step in each turn of a loop that makes it again, of an optimizer that stays."""
+        made = self._making(self.made)
+        optimizer = None if self.optimizer is None else self._making(self.optimizer)
+        if made is None or optimizer is None or len(self.steps) != 1:
+            return None
+        step = self.steps[0]
+        is_once = [x.site.node for x in rounds_of(step.event)] == [
+            x.site.node for x in rounds_of(made) if not x.is_whole
+        ]
+        is_inside = bool(made.loops) and len(optimizer.loops) < len(made.loops)
+        is_loaded = any(e.name == ".load_state_dict" and e.receiver is self.made
+                        for e in self.story.events)  # fmt: skip
+        return step if is_once and is_inside and not is_loaded else None
+
+    def _making(self, value: Value) -> ProgramEvent | None:
+        return next((e for e in self.story.events if e.result is value), None)
+
+    @cached_property
+    def unwaited(self) -> Deed | None:
+        """Its step at every batch, where its length counts updates of several batches."""
+        for update in self.updates:
+            period = period_of(self.story, update.event)
+            parts = [v for length in self.lengths for v in origins(length, 50)]
+            divisors = [v.args[1] for v in parts if isinstance(v, Result) and v.maker in DIVIDES]
+            if period is None or not any(is_same_number(d, period) for d in divisors):
+                continue
+            for step in self.steps:
+                if step.event.loops == update.event.loops and not step.event.guards:
+                    return step
+        return None
+
+    @property
+    def watched(self) -> tuple[Deed, Metric] | None:
+        """What a schedule that waits for a plateau is told, and whether it is a loss or a score."""
+        is_plateau = self.kind == "ReduceLROnPlateau"
+        for deed in self.story.does(Do.SCHEDULER_STEP) if is_plateau else ():
+            given = deed.event.argument("metrics", 0)
+            known = None if given is None else metric_of(given)
+            if deed.subject is self.made and known is not None:
+                return deed, known
+        return None
+
+    @property
+    def wants(self) -> Metric | None:
+        """What it takes for an improvement: a loss that falls, or a score that rises."""
+        mode = self._argument("mode", 1)
+        given = "min" if mode is None else constant(mode)
+        return {"min": Metric.LOSS, "max": Metric.SCORE}.get(str(given))
+
+
+DIVIDES = frozenset({"operator.floordiv", "operator.div", "operator.truediv"})
+
+
+def is_same_number(one: Value, other: Value) -> bool:
+    """Tell whether two values are one number, by identity or as one setting."""
+    return one is other or is_same(one, other)
 
 
 def schedules_of(story: Story) -> list[Schedule]:

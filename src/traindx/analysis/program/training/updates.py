@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from traindx.analysis.program.execution.events import (
     EventForm,
@@ -34,6 +34,7 @@ from traindx.analysis.program.training.kinds import Kind, names_of
 from traindx.analysis.program.training.operations import is_in_place, operation_name
 from traindx.analysis.program.training.ownership import holders, owns, parameters_given
 from traindx.analysis.program.training.phases import source_of
+from traindx.analysis.program.training.settings import one_number
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -136,6 +137,39 @@ def is_one_turn(one: ProgramEvent, other: ProgramEvent) -> bool:
     return all(a == b for a, b in shared if a.loop is b.loop and not a.loop.is_whole)
 
 
+def late_for(story: Story, clip: Deed) -> Deed | None:
+    """Return the step that has used up the gradients before they are clipped."""
+    event = clip.event
+    if not event.turns or is_endless(event.argument("max_norm", 1)):
+        return None
+    order = _around(story, event)
+    before = [d for d in order if d.event.order < event.order]
+    if not before or before[-1].do is not Do.STEP:
+        return None
+    step = before[-1]
+    is_sure = is_one_turn(step.event, event) or not step.event.guards
+    if not is_sure or not any(d.do is Do.BACKWARD for d in before):
+        return None
+    for later in (d for d in order if d.event.order > event.order):
+        if later.do is not Do.STEP:
+            break
+        if later.subject is not step.subject:
+            return None  # on the way to another optimizer
+    between = UpdateWindow(story, step.event, event).events
+    return None if writes_gradients(story, between) else step
+
+
+def has_gradients(story: Story, clip: Deed) -> bool:
+    """Tell whether anything has computed gradients before a clip."""
+    return any(d.event.order < clip.event.order for d in _around(story, clip.event))
+
+
+def _around(story: Story, event: ProgramEvent) -> list[Deed]:
+    """What computes or uses gradients before and after an event, on its own way."""
+    found = story.does(*COMPUTES, Do.MANUAL_UPDATE, Do.STEP)
+    return [d for d in found if not excludes(d.event, event)]
+
+
 @dataclass(frozen=True, eq=False)
 class Repetition:
     """Two backward passes of one place, one turn of a loop after the other."""
@@ -221,6 +255,36 @@ def is_group(story: Story, loop: LoopRun) -> bool:
         isinstance(v, Result) and v.maker.rsplit(".", 1)[-1] in GROUPS for v in origins(over, 50)
     )
     return is_some and any(story.kind_of(v).kind is Kind.LOADER for v in origins(over, 50))
+
+
+def ignored_accumulation(story: Story) -> Iterator[tuple[Value, Deed]]:
+    """Yield the engines that are told to accumulate, and the steps at every batch beside them.
+
+    Only `accumulate()` leaves steps out; without it, each batch is applied by itself.
+    """
+    for engine in story.made(Kind.ENGINE):
+        given = engine.kwargs.get("gradient_accumulation_steps") if _is_plain(engine) else None
+        number = one_number(story, given)
+        if number is None or number <= 1 or story.escapes(engine) is not Answer.NO:
+            continue
+        asks = (e for e in story.events if e.receiver is engine)
+        if any(e.name in (".accumulate", ".no_sync") for e in asks):
+            continue
+        for update in updates(story):
+            event = update.step.event
+            is_counted = any(_counts(g.test) for g in event.guards if g.test is not None)
+            if update.backward.through is engine and not is_counted:
+                yield engine, update.step
+
+
+def _is_plain(engine: Value) -> TypeGuard[Result]:
+    return isinstance(engine, Result) and engine.maker.endswith("Accelerator")
+
+
+def _counts(test: Value) -> bool:
+    """Tell whether a condition counts batches, as whoever accumulates by hand does."""
+    found = (v for v in origins(test, 30) if isinstance(v, Result))
+    return any(v.maker in ("operator.mod", "operator.eq", "operator.ge") for v in found)
 
 
 def clears(zero: Deed, optimizer: Value, story: Story) -> Answer:

@@ -1,0 +1,108 @@
+"""Layers that the optimizer holds are cut off from the loss."""
+
+from traindx.analysis.program.execution.values import Part, Result, Value
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.feeds import CutLayer, cut_layers
+from traindx.analysis.program.training.gradients import Cut
+from traindx.analysis.program.training.operations import name_of_operation
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+from traindx.model.findings import Finding
+from traindx.registry import Findings, Run, detector
+
+CHANCES = ("log_prob", "log_softmax", "gather")
+CAUSES = {Cut.DETACHED: "detached-loss", Cut.UNRECORDED: "no-grad-training"}
+
+
+@detector(needs=("source",), suggests=("detached-loss", "no-grad-training"))
+def check(run: Run) -> Findings:
+    """A loss is computed from a layer, and every way back to the layer is cut.
+
+    ## What it detects
+    A layer or parameter made in sight that an optimizer steps, that a loss is computed from, and
+    that no backward pass reaches: `.detach()`, `.data`, `.numpy()` or `no_grad` stands between.
+
+    ## Why it matters
+    The layer stays at its random initial weights, while the rest learns around it: the loss falls,
+    and not as far as it should.
+
+    ## What to do
+    Take the cut away, or, where the layer is to stay fixed, leave it out of the optimizer.
+
+    ## When it is wrong
+    Random features that are meant to stay so. Layers that are loaded, frozen, kept in evaluation
+    mode or reached on another way are left alone.
+    """
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for found in cut_layers(story):
+            if found.how is Cut.UNRECORDED and name_of_operation(found.cut) in CHANCES:
+                continue  # a term of a policy's loss without a gradient: detached-loss-value
+            site = found.cut.site or found.layer.site or found.backward.event.site
+            if site.node not in seen:
+                seen.add(site.node)
+                yield _finding(found)
+
+
+def _finding(found: CutLayer) -> Finding:
+    name = found.layer.called("a layer")
+    where = found.cut if found.cut.site is not None else found.layer
+    return finding(
+        f"`{name}` gets no gradient: {_means(found.cut)} cuts it off from the loss",
+        CAUSES[found.how],
+        where if where.site is not None else found.backward,
+        cite(where if where.site is not None else found.backward, "what is behind this has none"),
+        cite(found.backward, "no gradient of this loss reaches it"),
+        is_symptom=True,
+    )
+
+
+def _means(cut: Value) -> str:
+    if isinstance(cut, Part):
+        return f"`.{cut.key}`"
+    maker = cut.maker if isinstance(cut, Result) else ""
+    return f"`{maker}()`" if maker.startswith(".") else "what is computed without gradients"
+
+
+_PROGRAM = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(8, 16), nn.Linear(16, 3)
+
+    def forward(self, x):
+        {forward}
+        return self.head(h)
+
+net = Net()
+{before}
+optimizer = torch.optim.Adam({held})
+for x, y in train_loader:
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(net(x), y).backward()
+    optimizer.step()
+"""
+
+
+def _program(forward: str, held: str = "net.parameters()", before: str = "") -> Run:
+    text = _PROGRAM.format(forward=forward, held=held, before=before)
+    return make_run(sources={"train.py": text})
+
+
+_NO_GRAD = "with torch.no_grad():\n            h = self.body(x).relu()"
+
+FIRES = {
+    "detach": _program("h = self.body(x).relu().detach()"),
+    "data of a weight": _program("h = x @ self.body.weight.data.t()"),
+    "no_grad": _program(_NO_GRAD),
+}
+SILENT = {
+    "a right pass": _program("h = self.body(x).relu()"),
+    "near miss: the optimizer holds the head": _program(_NO_GRAD, "net.head.parameters()"),
+    "near miss: loaded": _program(_NO_GRAD, before="net.body.load_state_dict(torch.load('b.pt'))"),
+    "near miss: reached beside": _program("h = self.body(x); h = h / h.norm().detach()"),
+    "near miss: frozen": _program(_NO_GRAD, before="net.body.requires_grad_(False)"),
+}
