@@ -1,7 +1,7 @@
 """Padded positions count in the loss."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import (
@@ -46,7 +46,7 @@ class _Use:
     story: Story
     event: ProgramEvent
     target: Value
-    ignored: Value = Known(IGNORED)
+    ignored: Value = field(default_factory=lambda: Known(IGNORED))
 
     def leaves_out(self, padded: Value | None) -> bool:
         """Tell whether what a tensor is padded with is, or may be, what the loss ignores."""

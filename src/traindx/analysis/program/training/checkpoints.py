@@ -290,7 +290,7 @@ def _candidates(story: Story) -> list[Assignment]:
     """What names and attributes are given under a condition, in a loop, and keep until the end."""
     names = list(story.execution.assignments)
     for event in story.events:
-        if event.act is Form.STORE and event.args:
+        if event.act is Form.STORE and event.args and not _is_written_down(event):
             made = (event.order, event.site, event.name, event.args[0], event.turns, event.guards)
             names.append(Assignment(*made))
     in_turn: dict[object, list[Assignment]] = {}
@@ -301,16 +301,27 @@ def _candidates(story: Story) -> list[Assignment]:
     return [*(a for a in lasting if not _is_element(a)), *_collected(story)]
 
 
+def _is_written_down(event: ProgramEvent) -> bool:
+    """Tell whether a store is one of a comprehension: each turn has a key, and a value, of its own.
+
+    What it keeps is what the name that gets the whole of it keeps.
+    """
+    site = event.turns[-1].loop.site if event.turns else None
+    return site is not None and isinstance(site.module.parents.get(site.node), ast.comprehension)
+
+
 def _collected(story: Story) -> list[Assignment]:
     """What a list gets of models in each turn of a loop: all of it is one state, the last."""
     found = []
     for event in story.events:
         owner = event.receiver
-        if event.name == ".append" and event.turns and event.args and isinstance(owner, Items):
-            if any(isinstance(v, Result) and v.maker == ".state_dict"
-                   for v in _uncopied(event.args[0])):  # fmt: skip
-                made = (event.order, event.site, owner.called("the list"), event.args[0])
-                found.append(Assignment(*made, event.turns, event.guards))
+        if event.name != ".append" or not event.turns or not event.args:
+            continue
+        held = _uncopied(event.args[0]) if isinstance(owner, Items) else ()
+        if owner is not None and any(isinstance(v, Result) and v.maker == ".state_dict"
+                                     for v in held):  # fmt: skip
+            made = (event.order, event.site, owner.called("the list"), event.args[0])
+            found.append(Assignment(*made, event.turns, event.guards))
     return found
 
 

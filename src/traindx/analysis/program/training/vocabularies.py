@@ -112,9 +112,11 @@ def _table_of(story: Story, tokenizer: Value) -> Value | None:
         is_loaded = root == "transformers" and made.maker.endswith(".from_pretrained")
         is_model = any(w in made.maker for w in ("Model", "For", "LMHead"))
         given = _checkpoint(made)
-        if is_loaded and is_model and own is not None and given is not None:
-            if is_same(own, given) or _names(story, own) == _names(story, given) != []:
-                return made
+        is_known = is_loaded and is_model and own is not None and given is not None
+        if is_known and own is not None and given is not None and (
+            is_same(own, given) or _names(story, own) == _names(story, given) != []
+        ):  # fmt: skip
+            return made
         sized = made.kwargs.get("vocab_size") if made.maker.endswith("Config") else None
         rows = setting(made, "num_embeddings") if layer_kind(made) == "Embedding" else sized
         if isinstance(rows, Part) and rows.of is tokenizer and rows.key == "vocab_size":

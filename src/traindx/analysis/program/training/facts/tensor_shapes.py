@@ -473,8 +473,10 @@ def _plain(value: object) -> object:
 
 def _width(cut: Result) -> int | None:
     """Return how much `i:i + n` cuts out, wherever that begins."""
-    start, end, step = cut.args
-    if not isinstance(end, Result) or end.maker != "operator.add" or constant(step) is not None:
+    if len(cut.args) < 2 or any(constant(step) is not None for step in cut.args[2:]):
+        return None
+    start, end = cut.args[:2]
+    if not isinstance(end, Result) or end.maker != "operator.add":
         return None
     counts = [constant(v) for v in end.args if isinstance(v, Known)]
     is_beyond = any(is_same(v, start) for v in end.args)
