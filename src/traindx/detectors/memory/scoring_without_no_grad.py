@@ -87,6 +87,8 @@ def _is_evaluated(story: Story, forward: Deed, result: Value) -> bool:
         return False
     if story.is_handed_on(result):
         return False
+    if event.module.function_of(event.loops[-1].site.node) is not event.function:
+        return False
     is_trained = any(owns(o, model) is Answer.YES for o in optimizers_of(story))
     return is_trained and not feeds_backward(story, result)
 

@@ -6,6 +6,7 @@ from traindx.analysis.program.training.configuration import (
     is_read,
     is_written_down,
     missed_settings,
+    optimizers_without,
     settings_of,
     used_by_optimizers,
     written_defaults,
@@ -44,8 +45,28 @@ def check(run: Run) -> Findings:
     program = program_of(run)
     for words, names in NAMES.items():
         yield from _unread(program, words, names)
+    yield from _never_given(program)
     yield from _defaults(program)
     yield from _misnamed(program)
+
+
+def _never_given(program: Program) -> Findings:
+    """A weight decay that is written down, and optimizers that are given none."""
+    settings = settings_of(program, ("weight_decay",))
+    made = optimizers_without(program, "weight_decay") if len(settings) == 1 else []
+    if not made or settings[0].value == 0 or is_read(program, settings[0]):
+        return
+    own = 0.01 if made[0].maker.endswith("AdamW") else 0.0
+    if settings[0].value != own:
+        yield finding(
+            f"The weight decay is set to {settings[0].value:g} and never read: the optimizer uses "
+            f"its default {own:g}",
+            CAUSE,
+            made[0],
+            cite(settings[0].site, f"weight_decay is {settings[0].value:g}, unread"),
+            cite(made[0], "the optimizer is given none"),
+            is_symptom=True,
+        )
 
 
 def _misnamed(program: Program) -> Findings:
@@ -155,7 +176,23 @@ for x, y in loader(CONFIG, data):
     print(x)
 """
 
+_FIELD = """
+from dataclasses import dataclass
+import torch
+
+@dataclass
+class Config:
+    lr: float = 1e-3
+    weight_decay: float = 0.05
+
+cfg = Config()
+net = torch.nn.Linear(4, 2)
+optimizer = torch.optim.AdamW(net.parameters(), lr=cfg.lr{more})
+"""
+
+
 FIRES = {
+    "a weight decay that no optimizer gets": make_run(sources={"train.py": _FIELD.format(more="")}),
     "a file calls it by another name": _loaded("learning_rate"),
     "a dictionary calls it by another name": make_run(sources={"train.py": _BATCHES}),
     "written into the defaults": make_run(
@@ -190,6 +227,9 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: a weight decay that is given": make_run(
+        sources={"train.py": _FIELD.format(more=", weight_decay=cfg.weight_decay")}
+    ),
     "the file has it": _loaded("lr"),
     "near miss: both names are asked for": _loaded(
         "learning_rate", 'if "learning_rate" in config:\n    print("an old name")'

@@ -42,7 +42,7 @@ OTHER = OtherTable()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DataTable:
+class TableShape:
     """A table with rows and columns, or, without a width, one column of it."""
 
     rows: Dim
@@ -75,9 +75,9 @@ def loaded(value: Result | Part, shapes: TensorShapes) -> object | None:
         owner = shapes.of(value.of)
         if owner is OTHER:
             return ShapedTensor() if value.key == "values" else OTHER
-        return _attribute(owner, value.key, shapes) if isinstance(owner, DataTable) else None
+        return _attribute(owner, value.key, shapes) if isinstance(owner, TableShape) else None
     if value.maker in TABLES:
-        return DataTable(shapes.symbols.new(), shapes.symbols.new())
+        return TableShape(shapes.symbols.new(), shapes.symbols.new())
     if value.maker == "PIL.Image.open":
         return Picture(shapes.symbols.new(), shapes.symbols.new(), None)
     if value.maker == "cv2.imread":
@@ -91,11 +91,11 @@ def loaded(value: Result | Part, shapes: TensorShapes) -> object | None:
     if value.maker in ("operator.getitem", "()") or value.maker.startswith("operator."):
         return _of_operator(value, shapes)
     name = value.maker.removeprefix(".")
-    if name in ARRAYS and isinstance(owner, (DataTable, Picture)):
+    if name in ARRAYS and isinstance(owner, (TableShape, Picture)):
         return owner.tensor
     if isinstance(owner, Picture):
         return _picture(value, name, owner, shapes)
-    return _method(value, name, owner, shapes) if isinstance(owner, DataTable) else None
+    return _method(value, name, owner, shapes) if isinstance(owner, TableShape) else None
 
 
 def is_of_bytes(value: Value | None, shapes: TensorShapes) -> bool:
@@ -139,24 +139,24 @@ def _of_other(value: Result) -> object | None:
     return OTHER if value.maker.startswith((".", "operator.")) else None
 
 
-def _attribute(frame: DataTable, key: object, shapes: TensorShapes) -> object:
+def _attribute(frame: TableShape, key: object, shapes: TensorShapes) -> object:
     if key == "values":
         return frame.tensor
     if key == "shape":
         return SizesOf(frame.tensor)
     if key == "index":
-        return DataTable(frame.rows, None)
+        return TableShape(frame.rows, None)
     if key in ("iloc", "loc", "str", "dt", "cat", "T", "columns", "dtypes", "at", "iat"):
         return None
     is_column = isinstance(key, str) and frame.width is not None
-    return DataTable(frame.rows, None) if is_column else None
+    return TableShape(frame.rows, None) if is_column else None
 
 
-def _method(value: Result, name: str, frame: DataTable, shapes: TensorShapes) -> object:
+def _method(value: Result, name: str, frame: TableShape, shapes: TensorShapes) -> object:
     if name == "builtins.len":
         return frame.rows
     if name == "pop" and frame.width is not None:
-        return DataTable(frame.rows, None)
+        return TableShape(frame.rows, None)
     rows, width = frame.rows, frame.width
     if name not in OTHER_ROWS | OTHER_COLUMNS | ALIKE:
         return OTHER if value.receiver is not None else None
@@ -164,7 +164,7 @@ def _method(value: Result, name: str, frame: DataTable, shapes: TensorShapes) ->
         rows = shapes.symbols.new()
     if name in OTHER_COLUMNS and width is not None:
         width = shapes.symbols.new()
-    return None if "inplace" in value.kwargs else DataTable(rows, width)
+    return None if "inplace" in value.kwargs else TableShape(rows, width)
 
 
 def _of_operator(value: Result, shapes: TensorShapes) -> object | None:
@@ -174,7 +174,7 @@ def _of_operator(value: Result, shapes: TensorShapes) -> object | None:
     if name.removeprefix("i") not in SIGNS and name not in SIGNS:
         return None
     sides = [shapes.of(v) for v in value.args]
-    frames = [s for s in sides if isinstance(s, DataTable)]
+    frames = [s for s in sides if isinstance(s, TableShape)]
     wide = [f for f in frames if f.width is not None]
     return (wide or frames)[0] if frames else None
 
@@ -184,31 +184,31 @@ def _item(owner: Value, key: Value, shapes: TensorShapes) -> object | None:
     if isinstance(owner, Part) and owner.key in ("iloc", "loc"):
         frame = shapes.of(owner.of)
         keys = key.members if isinstance(key, Items) and key.kind == "tuple" else [key]
-        return _located(frame, keys, shapes) if isinstance(frame, DataTable) else None
+        return _located(frame, keys, shapes) if isinstance(frame, TableShape) else None
     frame = shapes.of(owner)
-    if not isinstance(frame, DataTable):
+    if not isinstance(frame, TableShape):
         return None
     if isinstance(constant(key), str) and frame.width is not None:
-        return DataTable(frame.rows, None)
+        return TableShape(frame.rows, None)
     if isinstance(key, Items) and key.is_whole and frame.width is not None:
         is_names = all(isinstance(constant(k), str) for k in key.members)
-        return DataTable(frame.rows, len(key.members)) if is_names else UNKNOWN
+        return TableShape(frame.rows, len(key.members)) if is_names else UNKNOWN
     is_rows = isinstance(key, Result) and key.maker == "builtins.slice"
-    return DataTable(shapes.symbols.new(), frame.width) if is_rows else UNKNOWN
+    return TableShape(shapes.symbols.new(), frame.width) if is_rows else UNKNOWN
 
 
-def _located(frame: DataTable, keys: list[Value], shapes: TensorShapes) -> object | None:
+def _located(frame: TableShape, keys: list[Value], shapes: TensorShapes) -> object | None:
     if len(keys) != 2 or frame.width is None or not _is_cut(keys[0]):
         is_cut = len(keys) == 1 and _is_cut(keys[0])
-        return DataTable(shapes.symbols.new(), frame.width) if is_cut else UNKNOWN
+        return TableShape(shapes.symbols.new(), frame.width) if is_cut else UNKNOWN
     is_all = all(isinstance(v, Known) and v.value is None for v in keys[0].inputs)
     rows = frame.rows if is_all else shapes.symbols.new()
     column = keys[1]
     if isinstance(constant(column), (int, str)):
-        return DataTable(rows, None)
+        return TableShape(rows, None)
     if isinstance(column, Items) and column.is_whole:
-        return DataTable(rows, len(column.members))
-    return DataTable(rows, shapes.symbols.new()) if _is_cut(column) else UNKNOWN
+        return TableShape(rows, len(column.members))
+    return TableShape(rows, shapes.symbols.new()) if _is_cut(column) else UNKNOWN
 
 
 def _is_cut(key: Value) -> bool:
