@@ -21,7 +21,6 @@ PRESENT_NAMES: Mapping[str, str] = {
     "climb-with-custom-gradient": "rising-loss-with-custom-backward",
     "forward-without-gradients": "training-under-no-grad",
     "generator-cut-off": "detached-fake-in-generator-loss",
-    "graph-built-before-loop": "second-backward-without-retain-graph",
     "graph-made-before-the-loop": "second-backward-without-retain-graph",
     "input-outside-the-graph": "tensor-unused-in-graph",
     "input-overwritten-in-place": "input-modified-in-place",

@@ -255,7 +255,34 @@ class Net(nn.Module):
 out = Net()(torch.rand(1, 3, 64, 64))
 """
 
+_LEVELS = """
+import torch
+from torch import nn
+
+class Head(nn.Module):
+    def __init__(self, widths=(8, 16)):
+        super().__init__()
+        self.stems = nn.ModuleList([nn.Conv2d(w, 4, 1) for w in widths])
+        self.ends = nn.ModuleList([nn.Conv2d(4, 2, 1) for w in widths])
+
+    def forward(self, levels):
+        return [end(self.stems[k](x)) for k, (end, x) in enumerate(zip(self.ends, levels))]
+
+levels = (torch.rand(2, 8, 9, 9), torch.rand(2, 16, 9, 9))
+print(Head()(levels))
+"""
+_HOURS = """
+import pandas as pd
+import torch
+
+table = pd.read_csv("loads.csv", index_col=0, parse_dates=True)
+hours = table.resample("1h", label="left").sum()["2011":"2014"]
+print(torch.tensor(hours.values)[:, 0])
+"""
+
 SILENT = {
+    "near miss: one stem for each level": make_run(sources={"head.py": _LEVELS}),
+    "near miss: a total of every hour": make_run(sources={"data.py": _HOURS}),
     "near miss: sizes that one value gives, or that a batch may have": make_run(
         sources={"m.py": _SIZED}
     ),

@@ -104,5 +104,8 @@ SILENT = {
     "near miss: the optimizer holds the head": _program(_NO_GRAD, "net.head.parameters()"),
     "near miss: loaded": _program(_NO_GRAD, before="net.body.load_state_dict(torch.load('b.pt'))"),
     "near miss: reached beside": _program("h = self.body(x); h = h / h.norm().detach()"),
+    "near miss: a weight without gradients": _program(
+        _NO_GRAD, before="net.body.weight = nn.Parameter(sines, requires_grad=False)"
+    ),
     "near miss: frozen": _program(_NO_GRAD, before="net.body.requires_grad_(False)"),
 }

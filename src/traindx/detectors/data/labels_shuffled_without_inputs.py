@@ -53,18 +53,18 @@ def check(run: Run) -> Findings:
         if target is None or scores is None or loss.event.gradients is Answer.NO:
             continue
         inputs = model_inputs(loss.story, scores, loss.event)
-        for found in (*_moved(loss.story, inputs, target), *_judged(loss.story, target)):
+        for found in (*_moved(loss.story, inputs, target, scores), *_judged(loss.story, target)):
             if found.location not in seen:
                 seen.add(found.location)
                 yield found
 
 
-def _moved(story: Story, inputs: list[Value], target: Value) -> Iterator[Finding]:
+def _moved(story: Story, inputs: list[Value], target: Value, scores: Value) -> Iterator[Finding]:
     """Labels or inputs that stand in an order of their own."""
     if not inputs:
         return
     cause, what = "misaligned-labels", "put in another order"
-    for found in lone_reorderings(story, target, inputs):
+    for found in lone_reorderings(story, target, inputs, scores):
         if not _is_on_purpose(found.moved):
             yield _finding(found.moved, cause, what)
             return
@@ -256,7 +256,23 @@ FIRES = {
     ),
 }
 
+_WANTED = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+make, judge = nn.Linear(9, 4), nn.Linear(4, 5)
+optimizer = torch.optim.Adam(make.parameters())
+for images, labels in loader:
+    wanted = labels[torch.randperm(labels.size(0))]
+    code = torch.cat([wanted.clone(), torch.zeros(images.size(0), 1)], dim=1)
+    fake = make(torch.cat([images, code], dim=1))
+    optimizer.zero_grad()
+    F.binary_cross_entropy_with_logits(judge(fake), wanted).backward()
+    optimizer.step()
+"""
+
 SILENT = {
+    "near miss: what a generator is asked for": make_run(sources={"train.py": _WANTED}),
     "near miss: two loaders in order": make_run(
         sources={"train.py": _TWO.format(options="shuffle=False")}
     ),

@@ -7,7 +7,10 @@ from traindx.analysis.program.execution.values import (
     Value,
     origins,
 )
-from traindx.analysis.program.training.augmentation import augmented_evaluations
+from traindx.analysis.program.training.augmentation import (
+    augmented_evaluations,
+    is_added_for_training,
+)
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.data import (
     AUGMENTERS,
@@ -67,7 +70,9 @@ def _loaded(story: Story) -> Findings:
             continue
         found = None if feed.example is None else disturbed_input(feed.example)
         found = _split_transform(story, feed) if found is None else found
-        if found is not None and found.site is not None:
+        if found is None or found.site is None:
+            continue
+        if not is_added_for_training(story, found):
             yield _finding(found, f"the batches of `{feed.name}` pass through", feed.loader)
 
 
@@ -77,7 +82,9 @@ def _split_transform(story: Story, feed: Feed) -> Value | None:
     if not isinstance(whole, Result) or any(e.name == "transform" for e in story.events):
         return None
     given = (*whole.args, whole.kwargs.get("transform"))
-    return next((t for v in given if v is not None and (t := _random_in(v)) is not None), None)
+    return next(
+        (t for v in given if v is not None and (t := _random_in(story, v)) is not None), None
+    )
 
 
 def _augmented(story: Story) -> Findings:
@@ -109,7 +116,7 @@ def _given(story: Story) -> Findings:
         is_made = isinstance(made, (Result, Instance)) and made.site is event.site
         if given is None or made is None or not is_made or _speaks_of_tta(made):
             continue
-        found = _random_in(given)
+        found = _random_in(story, given)
         is_for_training = named_role(given) is Role.TRAIN
         if found is not None and named_role(made) is Role.HELD_OUT and not is_for_training:
             name = made.called()
@@ -124,18 +131,19 @@ def _named(story: Story) -> Findings:
         if not is_made or made is None or not event.name.endswith(".Compose"):
             continue
         held = [n for n in names_of(made) if phase_word(n) in ("validation", "test")]
-        found = _random_in(made)
+        found = _random_in(story, made)
         if found is not None and held and not any("tta" in n.lower() for n in held):
             yield _finding(found, f"`{held[0]}` holds")
 
 
-def _random_in(transform: Value) -> Value | None:
-    """The random transform of a library inside a composition."""
+def _random_in(story: Story, transform: Value) -> Value | None:
+    """The random transform of a library inside a composition, in whatever phase."""
     if isinstance(transform, (Instance, PartialCall)):
         return None
     if not isinstance(transform, Result) or not transform.maker.startswith(AUGMENTERS):
         return None
-    return next((v for v in origins(transform, 80) if random_transform(v)), None)
+    found = [v for v in origins(transform, 80) if random_transform(v)]
+    return next((v for v in found if not is_added_for_training(story, v)), None)
 
 
 def _finding(found: Value, what: str, used: Value | None = None) -> Finding:
@@ -270,7 +278,35 @@ FIRES = {
     "a composition named for validation": _program("val_transform", "RandomCrop(32, padding=4)"),
 }
 
+_BY_MODE = """
+import argparse
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+from torchvision import transforms
+from torchvision.datasets import ImageFolder
+
+def get_loader(mode):
+    steps = []
+    if mode == "train":
+        steps.append(transforms.RandomHorizontalFlip())
+    steps.append(transforms.ToTensor())
+    return DataLoader(ImageFolder("images", transforms.Compose(steps)), shuffle=mode == "train")
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--mode", default="train", choices=["train", "test"])
+args = parser.parse_args()
+test_loader = get_loader(args.mode)
+model = nn.Linear(4, 2)
+if args.mode == "test":
+    model.eval()
+    with torch.no_grad():
+        for x, y in test_loader:
+            print((model(x).argmax(1) == y).sum())
+"""
+
 SILENT = {
+    "near miss: put into the list for training": make_run(sources={"main.py": _BY_MODE}),
     "near miss: a hook that asks for the phase": _hook(
         "if self.trainer.training:\n            x = self.jitter(x)"
     ),

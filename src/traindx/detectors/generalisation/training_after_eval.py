@@ -238,7 +238,27 @@ for width in widths:
         model.eval()
 """
 
+_ATTACK = """
+import torch
+from torch import nn
+model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(), nn.Linear(8, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def attack(x, y):
+    noise = torch.zeros_like(x).requires_grad_(True)
+    loss = nn.functional.cross_entropy(model(x + noise), y)
+    slope, = torch.autograd.grad(loss, noise)
+    return (x + slope.sign()).detach()
+for x, y in train_loader:
+    model.eval()
+    harder = attack(x, y)
+    model.train()
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(model(harder), y).backward()
+    optimizer.step()
+"""
+
 SILENT = {
+    "near miss: an attack in evaluation mode": make_run(sources={"train.py": _ATTACK}),
     "near miss: a new model of the same width for each trial": make_run(
         sources={"train.py": _TRIALS}
     ),

@@ -83,7 +83,9 @@ def _is_wasted(story: Story, forward: Deed) -> bool:
 def _is_evaluated(story: Story, forward: Deed, result: Value) -> bool:
     """Tell whether a trained model runs in evaluation mode, in a loop, and no loss takes it up."""
     event, model = forward.event, forward.subject
-    if event.is_training is not Answer.NO or not event.turns or model is None:
+    if event.is_training is not Answer.NO or not event.is_repeated or model is None:
+        return False
+    if story.is_handed_on(result):
         return False
     if event.module.function_of(event.loops[-1].site.node) is not event.function:
         return False

@@ -1,7 +1,13 @@
 """Weights are drawn with a standard deviation that is far too large, or far too small."""
 
 from traindx.analysis.program.training.claims import cite, finding, source_text
-from traindx.analysis.program.training.initialisation import Draw, draws, fan_in, is_weight
+from traindx.analysis.program.training.initialisation import (
+    Draw,
+    draws,
+    fan_in,
+    is_rescaled,
+    is_weight,
+)
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.layers import layer_kind
 from traindx.analysis.program.training.linearity import WEIGHTED
@@ -64,7 +70,7 @@ def _out_of_scale(story: Story) -> tuple[list[Draw], list[Draw]]:
     kinds = [layer_kind(layer) for layer in story.made(Kind.MODEL)]
     if any(kind.startswith(NORMALISES) for kind in kinds):
         return [], []
-    weights = [d for d in draws(story) if _is_weight(d)]
+    weights = [d for d in draws(story) if _is_weight(d) and not is_rescaled(story, d.owner)]
     gains = [(d, d.gain(fan_in(story, d.owner) or 1)) for d in weights]
     holding = holding_of(story, *optimizers_of(story))
     are_plain = not any(is_adaptive(o) for o in optimizers_of(story)) and not holding.is_open
@@ -129,6 +135,13 @@ FIRES = {
     "far too small": _program("nn.init.normal_(m.weight, std=1e-6)"),
 }
 SILENT = {
+    "near miss: normalised before use": make_run(
+        sources={
+            "train.py": _BY_HAND.format(scale="")
+            .replace("self.one)", "nn.functional.normalize(self.one))")
+            .replace("@ self.two", "@ (self.two / 10)")
+        }
+    ),
     "near miss: std by name": _program("nn.init.normal_(m.weight, std=0.02)"),
     "near miss: with the width": make_run(sources={"train.py": _BY_HAND.format(scale=" * 0.05")}),
     "near miss: normalised": _program("nn.init.normal_(m.weight, 0.02)", "nn.BatchNorm1d(128)"),

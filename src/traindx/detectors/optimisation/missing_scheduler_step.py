@@ -51,15 +51,21 @@ def check(run: Run) -> Findings:
 
 def _stepped(program: Program) -> set[object]:
     """Where the schedules are made that any program in sight steps, or keeps in another one."""
-    steps = (d for s in program.stories for d in s.does(Do.SCHEDULER_STEP))
+    steps = [d.subject for s in program.stories for d in s.does(Do.SCHEDULER_STEP)]
+    steps += [e.receiver for s in program.stories for e in s.events if _moves(e.name)]
     return {
         option.site.node
-        for deed in steps
-        if deed.subject is not None
-        for subject in options_of(deed.subject)
+        for stepped in steps
+        if stepped is not None
+        for subject in options_of(stepped)
         for option in (subject, *subject.inputs, *(m for v in subject.inputs for m in v.inputs))
         if option.site is not None
     }
+
+
+def _moves(name: str) -> bool:
+    """Tell whether a method moves a schedule: timm's has `step_update` beside `step`."""
+    return name.startswith(".step_")
 
 
 def _is_idle(story: Story, made: Result) -> bool:
@@ -127,6 +133,18 @@ schedule = get_cosine_schedule_with_warmup(adam, 6, 150)
 Own(model=model, args=args, train_dataset=rows, optimizers=(adam, schedule)).{run}()
 """
 
+_CHOSEN = """
+from timm.scheduler import CosineLRScheduler, StepLRScheduler
+
+def made(optimizer):
+    found = None
+    if config.schedule == "cosine":
+        found = CosineLRScheduler(optimizer, t_initial=10)
+    elif config.schedule == "step":
+        found = StepLRScheduler(optimizer, decay_t=3)
+    return found
+"""
+
 FIRES = {
     "an attribute of a trainer": make_run(sources={"train.py": _TRAINER.format(end="pass")}),
     "never used": _loop("pass"),
@@ -168,6 +186,14 @@ class WarmUp:
 )
 
 SILENT = {
+    "near miss: stepped by number of update": make_run(
+        sources={
+            "train.py": _LOOP.format(handed="", after="scheduler.step_update(epoch)")
+            .replace("from torch.optim.lr_scheduler", "from timm.scheduler")
+            .replace("CosineAnnealingLR(optimizer, T_max=10)", "made(optimizer)")
+            .replace("\noptimizer =", _CHOSEN + "\noptimizer =")
+        }
+    ),
     "near miss: handed to one's own kind of trainer": make_run(
         sources={"train.py": _HANDED.format(base="Trainer", run="train")}
     ),

@@ -84,7 +84,22 @@ FIRES = {
     ),
 }
 
+_NAMES = """
+import torch
+
+def make_optimizer(model):
+    decay, rest, names = [], [], []
+    for name, p in model.named_parameters():
+        if p.ndim == 1:
+            rest.append(p)
+            names.append(name)
+        else:
+            decay.append(p)
+    return torch.optim.AdamW([{"params": decay}, {"params": rest, "weight_decay": 0.0}])
+"""
+
 SILENT = {
+    "near miss: only names are collected": make_run(sources={"train.py": _NAMES}),
     "both groups": _setup("groups.append(group)"),
     "near miss: added to the list another way": _setup("groups += [group]"),
     "near miss: two lists": make_run(

@@ -115,6 +115,23 @@ def test_one_loop_that_trains_and_validates_in_turn() -> None:
     assert {e.node for e, _ in training_passes(story)} == {found.forward.event.node}
 
 
+ATTACK = """
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for x, y in loader:
+    (slope,) = torch.autograd.grad(F.cross_entropy(net(x), y), x)
+    harder = (x + slope.sign()).detach()
+    F.cross_entropy(net(harder), y).backward()
+    optimizer.step()
+"""
+
+
+def test_a_pass_behind_a_detach_is_no_training_pass() -> None:
+    passes = [e for e, _ in training_passes(_story(ATTACK))]
+    assert {e.location.line for e in passes} == {
+        _story(ATTACK).does(Do.BACKWARD)[0].event.location.line
+    }
+
+
 def test_a_pass_whose_output_is_indexed_by_a_held_out_mask() -> None:
     (found,) = evaluations(_story("with torch.no_grad():\n    a = F.mse_loss(net(x)[val_mask], y)"))
     assert (found.split, found.form) == ("validation", "pass")

@@ -48,6 +48,13 @@ def test_what_puts_data_in_a_random_order(text: str, count: int) -> None:
     assert len(list(reorderings(story, given))) == count
 
 
+def test_an_order_that_the_scores_are_made_with_is_shared() -> None:
+    text = "wanted = y[torch.randperm(9)]; given = x"
+    story, given, wanted = _followed(text)
+    assert list(lone_reorderings(story, wanted, [given]))
+    assert not list(lone_reorderings(story, wanted, [given], wanted))
+
+
 @pytest.mark.parametrize(
     ("text", "is_alone"),
     [

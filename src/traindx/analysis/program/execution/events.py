@@ -143,6 +143,12 @@ class ProgramEvent:
     def loops(self) -> tuple[LoopRun, ...]:
         return tuple([turn.loop for turn in self.turns]) if self.turns else ()
 
+    @property
+    def is_repeated(self) -> bool:
+        """Whether the function in which it is done does it in a loop of its own."""
+        sites = [loop.site for loop in self.loops]
+        return any(site.module.function_of(site.node) is self.function for site in sites)
+
     def argument(self, name: str, position: int | None = None) -> Value | None:
         """Return an argument by keyword, or by position where that is given."""
         if name in self.kwargs:

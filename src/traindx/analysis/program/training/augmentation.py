@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Instance, Items, Value, origins
+from traindx.analysis.program.execution.values import (
+    Instance,
+    Items,
+    Value,
+    constant,
+    origins,
+)
 from traindx.analysis.program.training.data import is_draw, random_transform
 from traindx.analysis.program.training.kinds import names_of, words_of
 from traindx.analysis.program.training.modes import reads_mode
@@ -119,6 +125,16 @@ def _is_for_training(event: ProgramEvent) -> bool:
     )
 
 
+def is_added_for_training(story: Story, transform: Value) -> bool:
+    """Tell whether a transform is made, or put into a list, on a condition on the phase."""
+    return any(
+        _is_for_training(event)
+        for event in story.events
+        if event.guards and (event.result is transform or any(a is transform for a in event.args))
+    )
+
+
 def _speaks_of_phase(test: Value) -> bool:
-    words = {w for v in origins(test, 40) for n in names_of(v) for w in words_of(n)}
-    return bool(words & PHASE_WORDS)
+    known = list(origins(test, 40))
+    names = [n for v in known for n in (*names_of(v), constant(v)) if isinstance(n, str)]
+    return bool({w for n in names for w in words_of(n)} & PHASE_WORDS)

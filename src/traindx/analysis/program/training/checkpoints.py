@@ -290,7 +290,7 @@ def _candidates(story: Story) -> list[Assignment]:
     """What names and attributes are given under a condition, in a loop, and keep until the end."""
     names = list(story.execution.assignments)
     for event in story.events:
-        if event.act is Form.STORE and event.args:
+        if event.act is Form.STORE and event.args and not _is_written_down(event):
             made = (event.order, event.site, event.name, event.args[0], event.turns, event.guards)
             names.append(Assignment(*made))
     in_turn: dict[object, list[Assignment]] = {}
@@ -299,6 +299,15 @@ def _candidates(story: Story) -> list[Assignment]:
     kept = [a for a in names if a.turns and a.guards and _training_loop(story, a) is not None]
     lasting = (a for a in kept if not any(_overwrites(b, a) for b in in_turn[a.name, a.turns]))
     return [*(a for a in lasting if not _is_element(a)), *_collected(story)]
+
+
+def _is_written_down(event: ProgramEvent) -> bool:
+    """Tell whether a store is one of a comprehension: each turn has a key, and a value, of its own.
+
+    What it keeps is what the name that gets the whole of it keeps.
+    """
+    site = event.turns[-1].loop.site if event.turns else None
+    return site is not None and isinstance(site.module.parents.get(site.node), ast.comprehension)
 
 
 def _collected(story: Story) -> list[Assignment]:

@@ -21,6 +21,8 @@ from traindx.analysis.program.execution.values import (
     Result,
     Unknown,
     Value,
+    constant,
+    options_of,
 )
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.kinds import Kind
@@ -168,6 +170,8 @@ def _adds_parameters(story: Story, event: ProgramEvent, inside: list[Value]) -> 
 
 def is_ever_frozen(story: Story, layer: Value) -> Answer:
     """Tell whether a layer, or something around it, is ever switched off."""
+    if id(layer) in story.recall(_given_constants):
+        return Answer.YES
     for switch in switches(story):
         if switch.is_on is True:
             continue
@@ -178,6 +182,17 @@ def is_ever_frozen(story: Story, layer: Value) -> Answer:
         if not isinstance(switch.model, (Instance, Result)):
             return Answer.UNKNOWN
     return Answer.NO
+
+
+def _given_constants(story: Story) -> set[int]:
+    """The layers that get a parameter without gradients: `Parameter(w, requires_grad=False)`."""
+    return {
+        id(event.receiver)
+        for event in story.events
+        if event.act is Form.STORE and event.args
+        for given in options_of(event.args[0])
+        if isinstance(given, Result) and constant(given.kwargs.get("requires_grad")) is False
+    }
 
 
 def learns_between(story: Story, first: ProgramEvent, last: ProgramEvent) -> bool:

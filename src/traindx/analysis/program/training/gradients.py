@@ -39,12 +39,13 @@ DETACHES = frozenset({"detach", "item", "numpy", "tolist"})
 # what takes nothing of its operands but their shape
 SHAPES = frozenset(
     {"randn_like", "rand_like", "zeros_like", "ones_like", "full_like", "empty_like", "size", "dim",
-     "numel", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor", "stride"}
+     "numel", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor", "stride",
+     "builtins.len"}
 )  # fmt: skip
 NEW = frozenset(
     {"torch.tensor", "torch.Tensor", "torch.FloatTensor", "torch.as_tensor", "torch.from_numpy",
      "torch.LongTensor", "torch.zeros", "torch.ones", "torch.rand", "torch.randn", "torch.arange",
-     "torch.full", "torch.autograd.Variable", "builtins.float", "builtins.int", "builtins.len",
+     "torch.full", "torch.autograd.Variable", "builtins.float", "builtins.int",
      "torch.eye", "torch.empty", "torch.linspace", "torch.randint", "torch.randperm"}
 )  # fmt: skip
 # of a batch or an axis: what takes its shape, device or type from another
@@ -74,7 +75,7 @@ def cut_of(value: Value) -> Cut | None:
         return Cut.SHAPE
     if not isinstance(value, Result):
         return None
-    if operation_name(value.maker) in SHAPES:
+    if operation_name(value.maker) in SHAPES or value.maker in SHAPES:
         return Cut.SHAPE
     if operation_name(value.maker) in FLAT:
         return Cut.FLAT

@@ -25,7 +25,11 @@ from traindx.analysis.program.training.layers import (
     setting,
 )
 from traindx.analysis.program.training.linearity import WEIGHTED
-from traindx.analysis.program.training.operations import is_in_place, operation_of
+from traindx.analysis.program.training.operations import (
+    is_in_place,
+    operation_name,
+    operation_of,
+)
 from traindx.analysis.program.training.settings import one_number
 
 if TYPE_CHECKING:
@@ -168,6 +172,20 @@ def _made_spread(story: Story, made: Value) -> tuple[float, float, bool] | None:
         factor = factor if operation.name == "mul" else 1 / factor
         return spread[0] * factor, spread[1] * abs(factor), False
     return None
+
+
+# what sums up products of a weight, turns it, or only reads it off
+PLAIN_USES = frozenset(
+    {"matmul", "mm", "bmm", "linear", "einsum", "conv1d", "conv2d", "conv3d", "t", "transpose",
+     "permute", "unsqueeze", "view", "reshape", "embedding", "getitem", "norm", "pow", "sum", "abs",
+     "mean", "detach", "clone", "addmm"}
+)  # fmt: skip
+
+
+def is_rescaled(story: Story, weight: Value) -> bool:
+    """Tell whether a parameter may be used at another scale than its own: divided, normalised."""
+    uses = [use for use in story.made_from(weight) if isinstance(use, Result)]
+    return is_weight(weight) and any(operation_name(u.maker) not in PLAIN_USES for u in uses)
 
 
 def fan_in(story: Story, owner: Value) -> int | None:

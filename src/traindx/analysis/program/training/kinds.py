@@ -121,6 +121,8 @@ def is_module_class(foreign: Iterable[str]) -> bool:
 def kind_made_by(name: str) -> Kind | None:
     """Return the role of what a constructor or factory of that dotted name makes."""
     last = name.rsplit(".", 1)[-1]
+    if name.startswith("torch.optim.") and not last[:1].isupper():
+        return None  # a function of torch's
     if "lr_scheduler" in name or SCHEDULERS.search(last):
         return Kind.SCHEDULER
     if "swa_utils" in name:

@@ -362,7 +362,8 @@ def collected_in_vain(story: Story) -> list[tuple[ProgramEvent, Items]]:
         owner = event.receiver
         if event.name not in (".append", ".extend") or not isinstance(owner, Items):
             continue
-        made = (v for a in event.args for v in origins(a, 20) if isinstance(v, Result))
+        given = [a for a in event.args if not _is_name(a)]
+        made = (v for a in given for v in origins(a, 20) if isinstance(v, Result))
         if any(v.maker in LISTS for v in made):
             lists.setdefault(owner, event)
     given = [v for o in story.made(Kind.OPTIMIZER) if (v := parameters_given(o)) is not None]
@@ -374,6 +375,13 @@ def collected_in_vain(story: Story) -> list[tuple[ProgramEvent, Items]]:
     ]
     is_used = any(owner in held for owner in lists)
     return [(e, owner) for e, owner in found if is_used and not _is_read(story, owner)]
+
+
+def _is_name(value: Value) -> bool:
+    """Tell whether a value is the name of a parameter: the first of a pair of a listing."""
+    pair = value.of if isinstance(value, Part) and value.key == 0 else None
+    listing = pair.args[0] if isinstance(pair, Result) and pair.args else None
+    return isinstance(listing, Result) and listing.maker.startswith(".named_")
 
 
 def _is_read(story: Story, owner: Items) -> bool:

@@ -84,10 +84,14 @@ def _trained(story: Story, loaded: LoadedCheckpoint) -> list[Value]:
 
 
 def _is_taken(program: Program, value: Value) -> bool:
-    """Tell whether the state of a value is taken, or of something that holds it, in any program."""
-    node = None if value.site is None else value.site.node
+    """Tell whether the state of a value is taken, or of something that holds it, in any program.
+
+    Of a value that is one of several, the state of one is enough.
+    """
+    nodes = [(o, None if o.site is None else o.site.node) for o in options_of(value)]
     return any(
-        _holds(story, owner, value, node)
+        _holds(story, owner, option, node)
+        for option, node in nodes
         for story in program.stories
         for event in story.events
         if event.name in (".state_dict", ".load_state_dict") and event.receiver is not None

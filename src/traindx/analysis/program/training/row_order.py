@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Answer, Items, Part, Result, Value, constant
+from traindx.analysis.program.execution.values import (
+    Answer,
+    Items,
+    Part,
+    Result,
+    Value,
+    constant,
+    origins,
+)
 from traindx.analysis.program.training.contents import whole_tensor
 from traindx.analysis.program.training.data import (
     SEEDS,
@@ -68,9 +76,15 @@ def _is_shuffled_loader(story: Story, loader: Value) -> bool:
     return not {"generator", "sampler"} & set(feed.settings)
 
 
-def lone_reorderings(story: Story, value: Value, others: list[Value]) -> Iterator[Reordering]:
-    """Yield what puts data in an order that none of the other data, of the same rows, share."""
+def lone_reorderings(
+    story: Story, value: Value, others: list[Value], scores: Value | None = None
+) -> Iterator[Reordering]:
+    """Yield what puts data in an order that none of the other data, of the same rows, share.
+
+    Nor the scores, where they are given: a label that a generator gets is what it is to make.
+    """
     ways = {id(v) for o in others for v in _made_of(story, o)}
+    ways |= {id(v) for v in origins(scores)} if scores is not None else set()
     shared = {id(r.order) for o in others for r in reorderings(story, o)}
     for found in reorderings(story, value):
         if id(found.order) not in ways | shared and id(found.moved) not in ways:

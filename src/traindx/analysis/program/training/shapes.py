@@ -251,7 +251,9 @@ def _maximum(operation: Operation, depth: int) -> Shape | None:
 
 def _gathered(operation: Operation, depth: int) -> Shape | None:
     """`scores.gather(1, index)` has the shape of its index: of a network's scores, a column."""
-    index = operation.operands[2] if len(operation.operands) > 2 else None
+    if len(operation.operands) < 3:
+        return None
+    index = operation.operands[2]
     shape = shape_of(index, depth - 1)
     if shape is not None or constant(operation.operands[1]) != 1:
         return shape

@@ -46,7 +46,15 @@ def is_certain(event: ProgramEvent) -> bool:
     """Tell whether an event happens where its turn comes, whatever the program is given."""
     is_first = all(t.loop.is_whole or t.number == 0 for t in event.turns)
     is_first = is_first and not any(_is_of_trainer(t.loop) for t in event.turns)
-    return is_first and not event.is_tried and not any(_is_open(g) for g in event.guards)
+    if event.is_tried or _is_one_of_several(event):
+        return False
+    return is_first and not any(_is_open(g) for g in event.guards)
+
+
+def _is_one_of_several(event: ProgramEvent) -> bool:
+    """Tell whether it is done in one of several calls that may be meant: `layers[i](x)`."""
+    calls = {event.node, *(site.node for site in event.callers)}
+    return any(guard.site.node in calls for guard in event.guards)
 
 
 def _is_of_trainer(loop: LoopRun) -> bool:

@@ -304,8 +304,8 @@ class Dtypes:
             other = None if dtype is not None else self.of(given)
             if dtype is not None or (other is not None and other.holder == "tensor"):
                 return Element(dtype or (other.dtype if other else ""), holder)
-            if not is_device(given) and not isinstance(given, Known):
-                return None
+            if not is_device(given):
+                return None  # also a default of None, in whose place a type is given
         return found
 
     def _data(self, value: Value) -> Element | None:

@@ -34,6 +34,13 @@ CV_CHANGES = frozenset({"cv2.cvtColor", "cv2.resize", "cv2.flip", "cv2.GaussianB
 CV_READ = {None: 3, "cv2.IMREAD_COLOR": 3, "cv2.IMREAD_GRAYSCALE": 0}
 
 
+class OtherTable:
+    """What pandas makes of a table in a way that is not followed: groups, totals of columns."""
+
+
+OTHER = OtherTable()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TableShape:
     """A table with rows and columns, or, without a width, one column of it."""
@@ -66,6 +73,8 @@ def loaded(value: Result | Part, shapes: TensorShapes) -> object | None:
     """Return a table, an image, or the array that is made of one; None where it is neither."""
     if isinstance(value, Part):
         owner = shapes.of(value.of)
+        if owner is OTHER:
+            return ShapedTensor() if value.key == "values" else OTHER
         return _attribute(owner, value.key, shapes) if isinstance(owner, TableShape) else None
     if value.maker in TABLES:
         return TableShape(shapes.symbols.new(), shapes.symbols.new())
@@ -77,6 +86,8 @@ def loaded(value: Result | Part, shapes: TensorShapes) -> object | None:
         return _changed_by_cv(value, shapes)
     first = value.receiver if value.receiver is not None else next(iter(value.args), None)
     owner = shapes.of(first)
+    if owner is OTHER:
+        return _of_other(value)
     if value.maker in ("operator.getitem", "()") or value.maker.startswith("operator."):
         return _of_operator(value, shapes)
     name = value.maker.removeprefix(".")
@@ -122,6 +133,12 @@ def _changed_by_cv(value: Result, shapes: TensorShapes) -> object:
     return ShapedTensor(Shape((size[1], size[0], *found.shape.sizes[2:])))
 
 
+def _of_other(value: Result) -> object | None:
+    if value.maker.removeprefix(".") in ARRAYS:
+        return ShapedTensor()
+    return OTHER if value.maker.startswith((".", "operator.")) else None
+
+
 def _attribute(frame: TableShape, key: object, shapes: TensorShapes) -> object:
     if key == "values":
         return frame.tensor
@@ -142,7 +159,7 @@ def _method(value: Result, name: str, frame: TableShape, shapes: TensorShapes) -
         return TableShape(frame.rows, None)
     rows, width = frame.rows, frame.width
     if name not in OTHER_ROWS | OTHER_COLUMNS | ALIKE:
-        return None
+        return OTHER if value.receiver is not None else None
     if name in OTHER_ROWS or (name in OTHER_COLUMNS and "columns" not in value.kwargs):
         rows = shapes.symbols.new()
     if name in OTHER_COLUMNS and width is not None:

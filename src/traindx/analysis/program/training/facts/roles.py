@@ -11,7 +11,7 @@ from traindx.analysis.program.execution.examples import is_loader
 from traindx.analysis.program.execution.values import Items, Known, Result, Value
 from traindx.analysis.program.training.facts.certainty import is_certain
 from traindx.analysis.program.training.facts.dtypes import WITH_WEIGHTS
-from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.kinds import Kind, kind_made_by
 from traindx.analysis.program.training.layers import is_module, layer_kind
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def misuses(story: Story) -> Iterator[Misuse]:
 def _slots(story: Story, event: ProgramEvent) -> tuple[Slot, ...]:
     if event.name in CALLS:
         return CALLS[event.name]
-    if event.name.startswith(SCHEDULERS):
+    if kind_made_by(event.name) is Kind.SCHEDULER and event.name.startswith(SCHEDULERS):
         return (_only(0, "optimizer", OPTIMIZER),)
     if event.name == "()" and layer_kind(event.receiver) in WITH_WEIGHTS:
         return (Slot(0, "input", TENSOR, frozenset({ARRAY, LIST, TEXT})),)

@@ -480,10 +480,10 @@ def _plain(value: object) -> object:
 
 def _width(cut: Result) -> int | None:
     """Return how much `i:i + n` cuts out, wherever that begins."""
-    if len(cut.args) != 3:
+    if len(cut.args) < 2 or any(constant(step) is not None for step in cut.args[2:]):
         return None
-    start, end, step = cut.args
-    if not isinstance(end, Result) or end.maker != "operator.add" or constant(step) is not None:
+    start, end = cut.args[:2]
+    if not isinstance(end, Result) or end.maker != "operator.add":
         return None
     pairs = (end.args, end.args[::-1]) if len(end.args) == 2 else ()
     widths = [constant(count) for begin, count in pairs if is_same(begin, start)]
