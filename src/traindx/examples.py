@@ -107,6 +107,11 @@ def _named(series: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
     return {n if n in ONE_NAME else n.replace("_", "/", 1): v for n, v in series.items()}
 
 
+def script(text: str, /, *, path: str = "train.py", **parts: object) -> Run:
+    """Return a run of which only the program is known; parts fill the blanks of its text."""
+    return make_run(sources={path: text.format(**parts) if parts else text})
+
+
 def failed(
     error: str,
     code: str = "",

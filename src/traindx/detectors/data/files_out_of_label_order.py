@@ -1,10 +1,7 @@
-"""Files and labels are paired by position, and stand in different orders."""
-
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.file_order import OutOfStep, out_of_step
-from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.analysis.program.training.claims import cite, finding, site_of
+from traindx.analysis.program.training.file_order import out_of_step
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import script
 from traindx.registry import Findings, Run, detector
 
 
@@ -28,29 +25,15 @@ def check(run: Run) -> Findings:
     Names with leading zeros sort as numbers do; where the program does not say how files are
     named, the rule is silent.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for found in out_of_step(story):
-            site = found.inputs.value.site
-            if site is not None and site.node not in seen:
-                seen.add(site.node)
-                yield _finding(found)
-
-
-def _finding(found: OutOfStep) -> Finding:
-    one, other = found.inputs, found.labels
-    evidence = [cite(one.value, f"inputs: {one.order.value}")]
-    if other.value.site is not None:
-        evidence.append(cite(other.value, f"labels: {other.order.value}"))
-    if found.written is not None:
-        evidence.append(cite(found.written, "numbers without leading zeros: 10 sorts before 2"))
-    return finding(
-        f"Inputs stand {one.order.value}, their labels {other.order.value}",
-        "misaligned-labels",
-        one.value,
-        *evidence,
-        is_symptom=True,
-    )
+    for found in each_place(run, out_of_step, lambda found: site_of(found.inputs.value).node):
+        one, other = found.inputs, found.labels
+        evidence = [cite(one.value, f"inputs: {one.order.value}")]
+        if other.value.site is not None:
+            evidence.append(cite(other.value, f"labels: {other.order.value}"))
+        if found.written is not None:
+            evidence.append(cite(found.written, "numbers without leading zeros: 10 sorts before 2"))
+        claim = f"Inputs stand {one.order.value}, their labels {other.order.value}"
+        yield finding(claim, "misaligned-labels", one.value, *evidence, is_symptom=True)
 
 
 _PROGRAM = """
@@ -91,7 +74,7 @@ def _program(
     name: str = "scan_{i}", files: str = _FILES, labels: str = _ROWS, label: str = "self.labels[i]"
 ) -> Run:
     text = _PROGRAM.replace("{name}", name).replace("{files}", files)
-    return make_run(sources={"data.py": text.replace("{labels}", labels).replace("{label}", label)})
+    return script(text.replace("{labels}", labels).replace("{label}", label))
 
 
 FIRES = {

@@ -1,9 +1,7 @@
-"""Each rank trains over its own shards to the end, and these differ in length."""
-
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.rank_shares import uneven_shares
-from traindx.examples import make_run
+from traindx.examples import script
 from traindx.registry import Findings, Run, detector
 
 
@@ -73,12 +71,12 @@ main(dist.get_rank(), dist.get_world_size())
 _ROWS = "for row in read(file):\n                yield row[0], row[1]"
 
 
-def _program(
-    mine: str = "files[rank::world]", over: str = "loader", then: str = "pass",
-    rows: str = _ROWS, model: str = "DistributedDataParallel(net)",
-) -> Run:  # fmt: skip
-    text = _PROGRAM.format(mine=mine, over=over, then=then, rows=rows, model=model)
-    return make_run(sources={"train.py": text})
+_USUAL = {"mine": "files[rank::world]", "over": "loader", "then": "pass", "rows": _ROWS,
+          "model": "DistributedDataParallel(net)"}  # fmt: skip
+
+
+def _program(mine: str = _USUAL["mine"], text: str = _PROGRAM, **parts: str) -> Run:
+    return script(text, **{**_USUAL, "mine": mine, **parts})
 
 
 _DIRECT = _PROGRAM.replace("DataLoader(Shards(list_files(), rank, world), batch_size=32)", "None")
@@ -91,17 +89,7 @@ _DIRECT = _DIRECT.replace(
 FIRES = {
     "a stream of the rank's own files": _program(),
     "by number": _program("[files[i] for i in range(rank, len(files), world)]"),
-    "a generator": make_run(
-        sources={
-            "train.py": _DIRECT.format(
-                mine="files",
-                over="batches(list_files(), rank, world)",
-                then="pass",
-                rows=_ROWS,
-                model="DistributedDataParallel(net)",
-            )
-        }
-    ),
+    "a generator": _program("files", _DIRECT, over="batches(list_files(), rank, world)"),
 }
 
 SILENT = {
