@@ -1,12 +1,9 @@
-"""An operation refuses the element type of a tensor."""
-
 from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.facts.dtype_clashes import DtypeClash, dtype_clashes
 from traindx.analysis.program.training.program import Story, program_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.examples import script
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("dtype-mismatch",))
@@ -92,7 +89,7 @@ data = Rows()
 
 
 def _train(data: str, loss: str = "nn.MSELoss()(model(x).squeeze(1), y)", out: int = 1) -> Run:
-    return make_run(sources={"train.py": _TRAIN.format(data=data, loss=loss, out=out)})
+    return script(_TRAIN, data=data, loss=loss, out=out)
 
 
 def _tensors(x: str, y: str, **more: str) -> Run:
