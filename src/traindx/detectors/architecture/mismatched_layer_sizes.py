@@ -1,5 +1,3 @@
-"""Layers that cannot meet: the sizes in the source contradict each other."""
-
 from dataclasses import replace
 
 from traindx.analysis.errors.shape_blame import resized
@@ -12,9 +10,9 @@ from traindx.analysis.program.shapes.uses import follow, loose_chains, model_cla
 from traindx.analysis.program.training.claims import cite, finding, location_of
 from traindx.analysis.program.training.facts.tensor_shapes import Clash
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Location, Strength, cite_source
-from traindx.registry import Findings, Run, detector
+from traindx.examples import make_run, script
+from traindx.model.findings import Evidence, Location, cite_source
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 CAUSES = {"channels": "channel-mismatch"}
 
@@ -150,8 +148,7 @@ model = nn.Sequential(nn.Linear(784, {a}), nn.ReLU(), nn.Linear(64, 10))
 
 
 def _net(norm: str = "width", features: str = "64 * 30 * 30", padding: str = "") -> Run:
-    text = _NET.format(norm=norm, features=features, padding=padding)
-    return make_run(sources={"model.py": text})
+    return script(_NET, norm=norm, features=features, padding=padding)
 
 
 _LOOKUPS = """
@@ -170,7 +167,7 @@ class Net(nn.Module):
 FIRES = {
     "a flatten of another size": _net(features="64"),
     "a norm for other channels": _net(norm="32"),
-    "a chain of linear layers": make_run(sources={"model.py": _CHAIN.format(a=128)}),
+    "a chain of linear layers": script(_CHAIN, a=128),
 }
 
 _CONDITION = """
@@ -256,18 +253,16 @@ out = Net()(torch.rand(1, 3, 64, 64))
 """
 
 SILENT = {
-    "near miss: sizes that one value gives, or that a batch may have": make_run(
-        sources={"m.py": _SIZED}
-    ),
-    "near miss: blocks that a loop adds by name": make_run(sources={"m.py": _GROWN}),
-    "near miss: sizes that are turned round": make_run(sources={"m.py": _MIRRORED}),
-    "near miss: one class for each image": make_run(sources={"m.py": _CONDITION}),
+    "near miss: sizes that one value gives, or that a batch may have": script(_SIZED),
+    "near miss: blocks that a loop adds by name": script(_GROWN),
+    "near miss: sizes that are turned round": script(_MIRRORED),
+    "near miss: one class for each image": script(_CONDITION),
     "sizes that fit": _net(),
     "near miss: padding keeps the size": _net(features="64 * 32 * 32", padding=", padding=1"),
     "near miss: a size from outside": _net(features="config.features"),
     "near miss: it has trained": replace(
         make_run({"loss/train": [2.3, 1.9, 1.5]}), sources=_net(features="64").sources
     ),
-    "near miss: an index for each row, or for each place": make_run(sources={"m.py": _LOOKUPS}),
-    "a chain that fits": make_run(sources={"model.py": _CHAIN.format(a=64)}),
+    "near miss: an index for each row, or for each place": script(_LOOKUPS),
+    "a chain that fits": script(_CHAIN, a=64),
 }

@@ -1,10 +1,7 @@
-"""Mixed precision through names that torch has deprecated."""
-
 from traindx.analysis.program import project_of
 from traindx.analysis.program.deprecations import Rename, renamed, uses
-from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
+from traindx.examples import script
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 OLD = {
     f"torch.{device}.amp.{place}{name}": (device, name)
@@ -72,8 +69,7 @@ for data, target in loader:
 
 
 def _loop(scaler: str, context: str, imports: str = "") -> Run:
-    text = _LOOP.format(scaler=scaler, context=context, imports=imports)
-    return make_run(sources={"train.py": text})
+    return script(_LOOP, scaler=scaler, context=context, imports=imports)
 
 
 _CHOICE = """
@@ -94,5 +90,5 @@ FIRES = {
 
 SILENT = {
     "current names": _loop('torch.amp.GradScaler("cuda")', 'torch.autocast("cuda")'),
-    "near miss: chosen by version": make_run(sources={"train.py": _CHOICE}),
+    "near miss: chosen by version": script(_CHOICE),
 }

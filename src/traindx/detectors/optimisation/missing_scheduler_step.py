@@ -1,11 +1,7 @@
-"""A learning-rate schedule is made and never moves."""
-
-from traindx.analysis.program.execution.values import Answer, Result, options_of
-from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.kinds import Kind
-from traindx.analysis.program.training.program import Program, Story, program_of
-from traindx.examples import make_run
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.schedules import idle_schedules
+from traindx.examples import script
 from traindx.registry import Findings, Run, detector
 
 
@@ -27,51 +23,15 @@ def check(run: Run) -> Findings:
     A schedule that is handed to a trainer or to code out of sight, or returned, may be stepped
     there and is left alone. So is every one where a program was not followed to its end.
     """
-    program = program_of(run)
-    if any(story.execution.gave_up for story in program.stories):
-        return
-    stepped = _stepped(program)
-    seen: set[object] = set()
-    for story in program.stories:
-        for made in story.made(Kind.SCHEDULER):
-            if not isinstance(made, Result) or made.site is None or made.site.node in seen:
-                continue
-            if made.site.node in stepped or not _is_idle(story, made):
-                continue
-            seen.add(made.site.node)
-            name = min(sorted(made.names - {"self"}), key=len, default="scheduler")
-            yield finding(
-                f"`{name}` ({made.maker.rsplit('.', 1)[-1]}) is made and never stepped: the "
-                "learning rate stays where the schedule begins",
-                "lr-schedule-misuse",
-                made,
-                cite(made, f"no `{name}.step()` follows"),
-            )
-
-
-def _stepped(program: Program) -> set[object]:
-    """Where the schedules are made that any program in sight steps, or keeps in another one."""
-    steps = (d for s in program.stories for d in s.does(Do.SCHEDULER_STEP))
-    return {
-        option.site.node
-        for deed in steps
-        if deed.subject is not None
-        for subject in options_of(deed.subject)
-        for option in (subject, *subject.inputs, *(m for v in subject.inputs for m in v.inputs))
-        if option.site is not None
-    }
-
-
-def _is_idle(story: Story, made: Result) -> bool:
-    """Tell whether a schedule stays in sight, in a program that steps optimizers."""
-    if story.escapes(made) is not Answer.NO or "SequentialLR" in made.maker:
-        return False
-    uses = story.uses(made)
-    return not any(e.name in (".prepare", ".step") or _is_kept(e.name) for e in uses)
-
-
-def _is_kept(name: str) -> bool:
-    return name.endswith(("SequentialLR", "ChainedScheduler", ".append", ".register"))
+    for made in idle_schedules(program_of(run)):
+        name = min(sorted(made.names - {"self"}), key=len, default="scheduler")
+        yield finding(
+            f"`{name}` ({made.maker.rsplit('.', 1)[-1]}) is made and never stepped: the "
+            "learning rate stays where the schedule begins",
+            "lr-schedule-misuse",
+            made,
+            cite(made, f"no `{name}.step()` follows"),
+        )
 
 
 _LOOP = """
@@ -91,7 +51,7 @@ for epoch in range(10):
 
 
 def _loop(after: str, handed: str = "") -> Run:
-    return make_run(sources={"train.py": _LOOP.format(after=after, handed=handed)})
+    return script(_LOOP, after=after, handed=handed)
 
 
 _TRAINER = """
@@ -128,7 +88,7 @@ Own(model=model, args=args, train_dataset=rows, optimizers=(adam, schedule)).{ru
 """
 
 FIRES = {
-    "an attribute of a trainer": make_run(sources={"train.py": _TRAINER.format(end="pass")}),
+    "an attribute of a trainer": script(_TRAINER, end="pass"),
     "never used": _loop("pass"),
     "only printed": _loop("print(scheduler.get_last_lr())"),
     "only saved": _loop("torch.save({'s': scheduler.state_dict()}, 'c.pt')"),
@@ -168,19 +128,11 @@ class WarmUp:
 )
 
 SILENT = {
-    "near miss: handed to one's own kind of trainer": make_run(
-        sources={"train.py": _HANDED.format(base="Trainer", run="train")}
-    ),
-    "near miss: handed to a base out of sight": make_run(
-        sources={"train.py": _HANDED.format(base="Loop", run="go")}
-    ),
-    "near miss: one that a schedule of the project's own steps": make_run(
-        sources={"net.py": _WRAPPED}
-    ),
-    "near miss: one of two, which Lightning steps": make_run(sources={"net.py": _LIGHTNING}),
-    "stepped by the trainer": make_run(
-        sources={"train.py": _TRAINER.format(end="self.decay.step()")}
-    ),
+    "near miss: handed to one's own kind of trainer": script(_HANDED, base="Trainer", run="train"),
+    "near miss: handed to a base out of sight": script(_HANDED, base="Loop", run="go"),
+    "near miss: one that a schedule of the project's own steps": script(_WRAPPED),
+    "near miss: one of two, which Lightning steps": script(_LIGHTNING),
+    "stepped by the trainer": script(_TRAINER, end="self.decay.step()"),
     "stepped": _loop("scheduler.step()"),
     "near miss: handed to a trainer": _loop("pass", "trainer.use(optimizer, scheduler)"),
     "near miss: kept in a list": _loop("for s in all: s.step()", "all = [scheduler]"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.calls import is_generator
@@ -20,12 +22,15 @@ from traindx.analysis.program.execution.values import (
     Result,
     Unknown,
     Value,
+    constant,
 )
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.kinds import Kind
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
+
+LIKE = 0.85  # letters that are doubled, swapped or left out; `retains_grad` is 0.80
 
 NAME = "requires_grad"
 PARTS = frozenset({".children", ".modules", ".named_children", ".named_modules"})
@@ -291,3 +296,20 @@ def _learns_after(story: Story, model: Value, since: ProgramEvent) -> bool:
         for d in later
     )
     return is_run and any(d.event.order > since.order for d in story.does(Do.BACKWARD))
+
+
+def vain_switches(story: Story) -> Iterator[tuple[ProgramEvent, bool]]:
+    """Yield settings that only make a new attribute, on a module or under a mistyped name."""
+    for event in story.events:
+        value = constant(event.args[0]) if event.act is Form.STORE else None
+        if not isinstance(value, bool) or event.receiver is None:
+            continue
+        is_on_module = event.name == NAME and is_module(story, event.receiver)
+        is_mistyped = _is_mistyped(event.name)
+        if is_on_module or (is_mistyped and owner_of(story, event.receiver)[0] is not None):
+            yield event, value
+
+
+def _is_mistyped(name: str) -> bool:
+    """Tell whether a name is meant to be `requires_grad`, with letters gone astray."""
+    return name != NAME and SequenceMatcher(None, name, NAME).ratio() > LIKE
