@@ -6,11 +6,11 @@ from traindx.analysis.program.shapes.accounts import origin_of
 from traindx.analysis.program.shapes.forward_traces import ForwardTrace
 from traindx.analysis.program.shapes.machine import Conflict
 from traindx.analysis.program.shapes.structure import is_test_file
-from traindx.analysis.program.shapes.uses import follow, loose_chains, model_classes
+from traindx.analysis.program.shapes.uses import contradictions
 from traindx.analysis.program.training.claims import cite, finding, location_of
 from traindx.analysis.program.training.facts.tensor_shapes import Clash
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run, script
+from traindx.examples import make_run, script, template
 from traindx.model.findings import Evidence, Location, cite_source
 from traindx.registry import Finding, Findings, Run, Strength, detector
 
@@ -41,39 +41,17 @@ def check(run: Run) -> Findings:
     """
     if run.has_trained or run.failures:
         return
-    seen: set[tuple[str, int, int | None]] = set()
-    project = project_of(run)
-    traces = [
-        (f.trace, f.use.origin, f.use.has_inputs)
-        for module, cls in model_classes(project)
-        if not is_test_file(module)
-        for f in follow(project, module, cls)
-    ]
-    chains = (trace for module, trace in loose_chains(project) if not is_test_file(module))
-    traces += [(trace, "", False) for trace in chains]
-    for trace, origin, has_inputs in traces:
-        conflict = trace.conflict
-        is_guessed = not has_inputs or bool(trace.assumed)
-        if conflict is None or (_is_about_rank(conflict) and is_guessed):
-            continue
-        key = (conflict.file, conflict.line, conflict.built_line)
-        if key not in seen:
-            seen.add(key)
-            yield _finding(trace, conflict, origin)
-    lines = {(file, at) for file, line, built in seen for at in (line, built or line)}
+    lines: set[tuple[str, int]] = set()
+    for trace, conflict, origin in contradictions(project_of(run)):
+        lines |= {(conflict.file, n) for n in (conflict.line, conflict.built_line or conflict.line)}
+        yield _finding(trace, conflict, origin)
     for story in program_of(run).stories:
         for clash in story.shapes.clashes():
-            places = _places(clash)
+            met = [location_of(w) for w in (clash.event, clash.layer) if w is not None]
+            places = {(place.file, place.line) for place in met}
             if not places & lines and not is_test_file(clash.event.module):
                 lines |= places
                 yield _followed(clash)
-
-
-def _places(clash: Clash) -> set[tuple[str, int]]:
-    """Where sizes meet and where the layer is built, that it is blamed only once."""
-    built = () if clash.layer is None else (clash.layer,)
-    found = (location_of(where) for where in (clash.event, *built))
-    return {(place.file, place.line) for place in found}
 
 
 def _followed(clash: Clash) -> Finding:
@@ -88,11 +66,6 @@ def _followed(clash: Clash) -> Finding:
         *built,
         is_symptom=True,
     )
-
-
-def _is_about_rank(conflict: Conflict) -> bool:
-    """Tell whether it is the numbers of dimensions that differ; those of inputs may be a guess."""
-    return isinstance(conflict.expected, str) and conflict.expected.endswith("D")
 
 
 def _finding(trace: ForwardTrace, conflict: Conflict, origin: str) -> Finding:
@@ -124,9 +97,6 @@ def _finding(trace: ForwardTrace, conflict: Conflict, origin: str) -> Finding:
 
 
 _NET = """
-import torch
-from torch import nn
-
 class Net(nn.Module):
     def __init__(self, width=64):
         super().__init__()
@@ -145,12 +115,7 @@ _CHAIN = """
 from torch import nn
 model = nn.Sequential(nn.Linear(784, {a}), nn.ReLU(), nn.Linear(64, 10))
 """
-
-
-def _net(norm: str = "width", features: str = "64 * 30 * 30", padding: str = "") -> Run:
-    return script(_NET, norm=norm, features=features, padding=padding)
-
-
+_net = template(_NET, norm="width", features="64 * 30 * 30", padding="")
 _LOOKUPS = """
 import torch
 from torch import nn

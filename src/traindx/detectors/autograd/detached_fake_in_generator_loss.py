@@ -2,7 +2,7 @@ from traindx.analysis.program.execution.values import Result, Value
 from traindx.analysis.program.training.adversarial_turns import lost_turns
 from traindx.analysis.program.training.claims import cite, finding, replace, source_text
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import script
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -51,9 +51,6 @@ def _patch(cut: Value) -> str | None:
 
 
 _TURNS = """
-import torch
-import torch.nn.functional as F
-
 def train_step(G, D, real, noise, opt_g, opt_d):
     fake = G(noise)
     d_loss = F.mse_loss(D(real), torch.ones(8, 1)) + F.mse_loss(D(fake.detach()), torch.zeros(8, 1))
@@ -66,11 +63,7 @@ def train_step(G, D, real, noise, opt_g, opt_d):
     g_loss.backward()
     opt_g.step()
 """
-
-
-def _turns(sample: str, loss: str = "g_loss = F.mse_loss(verdict, torch.ones(8, 1))") -> Run:
-    return script(_TURNS, sample=sample, loss=loss)
-
+_turns = template(_TURNS, sample="", loss="g_loss = F.mse_loss(verdict, torch.ones(8, 1))")
 
 FIRES = {
     "against the label of real data": _turns("fake.detach()"),

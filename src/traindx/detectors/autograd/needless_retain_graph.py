@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.graphs import needlessly_kept
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, Strength, detector
 
 
@@ -36,8 +36,6 @@ def check(run: Run) -> Findings:
 
 
 _LOOP = """
-import torch
-
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for data, target in loader:
     optimizer.zero_grad()
@@ -45,12 +43,7 @@ for data, target in loader:
     {backward}
     optimizer.step()
 """
-
-
-def _loop(backward: str) -> Run:
-    return script(_LOOP, backward=backward)
-
-
+_loop = template(_LOOP, backward="")
 _METHOD = """
 import torch
 from torch import nn

@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.checkpoints import Kept, kept_by_reference
 from traindx.analysis.program.training.claims import cite, finding, imports, replace, source_text
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -46,7 +46,6 @@ def _patch(kept: Kept) -> str | None:
 
 _LOOP = """
 import copy
-import torch
 
 def train(model, loader, validate):
     optimizer = torch.optim.Adam(model.parameters())
@@ -63,12 +62,7 @@ def train(model, loader, validate):
     {end}
     return model
 """
-
-
-def _loop(keep: str, end: str = "model.load_state_dict(best_state)") -> Run:
-    return script(_LOOP, keep=keep, end=end)
-
-
+_loop = template(_LOOP, keep="", end="model.load_state_dict(best_state)")
 _STOPPER = """
 import torch
 

@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding, site_of, source_text
 from traindx.analysis.program.training.pairing import crossed_metrics
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -40,9 +40,6 @@ def check(run: Run) -> Findings:
 
 
 _LOOP = """
-import torch
-from torch import nn
-
 net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))
 for x, y in val_loader:
     out = net(x)
@@ -50,12 +47,7 @@ for x, y in val_loader:
     hits = {hits}
     print(loss, hits.float().mean())
 """
-
-
-def _loop(hits: str, target: str = "y.float().unsqueeze(1)") -> Run:
-    return script(_LOOP, hits=hits, target=target)
-
-
+_loop = template(_LOOP, hits="", target="y.float().unsqueeze(1)")
 _SCORES = """
 import torch
 from torch import nn

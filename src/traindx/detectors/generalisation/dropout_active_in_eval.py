@@ -4,7 +4,7 @@ from traindx.analysis.program.training.claims import cite, finding, source_text,
 from traindx.analysis.program.training.modes import active_dropouts
 from traindx.analysis.program.training.operations import Operation
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import script
+from traindx.examples import template
 from traindx.registry import Findings, Run, Strength, detector
 
 
@@ -64,10 +64,6 @@ def _fault(event: ProgramEvent, operation: Operation) -> tuple[str, str | None]:
 
 
 _NET = """
-import torch
-import torch.nn.functional as F
-from torch import nn
-
 class {name}(nn.Module):
     def __init__(self, dropout=0.1):
         super().__init__()
@@ -81,12 +77,7 @@ class {name}(nn.Module):
         {line}
         return self.head(x)
 """
-
-
-def _net(line: str, name: str = "Net") -> Run:
-    return script(_NET, line=line, name=name)
-
-
+_net = template(_NET, line="", name="Net")
 _ATTENTION = "x = F.scaled_dot_product_attention(x, x, x, dropout_p={})"
 
 FIRES = {

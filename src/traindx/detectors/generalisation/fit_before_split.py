@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding, site_of
 from traindx.analysis.program.training.fitting import leaky_fits
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import script
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -31,8 +31,6 @@ def check(run: Run) -> Findings:
 
 
 _PROGRAM = """
-import torch
-from torch.utils.data import TensorDataset, random_split
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import LabelEncoder, StandardScaler
 from sklearn.decomposition import PCA
@@ -42,12 +40,7 @@ scaler = {made}
 X_train, X_test, y_train, y_test = train_test_split(X, y)
 {after}
 """
-
-
-def _program(before: str = "", after: str = "", made: str = "StandardScaler()") -> Run:
-    return script(_PROGRAM, before=before, after=after, made=made)
-
-
+_program = template(_PROGRAM, before="", after="", made="StandardScaler()")
 _RIGHT = "X_train = scaler.fit_transform(X_train)\nX_test = scaler.transform(X_test)"
 
 FIRES = {

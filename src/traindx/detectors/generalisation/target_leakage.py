@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.leaked_targets import leaked_targets
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import script
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -43,7 +43,6 @@ def check(run: Run) -> Findings:
 _PROGRAM = """
 import numpy as np
 import pandas as pd
-import torch
 from sklearn.model_selection import train_test_split
 
 table = pd.read_csv("houses.csv")
@@ -52,12 +51,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2)
 {after}
 loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(X_train, y_train))
 """
-
-
-def _program(made: str, after: str = "pass") -> Run:
-    return script(_PROGRAM, made=made, after=after)
-
-
+_program = template(_PROGRAM, made="", after="pass")
 _APART = 'y = table["price"].values\nX = table.drop(columns="price").values'
 
 FIRES = {

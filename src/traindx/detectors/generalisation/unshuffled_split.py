@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding, source_text
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.splits import cut_by_class
-from traindx.examples import script
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -39,9 +39,6 @@ def check(run: Run) -> Findings:
 
 
 _PROGRAM = """
-import torch
-from torch import nn
-
 images, labels = load()
 order = {order}
 images, labels = images[order], labels[order]
@@ -55,11 +52,7 @@ for data, target in torch.utils.data.DataLoader(train, shuffle=True):
     nn.functional.cross_entropy(model(data), target).backward()
     optimizer.step()
 """
-
-
-def _program(order: str, then: str = "", start: str = "1000") -> Run:
-    return script(_PROGRAM, order=order, then=then, start=start)
-
+_program = template(_PROGRAM, order="", then="", start="1000")
 
 FIRES = {
     "a method": _program("labels.argsort()"),

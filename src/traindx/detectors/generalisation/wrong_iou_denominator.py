@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding, source_text
 from traindx.analysis.program.training.overlap_scores import halved_overlaps
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -35,8 +35,6 @@ def check(run: Run) -> Findings:
 
 
 _METRIC = """
-import torch
-
 def overlap(model, loader):
     found = []
     for image, mask in loader:
@@ -45,15 +43,8 @@ def overlap(model, loader):
         found.append({value})
     return sum(found) / len(found)
 """
-
-
-def _metric(value: str) -> Run:
-    return script(_METRIC, value=value)
-
-
+_metric = template(_METRIC, value="")
 _GROWN = """
-import torch
-
 class Score:
     def __init__(self, classes):
         self.hit = torch.zeros(classes)
@@ -74,12 +65,7 @@ for image, true in test_loader:
     score.add(model(image).argmax(1), true)
 print(score.value())
 """
-
-
-def _grown(less: str = "") -> Run:
-    return script(_GROWN, less=less)
-
-
+_grown = template(_GROWN, less="")
 _MATRIX = """
 import numpy as np
 import torch

@@ -1,6 +1,6 @@
 from traindx.analysis.program import project_of
 from traindx.analysis.program.deprecations import Rename, renamed, uses
-from traindx.examples import script
+from traindx.examples import script, template
 from traindx.registry import Finding, Findings, Run, Strength, detector
 
 OLD = {
@@ -55,7 +55,6 @@ def _rename(device: str, name: str) -> Rename:
 
 
 _LOOP = """
-import torch
 {imports}
 
 scaler = {scaler}
@@ -66,12 +65,7 @@ for data, target in loader:
     scaler.step(optimizer)
     scaler.update()
 """
-
-
-def _loop(scaler: str, context: str, imports: str = "") -> Run:
-    return script(_LOOP, scaler=scaler, context=context, imports=imports)
-
-
+_loop = template(_LOOP, scaler="", context="", imports="")
 _CHOICE = """
 import torch
 

@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.graphs import last_batch_learnt
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -54,12 +54,7 @@ for epoch in range(9):
     loss.backward()
     optimizer.step()
 """
-
-
-def _epochs(inside: str = "pass", behind: str = "output") -> Run:
-    return script(_EPOCHS, inside=inside, behind=behind)
-
-
+_epochs = template(_EPOCHS, inside="pass", behind="output")
 _METHOD = """
 import torch
 from torch import nn

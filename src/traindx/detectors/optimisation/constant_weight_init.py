@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding, source_text
 from traindx.analysis.program.training.initialisation import constant_weights
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -45,22 +45,15 @@ def check(run: Run) -> Findings:
 
 
 _PROGRAM = """
-import torch
-from torch import nn
-
 def init_weights(m):
     if isinstance(m, {layer}):
         {fill}
 
-model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+model = nn.Sequential({model})
 model.apply(init_weights)
 """
-
-
-def _program(fill: str, layer: str = "nn.Linear") -> Run:
-    return script(_PROGRAM, fill=fill, layer=layer)
-
-
+_DEEP = "nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)"
+_program = template(_PROGRAM, fill="", layer="nn.Linear", model=_DEEP)
 _AVERAGE = """
 import torch
 from torch import nn
@@ -109,12 +102,6 @@ class Net(nn.Module):
     def forward(self, x):
         return self.two(self.one(x))
 """
-
-
-def _source(text: str) -> Run:
-    return script(text)
-
-
 _LORA = """
 import torch
 from torch import nn
@@ -132,7 +119,7 @@ class Adapter(nn.Module):
 """
 
 FIRES = {
-    "both factors of a low-rank product": _source(_LORA.format(down="torch.zeros(4, 8)")),
+    "both factors of a low-rank product": script(_LORA, down="torch.zeros(4, 8)"),
     "zeros": _program("nn.init.zeros_(m.weight)"),
     "a constant": _program("nn.init.constant_(m.weight, 0.5)"),
     "fill": _program("m.weight.data.fill_(0)"),
@@ -140,23 +127,19 @@ FIRES = {
         "nn.init.zeros_(m.weight)\n"
         "    elif isinstance(m, nn.BatchNorm1d):\n        nn.init.ones_(m.weight)"
     ),
-    "every parameter": _source(_AVERAGE.format(after="")),
-    "a part with a hidden layer": _source(_GATE.format(part="body")),
+    "every parameter": script(_AVERAGE, after=""),
+    "a part with a hidden layer": script(_GATE, part="body"),
 }
 
 SILENT = {
-    "near miss: one of two factors": _source(_LORA.format(down="torch.randn(4, 8)")),
-    "near miss: the last layer of each residual branch": _source(_BRANCH),
+    "near miss: one of two factors": script(_LORA, down="torch.randn(4, 8)"),
+    "near miss: the last layer of each residual branch": script(_BRANCH),
     "kaiming": _program("nn.init.kaiming_normal_(m.weight)"),
-    "near miss: a gate of one layer": _source(_GATE.format(part="gate")),
-    "near miss: a linear model": _source(
-        _PROGRAM.format(fill="nn.init.zeros_(m.weight)", layer="nn.Linear").replace(
-            "nn.Linear(4, 8), nn.ReLU(), ", ""
-        )
-    ),
-    "near miss: an average is taken": _source(_AVERAGE.format(after=_SUMMED)),
-    "near miss: weights are loaded": _source(
-        _AVERAGE.format(after="model.load_state_dict(torch.load(path))")
+    "near miss: a gate of one layer": script(_GATE, part="gate"),
+    "near miss: a linear model": _program("nn.init.zeros_(m.weight)", model="nn.Linear(8, 2)"),
+    "near miss: an average is taken": script(_AVERAGE, after=_SUMMED),
+    "near miss: weights are loaded": script(
+        _AVERAGE, after="model.load_state_dict(torch.load(path))"
     ),
     "near miss: an identity": _program(
         "nn.init.zeros_(m.weight)\n        m.weight.data.fill_diagonal_(1.0)"

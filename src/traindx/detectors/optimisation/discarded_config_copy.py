@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.configuration import discarded_copies
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -38,7 +38,6 @@ _LOAD = """
 import dataclasses
 from dataclasses import dataclass
 
-import torch
 
 @dataclass(frozen=True)
 class Config:
@@ -53,11 +52,7 @@ config = load({{"lr": 0.1}})
 net = torch.nn.Linear(4, 2)
 optimizer = torch.optim.SGD(net.parameters(), lr=config.lr)
 """
-
-
-def _load(apply: str) -> Run:
-    return script(_LOAD, apply=apply)
-
+_load = template(_LOAD, apply="")
 
 FIRES = {
     "a data class": _load("dataclasses.replace(config, **values)"),

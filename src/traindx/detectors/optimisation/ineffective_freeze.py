@@ -13,7 +13,7 @@ from traindx.analysis.program.training.freezing import (
 )
 from traindx.analysis.program.training.program import each_place, program_of
 from traindx.analysis.recordings.observations import processes_of
-from traindx.examples import script
+from traindx.examples import template
 from traindx.registry import Finding, Findings, Run, detector
 
 
@@ -80,19 +80,11 @@ def _is_any_frozen(run: Run) -> bool:
 
 
 _PROGRAM = """
-import torch
-from torch import nn
-
 model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
 {freeze}
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
-
-
-def _program(freeze: str) -> Run:
-    return script(_PROGRAM, freeze=freeze)
-
-
+_program = template(_PROGRAM, freeze="")
 _EACH = "for p in model.parameters():\n    p.{attribute} = False"
 
 _BACK = """

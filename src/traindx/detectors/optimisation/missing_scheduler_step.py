@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.schedules import idle_schedules
-from traindx.examples import script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -35,7 +35,6 @@ def check(run: Run) -> Findings:
 
 
 _LOOP = """
-import torch
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -48,12 +47,7 @@ for epoch in range(10):
         optimizer.step()
     {after}
 """
-
-
-def _loop(after: str, handed: str = "") -> Run:
-    return script(_LOOP, after=after, handed=handed)
-
-
+_loop = template(_LOOP, after="", handed="")
 _TRAINER = """
 import torch
 

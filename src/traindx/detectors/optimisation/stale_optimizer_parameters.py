@@ -6,7 +6,7 @@ from traindx.analysis.program.training.ownership import (
     written_name,
 )
 from traindx.analysis.program.training.program import Story, program_of
-from traindx.examples import script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, Strength, detector
 
 CAUSE = "parameters-not-in-optimizer"
@@ -87,8 +87,6 @@ def _parts(story: Story) -> Findings:
 
 
 _PROGRAM = """
-import torch
-from torch import nn
 from torchvision import models
 
 model = {model}
@@ -100,19 +98,10 @@ for data, target in loader:
     nn.functional.cross_entropy(model(data), target).backward()
     optimizer.step()
 """
-
-
-def _program(
-    after: str = "", held: str = "model.parameters()", before: str = "", model: str = ""
-) -> Run:
-    model = model or "nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))"
-    return script(_PROGRAM, after=after, held=held, before=before, model=model)
-
-
+_MODEL = "nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))"
+_USUAL = {"after": "", "held": "model.parameters()", "before": "", "model": _MODEL}
+_program = template(_PROGRAM, **_USUAL)
 _BY_NAME = """
-import torch
-from torch import nn
-
 class Pooled(nn.Module):
     def __init__(self):
         super().__init__()
@@ -133,11 +122,7 @@ for x, y in train_loader:
     nn.functional.cross_entropy(net(x), y).backward()
     opt.step()
 """
-
-
-def _by_name(decay: str) -> Run:
-    return script(_BY_NAME, decay=decay)
-
+_by_name = template(_BY_NAME, decay="")
 
 FIRES = {
     "no group is for a parameter of its own": _by_name('n.endswith(".weight") and "norm" not in n'),
@@ -160,13 +145,11 @@ student = nn.Linear(4, 2)
 optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
 """
 
-_LATER = _PROGRAM.format(model="Net()", before="", held="model.parameters()", after="")
+_later = template(_PROGRAM + "{then}", then="", **{**_USUAL, "model": "Net()"})
 _SECOND = "model.head = nn.Linear(4, 2)\ntuner = torch.optim.Adam(model.parameters())\n"
 _INSIDE = """
-import torch
-from torch import nn
 net, teacher = nn.Linear(4, 2), nn.Linear(4, 2)
-criterion = Distance(net)
+criterion = {criterion}
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 for x in loader:
     {reference}
@@ -176,8 +159,8 @@ for x in loader:
     optimizer.step()
 """
 
+_inside = template(_INSIDE, reference="", criterion="Distance(net)")
 _HEADED = """
-from torch import nn
 class Headed(nn.Module):
     def __init__(self):
         super().__init__()
@@ -185,33 +168,28 @@ class Headed(nn.Module):
     def forward(self, x):
         return self.head(self.body(x).relu())
 """
-
-_BY_RANK = _PROGRAM.format(
-    model="Headed()",
-    before="found = {n: p for n, p in model.named_parameters()}\n"
-    "found = {n: p for n, p in found.items() if p.requires_grad}\n"
-    "groups = [{'params': [p for n, p in found.items() if p.dim() > 1]},\n"
-    "          {'params': [p for n, p in found.items() if p.dim() < 2], 'weight_decay': 0.0}]",
-    held="groups",
-    after="",
-)
+_headed = template(_HEADED + _PROGRAM, **{**_USUAL, "model": "Headed()"})
+_BY_RANK = """
+found = {n: p for n, p in model.named_parameters()}
+found = {n: p for n, p in found.items() if p.requires_grad}
+groups = [{'params': [p for n, p in found.items() if p.dim() > 1]},
+          {'params': [p for n, p in found.items() if p.dim() < 2], 'weight_decay': 0.0}]
+"""
 
 SILENT = {
     "near miss: every parameter falls into a group": _by_name(
         'not n.endswith(".bias") and "norm" not in n'
     ),
     "near miss: some are picked by name": _by_name('"out" in n'),
-    "near miss: a fresh model for the test": script(
-        _LATER + "model = nn.Linear(4, 2)\nmodel.load_state_dict(best)\n"
+    "near miss: a fresh model for the test": _later(
+        "model = nn.Linear(4, 2)\nmodel.load_state_dict(best)\n"
     ),
-    "near miss: a new head for the next optimizer": script(
-        _LATER + _SECOND + "fit(model, tuner, optimizer)\n"
+    "near miss: a new head for the next optimizer": _later(
+        _SECOND + "fit(model, tuner, optimizer)\n"
     ),
-    "near miss: the loss runs the model": script(_INSIDE, reference="wanted = teacher(x).detach()"),
-    "near miss: a teacher without gradients": script(
-        _INSIDE.format(reference="with torch.no_grad():\n        wanted = teacher(x)").replace(
-            "Distance(net)", "make_loss()"
-        )
+    "near miss: the loss runs the model": _inside("wanted = teacher(x).detach()"),
+    "near miss: a teacher without gradients": _inside(
+        "with torch.no_grad():\n        wanted = teacher(x)", "make_loss()"
     ),
     "near miss: the name is used again for a second model": script(_TEACHER_FIRST),
     "near miss: a chain that conditions fill": _program(
@@ -221,25 +199,15 @@ SILENT = {
         model="nn.Sequential()",
     ),
     "a new head before": _program(before="model.fc = nn.Linear(512, 2)"),
-    "near miss: a new head of the old one's width": script(
-        _HEADED
-        + _PROGRAM.format(
-            model="Headed()",
-            before="model.head = nn.Linear(model.head.in_features, 2)",
-            held="[p for p in model.parameters() if p.requires_grad]",
-            after="",
-        )
+    "near miss: a new head of the old one's width": _headed(
+        before="model.head = nn.Linear(model.head.in_features, 2)",
+        held="[p for p in model.parameters() if p.requires_grad]",
     ),
-    "near miss: listed out of its wrapper": script(
-        _HEADED
-        + _PROGRAM.format(
-            model="Headed()",
-            before="model = nn.parallel.DistributedDataParallel(model)",
-            held="[p for p in model.module.parameters() if p.requires_grad]",
-            after="",
-        )
+    "near miss: listed out of its wrapper": _headed(
+        before="model = nn.parallel.DistributedDataParallel(model)",
+        held="[p for p in model.module.parameters() if p.requires_grad]",
     ),
-    "near miss: groups by the rank of each parameter": script(_HEADED + _BY_RANK),
+    "near miss: groups by the rank of each parameter": _headed(before=_BY_RANK, held="groups"),
     "near miss: moved afterwards": _program("model = model.to(device)"),
     "near miss: wrapped afterwards": _program("model = nn.DataParallel(model)"),
     "near miss: a group is added": _program(

@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.ownership import collected_in_vain
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -36,8 +36,6 @@ def check(run: Run) -> Findings:
 
 
 _SETUP = """
-import torch
-
 def make_optimizer(model):
     groups = []
     group = {{"params": [], "lr": 1e-5}}
@@ -53,12 +51,7 @@ def make_optimizer(model):
     {last}
     return torch.optim.AdamW(groups)
 """
-
-
-def _setup(last: str) -> Run:
-    return script(_SETUP, last=last)
-
-
+_setup = template(_SETUP, last="")
 _LISTS = """
 import torch
 

@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.compilation import compiled_again
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import script
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -36,8 +36,6 @@ def check(run: Run) -> Findings:
 
 
 _PROGRAM = """
-import torch
-
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 {before}
 for epoch in range(3):
@@ -47,12 +45,7 @@ for epoch in range(3):
         criterion(model(x), y).backward()
         optimizer.step()
 """
-
-
-def _program(before: str = "", inside: str = "pass") -> Run:
-    return script(_PROGRAM, before=before, inside=inside)
-
-
+_program = template(_PROGRAM, before="", inside="pass")
 _COMPILE = "model = torch.compile(model)"
 
 _MADE = "model = make_model(epoch)\n    "

@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding, replace, source_text
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.tensors import dropped_moves
-from traindx.examples import script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -39,27 +39,15 @@ def check(run: Run) -> Findings:
 
 
 _LOOP = """
-import torch
-
 {before}
 for {target} in {loader}:
     {move}
     loss = criterion(model({given}), target)
     loss.backward()
 """
-
-
-def _loop(
-    move: str,
-    target: str = "data, target",
-    *,
-    given: str = "data",
-    loader: str = "train_loader",
-    before: str = "",
-) -> Run:
-    return script(_LOOP, target=target, move=move, given=given, loader=loader, before=before)
-
-
+_loop = template(
+    _LOOP, move="", target="data, target", given="data", loader="train_loader", before=""
+)
 _COLLATE = """
 def collate(rows):
     texts, labels = zip(*rows)

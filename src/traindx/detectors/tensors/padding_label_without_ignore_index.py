@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.ignored_padding import unignored_padding
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import script
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -39,10 +39,7 @@ def check(run: Run) -> Findings:
 
 
 _PROGRAM = """
-import torch
-from torch import nn
 from torch.nn.utils.rnn import pad_sequence
-from torch.utils.data import DataLoader
 
 PAD = -1
 
@@ -57,13 +54,9 @@ for words, tags in loader:
     loss = loss_fn(model(words).flatten(0, 1), {given})
     loss.backward()
 """
-
-
-def _program(
-    tags: str = "pad_sequence(tags, True, PAD)", options: str = "", given: str = "tags.flatten()"
-) -> Run:
-    return script(_PROGRAM, tags=tags, options=options, given=given)
-
+_program = template(
+    _PROGRAM, tags="pad_sequence(tags, True, PAD)", options="", given="tags.flatten()"
+)
 
 FIRES = {
     "padded in a collate function": _program(),
