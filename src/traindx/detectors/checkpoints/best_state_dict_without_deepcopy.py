@@ -64,8 +64,6 @@ def train(model, loader, validate):
 """
 _loop = template(_LOOP, keep="", end="model.load_state_dict(best_state)")
 _STOPPER = """
-import torch
-
 class EarlyStopping:
     def __init__(self):
         self.best, self.weights = float("inf"), None
@@ -89,11 +87,7 @@ def fit(net, loader, evaluate):
         stopper.see(net, evaluate(net))
     stopper.put_back(net)
 """
-
-
-def _stopper(kept: str) -> Run:
-    return script(_STOPPER.replace("{kept}", kept))
-
+_stopper = template(_STOPPER, kept="")
 
 FIRES = {
     "detached tensors, in an object": _stopper(

@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.resumed_order import lost_orders
-from traindx.examples import script
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -42,7 +42,6 @@ def check(run: Run) -> Findings:
 
 _PROGRAM = """
 import os
-import torch
 from torch.utils.data import DataLoader, RandomSampler
 
 order = torch.Generator().manual_seed(0)
@@ -68,13 +67,10 @@ while step < 1000:
             torch.save({{"model": model.state_dict(), "optimizer": optimizer.state_dict(),
                         "step": step{more}}}, "last.pt")
 """
-_SEEDED = "shuffle=True, generator=order"
-
-
-def _program(order: str = _SEEDED, text: str = _PROGRAM, **parts: str) -> Run:
-    return script(text, **{"order": order, "restore": "pass", "skip": "pass", "more": "", **parts})
-
-
+_USUAL = {
+    "order": "shuffle=True, generator=order", "restore": "pass", "skip": "pass", "more": "",
+}  # fmt: skip
+_program = template(_PROGRAM, **_USUAL)
 _BY_HAND = _PROGRAM.replace(
     "    for i, (x, y) in enumerate(loader):\n",
     "    for rows in torch.randperm(len(data), generator=order).split(16):\n"
@@ -89,7 +85,7 @@ FIRES = {
     "the global state is restored, the order has its own": _program(
         restore='torch.set_rng_state(saved["rng"])', more=', "rng": torch.get_rng_state()'
     ),
-    "cut by hand": _program(text=_BY_HAND),
+    "cut by hand": template(_BY_HAND, **_USUAL)(),
 }
 
 SILENT = {
@@ -103,7 +99,7 @@ SILENT = {
         restore="from itertools import islice\n    loader = islice(loader, step, None)"
     ),
     "near miss: another seed": _program(restore="order.manual_seed(step)"),
-    "near miss: at the end of an epoch": _program(text=_BY_EPOCH),
+    "near miss: at the end of an epoch": template(_BY_EPOCH, **_USUAL)(),
     "near miss: another order at every start": _program("shuffle=True"),
     "near miss: a sampler out of sight": _program("sampler=MySampler(dataset)"),
 }

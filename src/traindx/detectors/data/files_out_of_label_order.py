@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding, site_of
 from traindx.analysis.program.training.file_order import out_of_step
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import script
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -43,8 +43,6 @@ import os
 from pathlib import Path
 
 import numpy as np
-import torch
-from torch.utils.data import DataLoader, Dataset
 
 def write(root, n):
     for i in range(n):
@@ -68,14 +66,7 @@ loader = DataLoader(Scans(root), batch_size=8, shuffle=True)
 _ROWS = 'self.labels = [int(row["label"]) for row in csv.DictReader(open(root / "labels.csv"))]'
 _FILES = 'sorted(root.glob("*.npy"))'
 _MASKS = "self.masks = {}\n        self.labels = self.masks"
-
-
-def _program(
-    name: str = "scan_{i}", files: str = _FILES, labels: str = _ROWS, label: str = "self.labels[i]"
-) -> Run:
-    text = _PROGRAM.replace("{name}", name).replace("{files}", files)
-    return script(text.replace("{labels}", labels).replace("{label}", label))
-
+_program = template(_PROGRAM, name="scan_{i}", files=_FILES, labels=_ROWS, label="self.labels[i]")
 
 FIRES = {
     "sorted as text beside a table": _program(),

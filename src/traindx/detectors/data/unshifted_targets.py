@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding, source_text
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.twin_slices import twin_slices
-from traindx.examples import script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -39,9 +39,6 @@ def check(run: Run) -> Findings:
 
 
 _PROGRAM = """
-import torch
-from torch import nn
-
 model = nn.Linear(8, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for i in range(0, 1000, 24):
@@ -53,16 +50,8 @@ for i in range(0, 1000, 24):
     loss.backward()
     optimizer.step()
 """
-
-
-_LOSS = "nn.functional.cross_entropy(model(x).flatten(0, 1), {name}.flatten())"
-
-
-def _program(value: str, name: str = "y", then: str = "pass", loss: str = _LOSS) -> Run:
-    given = {"value": value, "name": name, "then": then, "loss": loss.format(name=name)}
-    return script(_PROGRAM, **given)
-
-
+_LOSS = "F.cross_entropy(model(x).flatten(0, 1), y.flatten())"
+_program = template(_PROGRAM, value="", name="y", then="pass", loss=_LOSS)
 _BRANCHES = """
 import torch
 
@@ -86,7 +75,7 @@ FIRES = {
 SILENT = {
     "moved by one": _program("data[:, i + 1 : i + 25]"),
     "near miss: of other data": _program("answers[:, i : i + 24]"),
-    "near miss: a second view": _program(_SAME, "x2"),
+    "near miss: a second view": _program(_SAME, "x2", loss=_LOSS.replace("y.", "x2.")),
     "near miss: moved in the loss": _program(
         _SAME,
         loss="nn.functional.cross_entropy(model(x)[:, :-1].flatten(0, 1), y[:, 1:].flatten())",

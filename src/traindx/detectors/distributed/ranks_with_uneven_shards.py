@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.rank_shares import uneven_shares
-from traindx.examples import script
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -40,7 +40,6 @@ def check(run: Run) -> Findings:
 
 
 _PROGRAM = """
-import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, IterableDataset
@@ -73,12 +72,7 @@ _ROWS = "for row in read(file):\n                yield row[0], row[1]"
 
 _USUAL = {"mine": "files[rank::world]", "over": "loader", "then": "pass", "rows": _ROWS,
           "model": "DistributedDataParallel(net)"}  # fmt: skip
-
-
-def _program(mine: str = _USUAL["mine"], text: str = _PROGRAM, **parts: str) -> Run:
-    return script(text, **{**_USUAL, "mine": mine, **parts})
-
-
+_program = template(_PROGRAM, **_USUAL)
 _DIRECT = _PROGRAM.replace("DataLoader(Shards(list_files(), rank, world), batch_size=32)", "None")
 _DIRECT = _DIRECT.replace(
     "def main(rank",
@@ -89,7 +83,7 @@ _DIRECT = _DIRECT.replace(
 FIRES = {
     "a stream of the rank's own files": _program(),
     "by number": _program("[files[i] for i in range(rank, len(files), world)]"),
-    "a generator": _program("files", _DIRECT, over="batches(list_files(), rank, world)"),
+    "a generator": template(_DIRECT, **_USUAL)("files", over="batches(list_files(), rank, world)"),
 }
 
 SILENT = {

@@ -49,10 +49,6 @@ for x, y in val_loader:
 """
 _loop = template(_LOOP, hits="", target="y.float().unsqueeze(1)")
 _SCORES = """
-import torch
-from torch import nn
-from torch.utils.data import DataLoader, TensorDataset, random_split
-
 X, y = torch.randn(500, 6), torch.randn(500)
 train, test = random_split(TensorDataset(X, y), [400, 100])
 net = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1))
@@ -68,7 +64,7 @@ def score():
 
 print(score())
 """
-
+_scores = template(_SCORES, squeeze="")
 _STEP = """
 import torch
 from torch import nn
@@ -87,14 +83,14 @@ class Judge(nn.Module):
 """
 
 FIRES = {
-    "an error over the whole test set": script(_SCORES, squeeze=""),
+    "an error over the whole test set": _scores(),
     "a threshold": _loop("(out > 0).long() == y"),
     "a column by its index": _loop("y.eq(out.sigmoid().round())", "y[:, None].float()"),
     "rounded, as functions": script(_STEP),
 }
 
 SILENT = {
-    "near miss: an error over the whole test set, squeezed": script(_SCORES, squeeze=".squeeze(1)"),
+    "near miss: an error over the whole test set, squeezed": _scores(".squeeze(1)"),
     "the same labels": _loop("(out > 0).long() == y.unsqueeze(1)"),
     "near miss: the dimension is dropped": _loop("(out.squeeze(1) > 0).long() == y"),
     "near miss: flattened": _loop("(out > 0).flatten() == y"),

@@ -68,7 +68,6 @@ print(score.value())
 _grown = template(_GROWN, less="")
 _MATRIX = """
 import numpy as np
-import torch
 
 def scores(model, loader, classes):
     matrix = np.zeros((classes, classes))
@@ -78,15 +77,16 @@ def scores(model, loader, classes):
     hit = np.diag(matrix)
     return (hit / (matrix.sum(0) + matrix.sum(axis=1){less})).mean()
 """
+_matrix = template(_MATRIX, less="")
 
 FIRES = {
-    "of a confusion matrix": script(_MATRIX, less=""),
+    "of a confusion matrix": _matrix(),
     "masks": _metric("hit / (pred.sum() + mask.sum() + 1e-6)"),
     "counts over a data set": _grown(),
 }
 
 SILENT = {
-    "near miss: of a confusion matrix, less the overlap": script(_MATRIX, less=" - hit"),
+    "near miss: of a confusion matrix, less the overlap": _matrix(" - hit"),
     "the overlap is taken off": _metric("hit / (pred.sum() + mask.sum() - hit)"),
     "near miss: Dice": _metric("2 * hit / (pred.sum() + mask.sum())"),
     "near miss: Dice, doubled later": _metric("hit / (pred.sum() + mask.sum()) * 2"),

@@ -37,15 +37,12 @@ def check(run: Run) -> Findings:
 
 
 _EPOCHS = """
-import torch
-from torch import nn
-
 model = Net()
 criterion = nn.CrossEntropyLoss()
 optimizer = torch.optim.AdamW(model.parameters())
 for epoch in range(9):
     model.train()
-    for x, y in train_loader:
+    for {batch}:
         x = x.cuda()
         output = model(x)
         {inside}
@@ -54,7 +51,7 @@ for epoch in range(9):
     loss.backward()
     optimizer.step()
 """
-_epochs = template(_EPOCHS, inside="pass", behind="output")
+_epochs = template(_EPOCHS, inside="pass", behind="output", batch="x, y in train_loader")
 _METHOD = """
 import torch
 from torch import nn
@@ -72,8 +69,6 @@ FIRES = {
     "the loss of the last batch, in a method": script(_METHOD),
     "only the last output": _epochs(),
 }
-
-_STEPS = _EPOCHS.replace("for x, y in train_loader:", "for x in sequence.unbind(1):")
 
 _METHOD_SOUND = """
 import torch
@@ -106,7 +101,7 @@ SILENT = {
     "near miss: a state that is carried on": _epochs("state = mix(output, state)", "state"),
     "near miss: outputs are kept by their place": _epochs("kept[i] = output", "kept"),
     "near miss: one batch is enough": _epochs("break"),
-    "near miss: time steps": script(_STEPS, inside="pass", behind="output"),
+    "near miss: time steps": _epochs(batch="x in sequence.unbind(1)"),
     "near miss: another loss behind the batches": _epochs(
         "criterion(output, y).backward()", "model(probe)"
     ),

@@ -55,20 +55,15 @@ model.apply(init_weights)
 _DEEP = "nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)"
 _program = template(_PROGRAM, fill="", layer="nn.Linear", model=_DEEP)
 _AVERAGE = """
-import torch
-from torch import nn
-
 model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
 for p in model.parameters():
     p.data.zero_()
 {after}
 loss.backward()
 """
+_average = template(_AVERAGE, after="")
 _SUMMED = "for p, q in zip(model.parameters(), other.parameters()):\n    p.data.add_(q.data / n)"
 _GATE = """
-import torch
-from torch import nn
-
 def zero_init(m):
     if isinstance(m, nn.Conv2d):
         nn.init.zeros_(m.weight)
@@ -80,8 +75,7 @@ class Control(nn.Module):
         self.gate = nn.Sequential(nn.SiLU(), nn.Conv2d(8, 3, 1))
         self.{part}.apply(zero_init)
 """
-
-
+_gate = template(_GATE, part="")
 _BRANCH = """
 from torch import nn
 
@@ -103,10 +97,6 @@ class Net(nn.Module):
         return self.two(self.one(x))
 """
 _LORA = """
-import torch
-from torch import nn
-import torch.nn.functional as F
-
 class Adapter(nn.Module):
     def __init__(self, base, rank=4):
         super().__init__()
@@ -117,9 +107,10 @@ class Adapter(nn.Module):
     def forward(self, x):
         return self.base(x) + F.linear(F.linear(x, self.down), self.up)
 """
+_lora = template(_LORA, down="")
 
 FIRES = {
-    "both factors of a low-rank product": script(_LORA, down="torch.zeros(4, 8)"),
+    "both factors of a low-rank product": _lora("torch.zeros(4, 8)"),
     "zeros": _program("nn.init.zeros_(m.weight)"),
     "a constant": _program("nn.init.constant_(m.weight, 0.5)"),
     "fill": _program("m.weight.data.fill_(0)"),
@@ -127,20 +118,18 @@ FIRES = {
         "nn.init.zeros_(m.weight)\n"
         "    elif isinstance(m, nn.BatchNorm1d):\n        nn.init.ones_(m.weight)"
     ),
-    "every parameter": script(_AVERAGE, after=""),
-    "a part with a hidden layer": script(_GATE, part="body"),
+    "every parameter": _average(),
+    "a part with a hidden layer": _gate("body"),
 }
 
 SILENT = {
-    "near miss: one of two factors": script(_LORA, down="torch.randn(4, 8)"),
+    "near miss: one of two factors": _lora("torch.randn(4, 8)"),
     "near miss: the last layer of each residual branch": script(_BRANCH),
     "kaiming": _program("nn.init.kaiming_normal_(m.weight)"),
-    "near miss: a gate of one layer": script(_GATE, part="gate"),
+    "near miss: a gate of one layer": _gate("gate"),
     "near miss: a linear model": _program("nn.init.zeros_(m.weight)", model="nn.Linear(8, 2)"),
-    "near miss: an average is taken": script(_AVERAGE, after=_SUMMED),
-    "near miss: weights are loaded": script(
-        _AVERAGE, after="model.load_state_dict(torch.load(path))"
-    ),
+    "near miss: an average is taken": _average(_SUMMED),
+    "near miss: weights are loaded": _average("model.load_state_dict(torch.load(path))"),
     "near miss: an identity": _program(
         "nn.init.zeros_(m.weight)\n        m.weight.data.fill_diagonal_(1.0)"
     ),

@@ -49,8 +49,6 @@ for epoch in range(10):
 """
 _loop = template(_LOOP, after="", handed="")
 _TRAINER = """
-import torch
-
 class Trainer:
     def __init__(self, net):
         self.opt = torch.optim.Adam(net.parameters())
@@ -66,9 +64,8 @@ class Trainer:
 def main(net, loader):
     Trainer(net).fit(net, loader)
 """
-
+_trainer = template(_TRAINER, end="pass")
 _HANDED = """
-import torch
 from transformers import Trainer, get_cosine_schedule_with_warmup
 from somewhere import Loop
 
@@ -80,9 +77,10 @@ adam = torch.optim.AdamW(model.parameters(), lr=1e-3)
 schedule = get_cosine_schedule_with_warmup(adam, 6, 150)
 Own(model=model, args=args, train_dataset=rows, optimizers=(adam, schedule)).{run}()
 """
+_handed = template(_HANDED, base="", run="")
 
 FIRES = {
-    "an attribute of a trainer": script(_TRAINER, end="pass"),
+    "an attribute of a trainer": _trainer(),
     "never used": _loop("pass"),
     "only printed": _loop("print(scheduler.get_last_lr())"),
     "only saved": _loop("torch.save({'s': scheduler.state_dict()}, 'c.pt')"),
@@ -122,11 +120,11 @@ class WarmUp:
 )
 
 SILENT = {
-    "near miss: handed to one's own kind of trainer": script(_HANDED, base="Trainer", run="train"),
-    "near miss: handed to a base out of sight": script(_HANDED, base="Loop", run="go"),
+    "near miss: handed to one's own kind of trainer": _handed("Trainer", "train"),
+    "near miss: handed to a base out of sight": _handed("Loop", "go"),
     "near miss: one that a schedule of the project's own steps": script(_WRAPPED),
     "near miss: one of two, which Lightning steps": script(_LIGHTNING),
-    "stepped by the trainer": script(_TRAINER, end="self.decay.step()"),
+    "stepped by the trainer": _trainer("self.decay.step()"),
     "stepped": _loop("scheduler.step()"),
     "near miss: handed to a trainer": _loop("pass", "trainer.use(optimizer, scheduler)"),
     "near miss: kept in a list": _loop("for s in all: s.step()", "all = [scheduler]"),

@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.ownership import collected_in_vain
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import script, template
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -53,8 +53,6 @@ def make_optimizer(model):
 """
 _setup = template(_SETUP, last="")
 _LISTS = """
-import torch
-
 class Fitter:
     def __init__(self, net):
         decay, no_decay = [], []
@@ -62,15 +60,16 @@ class Fitter:
             (decay if p.ndim > 1 else no_decay).append(p)
         self.opt = torch.optim.AdamW({held})
 """
+_lists = template(_LISTS, held="")
 
 FIRES = {
     "the second group": _setup("pass"),
-    "one of two lists, in a class": script(_LISTS, held='[{"params": decay, "weight_decay": 0.1}]'),
+    "one of two lists, in a class": _lists('[{"params": decay, "weight_decay": 0.1}]'),
 }
 
 SILENT = {
     "both groups": _setup("groups.append(group)"),
     "near miss: added to the list another way": _setup("groups += [group]"),
-    "near miss: two lists": script(_LISTS, held='[{"params": decay}, {"params": no_decay}]'),
+    "near miss: two lists": _lists('[{"params": decay}, {"params": no_decay}]'),
     "near miss: given on its own": _setup("return torch.optim.AdamW([*groups, group])"),
 }
