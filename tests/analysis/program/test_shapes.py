@@ -22,7 +22,8 @@ from traindx.analysis.program.shapes.sizes import (
     product,
     symbol,
 )
-from traindx.examples import make_run
+from traindx.analysis.program.shapes.uses import contradictions
+from traindx.examples import make_run, script
 
 from .zoo import HEAD, ZOO
 
@@ -264,3 +265,13 @@ def test_sizes_read_well() -> None:
     assert str(1 - h) == "-H + 1"
     assert isinstance(h // 2, Size) and str(h // 2) == "⌊(H)/2⌋"
     assert str((h - 1) // 2) == "⌊(H + 1)/2⌋ - 1"
+
+
+@pytest.mark.parametrize(("width", "count"), [(64, 0), (128, 1)])
+def test_a_contradiction_comes_once(width: int, count: int) -> None:
+    text = """
+from torch import nn
+model = nn.Sequential(nn.Linear(784, {width}), nn.Linear(64, 10))
+"""
+    found = list(contradictions(project_of(script(text, width=width))))
+    assert [conflict.got for _, conflict, _ in found] == [width] * count

@@ -1,5 +1,3 @@
-"""Layers that cannot meet: the sizes in the source contradict each other."""
-
 from dataclasses import replace
 
 from traindx.analysis.errors.shape_blame import resized
@@ -8,13 +6,13 @@ from traindx.analysis.program.shapes.accounts import origin_of
 from traindx.analysis.program.shapes.forward_traces import ForwardTrace
 from traindx.analysis.program.shapes.machine import Conflict
 from traindx.analysis.program.shapes.structure import is_test_file
-from traindx.analysis.program.shapes.uses import follow, loose_chains, model_classes
+from traindx.analysis.program.shapes.uses import contradictions
 from traindx.analysis.program.training.claims import cite, finding, location_of
 from traindx.analysis.program.training.facts.tensor_shapes import Clash
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
-from traindx.model.findings import Evidence, Finding, Location, Strength, cite_source
-from traindx.registry import Findings, Run, detector
+from traindx.examples import make_run, script, template
+from traindx.model.findings import Evidence, Location, cite_source
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 CAUSES = {"channels": "channel-mismatch"}
 
@@ -43,39 +41,17 @@ def check(run: Run) -> Findings:
     """
     if run.has_trained or run.failures:
         return
-    seen: set[tuple[str, int, int | None]] = set()
-    project = project_of(run)
-    traces = [
-        (f.trace, f.use.origin, f.use.has_inputs)
-        for module, cls in model_classes(project)
-        if not is_test_file(module)
-        for f in follow(project, module, cls)
-    ]
-    chains = (trace for module, trace in loose_chains(project) if not is_test_file(module))
-    traces += [(trace, "", False) for trace in chains]
-    for trace, origin, has_inputs in traces:
-        conflict = trace.conflict
-        is_guessed = not has_inputs or bool(trace.assumed)
-        if conflict is None or (_is_about_rank(conflict) and is_guessed):
-            continue
-        key = (conflict.file, conflict.line, conflict.built_line)
-        if key not in seen:
-            seen.add(key)
-            yield _finding(trace, conflict, origin)
-    lines = {(file, at) for file, line, built in seen for at in (line, built or line)}
+    lines: set[tuple[str, int]] = set()
+    for trace, conflict, origin in contradictions(project_of(run)):
+        lines |= {(conflict.file, n) for n in (conflict.line, conflict.built_line or conflict.line)}
+        yield _finding(trace, conflict, origin)
     for story in program_of(run).stories:
         for clash in story.shapes.clashes():
-            places = _places(clash)
+            met = [location_of(w) for w in (clash.event, clash.layer) if w is not None]
+            places = {(place.file, place.line) for place in met}
             if not places & lines and not is_test_file(clash.event.module):
                 lines |= places
                 yield _followed(clash)
-
-
-def _places(clash: Clash) -> set[tuple[str, int]]:
-    """Where sizes meet and where the layer is built, that it is blamed only once."""
-    built = () if clash.layer is None else (clash.layer,)
-    found = (location_of(where) for where in (clash.event, *built))
-    return {(place.file, place.line) for place in found}
 
 
 def _followed(clash: Clash) -> Finding:
@@ -90,11 +66,6 @@ def _followed(clash: Clash) -> Finding:
         *built,
         is_symptom=True,
     )
-
-
-def _is_about_rank(conflict: Conflict) -> bool:
-    """Tell whether it is the numbers of dimensions that differ; those of inputs may be a guess."""
-    return isinstance(conflict.expected, str) and conflict.expected.endswith("D")
 
 
 def _finding(trace: ForwardTrace, conflict: Conflict, origin: str) -> Finding:
@@ -126,9 +97,6 @@ def _finding(trace: ForwardTrace, conflict: Conflict, origin: str) -> Finding:
 
 
 _NET = """
-import torch
-from torch import nn
-
 class Net(nn.Module):
     def __init__(self, width=64):
         super().__init__()
@@ -147,13 +115,7 @@ _CHAIN = """
 from torch import nn
 model = nn.Sequential(nn.Linear(784, {a}), nn.ReLU(), nn.Linear(64, 10))
 """
-
-
-def _net(norm: str = "width", features: str = "64 * 30 * 30", padding: str = "") -> Run:
-    text = _NET.format(norm=norm, features=features, padding=padding)
-    return make_run(sources={"model.py": text})
-
-
+_net = template(_NET, norm="width", features="64 * 30 * 30", padding="")
 _LOOKUPS = """
 import torch
 from torch import nn
@@ -170,7 +132,7 @@ class Net(nn.Module):
 FIRES = {
     "a flatten of another size": _net(features="64"),
     "a norm for other channels": _net(norm="32"),
-    "a chain of linear layers": make_run(sources={"model.py": _CHAIN.format(a=128)}),
+    "a chain of linear layers": script(_CHAIN, a=128),
 }
 
 _CONDITION = """
@@ -281,20 +243,18 @@ print(torch.tensor(hours.values)[:, 0])
 """
 
 SILENT = {
-    "near miss: one stem for each level": make_run(sources={"head.py": _LEVELS}),
-    "near miss: a total of every hour": make_run(sources={"data.py": _HOURS}),
-    "near miss: sizes that one value gives, or that a batch may have": make_run(
-        sources={"m.py": _SIZED}
-    ),
-    "near miss: blocks that a loop adds by name": make_run(sources={"m.py": _GROWN}),
-    "near miss: sizes that are turned round": make_run(sources={"m.py": _MIRRORED}),
-    "near miss: one class for each image": make_run(sources={"m.py": _CONDITION}),
+    "near miss: one stem for each level": script(_LEVELS),
+    "near miss: a total of every hour": script(_HOURS),
+    "near miss: sizes that one value gives, or that a batch may have": script(_SIZED),
+    "near miss: blocks that a loop adds by name": script(_GROWN),
+    "near miss: sizes that are turned round": script(_MIRRORED),
+    "near miss: one class for each image": script(_CONDITION),
     "sizes that fit": _net(),
     "near miss: padding keeps the size": _net(features="64 * 32 * 32", padding=", padding=1"),
     "near miss: a size from outside": _net(features="config.features"),
     "near miss: it has trained": replace(
         make_run({"loss/train": [2.3, 1.9, 1.5]}), sources=_net(features="64").sources
     ),
-    "near miss: an index for each row, or for each place": make_run(sources={"m.py": _LOOKUPS}),
-    "a chain that fits": make_run(sources={"model.py": _CHAIN.format(a=64)}),
+    "near miss: an index for each row, or for each place": script(_LOOKUPS),
+    "a chain that fits": script(_CHAIN, a=64),
 }

@@ -1,9 +1,7 @@
-"""The best weights are kept by reference and train on."""
-
 from traindx.analysis.program.training.checkpoints import Kept, kept_by_reference
 from traindx.analysis.program.training.claims import cite, finding, imports, replace, source_text
-from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -29,20 +27,15 @@ def check(run: Run) -> Findings:
     state that is written to a file within the loop, what a sharded model gathers (FSDP), and the
     state of a scheduler or scaler, which is made of numbers.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for kept in kept_by_reference(story):
-            if kept.site.node in seen:
-                continue
-            seen.add(kept.site.node)
-            yield finding(
-                f"`{kept.name}` is no copy: it trains on, and is the last model at the end",
-                "best-weights-overwritten",
-                kept.site,
-                cite(kept.site, "these are the model's own tensors, not a copy"),
-                cite(kept.trains_on, "and the loop goes on training them"),
-                patch=_patch(kept),
-            )
+    for kept in each_place(run, kept_by_reference, lambda found: found.site.node):
+        yield finding(
+            f"`{kept.name}` is no copy: it trains on, and is the last model at the end",
+            "best-weights-overwritten",
+            kept.site,
+            cite(kept.site, "these are the model's own tensors, not a copy"),
+            cite(kept.trains_on, "and the loop goes on training them"),
+            patch=_patch(kept),
+        )
 
 
 def _patch(kept: Kept) -> str | None:
@@ -53,7 +46,6 @@ def _patch(kept: Kept) -> str | None:
 
 _LOOP = """
 import copy
-import torch
 
 def train(model, loader, validate):
     optimizer = torch.optim.Adam(model.parameters())
@@ -70,15 +62,8 @@ def train(model, loader, validate):
     {end}
     return model
 """
-
-
-def _loop(keep: str, end: str = "model.load_state_dict(best_state)") -> Run:
-    return make_run(sources={"train.py": _LOOP.format(keep=keep, end=end)})
-
-
+_loop = template(_LOOP, keep="", end="model.load_state_dict(best_state)")
 _STOPPER = """
-import torch
-
 class EarlyStopping:
     def __init__(self):
         self.best, self.weights = float("inf"), None
@@ -102,11 +87,7 @@ def fit(net, loader, evaluate):
         stopper.see(net, evaluate(net))
     stopper.put_back(net)
 """
-
-
-def _stopper(kept: str) -> Run:
-    return make_run(sources={"train.py": _STOPPER.replace("{kept}", kept)})
-
+_stopper = template(_STOPPER, kept="")
 
 FIRES = {
     "detached tensors, in an object": _stopper(
@@ -133,7 +114,9 @@ for rate in (0.1, 0.01):
 torch.save(best_state, "best.pt")
 """
 
-_CANDIDATES = _SEARCH.replace("for rate in (0.1, 0.01):", "for rate, model in rated.items():")
+_CANDIDATES = _SEARCH.replace(
+    "for rate in (0.1, 0.01):\n    model = Net()\n", "for rate, model in rated.items():\n"
+)
 _GATHERED = """with FSDP.state_dict_type(model, StateDictType.FULL_STATE_DICT):
                 best_state = model.state_dict()"""
 
@@ -141,10 +124,8 @@ SILENT = {
     "cloned tensors, in an object": _stopper(
         "{k: v.detach().clone() for k, v in net.state_dict().items()}"
     ),
-    "near miss: a model for every turn": make_run(sources={"search.py": _SEARCH}),
-    "near miss: every turn takes another model": make_run(
-        sources={"search.py": _CANDIDATES.replace("    model = Net()\n", "")}
-    ),
+    "near miss: a model for every turn": script(_SEARCH),
+    "near miss: every turn takes another model": script(_CANDIDATES),
     "near miss: gathered from shards": _loop(_GATHERED),
     "near miss: copied in the next line": _loop(
         "best_state = model.state_dict()\n            best_state = copy.deepcopy(best_state)"

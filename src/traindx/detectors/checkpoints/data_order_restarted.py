@@ -1,10 +1,7 @@
-"""A run that resumes in the middle of an epoch begins with the first batch again."""
-
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.resumed_order import LostOrder, lost_orders
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.analysis.program.training.resumed_order import lost_orders
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -29,27 +26,22 @@ def check(run: Run) -> Findings:
     Checkpoints at the end of an epoch, batches that are drawn at random without an order, and data
     that are read from a stream are left alone; so is a program that hands its checkpoint on.
     """
-    for story in program_of(run).stories:
-        for lost in lost_orders(story):
-            yield _finding(lost)
-            return
-
-
-def _finding(lost: LostOrder) -> Finding:
-    return finding(
-        "The run resumes in the middle of an epoch, and its data begin at the first batch again",
-        "data-order-lost-on-resume",
-        lost.order,
-        cite(lost.order, "the same order at every start"),
-        cite(lost.checkpoint.deed, "a run goes on from here"),
-        cite(lost.save, "and was saved in mid-epoch, without a position in the data"),
-        is_symptom=True,
-    )
+    for lost in (x for story in program_of(run).stories for x in lost_orders(story)):
+        yield finding(
+            "The run resumes in the middle of an epoch, and its data begin at the first batch "
+            "again",
+            "data-order-lost-on-resume",
+            lost.order,
+            cite(lost.order, "the same order at every start"),
+            cite(lost.checkpoint.deed, "a run goes on from here"),
+            cite(lost.save, "and was saved in mid-epoch, without a position in the data"),
+            is_symptom=True,
+        )
+        return
 
 
 _PROGRAM = """
 import os
-import torch
 from torch.utils.data import DataLoader, RandomSampler
 
 order = torch.Generator().manual_seed(0)
@@ -75,16 +67,10 @@ while step < 1000:
             torch.save({{"model": model.state_dict(), "optimizer": optimizer.state_dict(),
                         "step": step{more}}}, "last.pt")
 """
-_SEEDED = "shuffle=True, generator=order"
-
-
-def _program(
-    order: str = _SEEDED, restore: str = "pass", skip: str = "pass", more: str = ""
-) -> Run:
-    text = _PROGRAM.format(order=order, restore=restore, skip=skip, more=more)
-    return make_run(sources={"train.py": text})
-
-
+_USUAL = {
+    "order": "shuffle=True, generator=order", "restore": "pass", "skip": "pass", "more": "",
+}  # fmt: skip
+_program = template(_PROGRAM, **_USUAL)
 _BY_HAND = _PROGRAM.replace(
     "    for i, (x, y) in enumerate(loader):\n",
     "    for rows in torch.randperm(len(data), generator=order).split(16):\n"
@@ -99,9 +85,7 @@ FIRES = {
     "the global state is restored, the order has its own": _program(
         restore='torch.set_rng_state(saved["rng"])', more=', "rng": torch.get_rng_state()'
     ),
-    "cut by hand": make_run(
-        sources={"train.py": _BY_HAND.format(order=_SEEDED, restore="pass", skip="pass", more="")}
-    ),
+    "cut by hand": template(_BY_HAND, **_USUAL)(),
 }
 
 SILENT = {
@@ -115,9 +99,7 @@ SILENT = {
         restore="from itertools import islice\n    loader = islice(loader, step, None)"
     ),
     "near miss: another seed": _program(restore="order.manual_seed(step)"),
-    "near miss: at the end of an epoch": make_run(
-        sources={"train.py": _BY_EPOCH.format(order=_SEEDED, restore="pass", skip="pass", more="")}
-    ),
+    "near miss: at the end of an epoch": template(_BY_EPOCH, **_USUAL)(),
     "near miss: another order at every start": _program("shuffle=True"),
     "near miss: a sampler out of sight": _program("sampler=MySampler(dataset)"),
 }

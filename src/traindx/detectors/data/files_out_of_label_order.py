@@ -1,11 +1,8 @@
-"""Files and labels are paired by position, and stand in different orders."""
-
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.file_order import OutOfStep, out_of_step
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import cite, finding, site_of
+from traindx.analysis.program.training.file_order import out_of_step
+from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.table_order import unpaired_rows
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -30,42 +27,25 @@ def check(run: Run) -> Findings:
     Names with leading zeros sort as numbers do; where the program does not say how files are
     named, the rule is silent.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for found in out_of_step(story):
-            site = found.inputs.value.site
-            if site is not None and site.node not in seen:
-                seen.add(site.node)
-                yield _finding(found)
-        for rows in unpaired_rows(story):
-            sites = [r.value.site for r in (rows.inputs, rows.labels)]
-            if sites[0] is not None and sites[1] is not None and sites[0].node not in seen:
-                seen.add(sites[0].node)
-                yield finding(
-                    f"The rows of the inputs stand {rows.inputs.order.value}, "
-                    f"those of the labels {rows.labels.order.value}",
-                    "misaligned-labels",
-                    sites[1],
-                    cite(sites[0], f"inputs: {rows.inputs.order.value}"),
-                    cite(sites[1], f"labels: {rows.labels.order.value}"),
-                    is_symptom=True,
-                )
-
-
-def _finding(found: OutOfStep) -> Finding:
-    one, other = found.inputs, found.labels
-    evidence = [cite(one.value, f"inputs: {one.order.value}")]
-    if other.value.site is not None:
-        evidence.append(cite(other.value, f"labels: {other.order.value}"))
-    if found.written is not None:
-        evidence.append(cite(found.written, "numbers without leading zeros: 10 sorts before 2"))
-    return finding(
-        f"Inputs stand {one.order.value}, their labels {other.order.value}",
-        "misaligned-labels",
-        one.value,
-        *evidence,
-        is_symptom=True,
-    )
+    for found in each_place(run, out_of_step, lambda found: site_of(found.inputs.value).node):
+        one, other = found.inputs, found.labels
+        evidence = [cite(one.value, f"inputs: {one.order.value}")]
+        if other.value.site is not None:
+            evidence.append(cite(other.value, f"labels: {other.order.value}"))
+        if found.written is not None:
+            evidence.append(cite(found.written, "numbers without leading zeros: 10 sorts before 2"))
+        claim = f"Inputs stand {one.order.value}, their labels {other.order.value}"
+        yield finding(claim, "misaligned-labels", one.value, *evidence, is_symptom=True)
+    for rows in each_place(run, unpaired_rows, lambda rows: site_of(rows.inputs.value).node):
+        stand, labelled = rows.inputs.order.value, rows.labels.order.value
+        yield finding(
+            f"The rows of the inputs stand {stand}, those of the labels {labelled}",
+            "misaligned-labels",
+            rows.labels.value,
+            cite(rows.inputs.value, f"inputs: {stand}"),
+            cite(rows.labels.value, f"labels: {labelled}"),
+            is_symptom=True,
+        )
 
 
 _PROGRAM = """
@@ -75,8 +55,6 @@ import os
 from pathlib import Path
 
 import numpy as np
-import torch
-from torch.utils.data import DataLoader, Dataset
 
 def write(root, n):
     for i in range(n):
@@ -100,14 +78,7 @@ loader = DataLoader(Scans(root), batch_size=8, shuffle=True)
 _ROWS = 'self.labels = [int(row["label"]) for row in csv.DictReader(open(root / "labels.csv"))]'
 _FILES = 'sorted(root.glob("*.npy"))'
 _MASKS = "self.masks = {}\n        self.labels = self.masks"
-
-
-def _program(
-    name: str = "scan_{i}", files: str = _FILES, labels: str = _ROWS, label: str = "self.labels[i]"
-) -> Run:
-    text = _PROGRAM.replace("{name}", name).replace("{files}", files)
-    return make_run(sources={"data.py": text.replace("{labels}", labels).replace("{label}", label)})
-
+_program = template(_PROGRAM, name="scan_{i}", files=_FILES, labels=_ROWS, label="self.labels[i]")
 
 _TABLES = """
 import pandas as pd
@@ -121,9 +92,7 @@ data = TensorDataset(torch.tensor(x.to_numpy()), torch.tensor(y.to_numpy()))
 """
 
 
-def _tables(x: str, y: str) -> Run:
-    return make_run(sources={"data.py": _TABLES.format(x=x, y=y)})
-
+_tables = template(_TABLES, x="", y="")
 
 FIRES = {
     "grouped rows beside a table": _tables('visits.groupby("id").mean()', 'people["label"]'),

@@ -1,9 +1,7 @@
-"""Each rank trains over its own shards to the end, and these differ in length."""
-
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.rank_shares import uneven_shares
-from traindx.examples import make_run
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -42,7 +40,6 @@ def check(run: Run) -> Findings:
 
 
 _PROGRAM = """
-import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, IterableDataset
@@ -73,14 +70,9 @@ main(dist.get_rank(), dist.get_world_size())
 _ROWS = "for row in read(file):\n                yield row[0], row[1]"
 
 
-def _program(
-    mine: str = "files[rank::world]", over: str = "loader", then: str = "pass",
-    rows: str = _ROWS, model: str = "DistributedDataParallel(net)",
-) -> Run:  # fmt: skip
-    text = _PROGRAM.format(mine=mine, over=over, then=then, rows=rows, model=model)
-    return make_run(sources={"train.py": text})
-
-
+_USUAL = {"mine": "files[rank::world]", "over": "loader", "then": "pass", "rows": _ROWS,
+          "model": "DistributedDataParallel(net)"}  # fmt: skip
+_program = template(_PROGRAM, **_USUAL)
 _DIRECT = _PROGRAM.replace("DataLoader(Shards(list_files(), rank, world), batch_size=32)", "None")
 _DIRECT = _DIRECT.replace(
     "def main(rank",
@@ -91,17 +83,7 @@ _DIRECT = _DIRECT.replace(
 FIRES = {
     "a stream of the rank's own files": _program(),
     "by number": _program("[files[i] for i in range(rank, len(files), world)]"),
-    "a generator": make_run(
-        sources={
-            "train.py": _DIRECT.format(
-                mine="files",
-                over="batches(list_files(), rank, world)",
-                then="pass",
-                rows=_ROWS,
-                model="DistributedDataParallel(net)",
-            )
-        }
-    ),
+    "a generator": template(_DIRECT, **_USUAL)("files", over="batches(list_files(), rank, world)"),
 }
 
 SILENT = {

@@ -1,21 +1,8 @@
-"""Predictions and labels of different shapes are compared: every one with every other."""
-
-from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.truth import is_none
-from traindx.analysis.program.execution.values import Items, Value, constant
-from traindx.analysis.program.training.claims import cite, finding, source_text
-from traindx.analysis.program.training.operations import LOSSES, Operation, operation_of
-from traindx.analysis.program.training.pairing import paired_metrics
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.examples import make_run
+from traindx.analysis.program.training.claims import cite, finding, site_of, source_text
+from traindx.analysis.program.training.pairing import crossed_metrics
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
-
-# what leaves the shape of a tensor as it is
-ELEMENTWISE = frozenset(
-    {"gt", "ge", "lt", "le", "long", "int", "float", "double", "bool", "round", "sigmoid", "to",
-     "detach", "cpu", "cuda", "type", "clone", "tanh", "exp", "half", "sub", "neg"}
-)  # fmt: skip
-WITH_OTHER = frozenset({"gt", "ge", "lt", "le", "sub"})
 
 
 @detector(needs=("source",), suggests=("metric-bug",))
@@ -38,78 +25,21 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     Outputs that are reshaped before the comparison are left alone.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for pair in paired_metrics(story):
-            if pair.site is not None and pair.site.node not in seen:
-                seen.add(pair.site.node)
-                yield finding(
-                    "A metric compares predictions of shape (N, 1) with targets of shape (N)",
-                    "metric-bug",
-                    pair,
-                    cite(pair, f"`{source_text(pair)}` broadcasts to N times N"),
-                    is_symptom=True,
-                )
-        columns = _columns(story)
-        for event in story.events if columns else ():
-            operation = operation_of(event.result)
-            if operation is None or operation.name not in ("eq", "ne") or event.node in seen:
-                continue
-            sides = {id(_source(v)) for v in operation.operands[:2]}
-            loss = next((e for o, y, e in columns if sides == {id(o), id(y)}), None)
-            if loss is not None:
-                seen.add(event.node)
-                yield finding(
-                    "Accuracy compares predictions of shape (B, 1) with labels of shape (B,)",
-                    "metric-bug",
-                    event,
-                    cite(event, f"`{source_text(event)}` broadcasts to B times B"),
-                    cite(loss, "the loss gets the labels with another dimension"),
-                    is_symptom=True,
-                )
-
-
-def _columns(story: Story) -> list[tuple[Value, Value, ProgramEvent]]:
-    """The outputs and labels of losses for which the labels got another dimension."""
-    found = []
-    for event in story.events:
-        operation = operation_of(event.result)
-        if operation is None or operation.name not in LOSSES or len(operation.operands) < 2:
-            continue
-        target = _source(operation.operands[1])
-        reshaped = operation_of(target)
-        if reshaped is not None and _adds_dimension(reshaped):
-            found.append((_source(operation.operands[0]), _source(reshaped.operands[0]), event))
-    return found
-
-
-def _adds_dimension(operation: Operation) -> bool:
-    """`y.unsqueeze(1)`, `y.view(-1, 1)`, `y[:, None]`: a column."""
-    given = [constant(v) for v in operation.operands[1:]]
-    if operation.name == "unsqueeze":
-        return given in ([1], [-1])
-    if operation.name == "getitem" and isinstance(operation.operands[1], Items):
-        last = operation.operands[1].members[-1]
-        return len(operation.operands[1].members) == 2 and is_none(last) is True
-    return operation.name in ("view", "reshape") and given == [-1, 1]
-
-
-def _source(value: Value) -> Value:
-    """Return what a value was made from without changing its shape."""
-    operation = operation_of(value)
-    while operation is not None and operation.name in ELEMENTWISE and operation.operands:
-        other = operation.operands[1] if operation.name in WITH_OTHER else None
-        if other is not None and not isinstance(constant(other), (int, float)):
-            return value
-        value = operation.operands[0]
-        operation = operation_of(value)
-    return value
+    for pair, loss in each_place(run, crossed_metrics, lambda found: site_of(found[0]).node):
+        size = "N" if loss is None else "B"
+        shape = "targets of shape (N)" if loss is None else "labels of shape (B,)"
+        subject = "A metric" if loss is None else "Accuracy"
+        yield finding(
+            f"{subject} compares predictions of shape ({size}, 1) with {shape}",
+            "metric-bug",
+            pair,
+            cite(pair, f"`{source_text(pair)}` broadcasts to {size} times {size}"),
+            *([cite(loss, "the loss gets the labels with another dimension")] if loss else []),
+            is_symptom=True,
+        )
 
 
 _LOOP = """
-import torch
-from torch import nn
-
 net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))
 for x, y in val_loader:
     out = net(x)
@@ -117,17 +47,8 @@ for x, y in val_loader:
     hits = {hits}
     print(loss, hits.float().mean())
 """
-
-
-def _loop(hits: str, target: str = "y.float().unsqueeze(1)") -> Run:
-    return make_run(sources={"train.py": _LOOP.format(hits=hits, target=target)})
-
-
+_loop = template(_LOOP, hits="", target="y.float().unsqueeze(1)")
 _SCORES = """
-import torch
-from torch import nn
-from torch.utils.data import DataLoader, TensorDataset, random_split
-
 X, y = torch.randn(500, 6), torch.randn(500)
 train, test = random_split(TensorDataset(X, y), [400, 100])
 net = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1))
@@ -143,7 +64,7 @@ def score():
 
 print(score())
 """
-
+_scores = template(_SCORES, squeeze="")
 _STEP = """
 import torch
 from torch import nn
@@ -162,16 +83,14 @@ class Judge(nn.Module):
 """
 
 FIRES = {
-    "an error over the whole test set": make_run(sources={"train.py": _SCORES.format(squeeze="")}),
+    "an error over the whole test set": _scores(),
     "a threshold": _loop("(out > 0).long() == y"),
     "a column by its index": _loop("y.eq(out.sigmoid().round())", "y[:, None].float()"),
-    "rounded, as functions": make_run(sources={"judge.py": _STEP}),
+    "rounded, as functions": script(_STEP),
 }
 
 SILENT = {
-    "near miss: an error over the whole test set, squeezed": make_run(
-        sources={"train.py": _SCORES.format(squeeze=".squeeze(1)")}
-    ),
+    "near miss: an error over the whole test set, squeezed": _scores(".squeeze(1)"),
     "the same labels": _loop("(out > 0).long() == y.unsqueeze(1)"),
     "near miss: the dimension is dropped": _loop("(out.squeeze(1) > 0).long() == y"),
     "near miss: flattened": _loop("(out > 0).flatten() == y"),

@@ -1,15 +1,11 @@
-"""Dropout in a model that no `eval()` switches off."""
-
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Answer, Instance
+from traindx.analysis.program.execution.values import Instance
 from traindx.analysis.program.training.claims import cite, finding, source_text, with_argument
-from traindx.analysis.program.training.modes import active_dropouts, is_noise, sets_own_mode
+from traindx.analysis.program.training.modes import active_dropouts
 from traindx.analysis.program.training.operations import Operation
-from traindx.analysis.program.training.phases import phase_word
-from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import template
+from traindx.registry import Findings, Run, Strength, detector
 
 
 @detector(needs=("source",), suggests=("validation-in-train-mode",))
@@ -35,59 +31,39 @@ def check(run: Run) -> Findings:
     after a return for the other mode, and a rate that is made from the mode. `training=True` may
     be meant, and is only remarked.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for event, operation in active_dropouts(story):
-            if event.node in seen or is_noise(event) or not _is_evaluated(event):
-                continue
-            seen.add(event.node)
-            yield _finding(event, operation)
+    for event, operation in each_place(run, active_dropouts, lambda found: found[0].node):
+        model = event.within[-1]
+        name = model.cls.node.name if isinstance(model, Instance) else "The model"
+        is_asked = operation.argument("training") is not None
+        says, patch = _fault(event, operation)
+        yield finding(
+            f"`{name}` drops units in evaluation too: {says}",
+            "validation-in-train-mode",
+            event,
+            cite(event, f"`{source_text(event)}`: {says}"),
+            patch=patch if event.module.class_of(event.node) is not None else None,
+            strength=Strength.MODERATE if is_asked else Strength.STRONG,
+            hint=Strength.MODERATE if is_asked else None,  # it may be meant
+        )
 
 
-def _is_evaluated(event: ProgramEvent) -> bool:
-    """Tell whether a pass evaluates: it does, or it is not only for training by its name."""
-    if event.pass_is_training is Answer.NO:
-        return True
-    return phase_word(event.function_name) != "train" and not any(
-        sets_own_mode(v) for v in event.within
-    )
-
-
-def _finding(event: ProgramEvent, operation: Operation) -> Finding:
-    model = event.within[-1]
-    name = model.cls.node.name if isinstance(model, Instance) else "The model"
-    is_method = event.module.class_of(event.node) is not None
-    patch = None
-    is_asked = operation.argument("training") is not None
+def _fault(event: ProgramEvent, operation: Operation) -> tuple[str, str | None]:
+    """Say why units are dropped, and how a method would ask for the mode."""
     if event.name == "()":
-        says = "a layer made in `forward` is always in training mode"
-    elif operation.name == "scaled_dot_product_attention":
-        says = "the attention drops whatever the mode is"
+        return "a layer made in `forward` is always in training mode", None
+    if operation.name == "scaled_dot_product_attention":
         rate = event.argument("dropout_p", 4)
-        text = "" if rate is None else min((n for n in rate.names), key=len, default="")
-        if is_method and text:
-            patch = with_argument(event, "dropout_p", f"self.{text} if self.training else 0.0", 4)
-    else:
-        says = "`training` is not passed, and is True by default"
-        if is_asked:
-            says = "`training=True` is passed, whatever the mode is"
-        patch = with_argument(event, "training", "self.training", 2) if is_method else None
-    return finding(
-        f"`{name}` drops units in evaluation too: {says}",
-        "validation-in-train-mode",
-        event,
-        cite(event, f"`{source_text(event)}`: {says}"),
-        patch=patch,
-        strength=Strength.MODERATE if is_asked else Strength.STRONG,
-        hint=Strength.MODERATE if is_asked else None,  # it may be meant
-    )
+        text = "" if rate is None else min(rate.names, key=len, default="")
+        asks = f"self.{text} if self.training else 0.0"
+        patch = with_argument(event, "dropout_p", asks, 4) if text else None
+        return "the attention drops whatever the mode is", patch
+    says = "`training` is not passed, and is True by default"
+    if operation.argument("training") is not None:
+        says = "`training=True` is passed, whatever the mode is"
+    return says, with_argument(event, "training", "self.training", 2)
 
 
 _NET = """
-import torch
-import torch.nn.functional as F
-from torch import nn
-
 class {name}(nn.Module):
     def __init__(self, dropout=0.1):
         super().__init__()
@@ -101,12 +77,7 @@ class {name}(nn.Module):
         {line}
         return self.head(x)
 """
-
-
-def _net(line: str, name: str = "Net") -> Run:
-    return make_run(sources={"model.py": _NET.format(line=line, name=name)})
-
-
+_net = template(_NET, line="", name="Net")
 _ATTENTION = "x = F.scaled_dot_product_attention(x, x, x, dropout_p={})"
 
 FIRES = {

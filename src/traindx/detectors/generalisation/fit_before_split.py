@@ -1,24 +1,8 @@
-"""A scaler is fitted on data that are held out afterwards."""
-
-from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Part, Result, Value, depends_on, options_of
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.data import Role, named_role
-from traindx.analysis.program.training.preprocessing import statistics_of_all
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.analysis.program.training.splits import divisions, roles_of
-from traindx.examples import make_run
+from traindx.analysis.program.training.claims import cite, finding, site_of
+from traindx.analysis.program.training.fitting import leaky_fits
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
-
-# what learns numbers from its data; encoders of labels learn nothing from a split
-FITTED = frozenset(
-    {"StandardScaler", "MinMaxScaler", "RobustScaler", "MaxAbsScaler", "QuantileTransformer",
-     "PowerTransformer", "PCA", "TruncatedSVD", "SelectKBest", "SimpleImputer", "KNNImputer",
-     "IterativeImputer", "TfidfVectorizer", "TargetEncoder", "KBinsDiscretizer"}
-)  # fmt: skip
-SPLITS = ("train_test_split", "random_split")
-Found = tuple[str, ProgramEvent | Value, str]
-DRAWS = frozenset({"matplotlib", "seaborn", "plotly", "plt", "sns", "px", "ax", "axes", "fig"})
 
 
 @detector(needs=("source",), suggests=("data-leakage",))
@@ -41,121 +25,12 @@ def check(run: Run) -> Findings:
     Encoders of labels learn nothing from the split and are left alone, and so is a fit to look at
     the data, whose result never meets what is split.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        yield from _by_hand(story, seen)
-        fits = [e for e in story.events if _is_fit(e)]
-        for fit in fits:
-            found = _before_split(story, fit) or _again(story, fit, fits)
-            if found is not None and fit.node not in seen:
-                seen.add(fit.node)
-                claim, other, says = found
-                yield finding(claim, "data-leakage", fit, cite(fit, "fitted here"),
-                              cite(other, says), is_symptom=True)  # fmt: skip
-
-
-def _by_hand(story: Story, seen: set[object]) -> Findings:
-    """Data that are scaled by a statistic of all of them, and divided only then."""
-    for division in divisions(story):
-        learnt = statistics_of_all(division.whole)
-        roles = roles_of(story, division.tail) | roles_of(story, division.head)
-        is_held = division.is_for_test or Role.HELD_OUT in roles
-        if learnt is None or learnt.site is None or not is_held or learnt.site.node in seen:
-            continue
-        seen.add(learnt.site.node)
-        yield finding(
-            f"`{_name(division.whole)}` is scaled by statistics of all data before the split",
-            "data-leakage",
-            learnt,
-            cite(learnt, "computed over training and held-out data"),
-            cite(division.place, "the data are split only here"),
-            is_symptom=True,
-        )
-
-
-def _is_fit(event: ProgramEvent) -> bool:
-    made = event.receiver
-    is_known = isinstance(made, Result) and made.maker.rsplit(".", 1)[-1] in FITTED
-    return is_known and event.name in (".fit", ".fit_transform") and bool(event.args)
-
-
-def _before_split(story: Story, fit: ProgramEvent) -> Found | None:
-    """The split of what was fitted as a whole."""
-    claim = f"`{_name(fit.receiver)}` is fitted on `{_name(fit.args[0])}` before the split"
-    for split in story.events:
-        if split.order < fit.order or split.name.rsplit(".", 1)[-1] not in SPLITS:
-            continue
-        if _reaches(story, fit, split):
-            return claim, split, "the data are split only here"
-    learnt = fit.result if fit.name == ".fit_transform" else None
-    for division in divisions(story) if learnt is not None else ():
-        roles = roles_of(story, division.tail) | roles_of(story, division.head)
-        if learnt is not None and Role.HELD_OUT in roles and depends_on(division.whole, learnt):
-            return claim, division.place, "the data are split only here"
-    return None
-
-
-def _reaches(story: Story, fit: ProgramEvent, split: ProgramEvent) -> bool:
-    """Tell whether what was learnt from all data reaches the parts of a split."""
-    scaler, data, learnt = fit.receiver, fit.args[0], fit.result
-    is_whole = fit.name == ".fit_transform" and learnt is not None
-    if is_whole and any(depends_on(a, learnt) for a in split.args if learnt is not None):
-        return True
-    if not any(depends_on(a, data) for a in split.args):
-        return False
-    used = [e for e in story.events if e.order > fit.order and _is_of(e, scaler, learnt)]
-    names = {e.name for e in used}
-    return ".transform" in names and not names & {".fit", ".fit_transform"}
-
-
-def _is_of(event: ProgramEvent, scaler: Value | None, fitted: Value | None) -> bool:
-    """`scaler = StandardScaler().fit(X)` is the scaler, too."""
-    return event.receiver is not None and any(
-        o is scaler or o is fitted for o in options_of(event.receiver)
-    )
-
-
-def _again(
-    story: Story, fit: ProgramEvent, fits: list[ProgramEvent]
-) -> tuple[str, ProgramEvent, str] | None:
-    """The first fit, on training data, of what is fitted anew on held-out data."""
-    if _part_of_split(fit.args[0]) is not Role.HELD_OUT or _is_only_shown(story, fit):
-        return None
-    for first in fits:
-        is_same = first.receiver is fit.receiver and first.order < fit.order
-        if is_same and _part_of_split(first.args[0]) is Role.TRAIN:
-            claim = f"`{_name(fit.receiver)}` is fitted again, on held-out `{_name(fit.args[0])}`"
-            return claim, first, "fitted on training data here"
-    return None
-
-
-def _part_of_split(value: Value) -> Role:
-    """Which part of a split a value is: `train_test_split` gives the training part first."""
-    made = value.of if isinstance(value, Part) else None
-    is_part = isinstance(made, Result) and made.maker.rsplit(".", 1)[-1] == "train_test_split"
-    if is_part and isinstance(value, Part) and isinstance(value.key, int):
-        return Role.TRAIN if value.key % 2 == 0 else Role.HELD_OUT
-    return named_role(value)
-
-
-def _is_only_shown(story: Story, fit: ProgramEvent) -> bool:
-    """Tell whether a result goes into pictures and nowhere else."""
-    uses = [e for e in story.events if e.order > fit.order and fit.result is not None
-            and any(depends_on(a, fit.result) for a in (*e.args, *e.kwargs.values()))]  # fmt: skip
-    roots = {e.name.split(".")[0] for e in uses if not e.name.startswith((".", "operator"))}
-    return bool(uses) and bool(roots) and roots <= DRAWS
-
-
-def _name(value: Value | None) -> str:
-    if value is None:
-        return "the data"
-    own = value.maker.rsplit(".", 1)[-1] if isinstance(value, Result) else "the data"
-    return value.called(own)
+    for leak in each_place(run, leaky_fits, lambda found: site_of(found.at).node):
+        evidence = cite(leak.at, leak.says), cite(leak.other, leak.other_says)
+        yield finding(leak.claim, "data-leakage", leak.at, *evidence, is_symptom=True)
 
 
 _PROGRAM = """
-import torch
-from torch.utils.data import TensorDataset, random_split
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import LabelEncoder, StandardScaler
 from sklearn.decomposition import PCA
@@ -165,13 +40,7 @@ scaler = {made}
 X_train, X_test, y_train, y_test = train_test_split(X, y)
 {after}
 """
-
-
-def _program(before: str = "", after: str = "", made: str = "StandardScaler()") -> Run:
-    text = _PROGRAM.format(before=before, after=after, made=made)
-    return make_run(sources={"train.py": text})
-
-
+_program = template(_PROGRAM, before="", after="", made="StandardScaler()")
 _RIGHT = "X_train = scaler.fit_transform(X_train)\nX_test = scaler.transform(X_test)"
 
 FIRES = {

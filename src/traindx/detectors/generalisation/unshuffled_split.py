@@ -1,26 +1,8 @@
-"""Data are sorted by their labels and then cut in two."""
-
-import re
-
-from traindx.analysis.program.execution.values import Part, Value
-from traindx.analysis.program.training.claims import cite, finding, function_name, source_text
-from traindx.analysis.program.training.data import Role
-from traindx.analysis.program.training.kinds import names_of, words_of
-from traindx.analysis.program.training.operations import operation_of
-from traindx.analysis.program.training.program import Program, Story, program_of
-from traindx.analysis.program.training.splits import Division, class_labels, divisions, roles_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.splits import cut_by_class
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
-
-SORTS = ("argsort", "sort", "sorted", "sort_values")
-LABELS = frozenset({"y", "label", "labels", "target", "targets", "class", "classes", "category"})
-# parts that are meant to have classes of their own
-ON_PURPOSE = re.compile(
-    r"client|federat|non_?iid|shard|worker|node|task|incremental|continual|unseen|novel|zero_?shot"
-    r"|few_?shot|open_?set|ood|outlier|anomal",
-    re.IGNORECASE,
-)
 
 
 @detector(needs=("source",), suggests=("distribution-shift",))
@@ -43,75 +25,20 @@ def check(run: Run) -> Findings:
     A study of classes that were never seen splits by class on purpose, and so does one of clients
     or tasks that differ; where names say so, or name no such parts, the rule is silent.
     """
-    program = program_of(run)
-    for story in program.stories:
-        for division in divisions(story):
-            order = None if division.order is not None else _order(program, division.whole)
-            if order is not None and _is_held_out(story, division):
-                yield _finding(division, order)
-                return
-
-
-def _order(program: Program, value: Value) -> Value | None:
-    """What put data in the order of their labels."""
-    operation = operation_of(value)
-    if operation is None:
-        return None
-    if operation.name == "getitem" and len(operation.operands) > 1:
-        return _sorting(program, operation.operands[1])
-    if operation.name == "sort_values":
-        return _sorting(program, value)
-    return None
-
-
-def _sorting(program: Program, value: Value) -> Value | None:
-    if isinstance(value, Part) and value.key in (1, "indices"):  # of `labels.sort()`
-        value = value.of
-    operation = operation_of(value)
-    if operation is None or operation.name not in SORTS:
-        return None
-    given = [*operation.operands, *operation.settings.values()]
-    labels = class_labels(program)
-    is_of_labels = any(_is_label(v) or any(v is label for label in labels) for v in given)
-    return value if is_of_labels else None
-
-
-def _is_label(value: Value) -> bool:
-    """Tell whether a value, or the column it names, is of labels."""
-    text = getattr(value, "value", None)
-    names = [text] if isinstance(text, str) else names_of(value)
-    return any(words_of(name) & LABELS for name in names)
-
-
-def _is_held_out(story: Story, division: Division) -> bool:
-    """Tell whether a cut parts what is learnt from what is judged by, and not by design."""
-    around = function_name(division.tail)
-    made = [division.head, division.tail, *story.made_from(division.tail)]
-    made += story.made_from(division.head)
-    names = [name for value in made for name in names_of(value)]
-    if any(ON_PURPOSE.search(name) for name in (*names, around)):
-        return False
-    roles = roles_of(story, division.head) | roles_of(story, division.tail)
-    return Role.HELD_OUT in roles or "split" in around.lower()
-
-
-def _finding(division: Division, order: Value) -> Finding:
-    name = division.whole.called("the data")
-    cut = source_text(division.tail)
-    return finding(
-        f"`{name}` is sorted by label and then cut in two: each part has its own classes",
-        "distribution-shift",
-        division.whole,
-        cite(order, "in the order of the labels"),
-        cite(division.tail, f"`{cut}`: the later classes"),
-        is_symptom=True,
-    )
+    for division, order in cut_by_class(program_of(run)):
+        name = division.whole.called("the data")
+        yield finding(
+            f"`{name}` is sorted by label and then cut in two: each part has its own classes",
+            "distribution-shift",
+            division.whole,
+            cite(order, "in the order of the labels"),
+            cite(division.tail, f"`{source_text(division.tail)}`: the later classes"),
+            is_symptom=True,
+        )
+        return
 
 
 _PROGRAM = """
-import torch
-from torch import nn
-
 images, labels = load()
 order = {order}
 images, labels = images[order], labels[order]
@@ -125,11 +52,7 @@ for data, target in torch.utils.data.DataLoader(train, shuffle=True):
     nn.functional.cross_entropy(model(data), target).backward()
     optimizer.step()
 """
-
-
-def _program(order: str, then: str = "", start: str = "1000") -> Run:
-    return make_run(sources={"train.py": _PROGRAM.format(order=order, then=then, start=start)})
-
+_program = template(_PROGRAM, order="", then="", start="1000")
 
 FIRES = {
     "a method": _program("labels.argsort()"),

@@ -1,10 +1,7 @@
-"""Mixed precision through names that torch has deprecated."""
-
 from traindx.analysis.program import project_of
 from traindx.analysis.program.deprecations import Rename, renamed, uses
-from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
+from traindx.examples import script, template
+from traindx.registry import Finding, Findings, Run, Strength, detector
 
 OLD = {
     f"torch.{device}.amp.{place}{name}": (device, name)
@@ -58,7 +55,6 @@ def _rename(device: str, name: str) -> Rename:
 
 
 _LOOP = """
-import torch
 {imports}
 
 scaler = {scaler}
@@ -69,13 +65,7 @@ for data, target in loader:
     scaler.step(optimizer)
     scaler.update()
 """
-
-
-def _loop(scaler: str, context: str, imports: str = "") -> Run:
-    text = _LOOP.format(scaler=scaler, context=context, imports=imports)
-    return make_run(sources={"train.py": text})
-
-
+_loop = template(_LOOP, scaler="", context="", imports="")
 _CHOICE = """
 import torch
 
@@ -94,5 +84,5 @@ FIRES = {
 
 SILENT = {
     "current names": _loop('torch.amp.GradScaler("cuda")', 'torch.autocast("cuda")'),
-    "near miss: chosen by version": make_run(sources={"train.py": _CHOICE}),
+    "near miss: chosen by version": script(_CHOICE),
 }

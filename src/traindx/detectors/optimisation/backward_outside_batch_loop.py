@@ -1,14 +1,7 @@
-"""A backward pass that stands behind the loop over batches instead of in it."""
-
-from traindx.analysis.program.execution.values import Answer, Items, Value
-from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.gradients import history
-from traindx.analysis.program.training.kinds import Kind
-from traindx.analysis.program.training.phases import Loop, loops_of
-from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.analysis.program.training.graphs import last_batch_learnt
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -32,68 +25,24 @@ def check(run: Run) -> Findings:
     Outputs or losses that are collected, summed up or carried on over the batches are learnt from
     together; these, and loops over time steps, are left alone.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for loop in loops_of(story):
-            if story.kind_of(loop.over).kind is not Kind.LOADER:
-                continue
-            if loop.does(Do.BACKWARD, Do.STEP, Do.GRAD, Do.MANUAL_UPDATE):
-                continue
-            for backward in story.does(Do.BACKWARD):
-                forward = _last_pass(loop, backward)
-                if forward is not None and backward.event.node not in seen:
-                    seen.add(backward.event.node)
-                    yield _finding(forward, backward)
-
-
-def _last_pass(loop: Loop, backward: Deed) -> Deed | None:
-    """The pass of the last turn of a loop, where a loss is made of it and of no earlier one."""
-    if backward.subject is None or not backward.event.turns:
-        return None
-    around = len(backward.event.turns)
-    passes = [
-        d
-        for d in loop.does(Do.FORWARD)
-        if d.event.gradients is Answer.YES
-        and not d.event.within
-        and d.event.order < backward.event.order
-        and d.event.turns[:around] == backward.event.turns
-    ]
-    reached = {id(v) for v in history(backward.subject)}
-    used = [d for d in passes if any(id(v) in reached for v in _outputs(d))]
-    turns = {d.event.turns[around].number for d in passes}
-    is_last = len(turns) > 1 and {d.event.turns[around].number for d in used} == {max(turns)}
-    return used[0] if is_last else None
-
-
-def _outputs(forward: Deed) -> list[Value]:
-    result = forward.event.result
-    if result is None:
-        return []
-    return result.members if isinstance(result, Items) else [result]
-
-
-def _finding(forward: Deed, backward: Deed) -> Finding:
-    return finding(
-        "Backward runs behind the loop over batches: only the last batch is trained on",
-        "missing-backward",
-        backward,
-        cite(forward, "the model runs on every batch here"),
-        cite(backward, "and backward only after the last one"),
-        is_symptom=True,
-    )
+    for forward, backward in each_place(run, last_batch_learnt, lambda found: found[1].event.node):
+        yield finding(
+            "Backward runs behind the loop over batches: only the last batch is trained on",
+            "missing-backward",
+            backward,
+            cite(forward, "the model runs on every batch here"),
+            cite(backward, "and backward only after the last one"),
+            is_symptom=True,
+        )
 
 
 _EPOCHS = """
-import torch
-from torch import nn
-
 model = Net()
 criterion = nn.CrossEntropyLoss()
 optimizer = torch.optim.AdamW(model.parameters())
 for epoch in range(9):
     model.train()
-    for x, y in train_loader:
+    for {batch}:
         x = x.cuda()
         output = model(x)
         {inside}
@@ -102,12 +51,7 @@ for epoch in range(9):
     loss.backward()
     optimizer.step()
 """
-
-
-def _epochs(inside: str = "pass", behind: str = "output") -> Run:
-    return make_run(sources={"train.py": _EPOCHS.format(inside=inside, behind=behind)})
-
-
+_epochs = template(_EPOCHS, inside="pass", behind="output", batch="x, y in train_loader")
 _METHOD = """
 import torch
 from torch import nn
@@ -122,11 +66,9 @@ class T:
 """
 
 FIRES = {
-    "the loss of the last batch, in a method": make_run(sources={"train.py": _METHOD}),
+    "the loss of the last batch, in a method": script(_METHOD),
     "only the last output": _epochs(),
 }
-
-_STEPS = _EPOCHS.replace("for x, y in train_loader:", "for x in sequence.unbind(1):")
 
 _METHOD_SOUND = """
 import torch
@@ -151,7 +93,7 @@ for episode in range(100):
 """
 
 SILENT = {
-    "near miss: a loss over an episode": make_run(sources={"train.py": _METHOD_SOUND}),
+    "near miss: a loss over an episode": script(_METHOD_SOUND),
     "near miss: outputs are collected": _epochs("outputs.append(output)", "torch.cat(outputs)"),
     "near miss: a sum over the batches": _epochs(
         "total = total + criterion(output, y)", "total + output"
@@ -159,9 +101,7 @@ SILENT = {
     "near miss: a state that is carried on": _epochs("state = mix(output, state)", "state"),
     "near miss: outputs are kept by their place": _epochs("kept[i] = output", "kept"),
     "near miss: one batch is enough": _epochs("break"),
-    "near miss: time steps": make_run(
-        sources={"train.py": _STEPS.format(inside="pass", behind="output")}
-    ),
+    "near miss: time steps": _epochs(batch="x in sequence.unbind(1)"),
     "near miss: another loss behind the batches": _epochs(
         "criterion(output, y).backward()", "model(probe)"
     ),

@@ -1,9 +1,7 @@
-"""A changed copy of the configuration is made and thrown away."""
-
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.configuration import discarded_copies
-from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -25,27 +23,21 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     A call that is made only to check that the settings are valid looks the same.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for call in discarded_copies(story):
-            if call.node in seen:
-                continue
-            seen.add(call.node)
-            name = call.name.rsplit(".", 1)[-1]
-            yield finding(
-                f"The result of {name} is thrown away: the configuration stays as it was",
-                "config-not-applied",
-                call,
-                cite(call, f"{name} returns a changed copy, which nothing takes"),
-                is_symptom=True,
-            )
+    for call in each_place(run, discarded_copies, lambda found: found.node):
+        name = call.name.rsplit(".", 1)[-1]
+        yield finding(
+            f"The result of {name} is thrown away: the configuration stays as it was",
+            "config-not-applied",
+            call,
+            cite(call, f"{name} returns a changed copy, which nothing takes"),
+            is_symptom=True,
+        )
 
 
 _LOAD = """
 import dataclasses
 from dataclasses import dataclass
 
-import torch
 
 @dataclass(frozen=True)
 class Config:
@@ -60,21 +52,15 @@ config = load({{"lr": 0.1}})
 net = torch.nn.Linear(4, 2)
 optimizer = torch.optim.SGD(net.parameters(), lr=config.lr)
 """
-
-
-def _load(apply: str) -> Run:
-    return make_run(sources={"train.py": _LOAD.format(apply=apply)})
-
+_load = template(_LOAD, apply="")
 
 FIRES = {
     "a data class": _load("dataclasses.replace(config, **values)"),
-    "OmegaConf": make_run(
-        sources={
-            "train.py": "import torch\nfrom omegaconf import OmegaConf\n"
-            "def load(base, path):\n    OmegaConf.merge(base, OmegaConf.load(path))\n"
-            "    return base\n"
-            "optimizer = torch.optim.SGD(net.parameters(), lr=load(base, 'a.yaml').lr)\n"
-        }
+    "OmegaConf": script(
+        "import torch\nfrom omegaconf import OmegaConf\n"
+        "def load(base, path):\n    OmegaConf.merge(base, OmegaConf.load(path))\n"
+        "    return base\n"
+        "optimizer = torch.optim.SGD(net.parameters(), lr=load(base, 'a.yaml').lr)\n"
     ),
 }
 

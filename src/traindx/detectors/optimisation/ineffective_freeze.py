@@ -1,9 +1,4 @@
-"""A freeze that freezes nothing: the attribute is mistyped, or set on a module."""
-
-from difflib import SequenceMatcher
-
-from traindx.analysis.program.execution.events import EventForm, ProgramEvent
-from traindx.analysis.program.execution.values import constant
+from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.training.claims import (
     cite,
     finding,
@@ -12,20 +7,14 @@ from traindx.analysis.program.training.claims import (
     source_text,
 )
 from traindx.analysis.program.training.freezing import (
-    Switch,
-    is_module,
-    owner_of,
     switches,
     taken_back,
+    vain_switches,
 )
-from traindx.analysis.program.training.program import Program, Story, program_of
+from traindx.analysis.program.training.program import each_place, program_of
 from traindx.analysis.recordings.observations import processes_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
-
-RIGHT = "requires_grad"
-LIKE = 0.85  # letters that are doubled, swapped or left out; `retains_grad` is 0.80
+from traindx.examples import template
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("frozen-parameters",))
@@ -48,39 +37,30 @@ def check(run: Run) -> Findings:
     Turning on what was never off lacks nothing and is left alone, and so is a freeze during which
     the model runs, or is in the hands of code out of sight.
     """
-    program = program_of(run)
-    seen: set[object] = set()
-    for story in program.stories:
-        for off, on in taken_back(story):
-            if on.event.node not in seen:
-                seen.add(on.event.node)
-                yield _taken_back(off, on)
-        for event in story.events:
-            value = constant(event.args[0]) if event.act is EventForm.STORE else None
-            if not isinstance(value, bool) or event.node in seen:
-                continue
-            if value and not _is_any_frozen(run, program):
-                continue
-            found = _vain(story, event, value)
-            if found is not None:
-                seen.add(event.node)
-                yield found
+    for off, on in each_place(run, taken_back, lambda found: found[1].event.node):
+        names = on.model.names - {"self"} if on.model is not None else set()
+        name = min(sorted(names), key=len, default="the model")
+        yield finding(
+            f"The freeze has no effect: all parameters of `{name}` are turned on again",
+            "frozen-parameters",
+            on.event,
+            cite(off.event, "parameters are turned off here"),
+            cite(on.event, "and all are turned on here, before anything is trained"),
+            is_symptom=True,
+        )
+    for event, value in each_place(run, vain_switches, lambda found: found[0].node):
+        if not value or _is_any_frozen(run):
+            yield _vain(event, value)
 
 
-def _vain(story: Story, event: ProgramEvent, value: bool) -> Finding | None:
-    """A setting that only makes a new attribute."""
-    owner = event.receiver
-    if owner is None:
-        return None
+def _vain(event: ProgramEvent, value: bool) -> Finding:
     place = source_text(event).rpartition(".")[0]
-    if event.name == RIGHT and is_module(story, owner):
+    if event.name == "requires_grad":
         claim = f"`requires_grad` on `{place}`, a module, is ignored"
         patch = rewrite_statement(event, f"{place}.requires_grad_({value})")
-    elif _is_mistyped(event.name) and owner_of(story, owner)[0] is not None:
-        claim = f"`{event.name}` is no attribute of a parameter"
-        patch = replace(event, f"{place}.{RIGHT}")
     else:
-        return None
+        claim = f"`{event.name}` is no attribute of a parameter"
+        patch = replace(event, f"{place}.requires_grad")
     return finding(
         f"The setting has no effect: {claim}",
         "frozen-parameters",
@@ -91,46 +71,20 @@ def _vain(story: Story, event: ProgramEvent, value: bool) -> Finding | None:
     )
 
 
-def _taken_back(off: Switch, on: Switch) -> Finding:
-    names = on.model.names - {"self"} if on.model is not None else set()
-    name = min(sorted(names), key=len, default="the model")
-    return finding(
-        f"The freeze has no effect: all parameters of `{name}` are turned on again",
-        "frozen-parameters",
-        on.event,
-        cite(off.event, "parameters are turned off here"),
-        cite(on.event, "and all are turned on here, before anything is trained"),
-        is_symptom=True,
-    )
-
-
-def _is_mistyped(name: str) -> bool:
-    """Tell whether a name is meant to be `requires_grad`, with letters gone astray."""
-    return name != RIGHT and SequenceMatcher(None, name, RIGHT).ratio() > LIKE
-
-
-def _is_any_frozen(run: Run, program: Program) -> bool:
+def _is_any_frozen(run: Run) -> bool:
     """Parameters train by default: turning on what was never off lacks nothing."""
     models = [m for p in processes_of(run) for m in p.models]
     if models:
         return any(not p.is_trainable for m in models for p in m.parameters)
-    return any(s.is_on is not True for story in program.stories for s in switches(story))
+    return any(s.is_on is not True for story in program_of(run).stories for s in switches(story))
 
 
 _PROGRAM = """
-import torch
-from torch import nn
-
 model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
 {freeze}
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
-
-
-def _program(freeze: str) -> Run:
-    return make_run(sources={"train.py": _PROGRAM.format(freeze=freeze)})
-
-
+_program = template(_PROGRAM, freeze="")
 _EACH = "for p in model.parameters():\n    p.{attribute} = False"
 
 _BACK = """

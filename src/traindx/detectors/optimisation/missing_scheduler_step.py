@@ -1,11 +1,7 @@
-"""A learning-rate schedule is made and never moves."""
-
-from traindx.analysis.program.execution.values import Answer, Result, options_of
-from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.kinds import Kind
-from traindx.analysis.program.training.program import Program, Story, program_of
-from traindx.examples import make_run
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.schedules import idle_schedules
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -27,61 +23,18 @@ def check(run: Run) -> Findings:
     A schedule that is handed to a trainer or to code out of sight, or returned, may be stepped
     there and is left alone. So is every one where a program was not followed to its end.
     """
-    program = program_of(run)
-    if any(story.execution.gave_up for story in program.stories):
-        return
-    stepped = _stepped(program)
-    seen: set[object] = set()
-    for story in program.stories:
-        for made in story.made(Kind.SCHEDULER):
-            if not isinstance(made, Result) or made.site is None or made.site.node in seen:
-                continue
-            if made.site.node in stepped or not _is_idle(story, made):
-                continue
-            seen.add(made.site.node)
-            name = min(sorted(made.names - {"self"}), key=len, default="scheduler")
-            yield finding(
-                f"`{name}` ({made.maker.rsplit('.', 1)[-1]}) is made and never stepped: the "
-                "learning rate stays where the schedule begins",
-                "lr-schedule-misuse",
-                made,
-                cite(made, f"no `{name}.step()` follows"),
-            )
-
-
-def _stepped(program: Program) -> set[object]:
-    """Where the schedules are made that any program in sight steps, or keeps in another one."""
-    steps = [d.subject for s in program.stories for d in s.does(Do.SCHEDULER_STEP)]
-    steps += [e.receiver for s in program.stories for e in s.events if _moves(e.name)]
-    return {
-        option.site.node
-        for stepped in steps
-        if stepped is not None
-        for subject in options_of(stepped)
-        for option in (subject, *subject.inputs, *(m for v in subject.inputs for m in v.inputs))
-        if option.site is not None
-    }
-
-
-def _moves(name: str) -> bool:
-    """Tell whether a method moves a schedule: timm's has `step_update` beside `step`."""
-    return name.startswith(".step_")
-
-
-def _is_idle(story: Story, made: Result) -> bool:
-    """Tell whether a schedule stays in sight, in a program that steps optimizers."""
-    if story.escapes(made) is not Answer.NO or "SequentialLR" in made.maker:
-        return False
-    uses = story.uses(made)
-    return not any(e.name in (".prepare", ".step") or _is_kept(e.name) for e in uses)
-
-
-def _is_kept(name: str) -> bool:
-    return name.endswith(("SequentialLR", "ChainedScheduler", ".append", ".register"))
+    for made in idle_schedules(program_of(run)):
+        name = min(sorted(made.names - {"self"}), key=len, default="scheduler")
+        yield finding(
+            f"`{name}` ({made.maker.rsplit('.', 1)[-1]}) is made and never stepped: the "
+            "learning rate stays where the schedule begins",
+            "lr-schedule-misuse",
+            made,
+            cite(made, f"no `{name}.step()` follows"),
+        )
 
 
 _LOOP = """
-import torch
 from torch.optim.lr_scheduler import CosineAnnealingLR
 
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -94,15 +47,8 @@ for epoch in range(10):
         optimizer.step()
     {after}
 """
-
-
-def _loop(after: str, handed: str = "") -> Run:
-    return make_run(sources={"train.py": _LOOP.format(after=after, handed=handed)})
-
-
+_loop = template(_LOOP, after="", handed="")
 _TRAINER = """
-import torch
-
 class Trainer:
     def __init__(self, net):
         self.opt = torch.optim.Adam(net.parameters())
@@ -118,9 +64,8 @@ class Trainer:
 def main(net, loader):
     Trainer(net).fit(net, loader)
 """
-
+_trainer = template(_TRAINER, end="pass")
 _HANDED = """
-import torch
 from transformers import Trainer, get_cosine_schedule_with_warmup
 from somewhere import Loop
 
@@ -132,6 +77,7 @@ adam = torch.optim.AdamW(model.parameters(), lr=1e-3)
 schedule = get_cosine_schedule_with_warmup(adam, 6, 150)
 Own(model=model, args=args, train_dataset=rows, optimizers=(adam, schedule)).{run}()
 """
+_handed = template(_HANDED, base="", run="")
 
 _CHOSEN = """
 from timm.scheduler import CosineLRScheduler, StepLRScheduler
@@ -146,7 +92,7 @@ def made(optimizer):
 """
 
 FIRES = {
-    "an attribute of a trainer": make_run(sources={"train.py": _TRAINER.format(end="pass")}),
+    "an attribute of a trainer": _trainer(),
     "never used": _loop("pass"),
     "only printed": _loop("print(scheduler.get_last_lr())"),
     "only saved": _loop("torch.save({'s': scheduler.state_dict()}, 'c.pt')"),
@@ -186,27 +132,17 @@ class WarmUp:
 )
 
 SILENT = {
-    "near miss: stepped by number of update": make_run(
-        sources={
-            "train.py": _LOOP.format(handed="", after="scheduler.step_update(epoch)")
-            .replace("from torch.optim.lr_scheduler", "from timm.scheduler")
-            .replace("CosineAnnealingLR(optimizer, T_max=10)", "made(optimizer)")
-            .replace("\noptimizer =", _CHOSEN + "\noptimizer =")
-        }
+    "near miss: stepped by number of update": script(
+        _LOOP.format(handed="", after="scheduler.step_update(epoch)")
+        .replace("from torch.optim.lr_scheduler", "from timm.scheduler")
+        .replace("CosineAnnealingLR(optimizer, T_max=10)", "made(optimizer)")
+        .replace("\noptimizer =", _CHOSEN + "\noptimizer =")
     ),
-    "near miss: handed to one's own kind of trainer": make_run(
-        sources={"train.py": _HANDED.format(base="Trainer", run="train")}
-    ),
-    "near miss: handed to a base out of sight": make_run(
-        sources={"train.py": _HANDED.format(base="Loop", run="go")}
-    ),
-    "near miss: one that a schedule of the project's own steps": make_run(
-        sources={"net.py": _WRAPPED}
-    ),
-    "near miss: one of two, which Lightning steps": make_run(sources={"net.py": _LIGHTNING}),
-    "stepped by the trainer": make_run(
-        sources={"train.py": _TRAINER.format(end="self.decay.step()")}
-    ),
+    "near miss: handed to one's own kind of trainer": _handed("Trainer", "train"),
+    "near miss: handed to a base out of sight": _handed("Loop", "go"),
+    "near miss: one that a schedule of the project's own steps": script(_WRAPPED),
+    "near miss: one of two, which Lightning steps": script(_LIGHTNING),
+    "stepped by the trainer": _trainer("self.decay.step()"),
     "stepped": _loop("scheduler.step()"),
     "near miss: handed to a trainer": _loop("pass", "trainer.use(optimizer, scheduler)"),
     "near miss: kept in a list": _loop("for s in all: s.step()", "all = [scheduler]"),

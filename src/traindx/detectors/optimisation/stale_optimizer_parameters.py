@@ -1,23 +1,14 @@
-"""The optimizer holds other parameters than those that are trained."""
-
-from dataclasses import replace
-
-from traindx.analysis.program.execution.library import modules_in
-from traindx.analysis.program.execution.values import Instance, Result, Value
-from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.freezing import unlisted
 from traindx.analysis.program.training.ownership import (
     layers_added,
-    learning_layers,
-    optimizers_of,
     parts_held,
-    unowned_layers,
+    unowned_models,
+    written_name,
 )
 from traindx.analysis.program.training.program import Story, program_of
-from traindx.examples import make_run
-from traindx.model.findings import Strength
-from traindx.registry import Findings, Run, detector
+from traindx.examples import script, template
+from traindx.registry import Findings, Run, Strength, detector
 
 CAUSE = "parameters-not-in-optimizer"
 
@@ -55,53 +46,17 @@ def check(run: Run) -> Findings:
 
 
 def _unowned(story: Story) -> Findings:
-    """One finding for each model of which layers learn in vain."""
-    reported: list[Value] = []
-    missing = unowned_layers(story)
-    for backward, layer in missing:
-        owner = _model_of(story, layer)
-        if layer.site is None or any(owner is r for r in reported):
-            continue
-        reported.append(owner)
-        what = _name(layer) if owner is layer else f"{_name(layer)} of {_name(owner)}"
-        if owner is not layer and _is_wholly_unowned(story, backward, owner, missing):
-            what = _name(owner)
-        made = next((o for o in optimizers_of(story) if o.site is not None), None)
+    for model in unowned_models(story):
+        made = model.made
         yield finding(
-            f"{what} gets gradients and is in no optimizer",
+            f"{model.text} gets gradients and is in no optimizer",
             CAUSE,
-            made or layer,
-            cite(layer, "these parameters are in no optimizer"),
-            cite(backward, "and get gradients here"),
+            made or model.layer,
+            cite(model.layer, "these parameters are in no optimizer"),
+            cite(model.backward, "and get gradients here"),
             *([cite(made, "the optimizer is made here, without them")] if made else []),
             is_symptom=True,
         )
-
-
-def _is_wholly_unowned(
-    story: Story, backward: Deed, owner: Value, missing: list[tuple[Deed, Value]]
-) -> bool:
-    """Tell whether no layer of a model that learns is in an optimizer."""
-    learning = [x for x in learning_layers(backward) if _model_of(story, x) is owner]
-    return all(any(x is m for _, m in missing) for x in learning)
-
-
-def _model_of(story: Story, layer: Value) -> Value:
-    """The outermost model that a layer is part of, by what runs."""
-    for deed in story.does(Do.FORWARD):
-        model = None if deed.event.within else deed.subject
-        if model is not None and any(part is layer for part in modules_in(model)):
-            return model
-    return layer
-
-
-def _name(value: Value) -> str:
-    names = value.names - {"self"}
-    if names:
-        return f"`{min(sorted(names), key=len)}`"
-    if isinstance(value, Instance):
-        return f"`{value.cls.node.name}`"
-    return f"`{value.maker.rsplit('.', 1)[-1]}`" if isinstance(value, Result) else "A model"
 
 
 def _added(story: Story) -> Findings:
@@ -133,23 +88,20 @@ def _unlisted(story: Story) -> Findings:
 def _parts(story: Story) -> Findings:
     """Optimizers that hold only a part of the model that runs: one tensor is never meant."""
     for held in parts_held(story):
-        name = _name(held.model).strip("`")
-        found = finding(
+        name = written_name(held.model).strip("`")
+        strength = Strength.STRONG if held.tensors == 1 else Strength.MODERATE
+        yield finding(
             f"The optimizer holds only {held.text} of `{name}`, and nothing else is frozen",
             CAUSE,
             held.optimizer,
             cite(held.optimizer, f"only {held.text} of {name} is given to the optimizer"),
             is_symptom=True,
+            strength=strength,
+            hint=None if held.tensors == 1 else strength,
         )
-        remark = {CAUSE: Strength.MODERATE}
-        if held.tensors != 1:
-            found = replace(found, shows=None, strength=Strength.MODERATE, suggests=remark)
-        yield found
 
 
 _PROGRAM = """
-import torch
-from torch import nn
 from torchvision import models
 
 model = {model}
@@ -161,20 +113,10 @@ for data, target in loader:
     nn.functional.cross_entropy(model(data), target).backward()
     optimizer.step()
 """
-
-
-def _program(
-    after: str = "", held: str = "model.parameters()", before: str = "", model: str = ""
-) -> Run:
-    model = model or "nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))"
-    text = _PROGRAM.format(after=after, held=held, before=before, model=model)
-    return make_run(sources={"train.py": text})
-
-
+_MODEL = "nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))"
+_USUAL = {"after": "", "held": "model.parameters()", "before": "", "model": _MODEL}
+_program = template(_PROGRAM, **_USUAL)
 _BY_NAME = """
-import torch
-from torch import nn
-
 class Pooled(nn.Module):
     def __init__(self):
         super().__init__()
@@ -195,11 +137,7 @@ for x, y in train_loader:
     nn.functional.cross_entropy(net(x), y).backward()
     opt.step()
 """
-
-
-def _by_name(decay: str) -> Run:
-    return make_run(sources={"train.py": _BY_NAME.format(decay=decay)})
-
+_by_name = template(_BY_NAME, decay="")
 
 _LATE = """
 import torch
@@ -225,7 +163,7 @@ _ON = "[p for p in model.parameters() if p.requires_grad]"
 
 
 def _late(held: str, then: str = "pass") -> Run:
-    return make_run(sources={"train.py": _LATE.format(held=held, then=then)})
+    return script(_LATE, held=held, then=then)
 
 
 FIRES = {
@@ -251,13 +189,11 @@ student = nn.Linear(4, 2)
 optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
 """
 
-_LATER = _PROGRAM.format(model="Net()", before="", held="model.parameters()", after="")
+_later = template(_PROGRAM + "{then}", then="", **{**_USUAL, "model": "Net()"})
 _SECOND = "model.head = nn.Linear(4, 2)\ntuner = torch.optim.Adam(model.parameters())\n"
 _INSIDE = """
-import torch
-from torch import nn
 net, teacher = nn.Linear(4, 2), nn.Linear(4, 2)
-criterion = Distance(net)
+criterion = {criterion}
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 for x in loader:
     {reference}
@@ -267,8 +203,8 @@ for x in loader:
     optimizer.step()
 """
 
+_inside = template(_INSIDE, reference="", criterion="Distance(net)")
 _HEADED = """
-from torch import nn
 class Headed(nn.Module):
     def __init__(self):
         super().__init__()
@@ -276,16 +212,13 @@ class Headed(nn.Module):
     def forward(self, x):
         return self.head(self.body(x).relu())
 """
-
-_BY_RANK = _PROGRAM.format(
-    model="Headed()",
-    before="found = {n: p for n, p in model.named_parameters()}\n"
-    "found = {n: p for n, p in found.items() if p.requires_grad}\n"
-    "groups = [{'params': [p for n, p in found.items() if p.dim() > 1]},\n"
-    "          {'params': [p for n, p in found.items() if p.dim() < 2], 'weight_decay': 0.0}]",
-    held="groups",
-    after="",
-)
+_headed = template(_HEADED + _PROGRAM, **{**_USUAL, "model": "Headed()"})
+_BY_RANK = """
+found = {n: p for n, p in model.named_parameters()}
+found = {n: p for n, p in found.items() if p.requires_grad}
+groups = [{'params': [p for n, p in found.items() if p.dim() > 1]},
+          {'params': [p for n, p in found.items() if p.dim() < 2], 'weight_decay': 0.0}]
+"""
 
 SILENT = {
     "near miss: unfrozen later, all are held": _late("model.parameters()"),
@@ -299,25 +232,17 @@ SILENT = {
         'not n.endswith(".bias") and "norm" not in n'
     ),
     "near miss: some are picked by name": _by_name('"out" in n'),
-    "near miss: a fresh model for the test": make_run(
-        sources={"train.py": _LATER + "model = nn.Linear(4, 2)\nmodel.load_state_dict(best)\n"}
+    "near miss: a fresh model for the test": _later(
+        "model = nn.Linear(4, 2)\nmodel.load_state_dict(best)\n"
     ),
-    "near miss: a new head for the next optimizer": make_run(
-        sources={"train.py": _LATER + _SECOND + "fit(model, tuner, optimizer)\n"}
+    "near miss: a new head for the next optimizer": _later(
+        _SECOND + "fit(model, tuner, optimizer)\n"
     ),
-    "near miss: the loss runs the model": make_run(
-        sources={"train.py": _INSIDE.format(reference="wanted = teacher(x).detach()")}
+    "near miss: the loss runs the model": _inside("wanted = teacher(x).detach()"),
+    "near miss: a teacher without gradients": _inside(
+        "with torch.no_grad():\n        wanted = teacher(x)", "make_loss()"
     ),
-    "near miss: a teacher without gradients": make_run(
-        sources={
-            "train.py": _INSIDE.format(
-                reference="with torch.no_grad():\n        wanted = teacher(x)"
-            ).replace("Distance(net)", "make_loss()")
-        }
-    ),
-    "near miss: the name is used again for a second model": make_run(
-        sources={"train.py": _TEACHER_FIRST}
-    ),
+    "near miss: the name is used again for a second model": script(_TEACHER_FIRST),
     "near miss: a chain that conditions fill": _program(
         before="for k in kinds:\n"
         "    if k == 'conv':\n        model.add_module(k, nn.Conv2d(3, 8, 3))\n"
@@ -325,31 +250,15 @@ SILENT = {
         model="nn.Sequential()",
     ),
     "a new head before": _program(before="model.fc = nn.Linear(512, 2)"),
-    "near miss: a new head of the old one's width": make_run(
-        sources={
-            "train.py": _HEADED
-            + _PROGRAM.format(
-                model="Headed()",
-                before="model.head = nn.Linear(model.head.in_features, 2)",
-                held="[p for p in model.parameters() if p.requires_grad]",
-                after="",
-            )
-        }
+    "near miss: a new head of the old one's width": _headed(
+        before="model.head = nn.Linear(model.head.in_features, 2)",
+        held="[p for p in model.parameters() if p.requires_grad]",
     ),
-    "near miss: listed out of its wrapper": make_run(
-        sources={
-            "train.py": _HEADED
-            + _PROGRAM.format(
-                model="Headed()",
-                before="model = nn.parallel.DistributedDataParallel(model)",
-                held="[p for p in model.module.parameters() if p.requires_grad]",
-                after="",
-            )
-        }
+    "near miss: listed out of its wrapper": _headed(
+        before="model = nn.parallel.DistributedDataParallel(model)",
+        held="[p for p in model.module.parameters() if p.requires_grad]",
     ),
-    "near miss: groups by the rank of each parameter": make_run(
-        sources={"train.py": _HEADED + _BY_RANK}
-    ),
+    "near miss: groups by the rank of each parameter": _headed(before=_BY_RANK, held="groups"),
     "near miss: moved afterwards": _program("model = model.to(device)"),
     "near miss: wrapped afterwards": _program("model = nn.DataParallel(model)"),
     "near miss: a group is added": _program(

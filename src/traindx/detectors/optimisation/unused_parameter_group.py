@@ -1,9 +1,7 @@
-"""A group of parameters that is put together and never handed to the optimizer."""
-
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.ownership import collected_in_vain
-from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -26,25 +24,18 @@ def check(run: Run) -> Findings:
     Parameters may be collected only to leave them out; where nothing reads the list, that does the
     same. A list that is counted, printed, returned or handed on is left alone.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for filled, group in collected_in_vain(story):
-            if filled.node in seen:
-                continue
-            seen.add(filled.node)
-            name = min(sorted(group.names), key=len, default="params")
-            yield finding(
-                f"The parameters collected in `{name}` are never given to the optimizer",
-                "parameters-not-in-optimizer",
-                filled,
-                cite(filled, "parameters are collected here, and nothing reads them"),
-                is_symptom=True,
-            )
+    for filled, group in each_place(run, collected_in_vain, lambda found: found[0].node):
+        name = min(sorted(group.names), key=len, default="params")
+        yield finding(
+            f"The parameters collected in `{name}` are never given to the optimizer",
+            "parameters-not-in-optimizer",
+            filled,
+            cite(filled, "parameters are collected here, and nothing reads them"),
+            is_symptom=True,
+        )
 
 
 _SETUP = """
-import torch
-
 def make_optimizer(model):
     groups = []
     group = {{"params": [], "lr": 1e-5}}
@@ -60,15 +51,8 @@ def make_optimizer(model):
     {last}
     return torch.optim.AdamW(groups)
 """
-
-
-def _setup(last: str) -> Run:
-    return make_run(sources={"train.py": _SETUP.format(last=last)})
-
-
+_setup = template(_SETUP, last="")
 _LISTS = """
-import torch
-
 class Fitter:
     def __init__(self, net):
         decay, no_decay = [], []
@@ -76,12 +60,11 @@ class Fitter:
             (decay if p.ndim > 1 else no_decay).append(p)
         self.opt = torch.optim.AdamW({held})
 """
+_lists = template(_LISTS, held="")
 
 FIRES = {
     "the second group": _setup("pass"),
-    "one of two lists, in a class": make_run(
-        sources={"fit.py": _LISTS.format(held='[{"params": decay, "weight_decay": 0.1}]')}
-    ),
+    "one of two lists, in a class": _lists('[{"params": decay, "weight_decay": 0.1}]'),
 }
 
 _NAMES = """
@@ -99,11 +82,9 @@ def make_optimizer(model):
 """
 
 SILENT = {
-    "near miss: only names are collected": make_run(sources={"train.py": _NAMES}),
+    "near miss: only names are collected": script(_NAMES),
     "both groups": _setup("groups.append(group)"),
     "near miss: added to the list another way": _setup("groups += [group]"),
-    "near miss: two lists": make_run(
-        sources={"fit.py": _LISTS.format(held='[{"params": decay}, {"params": no_decay}]')}
-    ),
+    "near miss: two lists": _lists('[{"params": decay}, {"params": no_decay}]'),
     "near miss: given on its own": _setup("return torch.optim.AdamW([*groups, group])"),
 }

@@ -1,12 +1,7 @@
-"""A model is compiled anew in every iteration."""
-
-from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.library import unmoved
 from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.kinds import Kind
-from traindx.analysis.program.training.phases import Loop, training_loops
-from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
+from traindx.analysis.program.training.compilation import compiled_again
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -29,42 +24,18 @@ def check(run: Run) -> Findings:
     A loop over models, folds or settings that makes and trains one each time compiles rightly; a
     loop that also makes its model or its optimizer is left alone.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for loop in training_loops(story):
-            compiled = [e for e in loop.events if _compiles(e) and e.node not in seen]
-            makes = any(e.result is v for v in story.made(Kind.OPTIMIZER) for e in loop.events)
-            again = next((e for e in compiled if _is_the_same_again(loop, e)), None)
-            if again is None or makes:
-                continue
-            seen.add(again.node)
-            yield finding(
-                "The model is compiled inside the training loop",
-                "recompilation",
-                again,
-                cite(again, "compiled here, in every iteration"),
-                cite(loop.run.site, "the loop"),
-                is_symptom=True,
-            )
-
-
-def _compiles(event: ProgramEvent) -> bool:
-    return event.name == "torch.compile" and bool(event.args)
-
-
-def _is_the_same_again(loop: Loop, event: ProgramEvent) -> bool:
-    """Tell whether each turn compiles, without a condition, what the turn before did."""
-    again = [e for e in loop.events if e.node is event.node and e is not event]
-    outer = next(t for t in event.turns if t.loop.site.node is loop.run.site.node)
-    depth = event.turns.index(outer)
-    is_guarded = len(event.guards) > len(loop.entered_under)
-    later = [e for e in again if e.turns[:depth] == event.turns[:depth] and e.turns != event.turns]
-    return not is_guarded and any(unmoved(e.args[0]) is unmoved(event.args[0]) for e in later)
+    for again, loop in each_place(run, compiled_again, lambda found: found[0].node):
+        yield finding(
+            "The model is compiled inside the training loop",
+            "recompilation",
+            again,
+            cite(again, "compiled here, in every iteration"),
+            cite(loop.run.site, "the loop"),
+            is_symptom=True,
+        )
 
 
 _PROGRAM = """
-import torch
-
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 {before}
 for epoch in range(3):
@@ -74,12 +45,7 @@ for epoch in range(3):
         criterion(model(x), y).backward()
         optimizer.step()
 """
-
-
-def _program(before: str = "", inside: str = "pass") -> Run:
-    return make_run(sources={"train.py": _PROGRAM.format(before=before, inside=inside)})
-
-
+_program = template(_PROGRAM, before="", inside="pass")
 _COMPILE = "model = torch.compile(model)"
 
 _MADE = "model = make_model(epoch)\n    "

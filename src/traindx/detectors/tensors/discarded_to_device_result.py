@@ -1,13 +1,8 @@
-"""A tensor's move to the device is computed and thrown away."""
-
-from traindx.analysis.program.execution.values import Answer
-from traindx.analysis.program.training.claims import cite, finding, is_dropped, replace, source_text
-from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.tensors import is_tensor
-from traindx.examples import make_run
+from traindx.analysis.program.training.claims import cite, finding, replace, source_text
+from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.tensors import dropped_moves
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
-
-MOVES = frozenset({".to", ".cuda"})
 
 
 @detector(needs=("source",), suggests=("device-mismatch",))
@@ -30,51 +25,29 @@ def check(run: Run) -> Findings:
     whole batch is left alone, and so is a part of it that is used as a mapping (`**enc`,
     `enc["input_ids"]`), or that a `collate_fn` makes of something else than tensors.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for event in story.events:
-            if event.name not in MOVES or event.node in seen or not is_dropped(event):
-                continue
-            is_probe = any(guard.test is None for guard in event.guards) or event.is_tried
-            is_probe = is_probe or event.is_one_of
-            if is_probe or is_tensor(story, event.receiver) is not Answer.YES:
-                continue
-            seen.add(event.node)
-            text = source_text(event)
-            name = text.rpartition("." + event.name[1:] + "(")[0]
-            yield finding(
-                f"`{text}` moves a tensor and drops the result",
-                "device-mismatch",
-                event,
-                cite(event, f"{name} itself stays where it is"),
-                is_symptom=True,
-                patch=replace(event, f"{name} = {text}") if name.isidentifier() else None,
-            )
+    for event in each_place(run, dropped_moves, lambda found: found.node):
+        text = source_text(event)
+        name = text.rpartition("." + event.name[1:] + "(")[0]
+        yield finding(
+            f"`{text}` moves a tensor and drops the result",
+            "device-mismatch",
+            event,
+            cite(event, f"{name} itself stays where it is"),
+            is_symptom=True,
+            patch=replace(event, f"{name} = {text}") if name.isidentifier() else None,
+        )
 
 
 _LOOP = """
-import torch
-
 {before}
 for {target} in {loader}:
     {move}
     loss = criterion(model({given}), target)
     loss.backward()
 """
-
-
-def _loop(
-    move: str,
-    target: str = "data, target",
-    *,
-    given: str = "data",
-    loader: str = "train_loader",
-    before: str = "",
-) -> Run:
-    text = _LOOP.format(target=target, move=move, given=given, loader=loader, before=before)
-    return make_run(sources={"train.py": text})
-
-
+_loop = template(
+    _LOOP, move="", target="data, target", given="data", loader="train_loader", before=""
+)
 _COLLATE = """
 def collate(rows):
     texts, labels = zip(*rows)
@@ -90,7 +63,7 @@ FIRES = {
     "a batch, collated by torch": _loop(
         "data.to(device)", before=_COLLATE.format(first="torch.stack(texts)")
     ),
-    "a tensor": make_run(sources={"t.py": "import torch\nx = torch.zeros(3)\nx.to('cuda')\n"}),
+    "a tensor": script("import torch\nx = torch.zeros(3)\nx.to('cuda')\n"),
 }
 
 _ANY_MODEL = """
@@ -109,9 +82,7 @@ train()
 """
 
 SILENT = {
-    "near miss: one of several, of which one is a model": make_run(
-        sources={"train.py": _ANY_MODEL}
-    ),
+    "near miss: one of several, of which one is a model": script(_ANY_MODEL),
     "kept": _loop("data = data.to(device)"),
     "near miss: a module moves in place": _loop("model.to(device)"),
     "near miss: a batch of its own class": _loop("batch.to(device)", "batch"),

@@ -1,11 +1,7 @@
-"""An operation refuses the element type of a tensor."""
-
-from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.facts.dtype_clashes import DtypeClash, dtype_clashes
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.analysis.program.training.facts.dtype_clashes import blamed_dtypes
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -33,37 +29,20 @@ def check(run: Run) -> Findings:
     """
     if run.has_trained or run.failures:
         return
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for clash in dtype_clashes(story):
-            origin = story.dtypes.origin(clash.operand)
-            place = origin.site.node if origin.site is not None else clash.event.node
-            if place not in seen and clash.event.node not in seen:
-                seen |= {place, clash.event.node}
-                if not is_test_file(clash.event.module):
-                    yield _finding(story, clash)
-
-
-def _finding(story: Story, clash: DtypeClash) -> Finding:
-    origin, found = story.dtypes.origin(clash.operand), story.dtypes.of(clash.operand)
-    dtype = "" if found is None else found.dtype
-    is_apart = origin.site is not None and origin.site.node is not clash.event.node
-    made = (cite(origin, f"{dtype} from here on"),) if is_apart else ()
-    return finding(
-        clash.text,
-        "dtype-mismatch",
-        origin if is_apart else clash.event,
-        cite(clash.event, f"{clash.text}; `.{clash.cast}` would make it fit"),
-        *made,
-        is_symptom=True,
-    )
+    for blamed in blamed_dtypes(program_of(run)):
+        clash, origin = blamed.clash, blamed.origin
+        yield finding(
+            clash.text,
+            "dtype-mismatch",
+            origin or clash.event,
+            cite(clash.event, f"{clash.text}; `.{clash.cast}` would make it fit"),
+            *([cite(origin, f"{blamed.dtype} from here on")] if origin else []),
+            is_symptom=True,
+        )
 
 
 _TRAIN = """
 import numpy as np
-import torch
-from torch import nn
-from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 rng = np.random.default_rng(0)
 model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, {out}))
@@ -91,15 +70,11 @@ data = Rows()
 """
 
 
-def _train(data: str, loss: str = "nn.MSELoss()(model(x).squeeze(1), y)", out: int = 1) -> Run:
-    return make_run(sources={"train.py": _TRAIN.format(data=data, loss=loss, out=out)})
-
-
-def _tensors(x: str, y: str, **more: str) -> Run:
-    made = f"data = TensorDataset({x}, {y})"
-    return _train(made, **more)  # type: ignore[arg-type]
-
-
+_train = template(_TRAIN, data="", loss="nn.MSELoss()(model(x).squeeze(1), y)", out="1")
+_tensors = template(
+    _TRAIN.replace("{data}", "data = TensorDataset({x}, {y})"),
+    **{"x": "", "y": "", "loss": "nn.MSELoss()(model(x).squeeze(1), y)", "out": "1"},
+)
 _X = "torch.from_numpy(rng.normal(size=(64, 8)).astype(np.float32))"
 _CE = {"loss": "nn.functional.cross_entropy(model(x), y)"}
 _BCE = {"loss": "nn.BCEWithLogitsLoss()(model(x).squeeze(1), y)"}

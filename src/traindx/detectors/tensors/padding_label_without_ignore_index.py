@@ -1,19 +1,8 @@
-"""Labels are padded with a number that is no class and that the loss does not ignore."""
-
-from traindx.analysis.program.execution.values import Known, Result, Value, constant
 from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.ignored_padding import unignored_padding
 from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.tensors import whole
-from traindx.examples import make_run
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
-
-DEFAULT = -100  # the ignore_index of torch's losses
-# the argument of each that says what the rest is filled with
-PADS = {
-    "pad_sequence": ("padding_value", 2), "full": ("fill_value", 1), "masked_fill": ("value", 2),
-    "pad": ("value", 3), "full_like": ("fill_value", 1),
-}  # fmt: skip
 
 
 @detector(needs=("source",), suggests=("label-out-of-range",))
@@ -36,45 +25,21 @@ def check(run: Run) -> Findings:
     Labels that are selected by a mask before the loss, or changed in any other way, are left alone.
     """
     seen: set[object] = set()
-    for loss in program_of(run).results("cross_entropy", "nll_loss"):
-        target = loss.operation.argument("target")
-        ignored = loss.operation.argument("ignore_index")
-        index = DEFAULT if ignored is None else constant(ignored)
-        made = None if target is None else whole(loss.story, target)
-        value = None if made is None else _padding(made)
-        if value is None or index is None or value == index or loss.event.node in seen:
-            continue
-        seen.add(loss.event.node)
-        assert made is not None
-        yield finding(
-            f"Labels are padded with {value} and the loss ignores {index}",
-            "label-out-of-range",
-            loss.event,
-            cite(made, f"labels hold {value} here"),
-            cite(loss.event, f"{value} is taken for a class: ignore_index is {index}"),
-            is_symptom=True,
-        )
-
-
-def _padding(labels: Value) -> int | None:
-    """Return the negative number that labels are padded with."""
-    operation = operation_of(labels)
-    name = "" if operation is None else operation.name.rsplit(".", 1)[-1]
-    if operation is None or name not in PADS or not isinstance(labels, Result):
-        return None
-    key, position = PADS[name]
-    operands = operation.operands
-    given = operation.settings.get(key) or (operands[position] if operands[position:] else None)
-    number = given.value if isinstance(given, Known) else None
-    is_label = isinstance(number, int) and not isinstance(number, bool) and number < 0
-    return number if is_label and isinstance(number, int) and labels.site is not None else None
+    for loss, made, value, index in unignored_padding(program_of(run)):
+        if loss.node not in seen:
+            seen.add(loss.node)
+            yield finding(
+                f"Labels are padded with {value} and the loss ignores {index}",
+                "label-out-of-range",
+                loss,
+                cite(made, f"labels hold {value} here"),
+                cite(loss, f"{value} is taken for a class: ignore_index is {index}"),
+                is_symptom=True,
+            )
 
 
 _PROGRAM = """
-import torch
-from torch import nn
 from torch.nn.utils.rnn import pad_sequence
-from torch.utils.data import DataLoader
 
 PAD = -1
 
@@ -89,14 +54,9 @@ for words, tags in loader:
     loss = loss_fn(model(words).flatten(0, 1), {given})
     loss.backward()
 """
-
-
-def _program(
-    tags: str = "pad_sequence(tags, True, PAD)", options: str = "", given: str = "tags.flatten()"
-) -> Run:
-    text = _PROGRAM.format(tags=tags, options=options, given=given)
-    return make_run(sources={"train.py": text})
-
+_program = template(
+    _PROGRAM, tags="pad_sequence(tags, True, PAD)", options="", given="tags.flatten()"
+)
 
 FIRES = {
     "padded in a collate function": _program(),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from traindx.analysis.program.training.facts.dtype_clashes import dtype_clashes
+from traindx.analysis.program.training.facts.dtype_clashes import blamed_dtypes, dtype_clashes
 from traindx.analysis.program.training.facts.tensor_devices import TensorPlace
 from traindx.analysis.program.training.program import Story, program_of
-from traindx.examples import make_run
+from traindx.examples import make_run, script
 
 TEXT = """
 import math
@@ -190,3 +190,19 @@ for images, labels in DataLoader(data, batch_size=100):
 def test_a_long_computation_is_given_up() -> None:
     story, value = _asked(" + ".join(["n"] * 400))
     assert story.shapes.shape(value) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        ("torch.from_numpy(np.zeros((4, 8)))", [("float64", True)]),
+        ("torch.from_numpy(np.zeros((4, 8))).float()", []),
+        ("torch.zeros(4, 8)", []),
+    ],
+)
+def test_a_dtype_is_blamed_once_where_it_comes_from(
+    made: str, found: list[tuple[str, bool]]
+) -> None:
+    text = "import numpy as np\nimport torch\nnet = torch.nn.Linear(8, 2)\nx = {made}\nnet(x)\nnet(x)\n"
+    blamed = blamed_dtypes(program_of(script(text, made=made)))
+    assert [(b.dtype, b.origin is not None) for b in blamed] == found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traindx.analysis.program.training.initialisation import draws, fan_in, fills
+from traindx.analysis.program.training.initialisation import constant_weights, draws, fan_in, fills
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 
@@ -80,3 +80,17 @@ for name, m in net.named_modules():
         nn.init.zeros_(m.weight)
 """)
     assert len(fills(story.events)) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("for m in (net[0], net[2]):\n    nn.init.zeros_(m.weight)", [True]),
+        ("nn.init.zeros_(net[2].weight)", []),
+        ("for p in net.parameters():\n    p.data.zero_()\nloss.backward()", [False]),
+    ],
+)
+def test_constant_weights(text: str, pairs: list[bool]) -> None:
+    start = "net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))\n"
+    found = constant_weights(story_of(start + text).program)
+    assert [other is not None for _, other in found] == pairs

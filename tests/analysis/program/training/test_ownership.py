@@ -8,9 +8,10 @@ from traindx.analysis.program.training.ownership import (
     layers_added,
     parts_held,
     unowned_layers,
+    unowned_models,
 )
 from traindx.analysis.program.training.program import Story, program_of
-from traindx.examples import make_run
+from traindx.examples import make_run, script
 
 NET = """
 import torch
@@ -164,3 +165,21 @@ def test_a_group_by_a_name_that_nothing_has_is_no_selection() -> None:
     assert _unowned(*groups) == {"head"}
     assert not _unowned(*(line.replace("'readout'", "'head'") for line in groups))
     assert not _unowned(groups[0], groups[1], "opt = torch.optim.Adam(group('body'))")
+
+
+def test_a_model_without_an_optimizer_is_told_once() -> None:
+    text = """
+import torch
+from torch import nn
+old, net = nn.Linear(4, 2), nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
+opt = torch.optim.SGD({held}.parameters(), lr=0.1)
+for x, y in loader:
+    opt.zero_grad()
+    nn.functional.cross_entropy(net(x), y).backward()
+    opt.step()
+"""
+    told = {}
+    for held in ("old", "net", "net[0]"):
+        story = program_of(script(text, held=held)).stories[0]
+        told[held] = [(model.text, model.made is not None) for model in unowned_models(story)]
+    assert told == {"old": [("`net`", True)], "net": [], "net[0]": [("`Linear` of `net`", True)]}

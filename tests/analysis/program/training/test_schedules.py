@@ -6,8 +6,13 @@ import pytest
 
 from traindx.analysis.program.training.phases import Unit
 from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.schedules import Schedule, pace_of, schedules_of
-from traindx.examples import make_run
+from traindx.analysis.program.training.schedules import (
+    Schedule,
+    idle_schedules,
+    pace_of,
+    schedules_of,
+)
+from traindx.examples import make_run, script
 
 PROGRAM = """
 import torch
@@ -144,3 +149,12 @@ def test_a_schedule_that_does_not_wait_for_updates() -> None:
     made = "s = torch.optim.lr_scheduler.CosineAnnealingLR(opt, 10 * len(loader) // every)"
     assert schedule_in(before=made, inner="s.step()").unwaited is not None
     assert schedule_in(before=STEP_LR, inner="s.step()").unwaited is None
+
+
+@pytest.mark.parametrize(("line", "count"), [("pass", 1), ("sched.step()", 0), ("run(sched)", 0)])
+def test_idle_schedules(line: str, count: int) -> None:
+    text = (
+        "import torch\nopt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        f"sched = torch.optim.lr_scheduler.StepLR(opt, 3)\nopt.step()\n{line}\n"
+    )
+    assert len(list(idle_schedules(program_of(script(text))))) == count

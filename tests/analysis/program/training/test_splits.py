@@ -8,6 +8,7 @@ from traindx.analysis.program.training.data import Role
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.analysis.program.training.splits import (
     class_labels,
+    cut_by_class,
     divisions,
     overlaps,
     redrawn_parts,
@@ -109,3 +110,13 @@ for a, b in torch.utils.data.DataLoader(torch.utils.data.TensorDataset(p[:9], q[
 def test_parts_that_two_draws_decide(text: str, is_redrawn: bool) -> None:
     story = _story(f"{text}\nuse(train_x)\nuse(val_x)\n")
     assert bool(list(redrawn_parts(story))) is is_redrawn
+
+
+@pytest.mark.parametrize(
+    ("order", "count"),
+    [("y.argsort()", 1), ("torch.argsort(y)", 1), ("times.argsort()", 0), ("mix(y)", 0)],
+)
+def test_cut_by_class(order: str, count: int) -> None:
+    text = f"order = {order}\nx = x[order]\nx_train, x_test = x[:n], x[n:]\n"
+    found = list(cut_by_class(_story(text).program))
+    assert ["x" in division.whole.names for division, _ in found] == [True] * count

@@ -15,9 +15,10 @@ from traindx.analysis.program.shapes.forward_traces import (
     trace,
     trace_chain,
 )
-from traindx.analysis.program.shapes.machine import ConflictFound, ShapeMachine
+from traindx.analysis.program.shapes.machine import Conflict, ConflictFound, ShapeMachine
 from traindx.analysis.program.shapes.names import LIBRARY
 from traindx.analysis.program.shapes.sizes import symbol
+from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.shapes.values import CallFrame, GiveUp, Shape, ShapedTensor
 from traindx.analysis.program.syntax import Module, key_of
 from traindx.analysis.program.written_kinds import WrittenKind, value_of
@@ -248,3 +249,33 @@ def called_models(project: Project) -> list[tuple[Module, ForwardTrace]]:
                 found.append((module, trace(project, module, cls, use.inputs, use.built_by)))
                 break
     return found
+
+
+def contradictions(project: Project) -> Iterator[tuple[ForwardTrace, Conflict, str]]:
+    """Yield where the sizes of layers contradict each other, each place once.
+
+    With each comes the trace that meets it, and in words where the shapes of its inputs are from.
+    """
+    traces = [
+        (f.trace, f.use.origin, f.use.has_inputs)
+        for module, cls in model_classes(project)
+        if not is_test_file(module)
+        for f in follow(project, module, cls)
+    ]
+    chains = (chain for module, chain in loose_chains(project) if not is_test_file(module))
+    traces += [(chain, "", False) for chain in chains]
+    seen: set[tuple[str, int, int | None]] = set()
+    for followed, origin, has_inputs in traces:
+        conflict = followed.conflict
+        is_guessed = not has_inputs or bool(followed.assumed)
+        if conflict is None or (_is_about_rank(conflict) and is_guessed):
+            continue
+        key = (conflict.file, conflict.line, conflict.built_line)
+        if key not in seen:
+            seen.add(key)
+            yield followed, conflict, origin
+
+
+def _is_about_rank(conflict: Conflict) -> bool:
+    """Tell whether it is the numbers of dimensions that differ; those of inputs may be a guess."""
+    return isinstance(conflict.expected, str) and conflict.expected.endswith("D")

@@ -125,7 +125,7 @@ def _compared(story: Story, first: Value, second: Value) -> Iterator[OutOfStep]:
     if len({id(o.value) for o in inputs}) != 1 or len({id(o.value) for o in labels}) != 1:
         return
     one, other = inputs[0], labels[0]
-    if one.value is other.value or _is_one_listing(one, other):
+    if one.value.site is None or one.value is other.value or _is_one_listing(one, other):
         return
     kinds = (one.order, other.order)
     if FileOrder.ROWS not in kinds and one.order is not other.order:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.calls import is_generator
@@ -29,6 +31,8 @@ from traindx.analysis.program.training.kinds import Kind
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
+
+LIKE = 0.85  # letters that are doubled, swapped or left out; `retains_grad` is 0.80
 
 NAME = "requires_grad"
 PARTS = frozenset({".children", ".modules", ".named_children", ".named_modules"})
@@ -347,3 +351,20 @@ def _picks_trainable(story: Story, made: ProgramEvent) -> bool:
     return any(
         isinstance(n, ast.Attribute) and n.attr == NAME for node in nodes for n in ast.walk(node)
     )
+
+
+def vain_switches(story: Story) -> Iterator[tuple[ProgramEvent, bool]]:
+    """Yield settings that only make a new attribute, on a module or under a mistyped name."""
+    for event in story.events:
+        value = constant(event.args[0]) if event.act is Form.STORE else None
+        if not isinstance(value, bool) or event.receiver is None:
+            continue
+        is_on_module = event.name == NAME and is_module(story, event.receiver)
+        is_mistyped = _is_mistyped(event.name)
+        if is_on_module or (is_mistyped and owner_of(story, event.receiver)[0] is not None):
+            yield event, value
+
+
+def _is_mistyped(name: str) -> bool:
+    """Tell whether a name is meant to be `requires_grad`, with letters gone astray."""
+    return name != NAME and SequenceMatcher(None, name, NAME).ratio() > LIKE

@@ -31,12 +31,17 @@ from traindx.analysis.program.training.gradients import (
     is_cut,
     runs_weights,
 )
+from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.layers import has_parameters
+from traindx.analysis.program.training.losses import losses
 from traindx.analysis.program.training.operations import LOSSES, operation_name, operation_of
+from traindx.analysis.program.training.phases import Loop, loops_of, training_loops
 from traindx.analysis.program.training.updates import excludes, happens_with, is_one_turn
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
+
+LEARNS = (Do.BACKWARD, Do.STEP, Do.GRAD, Do.MANUAL_UPDATE)
 
 
 def graph_of(value: Value, most: int = 4000, *, certain: bool = True) -> Iterator[Value]:
@@ -294,3 +299,63 @@ def _is_apart(value: Value, one: dict[int, Value], other: dict[int, Value]) -> b
     parts = [{id(v) for v in graph.values() if isinstance(v, Part) and v.of is value}
              for graph in (one, other)]  # fmt: skip
     return all(parts) and not parts[0] & parts[1]
+
+
+def needlessly_kept(story: Story) -> Iterator[Deed]:
+    """Yield the only backward pass of a loop where it keeps a graph that nothing uses again."""
+    for loop in training_loops(story):
+        backward = _only_backward(loop)
+        if backward is None or constant(backward.event.argument("retain_graph")) is not True:
+            continue
+        if backward.event.argument("create_graph") is None:
+            yield backward
+
+
+def _only_backward(loop: Loop) -> Deed | None:
+    """The one backward pass of a loop, where each turn of it makes a graph of its own."""
+    backwards = {d.event.node: d for d in loop.does(Do.BACKWARD)}
+    stepped = {id(d.subject) for d in loop.does(Do.STEP)}
+    if len(backwards) != 1 or len(stepped) != 1 or loop.does(Do.GRAD):
+        return None
+    (backward,) = backwards.values()
+    turns = backward.event.turns
+    computed = [*(d.event for d in loop.does(Do.FORWARD)), *losses(loop.story, loop.events)]
+    return backward if any(e.turns[: len(turns)] == turns for e in computed) else None
+
+
+def last_batch_learnt(story: Story) -> Iterator[tuple[Deed, Deed]]:
+    """Yield the pass over a loader's last batch and the backward behind the loop that is of it."""
+    for loop in loops_of(story):
+        if story.kind_of(loop.over).kind is not Kind.LOADER or loop.does(*LEARNS):
+            continue
+        for backward in story.does(Do.BACKWARD):
+            forward = _last_pass(loop, backward)
+            if forward is not None:
+                yield forward, backward
+
+
+def _last_pass(loop: Loop, backward: Deed) -> Deed | None:
+    """The pass of the last turn of a loop, where a loss is made of it and of no earlier one."""
+    if backward.subject is None or not backward.event.turns:
+        return None
+    around = len(backward.event.turns)
+    passes = [
+        d
+        for d in loop.does(Do.FORWARD)
+        if d.event.gradients is Answer.YES
+        and not d.event.within
+        and d.event.order < backward.event.order
+        and d.event.turns[:around] == backward.event.turns
+    ]
+    reached = {id(v) for v in history(backward.subject)}
+    used = [d for d in passes if any(id(v) in reached for v in _outputs(d))]
+    turns = {d.event.turns[around].number for d in passes}
+    is_last = len(turns) > 1 and {d.event.turns[around].number for d in used} == {max(turns)}
+    return used[0] if is_last else None
+
+
+def _outputs(forward: Deed) -> list[Value]:
+    result = forward.event.result
+    if result is None:
+        return []
+    return result.members if isinstance(result, Items) else [result]

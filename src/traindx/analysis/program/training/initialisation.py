@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import (
+    Answer,
     Items,
     Part,
     Result,
@@ -16,11 +18,12 @@ from traindx.analysis.program.execution.values import (
     constant,
     depends_on,
 )
-from traindx.analysis.program.training.acts import model_of
+from traindx.analysis.program.training.acts import Do, model_of
 from traindx.analysis.program.training.layers import (
     is_module,
     is_parameter,
     layer_kind,
+    parts_of,
     registered,
     setting,
 )
@@ -33,7 +36,9 @@ from traindx.analysis.program.training.operations import (
 from traindx.analysis.program.training.settings import one_number
 
 if TYPE_CHECKING:
-    from traindx.analysis.program.training.program import Story
+    from traindx.analysis.program.training.program import Program, Story
+
+RECURRENT = frozenset({"RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"})
 
 CONSTANTS = {"zeros_": 0.0, "ones_": 1.0, "zero_": 0.0}
 MADE = {"torch.zeros": 0.0, "torch.zeros_like": 0.0, "torch.ones": 1.0}
@@ -350,3 +355,53 @@ def _last_product(value: Value, depth: int = 30) -> Value | None:
             return None
         value = operation.operands[0]
     return None
+
+
+def constant_weights(program: Program) -> Iterator[tuple[Fill, Fill | None]]:
+    """Yield fills of weights that follow each other with one value each, and the second of them.
+
+    There is no second where one fill is of every parameter of a model that is trained.
+    """
+    pairs = list(_followers(program))
+    seen: set[object] = set()
+    for story in program.stories:
+        filled = fills(story.events)
+        trains = bool(story.does(Do.BACKWARD))
+        for fill in filled:
+            if fill.event.node in seen:
+                continue
+            other = _partner(fill, filled, pairs)
+            is_left = fill.is_all and story.escapes(fill.owner) is not Answer.YES
+            if is_left and trains and _depth(fill.owner) > 1:
+                seen.add(fill.event.node)
+                yield fill, None
+            elif other is not None:
+                seen |= {fill.event.node, other.event.node}
+                yield fill, other
+
+
+def _followers(program: Program) -> Iterator[tuple[Value, Value]]:
+    """Yield the weights of which one directly follows another, by calls or in a chain."""
+    for story in program.stories:
+        yield from successions(story.events)
+        for event in story.events:
+            if layer_kind(event.result) == "Sequential" and isinstance(event.result, Result):
+                layers = [p for p in parts_of(event.result) if layer_kind(p) in WEIGHTED]
+                yield from pairwise(layers)
+
+
+def _partner(
+    fill: Fill, filled: Sequence[Fill], pairs: Sequence[tuple[Value, Value]]
+) -> Fill | None:
+    """Return another constant weight that directly follows, or is followed by, a constant one."""
+    for other in filled:
+        is_pair = any(a is fill.owner and b is other.owner for a, b in pairs)
+        if is_pair and not fill.is_all and not other.is_all:
+            return other
+    return None
+
+
+def _depth(model: Value) -> int:
+    """Return how many weight matrices are behind each other; one that recurs counts twice."""
+    kinds = [layer_kind(part) for part in registered(model)]
+    return sum(k in WEIGHTED for k in kinds) + 2 * sum(k in RECURRENT for k in kinds)

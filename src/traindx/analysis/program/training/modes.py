@@ -28,6 +28,7 @@ from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.kinds import words_of
 from traindx.analysis.program.training.layers import Assigned, assigned, mode_dependent_layers
 from traindx.analysis.program.training.operations import Operation, operation_of
+from traindx.analysis.program.training.phases import phase_word
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -163,6 +164,8 @@ def active_dropouts(story: Story) -> Iterator[tuple[ProgramEvent, Operation]]:
         operation = operation_of(event.result) if event.within and is_own else None
         if operation is None or event.pass_is_training is Answer.YES or event.is_own:
             continue
+        if is_noise(event) or not _is_evaluated(event):
+            continue
         if _drops(event, operation) and not any(reads_mode(g.test) for g in event.guards):
             yield event, operation
 
@@ -230,3 +233,12 @@ def _is_no_mode(value: Value) -> bool:
         return isinstance(value.value, (str, float)) or type(value.value) is int
     is_named = isinstance(value, Result) and value.maker.endswith(("Namespace", "EasyDict"))
     return is_named or isinstance(value, (Instance, Items, Table))
+
+
+def _is_evaluated(event: ProgramEvent) -> bool:
+    """Tell whether a pass evaluates: it does, or it is not only for training by its name."""
+    if event.pass_is_training is Answer.NO:
+        return True
+    return phase_word(event.function_name) != "train" and not any(
+        sets_own_mode(v) for v in event.within
+    )

@@ -397,3 +397,57 @@ def _is_read(story: Story, owner: Items) -> bool:
         if event.is_own and event.result is not None and is_held(event.result, owner):
             return True
     return False
+
+
+@dataclass(frozen=True, eq=False)
+class UnownedModel:
+    """A model, or a layer of it, that learns in no optimizer; `made` is one without it."""
+
+    text: str
+    layer: Value
+    backward: Deed
+    made: Value | None
+
+
+def unowned_models(story: Story) -> Iterator[UnownedModel]:
+    """Yield each model of which layers learn in vain, once."""
+    reported: list[Value] = []
+    missing = unowned_layers(story)
+    for backward, layer in missing:
+        owner = _model_of(story, layer)
+        if layer.site is None or any(owner is r for r in reported):
+            continue
+        reported.append(owner)
+        what = written_name(layer)
+        if owner is not layer:
+            is_whole = _is_wholly_unowned(story, backward, owner, missing)
+            what = written_name(owner) if is_whole else f"{what} of {written_name(owner)}"
+        made = next((o for o in optimizers_of(story) if o.site is not None), None)
+        yield UnownedModel(what, layer, backward, made)
+
+
+def _is_wholly_unowned(
+    story: Story, backward: Deed, owner: Value, missing: list[tuple[Deed, Value]]
+) -> bool:
+    """Tell whether no layer of a model that learns is in an optimizer."""
+    learning = [x for x in learning_layers(backward) if _model_of(story, x) is owner]
+    return all(any(x is m for _, m in missing) for x in learning)
+
+
+def _model_of(story: Story, layer: Value) -> Value:
+    """The outermost model that a layer is part of, by what runs."""
+    for deed in story.does(Do.FORWARD):
+        model = None if deed.event.within else deed.subject
+        if model is not None and any(part is layer for part in modules_in(model)):
+            return model
+    return layer
+
+
+def written_name(value: Value) -> str:
+    """Return a name for a value, or for what made it, as it stands in the source."""
+    names = value.names - {"self"}
+    if names:
+        return f"`{min(sorted(names), key=len)}`"
+    if isinstance(value, Instance):
+        return f"`{value.cls.node.name}`"
+    return f"`{value.maker.rsplit('.', 1)[-1]}`" if isinstance(value, Result) else "A model"

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution.values import Answer, Result, Value, origins
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.truth import is_none
+from traindx.analysis.program.execution.values import (
+    Answer,
+    Items,
+    Result,
+    Value,
+    constant,
+    origins,
+)
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.gradients import has_history, runs_behind
-from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.operations import LOSSES, Operation, operation_of
 from traindx.analysis.program.training.shapes import (
     is_reshaped,
     is_row_of_batch,
@@ -18,6 +27,13 @@ from traindx.analysis.program.training.shapes import (
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
+
+# what leaves the shape of a tensor as it is
+ELEMENTWISE = frozenset(
+    {"gt", "ge", "lt", "le", "long", "int", "float", "double", "bool", "round", "sigmoid", "to",
+     "detach", "cpu", "cuda", "type", "clone", "tanh", "exp", "half", "sub", "neg"}
+)  # fmt: skip
+WITH_OTHER = frozenset({"gt", "ge", "lt", "le", "sub"})
 
 COMPARISONS = frozenset({"sub", "eq", "ne"})
 
@@ -90,3 +106,61 @@ def _are_of_one(first: Value, second: Value) -> bool:
         return counts[0] == counts[1]
     below = [{id(v) for v in origins(side) if isinstance(v, Result)} for side in (first, second)]
     return bool(below[0] & below[1])  # rows of one batch
+
+
+def crossed_metrics(
+    story: Story,
+) -> Iterator[tuple[Result | ProgramEvent, ProgramEvent | None]]:
+    """Yield metrics over every pair of a batch, and the loss that gets the labels as a column."""
+    yield from ((m, None) for m in paired_metrics(story) if m.site is not None)
+    yield from compared_columns(story)
+
+
+def compared_columns(story: Story) -> Iterator[tuple[ProgramEvent, ProgramEvent]]:
+    """Yield comparisons of an output with labels that its loss gets as a column, and that loss."""
+    columns = _columns(story)
+    for event in story.events if columns else ():
+        operation = operation_of(event.result)
+        if operation is None or operation.name not in ("eq", "ne"):
+            continue
+        sides = {id(_source(v)) for v in operation.operands[:2]}
+        loss = next((e for o, y, e in columns if sides == {id(o), id(y)}), None)
+        if loss is not None:
+            yield event, loss
+
+
+def _columns(story: Story) -> list[tuple[Value, Value, ProgramEvent]]:
+    """The outputs and labels of losses for which the labels got another dimension."""
+    found = []
+    for event in story.events:
+        operation = operation_of(event.result)
+        if operation is None or operation.name not in LOSSES or len(operation.operands) < 2:
+            continue
+        target = _source(operation.operands[1])
+        reshaped = operation_of(target)
+        if reshaped is not None and _adds_dimension(reshaped):
+            found.append((_source(operation.operands[0]), _source(reshaped.operands[0]), event))
+    return found
+
+
+def _adds_dimension(operation: Operation) -> bool:
+    """`y.unsqueeze(1)`, `y.view(-1, 1)`, `y[:, None]`: a column."""
+    given = [constant(v) for v in operation.operands[1:]]
+    if operation.name == "unsqueeze":
+        return given in ([1], [-1])
+    if operation.name == "getitem" and isinstance(operation.operands[1], Items):
+        last = operation.operands[1].members[-1]
+        return len(operation.operands[1].members) == 2 and is_none(last) is True
+    return operation.name in ("view", "reshape") and given == [-1, 1]
+
+
+def _source(value: Value) -> Value:
+    """Return what a value was made from without changing its shape."""
+    operation = operation_of(value)
+    while operation is not None and operation.name in ELEMENTWISE and operation.operands:
+        other = operation.operands[1] if operation.name in WITH_OTHER else None
+        if other is not None and not isinstance(constant(other), (int, float)):
+            return value
+        value = operation.operands[0]
+        operation = operation_of(value)
+    return value

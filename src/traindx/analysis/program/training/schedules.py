@@ -32,7 +32,7 @@ from traindx.analysis.program.training.settings import constants_of
 from traindx.analysis.program.training.updates import period_of
 
 if TYPE_CHECKING:
-    from traindx.analysis.program.training.program import Story
+    from traindx.analysis.program.training.program import Program, Story
 
 # the argument that says how long a schedule is, by keyword and position
 LENGTHS: dict[str, tuple[tuple[str, int], ...]] = {
@@ -318,3 +318,44 @@ def _unit_by_name(value: Value) -> Unit | None:
     is_epochs = any(EPOCH_WORD.search(w) for w in words)
     is_other = any(OTHER_WORD.search(w) for w in words)
     return Unit.EPOCHS if is_epochs and not is_other else None
+
+
+def idle_schedules(program: Program) -> Iterator[Result]:
+    """Yield the schedules that are made and that nothing steps, in sight or out of it."""
+    if any(story.execution.gave_up for story in program.stories):
+        return
+    seen = _stepped(program)
+    for story in program.stories:
+        for made in story.made(Kind.SCHEDULER):
+            if not isinstance(made, Result) or made.site is None or made.site.node in seen:
+                continue
+            if _is_idle(story, made):
+                seen.add(made.site.node)
+                yield made
+
+
+def _stepped(program: Program) -> set[object]:
+    """Where the schedules are made that any program in sight steps, or keeps in another one."""
+    steps = [d.subject for s in program.stories for d in s.does(Do.SCHEDULER_STEP)]
+    # timm's has `step_update` beside `step`
+    steps += [e.receiver for s in program.stories for e in s.events if e.name.startswith(".step_")]
+    return {
+        option.site.node
+        for stepped in steps
+        if stepped is not None
+        for subject in options_of(stepped)
+        for option in (subject, *subject.inputs, *(m for v in subject.inputs for m in v.inputs))
+        if option.site is not None
+    }
+
+
+def _is_idle(story: Story, made: Result) -> bool:
+    """Tell whether a schedule stays in sight, in a program that steps optimizers."""
+    if story.escapes(made) is not Answer.NO or "SequentialLR" in made.maker:
+        return False
+    uses = story.uses(made)
+    return not any(e.name in (".prepare", ".step") or _is_kept(e.name) for e in uses)
+
+
+def _is_kept(name: str) -> bool:
+    return name.endswith(("SequentialLR", "ChainedScheduler", ".append", ".register"))

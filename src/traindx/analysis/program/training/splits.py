@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from traindx.analysis.program.execution.values import (
     is_same,
     origins,
 )
+from traindx.analysis.program.training.claims import function_name
 from traindx.analysis.program.training.contents import whole_tensor
 from traindx.analysis.program.training.data import (
     SEEDS,
@@ -25,9 +27,20 @@ from traindx.analysis.program.training.data import (
     is_draw,
     named_role,
 )
+from traindx.analysis.program.training.kinds import names_of, words_of
+from traindx.analysis.program.training.operations import operation_of
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Program, Story
+
+SORTS = ("argsort", "sort", "sorted", "sort_values")
+LABELS = frozenset({"y", "label", "labels", "target", "targets", "class", "classes", "category"})
+# parts that are meant to have classes of their own
+ON_PURPOSE = re.compile(
+    r"client|federat|non_?iid|shard|worker|node|task|incremental|continual|unseen|novel|zero_?shot"
+    r"|few_?shot|open_?set|ood|outlier|anomal",
+    re.IGNORECASE,
+)
 
 OF_CLASSES = ("cross_entropy", "nll_loss")
 LIBRARY = ("train_test_split", "random_split")
@@ -313,3 +326,55 @@ def _repeats_rows(value: Result, name: str) -> bool:
     axis = value.kwargs.get("axis") or value.kwargs.get("dim")
     is_rows = axis is None or _is_zero(axis)
     return isinstance(times, int) and times > 1 and is_rows and name != "tile"
+
+
+def cut_by_class(program: Program) -> Iterator[tuple[Division, Value]]:
+    """Yield data that are held out by a cut through the order of their labels, and that order."""
+    for story in program.stories:
+        for division in divisions(story):
+            order = None if division.order is not None else _order(program, division.whole)
+            if order is not None and _is_held_out(story, division):
+                yield division, order
+
+
+def _order(program: Program, value: Value) -> Value | None:
+    """What put data in the order of their labels."""
+    operation = operation_of(value)
+    if operation is None:
+        return None
+    if operation.name == "getitem" and len(operation.operands) > 1:
+        return _sorting(program, operation.operands[1])
+    if operation.name == "sort_values":
+        return _sorting(program, value)
+    return None
+
+
+def _sorting(program: Program, value: Value) -> Value | None:
+    if isinstance(value, Part) and value.key in (1, "indices"):  # of `labels.sort()`
+        value = value.of
+    operation = operation_of(value)
+    if operation is None or operation.name not in SORTS:
+        return None
+    given = [*operation.operands, *operation.settings.values()]
+    labels = class_labels(program)
+    is_of_labels = any(_is_label(v) or any(v is label for label in labels) for v in given)
+    return value if is_of_labels else None
+
+
+def _is_label(value: Value) -> bool:
+    """Tell whether a value, or the column it names, is of labels."""
+    text = getattr(value, "value", None)
+    names = [text] if isinstance(text, str) else names_of(value)
+    return any(words_of(name) & LABELS for name in names)
+
+
+def _is_held_out(story: Story, division: Division) -> bool:
+    """Tell whether a cut parts what is learnt from what is judged by, and not by design."""
+    around = function_name(division.tail)
+    made = [division.head, division.tail, *story.made_from(division.tail)]
+    made += story.made_from(division.head)
+    names = [name for value in made for name in names_of(value)]
+    if any(ON_PURPOSE.search(name) for name in (*names, around)):
+        return False
+    roles = roles_of(story, division.head) | roles_of(story, division.tail)
+    return Role.HELD_OUT in roles or "split" in around.lower()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import Items, Value
+from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.shapes.values import Shape
 from traindx.analysis.program.training.facts.certainty import is_certain, makes
 from traindx.analysis.program.training.facts.dtypes import WITH_WEIGHTS, is_autocast
@@ -16,7 +17,7 @@ from traindx.analysis.program.training.layers import layer_kind
 from traindx.analysis.program.training.operations import Operation, operation_of
 
 if TYPE_CHECKING:
-    from traindx.analysis.program.training.program import Story
+    from traindx.analysis.program.training.program import Program, Story
 
 INDICES = ("int64", "int32")
 CLASSES = ("int64", "uint8")
@@ -44,6 +45,31 @@ def dtype_clashes(story: Story) -> Iterator[DtypeClash]:
         found = _of_event(story, event)
         if found is not None and is_certain(event):
             yield found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlamedDtype:
+    """A clash, with the dtype that was given and where that comes from, if that is elsewhere."""
+
+    clash: DtypeClash
+    dtype: str
+    origin: Value | None
+
+
+def blamed_dtypes(program: Program) -> Iterator[BlamedDtype]:
+    """Yield the clashes of a program, each origin and each operation once."""
+    seen: set[object] = set()
+    for story in program.stories:
+        for clash in dtype_clashes(story):
+            origin, event = story.dtypes.origin(clash.operand), clash.event
+            place = origin.site.node if origin.site is not None else event.node
+            if seen & {place, event.node}:
+                continue
+            seen |= {place, event.node}
+            found = story.dtypes.of(clash.operand)
+            dtype = "" if found is None else found.dtype
+            if not is_test_file(event.module):
+                yield BlamedDtype(clash, dtype, origin if place is not event.node else None)
 
 
 def _of_event(story: Story, event: ProgramEvent) -> DtypeClash | None:
