@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -107,6 +107,11 @@ def _named(series: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
     return {n if n in ONE_NAME else n.replace("_", "/", 1): v for n, v in series.items()}
 
 
+def script(text: str, /, *, path: str = "train.py", **parts: object) -> Run:
+    """Return a run of which only the program is known; parts fill the blanks of its text."""
+    return make_run(sources={path: text.format(**parts) if parts else text})
+
+
 def failed(
     error: str,
     code: str = "",
@@ -135,6 +140,17 @@ def failed(
 def with_source(run: Run, text: str) -> Run:
     """Return a run whose program is known."""
     return replace(run, sources=(Source("train.py", text),))
+
+
+def form(text: str, /, *blanks: str, path: str = "train.py", **usual: object) -> Callable[..., Run]:
+    """Return what fills a text in, as it stands: its blanks in this order, then the usual ones."""
+    order = (*blanks, *usual)
+
+    def filled(*given: object, **named: object) -> Run:
+        parts = {**usual, **dict(zip(order, given, strict=False)), **named}
+        return script(text, path=path, **parts)
+
+    return filled
 
 
 def rounded(run: Run, name: str, decimals: int) -> Run:

@@ -421,6 +421,19 @@ def program_of(run: Run) -> Program:
     return _program(project_of(run))
 
 
+def each_place(
+    run: Run, question: Callable[[Story], Iterable[Answered]], at: Callable[[Answered], object]
+) -> Iterator[Answered]:
+    """Yield what is found in the stories of a run, once for each place in the source."""
+    seen: set[object] = set()
+    for story in program_of(run).stories:
+        for found in question(story):
+            place = at(found)
+            if place not in seen:
+                seen.add(place)
+                yield found
+
+
 @lru_cache(maxsize=8)
 def _program(project: Project) -> Program:
     return Program(project)
