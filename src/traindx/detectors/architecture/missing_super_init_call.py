@@ -128,7 +128,9 @@ def _initialises(event: ProgramEvent, model: Instance) -> bool:
     if isinstance(event.receiver, SuperValue):
         return event.receiver.bound is model and event.name == ".__init__"
     is_given = any(a is model for a in (*event.args, *event.kwargs.values()))
-    return is_given and not event.is_own and event.name.rsplit(".", 1)[-1] not in LOOKS
+    is_holder = event.name.startswith("torch.") and not event.name.endswith(".__init__")
+    is_seen = event.is_own or is_holder or event.name.rsplit(".", 1)[-1] in LOOKS
+    return is_given and not is_seen
 
 
 def _judge(

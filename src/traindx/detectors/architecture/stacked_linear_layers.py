@@ -55,9 +55,9 @@ def check(run: Run) -> Findings:
     A model with at least three linear or convolutional layers one behind the other, of which
     everything that the forward pass computes is a sum, reshape, mean, dropout or batch
     normalisation: it is linear as a whole. Three linear layers in a chain, or two that meet in a
-    middle wider than both ends, wherever in a model. Also, as a weaker remark, a linear layer whose output
-    goes to the next linear layer and nowhere else, directly or through dropout, where the middle is
-    as wide as one of its ends.
+    middle wider than both ends, wherever in a model. Also, as a weaker remark, a linear layer whose
+    output goes to the next linear layer and nowhere else, directly or through dropout, where the
+    middle is as wide as one of its ends.
 
     ## Why it matters
     Linear maps in a row are one linear map: however deep, they learn no more than one layer can.

@@ -20,6 +20,7 @@ from traindx.analysis.program.training.layers import (
     assigned,
     forward_passes,
     has_weights,
+    is_bare_leaf,
     is_layer,
     is_module,
     is_parameter,
@@ -81,6 +82,9 @@ def check(run: Run) -> Findings:
 
 def _is_unregistered(story: Story, kept: Assigned) -> bool:
     """Tell whether a plain list, dict or object holds layers that train and nothing registers."""
+    if is_bare_leaf(kept.value):
+        is_used = _is_still_there(kept) and _trains(story, kept.value, None)
+        return is_used and not _is_hidden(story, kept.value)
     is_object = isinstance(kept.value, Instance) and not is_module(kept.value)
     if not (is_object or isinstance(kept.value, (Items, Table))):
         return False
@@ -107,7 +111,7 @@ def _is_still_there(kept: Assigned) -> bool:
 
 def _trains(story: Story, layer: Value, model: Value | None) -> bool:
     """Tell whether gradients flow through a layer or parameter where it, or a model, is used."""
-    if is_parameter(layer):
+    if is_parameter(layer) or is_bare_leaf(layer):
         takers = [e for e in story.flow.takers(layer) if e.act is EventForm.CALL and not e.is_own]
         return any(e.gradients is Answer.YES and operation_of(e.result) for e in takers)
     for event in forward_passes(story.events, layer):
@@ -131,12 +135,21 @@ def _is_hidden(story: Story, layer: Value) -> bool:
         if event.name in REGISTERS and any(a is layer for a in event.args):
             return True
         given = event.argument("params", 0) if event.name.startswith("torch.optim.") else None
-        if is_parameter(layer) and given is not None and depends_on(given, layer):
+        is_tensor = is_parameter(layer) or is_bare_leaf(layer)
+        if is_tensor and given is not None and depends_on(given, layer):
             return True
     return False
 
 
 def _held(kept: Assigned) -> Finding:
+    if is_bare_leaf(kept.value):
+        return finding(
+            f"Attribute self.{kept.name} is a tensor and no nn.Parameter: it does not train",
+            CAUSE,
+            kept.event,
+            cite(kept.event, "requires gradients, and is missing from parameters()"),
+            is_symptom=True,
+        )
     kind = "dict" if isinstance(kept.value, Table) else "list"
     kind = "object" if isinstance(kept.value, Instance) else kind
     return finding(

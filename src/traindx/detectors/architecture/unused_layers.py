@@ -31,6 +31,7 @@ WAYS = frozenset(
     {".children", ".modules", ".named_children", ".named_modules", ".get_submodule",
      "builtins.getattr", "builtins.setattr", "builtins.vars", "builtins.eval", "builtins.exec"}
 )  # fmt: skip
+KNOWN = ("torch.nn.", "lightning.", "pytorch_lightning.")  # bases that call no layer by themselves
 PARALLEL = frozenset({"DistributedDataParallel", "FullyShardedDataParallel", "fully_shard"})
 
 
@@ -131,7 +132,7 @@ def _layers(program: Program) -> Iterator[Assigned]:
 def _is_whole(kept: Assigned, reached: set[object]) -> bool:
     """Tell whether a class has its forward pass in sight, which looks layers up by name."""
     lineage = list(kept.model.cls.lineage())
-    is_own = all(base.startswith("torch.nn.") for cls in lineage for base in cls.external_bases)
+    is_own = all(base.startswith(KNOWN) for cls in lineage for base in cls.external_bases)
     has_forward = any("forward" in cls.methods for cls in lineage)
     return is_own and has_forward and kept.model.cls.node not in reached
 

@@ -24,6 +24,7 @@ from traindx.analysis.program.training.gradients import (
 from traindx.analysis.program.training.operations import operation_name, operation_of
 from traindx.analysis.program.training.ownership import owns
 from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.severance import flat_layers
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
@@ -38,7 +39,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     A trained layer whose output reaches the loss only through `sign`, `round`, `floor`, `ceil` or
     `heaviside`, where layers behind the step function are trained by the same loss, without a
-    straight-through estimator.
+    straight-through estimator. And one that no loss reaches but through an argmax, a comparison, a
+    sample or the like.
 
     ## Why it matters
     The slope of a step is 0 everywhere. The layers below get no gradient through it: they keep
@@ -55,6 +57,10 @@ def check(run: Run) -> Findings:
     """
     seen: set[object] = set()
     for story in program_of(run).stories:
+        for cut, _ in flat_layers(story):
+            if isinstance(cut, Result) and cut.site is not None and cut.site.node not in seen:
+                seen.add(cut.site.node)
+                yield _finding(cut)
         losses = [d.subject for d in story.does(Do.BACKWARD) if d.subject is not None]
         for term in (t for loss in losses for t in terms_of(loss)):
             runs = runs_reached(term)
@@ -162,6 +168,8 @@ def _model(line: str, below: str = "down", freeze: str = "", trained: str = "") 
 FIRES = {
     "the sign": _model("z = torch.sign(h)"),
     "rounded": _model("z = h.round()"),
+    "an index and nothing else": _model("z = self.table(h.argmax(-1))[..., :4]"),
+    "a threshold": _model("z = x[..., :4] * (h > 0).float()"),
     "straight through, without detach": _model("z = h + (torch.round(h * 4) / 4 - h)"),
     "straight through, without detach, reversed": _model("q = h.sign(); z = q - h + h"),
     "rounded, of a method with a layer": _model("z = h.round()", "below"),
@@ -177,7 +185,9 @@ SILENT = {
     ),
     "near miss: of the input, not of features": _model("z = h; shade = torch.round(x)"),
     "near miss: of a method without weights": _model("z = h.floor()", "scaled"),
-    "near miss: an index, made in a method": _model("c = h.floor(); z = self.look_up(c)"),
+    "near miss: an index, beside the features": _model(
+        "c = h.floor(); z = self.look_up(c)[..., :4] + h"
+    ),
     "near miss: the corner of a cell": _model("c = h.floor(); z = (h - c) * self.up(c)"),
     "near miss: a frozen layer": _model(
         "z = torch.sign(h)", freeze="model.down.requires_grad_(False)"

@@ -13,7 +13,7 @@ from traindx.analysis.program.training.gradients import (
     has_history,
     terms_of,
 )
-from traindx.analysis.program.training.operations import LOSSES, operation_name, operation_of
+from traindx.analysis.program.training.operations import operation_name
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.severance import lost_history
 from traindx.examples import make_run
@@ -48,7 +48,7 @@ def check(run: Run) -> Findings:
         for backward in story.does(Do.BACKWARD):
             if backward.event.node in seen or backward.subject is None:
                 continue
-            terms = [t for t in terms_of(backward.subject) if _is_loss(t)]
+            terms = [t for t in terms_of(backward.subject) if t is not backward.subject]
             lost = [lost_history(story, backward), *map(_lost, terms)]
             found = next((f for cuts in lost if (f := _flat(cuts))), None)
             if found is None:
@@ -66,13 +66,9 @@ def check(run: Run) -> Findings:
             )
 
 
-def _is_loss(term: Value) -> bool:
-    operation = operation_of(term)
-    return operation is not None and operation.name in LOSSES
-
-
 def _lost(term: Value) -> list[tuple[Cut, Value]]:
-    return cuts_before(term) if has_history(term) is Answer.NO else []
+    cuts = cuts_before(term) if has_history(term) is Answer.NO else []
+    return cuts if all(how is Cut.FLAT for how, _ in cuts) else []
 
 
 def _flat(cuts: Sequence[tuple[Cut, Value]]) -> Value | None:

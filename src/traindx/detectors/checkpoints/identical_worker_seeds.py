@@ -1,11 +1,10 @@
 """Every worker of a loader draws the same random numbers."""
 
-from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Result, Value, constant
+from traindx.analysis.program.execution.values import constant
 from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.data import Feed, draws_in, feeds, is_generator_of_numbers
+from traindx.analysis.program.training.data import Feed, feeds
 from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.settings import constants_of
+from traindx.analysis.program.training.worker_seeds import SharedDraws, shared_draws
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
 from traindx.registry import Findings, Run, detector
@@ -18,7 +17,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     A dataset whose examples are made with random numbers of a NumPy or Python generator that was
     made before the workers start (by the dataset, its transform or its collate function), loaded by
-    workers without a `worker_init_fn`.
+    workers without a `worker_init_fn`; a `worker_init_fn` that seeds all workers alike; a stream
+    that makes its generator with one seed in every worker.
 
     ## Why it matters
     Each worker gets a copy of the dataset, generator included, in the same state: all of them draw
@@ -35,45 +35,22 @@ def check(run: Run) -> Findings:
     seen: set[object] = set()
     for story in program_of(run).stories:
         for feed in feeds(story):
-            drawn = _copied(feed) if _has_workers(feed) else None
-            if drawn is not None and drawn.site is not None and drawn.site.node not in seen:
-                seen.add(drawn.site.node)
-                yield _finding(feed, drawn)
+            shared = shared_draws(feed)
+            site = None if shared is None else shared.at.site
+            if shared is not None and site is not None and site.node not in seen:
+                seen.add(site.node)
+                yield _finding(feed, shared)
 
 
-def _has_workers(feed: Feed) -> bool:
-    """Tell whether several workers read, or a number of them that is not in sight."""
-    workers = feed.settings.get("num_workers")
-    counts = constants_of(feed.story, workers)
-    is_several = any(isinstance(count, int) and count >= 2 for count in counts)
-    is_open = workers is not None and not counts
-    return (is_several or is_open) and "worker_init_fn" not in feed.settings
-
-
-def _copied(feed: Feed) -> Value | None:
-    """The generator that examples are made with and that is older than they are."""
-    events: tuple[ProgramEvent, ...] = () if feed.example is None else feed.example.events
-    if any("worker" in e.name for e in events):
-        return None
-    fresh = {id(e.result) for e in events}
-    for event in draws_in(events):
-        drawn = event.result
-        source = drawn.receiver if isinstance(drawn, Result) else None
-        if is_generator_of_numbers(source) and id(source) not in fresh:
-            return source
-    return None
-
-
-def _finding(feed: Feed, generator: Value) -> Finding:
+def _finding(feed: Feed, shared: SharedDraws) -> Finding:
     count = constant(feed.settings.get("num_workers"))
-    name = generator.called("a generator")
     workers = f"{count} workers" if isinstance(count, int) else "workers"
     return finding(
-        f"All {workers} draw the same random numbers from `{name}`",
+        f"All {workers} draw the same random numbers from `{shared.name}`",
         "worker-seed-duplication",
-        generator,
-        cite(generator, f"`{name}` is made once and copied into every worker"),
-        cite(feed.loader, f"{workers}, no worker_init_fn"),
+        shared.at,
+        cite(shared.at, shared.why),
+        cite(feed.loader, workers),
         strength=Strength.STRONG if isinstance(count, int) else Strength.MODERATE,
         is_symptom=True,
     )
@@ -135,6 +112,9 @@ FIRES = {
     "a generator of the transform": make_run(
         sources={"train.py": _CHANGED.format(draw="self.numbers.uniform(0.9, 1.1)")}
     ),
+    "workers are seeded alike": _program(
+        "None", "np.random.normal()", options=", worker_init_fn=lambda w: np.random.seed(7)"
+    ),
     "numbers of a state": _program("np.random.RandomState(seed)", "self.rng.rand()"),
 }
 
@@ -147,5 +127,8 @@ SILENT = {
     ),
     "in the main process": _program(workers=0),
     "near miss: the global generator": _program("None", "np.random.normal()"),
+    "near miss: seeded by the number of the worker": _program(
+        "None", "np.random.normal()", options=", worker_init_fn=lambda w: np.random.seed(7 + w)"
+    ),
     "near miss: seeded by worker": _program(options=", worker_init_fn=seed_worker"),
 }

@@ -84,7 +84,9 @@ _KEEP = """
 _BARE = 'torch.save(model.state_dict(), "best.pt")'
 
 
-def _program(save: str = 'save("best.pt")', then: str = "", end: str = "", keep: str = _KEEP) -> Run:
+def _program(
+    save: str = 'save("best.pt")', then: str = "", end: str = "", keep: str = _KEEP
+) -> Run:
     text = _PROGRAM.format(keep=keep.format(save=save, then=then), end=end)
     return make_run(sources={"train.py": text})
 

@@ -3,14 +3,14 @@
 from traindx.analysis.program.training.claims import cite, finding, source_text
 from traindx.analysis.program.training.program import Program, Story, program_of
 from traindx.analysis.program.training.seeds import (
-    drawn,
     idle_seeders,
     seeded,
     seeded_together,
     trains,
+    unseeded_draws,
 )
 from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength
+from traindx.model.findings import Strength
 from traindx.registry import Findings, Run, detector
 
 
@@ -84,19 +84,19 @@ def _never_called(program: Program) -> Findings:
 
 
 def _only_torch(story: Story) -> Findings:
-    seeds = {seeded(e) for e in story.events}
-    if "torch" not in seeds or "all" in seeds:
+    """Torch is seeded, and what decides on data or order is drawn without a seed."""
+    for draw, library in unseeded_draws(story):
+        is_run = trains(story) and story.execution.function is None
+        hint = None if is_run else Strength.WEAK
+        yield finding(
+            f"Only torch is seeded: {library} draws without a seed",
+            "unseeded-randomness",
+            draw,
+            cite(draw, f"`{draw.name}` is not seeded"),
+            strength=Strength.WEAK if hint else Strength.STRONG,
+            hint=hint,
+        )
         return
-    for library in ("numpy", "random"):
-        draw = next((e for e in story.events if drawn(e) == library), None)
-        if draw is not None and library not in seeds:
-            yield Finding(
-                claim=f"Only torch is seeded: {library} draws without a seed",
-                strength=Strength.WEAK,
-                evidence=(cite(draw, f"`{draw.name}` is not seeded"),),
-                suggests={"unseeded-randomness": Strength.WEAK},
-                location=draw.location,
-            )
 
 
 def _program(seeds: str) -> Run:

@@ -2,7 +2,7 @@
 
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.token_labels import ends_masked
+from traindx.analysis.program.training.token_labels import ends_ignored, ends_left_out, ends_masked
 from traindx.examples import make_run
 from traindx.registry import Findings, Run, detector
 
@@ -14,7 +14,7 @@ def check(run: Run) -> Findings:
     ## What it detects
     `tokenizer.pad_token = tokenizer.eos_token` in a program that puts the end token behind its
     answers and masks labels by the pad token's id: by hand, as the `ignore_index` of the loss, or
-    by `DataCollatorForLanguageModeling`.
+    by `DataCollatorForLanguageModeling`. Or labels masked by the id of the end token itself.
 
     ## Why it matters
     The end of every answer is masked together with the padding. The model never learns to stop and
@@ -28,17 +28,19 @@ def check(run: Run) -> Findings:
     """
     seen: set[object] = set()
     for story in program_of(run).stories:
-        for masking in ends_masked(story):
+        for masking in (*ends_masked(story), *ends_ignored(story), *ends_left_out(story)):
             site = masking.at.site
             if site is None or site.node in seen or masking.because is None:
                 continue
             seen.add(site.node)
+            is_placed = masking.because.site is not None
+            because = (cite(masking.because, "the end token"),) if is_placed else ()
             yield finding(
                 "The end token is masked together with the padding: the model never learns to stop",
                 "eos-never-trained",
                 site,
                 cite(site, masking.says),
-                cite(masking.because, "the pad token is the end token"),
+                *because,
                 is_symptom=True,
             )
 
@@ -80,6 +82,9 @@ FIRES = {
     "where": _program(
         "tokenizer.pad_token_id = tokenizer.eos_token_id",
         mask="labels = torch.where(labels == tokenizer.pad_token_id, -100, labels)",
+    ),
+    "masked by the id of the end token": _program(
+        mask="labels[labels == tokenizer.eos_token_id] = -100", pad="pass"
     ),
     "token by token": _program(
         mask="labels = torch.tensor([[-100 if t == tokenizer.pad_token_id else t for t in row]"

@@ -3,6 +3,7 @@
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.file_order import OutOfStep, out_of_step
 from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.table_order import unpaired_rows
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
@@ -15,7 +16,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     Files sorted as text (`x_10` before `x_2`) beside labels in the order of a file, in a program
     that writes these files under a number without leading zeros; and two lists of files, paired by
-    position, of which one is sorted and the other is not, or is sorted by another key.
+    position, of which one is sorted and the other is not, or is sorted by another key. Rows of a
+    table that are sorted or grouped, beside labels as they were read.
 
     ## Why it matters
     Inputs get the labels of other examples. Nothing fails, and there is little to learn.
@@ -35,6 +37,19 @@ def check(run: Run) -> Findings:
             if site is not None and site.node not in seen:
                 seen.add(site.node)
                 yield _finding(found)
+        for rows in unpaired_rows(story):
+            sites = [r.value.site for r in (rows.inputs, rows.labels)]
+            if sites[0] is not None and sites[1] is not None and sites[0].node not in seen:
+                seen.add(sites[0].node)
+                yield finding(
+                    f"The rows of the inputs stand {rows.inputs.order.value}, "
+                    f"those of the labels {rows.labels.order.value}",
+                    "misaligned-labels",
+                    sites[1],
+                    cite(sites[0], f"inputs: {rows.inputs.order.value}"),
+                    cite(sites[1], f"labels: {rows.labels.order.value}"),
+                    is_symptom=True,
+                )
 
 
 def _finding(found: OutOfStep) -> Finding:
@@ -94,7 +109,24 @@ def _program(
     return make_run(sources={"data.py": text.replace("{labels}", labels).replace("{label}", label)})
 
 
+_TABLES = """
+import pandas as pd
+import torch
+from torch.utils.data import TensorDataset
+
+visits, people = pd.read_csv("visits.csv"), pd.read_csv("people.csv")
+x = {x}
+y = {y}
+data = TensorDataset(torch.tensor(x.to_numpy()), torch.tensor(y.to_numpy()))
+"""
+
+
+def _tables(x: str, y: str) -> Run:
+    return make_run(sources={"data.py": _TABLES.format(x=x, y=y)})
+
+
 FIRES = {
+    "grouped rows beside a table": _tables('visits.groupby("id").mean()', 'people["label"]'),
     "sorted as text beside a table": _program(),
     "lines of a text": _program(
         labels='self.labels = (root / "labels.txt").read_text().split()',
@@ -109,6 +141,9 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: both sorted by the key": _tables(
+        'visits.groupby("id").mean()', 'people.sort_values("id")["label"]'
+    ),
     "near miss: numbers with leading zeros": _program("scan_{i:04d}"),
     "near miss: sorted by number": _program(files=_FILES[:-1] + ", key=lambda p: int(p.stem[5:]))"),
     "near miss: by the name of the file": _program(

@@ -1,16 +1,11 @@
 """The collator replaces labels that leave the prompt out."""
 
-from traindx.analysis.program.execution.examples import Example
-from traindx.analysis.program.execution.values import Result, Table, Value, constant, origins
-from traindx.analysis.program.training.claims import cite, finding, source_text
-from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.kept_prompts import PromptKept, prompts_kept
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
-
-COLLATOR = "DataCollatorForLanguageModeling"
-IGNORED = -100
 
 
 @detector(needs=("source",), suggests=("prompt-in-loss",))
@@ -19,7 +14,8 @@ def check(run: Run) -> Findings:
 
     ## What it detects
     A `DataCollatorForLanguageModeling(…, mlm=False)`, given to a Trainer or a data loader, over a
-    dataset whose examples have `labels` of their own with positions set to −100.
+    dataset whose examples have `labels` of their own with positions set to −100. Labels that are
+    compared with −100 where they should be set to it, and a mask of the answer that no loss uses.
 
     ## Why it matters
     That collator throws `labels` away and copies `input_ids`, leaving out only pads: the prompt,
@@ -35,46 +31,22 @@ def check(run: Run) -> Findings:
     """
     seen: set[object] = set()
     for story in program_of(run).stories:
-        for example in story.execution.examples:
-            collator, labels = _collator(example.loader), _labels(example)
-            if collator is None or labels is None or collator.site is None:
-                continue
-            if any(map(_masks_first, origins(labels, 200))) and collator.site.node not in seen:
-                seen.add(collator.site.node)
-                yield _finding(collator, labels)
+        for kept in prompts_kept(story):
+            site = kept.at.site
+            if site is not None and site.node not in seen:
+                seen.add(site.node)
+                yield _finding(kept)
 
 
-def _masks_first(value: Value) -> bool:
-    """`[-100] * len(prompt) + answer`: what stands before the answer, and no pads behind it."""
-    operation = operation_of(value)
-    if operation is None or operation.name != "add" or not operation.operands:
-        return False
-    return any(constant(v) == IGNORED for v in origins(operation.operands[0], 4))
-
-
-def _collator(loader: Value) -> Result | None:
-    """The collator of language modelling that a trainer or loader is given."""
-    given = loader.kwargs if isinstance(loader, Result) else {}
-    made = given.get("data_collator") or given.get("collate_fn")
-    is_known = isinstance(made, Result) and made.maker.rsplit(".", 1)[-1] == COLLATOR
-    if not is_known or not isinstance(made, Result):
-        return None
-    return made if constant(made.kwargs.get("mlm")) is False else None
-
-
-def _labels(example: Example) -> Value | None:
-    value = example.value
-    return value.fields.get("labels") if isinstance(value, Table) else None
-
-
-def _finding(collator: Result, labels: Value) -> Finding:
-    kept = (cite(labels, "the dataset sets labels to -100 here"),) if labels.site else ()
+def _finding(kept: PromptKept) -> Finding:
+    masked = kept.masked
+    more = () if masked is None or masked.site is None else (cite(masked, "labels of -100"),)
     return finding(
-        f"{COLLATOR} replaces the dataset's labels: the masked prompt is in the loss",
+        f"{kept.says}: the prompt is in the loss",
         "prompt-in-loss",
-        collator,
-        cite(collator, f"`{source_text(collator)}` copies input_ids into labels"),
-        *kept,
+        kept.at,
+        cite(kept.at, "the prompt stays in the loss by this"),
+        *more,
         is_symptom=True,
     )
 
@@ -109,12 +81,35 @@ def _program(use: str, labels: str = _MASKED, collator: str = _PLAIN) -> Run:
     return make_run(sources={"train.py": text})
 
 
+_BY_HAND = """
+import torch
+import torch.nn.functional as F
+
+for prompt, answer in pairs:
+    ids = torch.tensor(prompt + answer)
+    keep = torch.tensor([0] * len(prompt) + [1] * len(answer))
+    loss = F.cross_entropy(model(ids[None])[0, :-1], ids[1:]{how})
+    {masked}
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def _by_hand(how: str, masked: str) -> Run:
+    return make_run(sources={"train.py": _BY_HAND.format(how=how, masked=masked)})
+
+
 FIRES = {
+    "a mask that is not used": _by_hand("", "pass"),
     "given to a trainer": _program(_TRAINER),
     "given to a loader": _program(_LOADER),
 }
 
 SILENT = {
+    "near miss: a mask that is used": _by_hand(
+        ", reduction='none'", "loss = (loss * keep[1:]).sum() / keep.sum()"
+    ),
     "a collator that keeps labels": _program(
         _TRAINER, collator="DataCollatorForSeq2Seq(tokenizer)"
     ),

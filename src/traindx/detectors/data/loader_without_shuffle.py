@@ -2,15 +2,16 @@
 
 from traindx.analysis.program.execution.values import Answer, Result, Value
 from traindx.analysis.program.training.claims import cite, finding, set_argument
+from traindx.analysis.program.training.class_order import class_by_class, sorted_classes
 from traindx.analysis.program.training.data import (
     BY_CLASS,
     Feed,
     Role,
     feeds,
     is_random,
-    sorted_classes,
 )
 from traindx.analysis.program.training.program import Program, Story, program_of
+from traindx.analysis.program.training.settings import constants_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding, Strength
 from traindx.registry import Findings, Run, detector
@@ -27,9 +28,10 @@ def check(run: Run) -> Findings:
     ## What it detects
     A loader that training consumes, with `shuffle=False` or without the option, and without a
     sampler, over a dataset made in sight. Folders of images by class are sorted by class for
-    certain; other datasets with random access are only remarked. Also labels that were joined class
-    by class (`np.concatenate([np.zeros(n), np.ones(n)])`) and reach the loss in that order, with or
-    without a loader.
+    certain, as are lists that are filled class by class; other datasets with random access are only
+    remarked, unless the loader for held-out data shuffles: the two are swapped. Also labels that
+    were joined class by class (`np.concatenate([np.zeros(n), np.ones(n)])`) and reach the loss in
+    that order, with or without a loader.
 
     ## Why it matters
     With data in the order of its classes every batch holds one class: the loss saws up and down and
@@ -50,7 +52,7 @@ def check(run: Run) -> Findings:
     for story in program.stories:
         found = feeds(story)
         for feed in found:
-            if feed.shuffles is not Answer.NO or feed.sampler is not None:
+            if feed.sampler is not None or not _is_in_order(story, feed):
                 continue
             place = feed.loader.site.node if feed.loader.site is not None else None
             if place in seen or feed.dataset is None or not _is_trained_from(story, feed, found):
@@ -59,8 +61,19 @@ def check(run: Run) -> Findings:
             name = _class_name(feed.dataset)
             if name in BY_CLASS:
                 yield _sorted(feed, f"{name} lists its images class by class")
+            elif class_by_class(story, feed.dataset) is not None:
+                yield _sorted(feed, "its examples are listed class by class")
+            elif any(f.role is Role.HELD_OUT and f.shuffles is Answer.YES for f in found):
+                yield _sorted(feed, "the one for held-out data does, as if they were swapped")
             elif name and not is_random(feed.dataset):
                 yield _remark(feed, f"{name} is read in one fixed order")
+
+
+def _is_in_order(story: Story, feed: Feed) -> bool:
+    """Tell whether a loader does not shuffle, or not unless the command line says so."""
+    if feed.shuffles is not Answer.UNKNOWN or "**" in feed.loader.kwargs:
+        return feed.shuffles is Answer.NO
+    return constants_of(story, feed.settings.get("shuffle")) == [False]
 
 
 def _by_class(program: Program, seen: set[object]) -> Findings:

@@ -15,7 +15,8 @@ def check(run: Run) -> Findings:
     Labels that are masked up to the length of a prompt that was padded to the same `max_length` as
     the whole; a response template that is encoded with a BOS token in front and looked for inside
     of texts; labels that are made of −100 and never set; labels that are kept by a comparison that
-    is never true, as of a text with a member of an `Enum`.
+    is never true, as of a text with a member of an `Enum`; a marker of the answer that is looked
+    for in texts that are built with another one.
 
     ## Why it matters
     Cross entropy over no label is NaN, or 0 where it is guarded: nothing is learnt.
@@ -136,7 +137,21 @@ FIRES = {
     "a template with a BOS token in front": _collator(""),
 }
 
+_MARKED = _PROGRAM.replace(
+    "    {labels}\n",
+    "    text = f'### Q: {{prompt}} ### A: {{answer}}'\n    labels = ids.clone()\n"
+    "    labels[:, : text.find({labels})] = -100\n",
+)
+
+
+def _marked(marker: str) -> Run:
+    return make_run(sources={"sft.py": _MARKED.format(options="", labels=repr(marker))})
+
+
+FIRES["a marker that is in no text"] = _marked("### Answer:")
+
 SILENT = {
+    "near miss: a marker of the text": _marked("### A:"),
     "near miss: with the value of a member": _roles("Role.BOT.value"),
     "near miss: with a member that is a text": _roles("Role.BOT", "str, Enum"),
     "the length of the prompt": _program('return_tensors="pt"'),

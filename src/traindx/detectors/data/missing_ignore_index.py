@@ -46,11 +46,11 @@ class _Use:
     story: Story
     event: ProgramEvent
     target: Value
-    ignored: Value = Known(IGNORED)
+    ignored: Value | None = None  # cross-entropy's own, -100
 
     def leaves_out(self, padded: Value | None) -> bool:
         """Tell whether what a tensor is padded with is, or may be, what the loss ignores."""
-        if constant(self.ignored) == IGNORED:
+        if self.ignored is None:
             return False
         pad = None if padded is None else _pad_of(padded)
         is_known = isinstance(constant(self.ignored), int) and isinstance(constant(pad), int)
@@ -142,8 +142,8 @@ def _in_losses(program: Program) -> Iterator[_Use]:
             and loss.event.gradients is not Answer.NO
             and _is_plain(loss.story, loss.event.result, loss.operation)
         ):
-            ignored = loss.operation.settings.get("ignore_index", Known(IGNORED))
-            yield _Use(loss.story, loss.event, target, ignored)
+            given = loss.operation.settings.get("ignore_index")
+            yield _Use(loss.story, loss.event, target, given)
 
 
 def _is_plain(story: Story, result: Value | None, operation: Operation) -> bool:

@@ -17,6 +17,7 @@ from traindx.analysis.program.training.data import (
     feeds,
     named_role,
     random_transform,
+    split_from,
 )
 from traindx.analysis.program.training.kinds import names_of
 from traindx.analysis.program.training.phases import phase_word
@@ -62,11 +63,21 @@ def check(run: Run) -> Findings:
 def _loaded(story: Story) -> Findings:
     """Loaders of held-out data whose batches are disturbed."""
     for feed in feeds(story):
-        if feed.role is not Role.HELD_OUT or feed.example is None or _is_on_purpose(feed):
+        if feed.role is not Role.HELD_OUT or _is_on_purpose(feed):
             continue
-        found = disturbed_input(feed.example)
+        found = None if feed.example is None else disturbed_input(feed.example)
+        found = _split_transform(story, feed) if found is None else found
         if found is not None and found.site is not None:
             yield _finding(found, f"the batches of `{feed.name}` pass through", feed.loader)
+
+
+def _split_transform(story: Story, feed: Feed) -> Value | None:
+    """The random transform of a dataset of which held-out data are a part."""
+    whole = None if feed.dataset is None else split_from(feed.dataset)
+    if not isinstance(whole, Result) or any(e.name == "transform" for e in story.events):
+        return None
+    given = (*whole.args, whole.kwargs.get("transform"))
+    return next((t for v in given if v is not None and (t := _random_in(v)) is not None), None)
 
 
 def _augmented(story: Story) -> Findings:

@@ -53,6 +53,8 @@ def _is_collective(story: Story, event: ProgramEvent) -> bool:
     home, last = event.name.rpartition(".")[::2]
     if home == "torch.distributed":
         return last in COLLECTIVES and "group" not in event.kwargs
+    if event.name == ".state_dict" and isinstance(event.receiver, Result):
+        return event.receiver.maker.endswith("FullyShardedDataParallel")  # gathers all shards
     return event.name in OF_ENGINES and story.is_kind(event.receiver, Kind.ENGINE)
 
 

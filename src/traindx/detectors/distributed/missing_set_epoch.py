@@ -1,16 +1,6 @@
 """A distributed sampler repeats the same order in every epoch."""
 
-from traindx.analysis.program.execution.examples import is_loader
-from traindx.analysis.program.execution.loader_parts import attribute, is_sampler_of
-from traindx.analysis.program.execution.values import (
-    Answer,
-    Items,
-    Result,
-    Value,
-    constant,
-    options_of,
-    origins,
-)
+from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.claims import (
     cite,
     counter_of,
@@ -18,14 +8,12 @@ from traindx.analysis.program.training.claims import (
     insert_at_top,
     is_same_scope,
 )
-from traindx.analysis.program.training.data import Feed, feeds
-from traindx.analysis.program.training.phases import Loop, Unit, training_loops
-from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.phases import Loop
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.sampler_epochs import epochs_not_set
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
-
-SAMPLER = "torch.utils.data.DistributedSampler"
 
 
 @detector(needs=("source",), suggests=("sampler-epoch-not-set",))
@@ -49,68 +37,16 @@ def check(run: Run) -> Findings:
     anew with a seed for every epoch, or that is handed on to code out of sight.
     """
     for story in program_of(run).stories:
-        for feed in feeds(story):
-            sampler = feed.sampler
-            made = None if sampler is None else _shuffling(sampler)
-            loop = _epochs(feed) if made is not None and feed.trains else None
-            if made is not None and loop is not None and not _is_set(story, feed, made, loop):
-                yield _finding(made, loop)
-                return
+        for made, loop in epochs_not_set(story):
+            yield _finding(made, loop)
+            return
 
 
-def _shuffling(sampler: Value) -> Result | None:
-    """The distributed sampler that shuffles, be it one of several, or inside a batch sampler."""
-    for option in options_of(attribute(sampler, "sampler") or sampler):
-        if isinstance(option, Result) and option.maker == SAMPLER:
-            given = option.args[3] if len(option.args) > 3 else option.kwargs.get("shuffle")
-            return None if constant(given) is False else option
-    return None
-
-
-def _epochs(feed: Feed) -> Loop | None:
-    """The loop over epochs around the one that learns from a loader."""
-    nodes = {run.site.node for run in feed.runs}
-    for loop in training_loops(feed.story):
-        if loop.unit is Unit.EPOCHS and any(x.run.site.node in nodes for x in loop.inner):
-            return loop
-    return None
-
-
-def _is_set(story: Story, feed: Feed, made: Result, loop: Loop) -> bool:
-    """Tell whether something in sight sets the epoch, or something out of sight may."""
-    if any(e.by_framework for e in loop.events):
-        return True
-    seed = made.args[4] if len(made.args) > 4 else made.kwargs.get("seed")
-    if seed is not None and constant(seed) is None and _counts(seed):
-        return True
-    for event in story.events:
-        if event.name.lstrip(".") == "set_epoch" and not _is_lost(event.receiver):
-            return True
-        if event.act.value == "store" and event.name in ("epoch", "seed"):
-            return True
-    return any(story.escapes(v) is not Answer.NO for v in (made, feed.loader))
-
-
-def _counts(seed: Value) -> bool:
-    return any(isinstance(v, Result) and v.maker == "builtins.next" for v in origins(seed))
-
-
-def _is_lost(receiver: Value | None) -> bool:
-    """Tell whether `set_epoch` is asked of loaders or other samplers, which have none."""
-    if receiver is None:
-        return False
-    members = receiver.members if isinstance(receiver, Items) else options_of(receiver)
-    return all(
-        is_loader(v) or (isinstance(v, Result) and is_sampler_of(v, (SAMPLER,)) is False)
-        for v in members
-    )
-
-
-def _finding(made: Result, loop: Loop) -> Finding:
+def _finding(made: Value, loop: Loop) -> Finding:
     name, counter = made.called(), counter_of(loop.run.site)
     can_patch = name and counter and is_same_scope(made, loop.run.site)
     return finding(
-        "set_epoch of the DistributedSampler is never called: every epoch has the same order",
+        "set_epoch of the sampler is not called in the loop: every epoch has the same order",
         "sampler-epoch-not-set",
         loop.run.site,
         cite(made, "a sampler that shuffles by epoch"),

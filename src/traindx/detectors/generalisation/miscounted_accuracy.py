@@ -3,6 +3,11 @@
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Part, Value, depends_on
 from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.averages import (
+    means_over_examples,
+    of_last_batch,
+    of_other_data,
+)
 from traindx.analysis.program.training.claims import cite, finding, source_text
 from traindx.analysis.program.training.counters import (
     Counter,
@@ -37,8 +42,9 @@ def check(run: Run) -> Findings:
     length of one epoch; counts of right and of all held-out examples that are both never reset
     between epochs; a sum that begins anew in every epoch and is divided by a count that does not,
     or the reverse; a count of right examples that is divided by the number of batches, be it
-    `len(loader)` or counted by one; and a mean over a count that grows by the number of the batch
-    instead of by one.
+    `len(loader)` or counted by one; means of batches that are divided by the number of examples;
+    matches of the last batch alone; a number of training examples under held-out matches; and a
+    mean over a count that grows by the number of the batch instead of by one.
 
     ## Why it matters
     Training may be fine while the number that decides about it is not: an accuracy above 100 %, or
@@ -63,9 +69,10 @@ def check(run: Run) -> Findings:
                 or _of_all_epochs(event, above, below, known)
                 or _by_index(above, below, known)
                 or _half_reset(story, event, above, below)
+                or _left_out(story, event, above, below, known)
             )
             if not claim and not is_of_one:
-                claim = _per_batch(story, above, below, known)
+                claim = _per_batch(story, above, below, known) or _means(story, above, below, known)
             if claim and event.node not in seen:
                 seen.add(event.node)
                 yield finding(
@@ -141,6 +148,22 @@ def _half_reset(story: Story, event: ProgramEvent, above: Value, below: Value) -
         return ""
     whole = "the sum" if which == "above" else "the count"
     return f"A mean is taken of one epoch, and {whole} in it goes on from the epoch before"
+
+
+def _left_out(
+    story: Story, event: ProgramEvent, above: Value, below: Value, known: Counters
+) -> str:
+    """The matches of the last batch alone, or a number of examples of other data."""
+    if of_last_batch(story, event, above, below, known):
+        return "The matches of the last batch are divided by the examples of all"
+    other = of_other_data(story, above, below, known)
+    return f"Held-out examples are divided by the number of those in `{other}`" if other else ""
+
+
+def _means(story: Story, above: Value, below: Value, known: Counters) -> str:
+    counter = means_over_examples(story, above, below, known)
+    name = "" if counter is None else counter.name
+    return f"`{name}` adds up means of batches and is divided by examples" if counter else ""
 
 
 def _is_weighted(above: Value, counter: Counter) -> bool:

@@ -16,7 +16,7 @@ from traindx.analysis.program.training.ownership import trains
 from traindx.analysis.program.training.phases import handed_models, training_passes
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.model.findings import Finding, Strength
 from traindx.registry import Findings, Run, detector
 
 
@@ -101,6 +101,7 @@ def _as_loaded(story: Story, event: ProgramEvent, model: Value, layers: list[str
         event,
         cite(model, "from_pretrained puts the model into evaluation mode"),
         cite(event, "and no train() before this training step"),
+        strength=Strength.MODERATE,  # many fine-tune so and do well: it explains little by itself
         is_symptom=True,
         patch=insert_before(event.loops[-1].site, f"{name}.train()") if model.names else None,
     )

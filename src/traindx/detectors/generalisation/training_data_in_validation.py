@@ -17,7 +17,7 @@ from traindx.analysis.program.training.loaders import (
 )
 from traindx.analysis.program.training.phases import evaluations, loops_of, phase_word
 from traindx.analysis.program.training.program import Story, program_of
-from traindx.analysis.program.training.same_rows import same_rows
+from traindx.analysis.program.training.same_rows import overlap, same_rows
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
@@ -33,7 +33,8 @@ def check(run: Run) -> Findings:
     `val_loader = train_loader`; two loaders, one for training and one for validation, over the same
     dataset object, the same tensors, or datasets that are made alike: the same class or function
     with the same split, also where the split is a default that nobody overrides, or an argument
-    that the class forgets to hand on, so that both take the same rows.
+    that the class forgets to hand on, so that both take the same rows. And parts that overlap: cut
+    from the same end of one list, or by a random order that each draws for itself.
 
     ## Why it matters
     The metric says how well the training data are remembered. It looks excellent and says nothing
@@ -85,6 +86,9 @@ def _same(story: Story, train: Named, held: Named) -> str:
     data = dataset_of(one)
     if has_sampler(one) or has_sampler(other):
         return ""
+    shared = overlap(story, one, other)
+    if shared:
+        return f"it shares rows with {train_name}, for {shared}"
     if not same_data(data, dataset_of(other)) and not same_rows(story, one, other):
         return ""
     if data is None or is_switched(story, data, [one, other]) or not same_selection(one, other):
@@ -97,7 +101,7 @@ def _finding(train: Named, held: Named, says: str) -> Finding:
     where = dataset_of(other) if one is not other else None
     at = where if where is not None and where.site is not None else other
     return finding(
-        f"`{name}` holds the training data: {says}",
+        f"`{name}` holds training data: {says}",
         "evaluating-on-training-data",
         other,
         cite(at, f"{name}: {says}"),

@@ -1,20 +1,10 @@
 """A running total or list keeps every step's loss, and with it every step's graph."""
 
-from collections.abc import Iterator
-
-from traindx.analysis.program.execution.events import LoopRun, ProgramEvent
-from traindx.analysis.program.execution.values import Answer, Items, Result, Value
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.claims import cite, finding, replace, source_text, use_of
-from traindx.analysis.program.training.gradients import carriers, has_history
-from traindx.analysis.program.training.graphs import (
-    Graphs,
-    feeds_backward,
-    graph_of,
-    is_emptied,
-    summed,
-    turn_in,
-)
-from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.kept_graphs import kept_graphs
+from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
@@ -42,70 +32,11 @@ def check(run: Run) -> Findings:
     and queues of a fixed length.
     """
     for story in program_of(run).stories:
-        graphs = Graphs(story)
         seen: set[object] = set()
-        for _, _, loop in graphs.pairs():
-            for event, kept in (*_totals(graphs, loop), *_lists(story, loop)):
-                if event.node not in seen and not _is_detached(story, event, kept):
-                    seen.add(event.node)
-                    yield _finding(event, kept)
-
-
-def _totals(graphs: Graphs, loop: LoopRun) -> Iterator[tuple[ProgramEvent, Value]]:
-    """The values that a turn computes from their own last values and a term with a graph."""
-    first: dict[int, ProgramEvent] = {}
-    for event in graphs.story.events:
-        number, result = turn_in(event, loop), event.result
-        if number is None or not isinstance(result, Result) or event.is_own:
-            continue
-        before = first.setdefault(id(event.node), event)
-        if number == 0 or before.result is None or before is event:
-            continue
-        if not any(v is before.result for v in summed(result)):
-            continue
-        terms = [v for v in _terms(result, before.result) if has_history(v) is Answer.YES]
-        if terms and not feeds_backward(graphs.story, result):
-            yield event, terms[0]
-
-
-def _terms(result: Value, before: Value) -> list[Value]:
-    """What is added to a total, through scaling: `loss` of `total + loss * n`."""
-    found: list[Value] = []
-    for value in carriers(result):
-        if any(v is before for v in graph_of(value, certain=False)):
-            continue
-        found.append(_unscaled(value))
-    return found
-
-
-def _unscaled(value: Value, depth: int = 6) -> Value:
-    """The tensor that is scaled before it is kept, by the name that it has."""
-    is_scaled = isinstance(value, Result) and value.maker in ("operator.mul", "operator.div")
-    if value.names or not is_scaled or depth == 0:
-        return value
-    below = next((v for v in carriers(value) if has_history(v) is Answer.YES), None)
-    return value if below is None else _unscaled(below, depth - 1)
-
-
-def _lists(story: Story, loop: LoopRun) -> Iterator[tuple[ProgramEvent, Value]]:
-    """The lists that tensors with a graph are appended to in every turn."""
-    first: set[tuple[int, int]] = set()
-    for event in story.events:
-        number, held = turn_in(event, loop), event.receiver
-        if number is None or event.name != ".append" or not isinstance(held, Items):
-            continue
-        if number == 0:
-            first.add((id(event.node), id(held)))
-            continue
-        is_kept = (id(event.node), id(held)) in first and has_history(event.args[0]) is Answer.YES
-        if is_kept and not is_emptied(story, held, loop) and not feeds_backward(story, held):
-            yield event, event.args[0]
-
-
-def _is_detached(story: Story, event: ProgramEvent, kept: Value) -> bool:
-    """Tell whether the loss is detached in place before it is kept; in a list, ever."""
-    calls = [e for e in story.events if e.name == ".detach_" and e.receiver is kept]
-    return any(e.order < event.order or event.name == ".append" for e in calls)
+        for kept in kept_graphs(story):
+            if kept.event.node not in seen:
+                seen.add(kept.event.node)
+                yield _finding(kept.event, kept.value)
 
 
 def _finding(event: ProgramEvent, kept: Value) -> Finding:

@@ -85,6 +85,8 @@ def _is_evaluated(story: Story, forward: Deed, result: Value) -> bool:
     event, model = forward.event, forward.subject
     if event.is_training is not Answer.NO or not event.turns or model is None:
         return False
+    if event.module.function_of(event.loops[-1].site.node) is not event.function:
+        return False
     is_trained = any(owns(o, model) is Answer.YES for o in optimizers_of(story))
     return is_trained and not feeds_backward(story, result)
 

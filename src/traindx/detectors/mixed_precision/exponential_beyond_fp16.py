@@ -17,7 +17,7 @@ def check(run: Run) -> Findings:
     ## What it detects
     The exponential of float16 scores whose bound is in sight: cosines, probabilities or clamped
     values over a temperature (`exp(cos / 0.07)` reaches 1.6 million). And `masked_fill(mask, -1e9)`
-    of a float16 tensor.
+    or `where` of a float16 tensor, also of one that autocast has made so.
 
     ## Why it matters
     float16 ends at 65504. The exponential is infinite, inf / inf is NaN, and the loss is NaN while
@@ -70,13 +70,59 @@ def _scores(made: str, after: str, half: str = ".half()") -> Run:
 
 _COSINES = "F.normalize(net(x), dim=-1) @ F.normalize(net(x), dim=-1).T"
 
+_NET = """
+import torch
+from torch import nn
+
+class Pool(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.score, self.out = nn.Linear(32, 1), nn.Linear(32, 2)
+
+    def forward(self, x, mask):
+        scores = self.score(x).squeeze(-1) / 32 ** 0.5
+        scores = {filled}
+        return self.out((scores.softmax(-1).unsqueeze(-1) * x).sum(1))
+
+model = Pool().cuda(){half}
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cuda")
+for x, mask, y in loader:
+    optimizer.zero_grad()
+    with {context}:
+        loss = nn.functional.cross_entropy(model(x.cuda(), mask.cuda()), y.cuda())
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+"""
+_AUTOCAST = 'torch.autocast("cuda", dtype=torch.float16)'
+
+
+def _net(filled: str, context: str = _AUTOCAST, half: str = "") -> Run:
+    text = _NET.format(filled=filled, context=context, half=half)
+    return make_run(sources={"train.py": text})
+
+
 FIRES = {
+    "filled under autocast": _net("scores.masked_fill(mask, -1e9)"),
+    "in place": _net("scores.masked_fill_(mask, value=-1e5)"),
+    "chosen": _net("torch.where(mask, -1e10, scores)"),
     "cosines over a temperature": _scores(_COSINES, "torch.exp(a / 0.07)"),
     "probabilities times a scale": _scores("net(x).softmax(-1)", "(a * 20).exp()"),
     "the constant of a mask": _scores("net(x)", "a.masked_fill(a > 0, -1e9)"),
 }
 
 SILENT = {
+    "near miss: a number that fits": _net("scores.masked_fill(mask, -1e4)"),
+    "near miss: minus infinity under autocast": _net('scores.masked_fill(mask, float("-inf"))'),
+    "near miss: cast before": _net("scores.float().masked_fill(mask, -1e9)"),
+    "near miss: bfloat16": _net(
+        "scores.masked_fill(mask, -1e9)", 'torch.autocast("cuda", dtype=torch.bfloat16)'
+    ),
+    "near miss: the least of the type": _net(
+        "scores.masked_fill(mask, torch.finfo(scores.dtype).min)"
+    ),
+    "near miss: no autocast": _net("scores.masked_fill(mask, -1e9)", "torch.enable_grad()"),
     "near miss: in float32": _scores(_COSINES, "torch.exp(a.float() / 0.07)"),
     "near miss: a mild temperature": _scores(_COSINES, "torch.exp(a / 0.1)"),
     "near miss: a model in float32": _scores(

@@ -73,8 +73,6 @@ def _context_finding(backward: Deed, context: Result) -> Finding:
         context,
         cite(context, f"float16 by `{source_text(context)}`"),
         cite(backward, "backward without a scaler"),
-        strength=Strength.MODERATE,
-        hint=Strength.MODERATE,
     )
 
 
@@ -132,6 +130,7 @@ SILENT = {
         "nullcontext()", step="criterion(out, target.half()).backward(); optimizer.step()"
     ),
     "bfloat16": _loop('torch.autocast("cuda", dtype=torch.bfloat16)'),
+    "near miss: bfloat16 by position": _loop('torch.autocast("cuda", torch.bfloat16)'),
     "on the CPU": _loop('torch.autocast("cpu")'),
     "near miss: a scaler": _loop(
         'torch.autocast("cuda")',

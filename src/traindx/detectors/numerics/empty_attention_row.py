@@ -7,6 +7,11 @@ from traindx.analysis.program.execution.values import Result, Value
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.contents import same_numbers
 from traindx.analysis.program.training.facts.emptiness import empty_length
+from traindx.analysis.program.training.facts.mask_polarity import (
+    closes_padded_rows,
+    marks_tokens,
+    random_empty_rows,
+)
 from traindx.analysis.program.training.layers import layer_kind
 from traindx.analysis.program.training.numbers import number_of
 from traindx.analysis.program.training.operations import operation_of
@@ -28,7 +33,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     Scores that are filled with −inf where a mask marks padding, ahead of a softmax, or a padding
     mask of an attention layer of torch, where the mask comes from lengths that may be 0: drawn from
-    0 on, or of lists that may be empty.
+    0 on, or of lists that may be empty. A mask that is true for tokens where it should be true for
+    padding, one that blocks padded rows as well as columns, and one of a sparse random matrix.
 
     ## Why it matters
     The softmax of a row of −inf is NaN. One such row makes the loss NaN, and with it every weight.
@@ -45,11 +51,27 @@ def check(run: Run) -> Findings:
     for story in program_of(run).stories:
         for event in story.events:
             for mask in _masks(event):
-                length = empty_length(story, mask)
-                if length is None or event.node in seen or _is_mended(story, event):
+                found = _closed(story, mask)
+                if found is None or event.node in seen or _is_mended(story, event):
                     continue
                 seen.add(event.node)
-                yield _finding(event, length)
+                yield _finding(event, *found)
+
+
+def _closed(story: Story, mask: Value) -> tuple[str, str, Value] | None:
+    """Return why a mask leaves rows nothing to see, and where that comes from."""
+    length = empty_length(story, mask)
+    if length is not None:
+        return "An empty sequence masks every key of its row", "a length may be 0 here", length
+    if marks_tokens(story, mask):
+        says = "The mask blocks tokens and leaves the padding: a row without padding is all blocked"
+        return says, "true for tokens, which it should be for padding", mask
+    if closes_padded_rows(mask):
+        return "The mask blocks the rows of padding too", "along both dimensions", mask
+    sparse = random_empty_rows(mask)
+    if sparse is not None:
+        return "Rows of the mask have no key by chance", "some rows are empty", sparse
+    return None
 
 
 def _masks(event: ProgramEvent) -> Iterator[Value]:
@@ -77,10 +99,10 @@ def _is_mended(story: Story, event: ProgramEvent) -> bool:
     return any(u is not None and u.name in MENDED for u in users)
 
 
-def _finding(event: ProgramEvent, length: Value) -> Finding:
-    made = (cite(length, "a length may be 0 here"),) if length.site is not None else ()
+def _finding(event: ProgramEvent, says: str, why: str, origin: Value) -> Finding:
+    made = (cite(origin, why),) if origin.site is not None else ()
     return finding(
-        "An empty sequence masks every key of its row: the softmax over it is NaN",
+        f"{says}: the softmax over it is NaN",
         CAUSE,
         event,
         cite(event, "the softmax of a row of −inf is NaN"),
@@ -133,10 +155,13 @@ FIRES = {
     "lengths from zero on": _attend(),
     "−inf of torch": _attend(fill="-torch.inf"),
     "an attention layer": make_run(sources={"train.py": _LAYER.format(low=0)}),
+    "tokens are blocked": _attend(low=1, more="valid = ~valid"),
+    "rows without a neighbour": _attend(low=1, more="valid = torch.rand(256, 8) < 0.1"),
 }
 
 SILENT = {
     "lengths from one on": _attend(low=1),
+    "near miss: rows with neighbours": _attend(low=1, more="valid = torch.rand(256, 8) < 0.9"),
     "near miss: a finite fill": _attend(fill="-1e9"),
     "near miss: NaN is taken out": _attend(after=".nan_to_num(0.0)"),
     "near miss: one key stays open": _attend(more="valid[:, 0] = True"),

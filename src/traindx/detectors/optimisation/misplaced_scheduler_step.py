@@ -2,7 +2,7 @@
 
 from traindx.analysis.program.training.acts import Deed
 from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.metrics import Metric
+from traindx.analysis.program.training.metric_directions import Metric
 from traindx.analysis.program.training.phases import Loop, Unit
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.schedules import (

@@ -6,6 +6,7 @@ from traindx.analysis.program.execution.library import modules_in
 from traindx.analysis.program.execution.values import Instance, Result, Value
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.freezing import unlisted
 from traindx.analysis.program.training.ownership import (
     layers_added,
     learning_layers,
@@ -28,7 +29,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     A layer or parameter that takes part in the loss, gets a gradient, and is in no optimizer: its
     model was replaced, or the layer assigned, after the optimizer listed the parameters; it belongs
-    to another model; or it belongs to a loss with parameters of its own. As a remark, an optimizer
+    to another model; or it belongs to a loss with parameters of its own. Parameters that are
+    unfrozen after an optimizer was given only what was not frozen. As a remark, an optimizer
     over one part of a model of which nothing is frozen.
 
     ## Why it matters
@@ -46,7 +48,7 @@ def check(run: Run) -> Findings:
     """
     seen: set[object] = set()
     for story in program_of(run).stories:
-        for found in (*_unowned(story), *_added(story), *_parts(story)):
+        for found in (*_unowned(story), *_added(story), *_unlisted(story), *_parts(story)):
             if found.location not in seen:
                 seen.add(found.location)
                 yield found
@@ -111,6 +113,19 @@ def _added(story: Story) -> Findings:
             store,
             cite(store, "the model changes here"),
             cite(optimizer, "the optimizer was made here, from the old parameters"),
+            is_symptom=True,
+        )
+
+
+def _unlisted(story: Story) -> Findings:
+    """Parameters that are unfrozen when the optimizer has long left them out."""
+    for switch, optimizer in unlisted(story):
+        yield finding(
+            "Parameters are unfrozen, and the optimizer does not hold them",
+            CAUSE,
+            switch.event,
+            cite(switch.event, "they get gradients from here on"),
+            cite(optimizer, "the optimizer was given only what was not frozen then"),
             is_symptom=True,
         )
 
@@ -186,7 +201,36 @@ def _by_name(decay: str) -> Run:
     return make_run(sources={"train.py": _BY_NAME.format(decay=decay)})
 
 
+_LATE = """
+import torch
+from torch import nn
+from torchvision import models
+
+model = models.resnet18(weights="DEFAULT")
+for p in model.parameters():
+    p.requires_grad = False
+model.fc = nn.Linear(512, 7)
+optimizer = torch.optim.Adam({held})
+for epoch in range(20):
+    if epoch == 5:
+        for p in model.parameters():
+            p.requires_grad = True
+        {then}
+    for x, y in loader:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+"""
+_ON = "[p for p in model.parameters() if p.requires_grad]"
+
+
+def _late(held: str, then: str = "pass") -> Run:
+    return make_run(sources={"train.py": _LATE.format(held=held, then=then)})
+
+
 FIRES = {
+    "unfrozen later": _late(_ON),
+    "unfrozen later, filtered": _late("filter(lambda p: p.requires_grad, model.parameters())"),
     "no group is for a parameter of its own": _by_name('n.endswith(".weight") and "norm" not in n'),
     "a new head afterwards": _program("model.fc = nn.Linear(512, 2)"),
     "a new model afterwards": _program("model = nn.Linear(4, 2)"),
@@ -244,6 +288,13 @@ _BY_RANK = _PROGRAM.format(
 )
 
 SILENT = {
+    "near miss: unfrozen later, all are held": _late("model.parameters()"),
+    "near miss: unfrozen and added": _late(
+        _ON, 'optimizer.add_param_group({"params": model.layer4.parameters()})'
+    ),
+    "near miss: unfrozen, and a new optimizer": _late(
+        _ON, "optimizer = torch.optim.Adam(model.parameters())"
+    ),
     "near miss: every parameter falls into a group": _by_name(
         'not n.endswith(".bias") and "norm" not in n'
     ),

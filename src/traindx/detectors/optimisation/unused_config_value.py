@@ -4,6 +4,7 @@ from traindx.analysis.program.training.configuration import (
     is_read,
     is_written_down,
     missed_settings,
+    optimizers_without,
     settings_of,
     used_by_optimizers,
     written_defaults,
@@ -42,13 +43,34 @@ def check(run: Run) -> Findings:
     program = program_of(run)
     for words, names in NAMES.items():
         yield from _unread(program, words, names)
+    yield from _never_given(program)
     yield from _defaults(run)
-    yield from _misnamed(run)
+    yield from _misnamed(program)
 
 
-def _misnamed(run: Run) -> Findings:
+def _never_given(program: Program) -> Findings:
+    """A weight decay that is written down, and optimizers that are given none."""
+    settings = settings_of(program, ("weight_decay",))
+    made = optimizers_without(program, "weight_decay") if len(settings) == 1 else []
+    if not made or settings[0].value == 0 or is_read(program, settings[0]):
+        return
+    own = 0.01 if made[0].maker.endswith("AdamW") else 0.0
+    if settings[0].value != own:
+        yield finding(
+            f"The weight decay is set to {settings[0].value:g} and never read: the optimizer uses "
+            f"its default {own:g}",
+            CAUSE,
+            made[0],
+            cite(settings[0].site, f"weight_decay is {settings[0].value:g}, unread"),
+            cite(made[0], "the optimizer is given none"),
+            is_symptom=True,
+        )
+
+
+def _misnamed(program: Program) -> Findings:
     """The configuration calls a setting by a name that the code does not ask for."""
-    for found in each_place(run, missed_settings, lambda missed: missed.event.node):
+    missed = {m.event.node: m for story in program.stories for m in missed_settings(story)}
+    for found in missed.values():
         yield finding(
             f"The configuration sets {found.written} to {found.value}, the code asks for "
             f"`{found.asked}` and uses its default {found.used}",
@@ -140,7 +162,22 @@ for x, y in loader(CONFIG, data):
     print(x)
 """
 
+_FIELD = """
+from dataclasses import dataclass
+import torch
+
+@dataclass
+class Config:
+    lr: float = 1e-3
+    weight_decay: float = 0.05
+
+cfg = Config()
+net = torch.nn.Linear(4, 2)
+optimizer = torch.optim.AdamW(net.parameters(), lr=cfg.lr{more})
+"""
+
 FIRES = {
+    "a weight decay that no optimizer gets": script(_FIELD, more=""),
     "a file calls it by another name": _loaded("learning_rate"),
     "a dictionary calls it by another name": script(_BATCHES),
     "written into the defaults": script(_DEFAULTS, path="fit.py", change='self.opt.defaults["lr"]'),
@@ -167,6 +204,9 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: a weight decay that is given": script(
+        _FIELD, more=", weight_decay=cfg.weight_decay"
+    ),
     "the file has it": _loaded("lr"),
     "near miss: both names are asked for": _loaded(
         "learning_rate", 'if "learning_rate" in config:\n    print("an old name")'

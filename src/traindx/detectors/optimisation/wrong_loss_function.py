@@ -3,11 +3,13 @@
 from traindx.analysis.program.execution.values import Part, Result, Value, constant
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.contents import same_numbers
+from traindx.analysis.program.training.gradients import runs_behind
 from traindx.analysis.program.training.graphs import feeds_backward
 from traindx.analysis.program.training.loaders import dataset_of
 from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.program import Computed, Program, program_of
 from traindx.analysis.program.training.shapes import made_by_layer, shape_of
+from traindx.analysis.program.training.tasks import Task, is_multi_hot, task_of
 from traindx.examples import make_run
 from traindx.registry import Findings, Run, detector
 
@@ -16,6 +18,7 @@ CLASSIFICATION = frozenset(
      "STL10", "ImageNet", "Food101", "DatasetFolder"}
 )  # fmt: skip
 TABLES = ("pandas", "sklearn.datasets", "torch.utils.data.TensorDataset")  # one row per sample
+BINARY = ("binary_cross_entropy", "binary_cross_entropy_with_logits", "nll_loss")
 DISTANCES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 
 
@@ -26,8 +29,10 @@ def check(run: Run) -> Findings:
     ## What it detects
     Cross-entropy whose input is the output of a linear layer with one unit, in its own shape;
     cross-entropy on the output of a layer to which the same program applies a sigmoid when it
-    predicts; and a squared or absolute error between several outputs and the labels of a
-    classification dataset.
+    predicts; a squared or absolute error between several outputs and the labels of a
+    classification dataset; a loss of classes on amounts, and of amounts on classes, where the data
+    set of scikit-learn or a score such as `r2_score` on the same target says what they are; and
+    cross-entropy on rows in which any number of classes is marked.
 
     ## Why it matters
     Over one class the softmax is always 1 and the loss always 0: nothing is learnt. Softmax makes
@@ -46,7 +51,7 @@ def check(run: Run) -> Findings:
     """
     program = program_of(run)
     seen: set[object] = set()
-    for loss in program.results("cross_entropy", *DISTANCES):
+    for loss in program.results("cross_entropy", *BINARY, *DISTANCES):
         if loss.event.node in seen:
             continue
         fault = _fault(program, loss)
@@ -63,8 +68,27 @@ def check(run: Run) -> Findings:
             )
 
 
-def _fault(program: Program, loss: Computed) -> tuple[str, tuple[Value, str]] | None:
+def _misfit(loss: Computed) -> tuple[str, tuple[Value, str]] | None:
+    """Compare what the target is with what the loss takes it for."""
     given, target = loss.operation.argument("input"), loss.operation.argument("target")
+    if given is None or target is None or not runs_behind(given):
+        return None
+    if loss.operation.name == "cross_entropy" and is_multi_hot(loss.story, target):
+        return f"{loss.label} over labels that may hold together", (target, "several ones in a row")
+    task = task_of(loss.story, target)
+    if task is None or task[0] is (Task.AMOUNT if loss.operation.name in DISTANCES else Task.CLASS):
+        return None
+    kind, shown = task
+    return f"{loss.label} of a target that is {kind.value}", (shown, f"shows {kind.value}")
+
+
+def _fault(program: Program, loss: Computed) -> tuple[str, tuple[Value, str]] | None:
+    misfit = _misfit(loss)
+    if misfit is not None:
+        return misfit
+    given, target = loss.operation.argument("input"), loss.operation.argument("target")
+    if loss.operation.name not in ("cross_entropy", *DISTANCES):
+        return None
     layer = made_by_layer(given)
     operation = operation_of(given)
     if given is None or layer is None or operation is None:

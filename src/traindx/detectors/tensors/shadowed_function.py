@@ -69,8 +69,11 @@ def _judge(story: Story, event: ProgramEvent) -> Finding | None:
         return _library(event, called, root) if is_hidden and is_number(called) else None
     if hasattr(builtins, name) and _is_plain(called):
         return _built_in(event, called, name)
-    if isinstance(called, Result) and _is_output(called) and last in called.names:
-        return _tensor(story, event, called, name)
+    if isinstance(called, Result) and last in called.names:
+        is_replaced = is_number(called) and story.program.defines(last)
+        if is_replaced:
+            return _method(event, called, last)
+        return _tensor(story, event, called, name) if _is_output(called) else None
     is_needed = last in MODULE_METHODS or story.program.defines(last)
     if isinstance(called, (Items, Table, Known)) and is_needed and last in called.names:
         return _method(event, called, last) if _is_plain(called) else None
@@ -139,7 +142,7 @@ def _mode(kept: Assigned, deed: Deed) -> Finding:
 
 
 def _method(event: ProgramEvent, called: Value, name: str) -> Finding:
-    kind = "value" if isinstance(called, Known) else "list"
+    kind = "list" if isinstance(called, Items) else "number"
     kind = "dict" if isinstance(called, Table) else kind
     hidden = "the method of nn.Module" if name in MODULE_METHODS else "the function of that name"
     return finding(

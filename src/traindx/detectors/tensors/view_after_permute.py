@@ -12,11 +12,12 @@ from traindx.registry import Findings, Run, detector
 
 @detector(needs=("source",), suggests=("non-contiguous-view",))
 def check(run: Run) -> Findings:
-    """`view` gives a permuted tensor fewer dimensions than it has.
+    """`view` joins what a permutation or a slice has parted.
 
     ## What it detects
-    A tensor whose dimensions were permuted or transposed, and a `view` of it that makes one of two
-    dimensions that are not next to each other in memory, by the sizes that the source shows.
+    A tensor whose dimensions were permuted or transposed, or from which a slice has left something
+    out (`labels[:, 1:]`), and a `view` of it that makes one of two dimensions that are not next to
+    each other in memory, by the sizes that the source shows.
 
     ## Why it matters
     A view may not copy. The first batch fails with "view size is not compatible with input tensor's
@@ -45,10 +46,10 @@ def _finding(event: ProgramEvent, permuted: Value) -> Finding:
     made = (
         ()
         if permuted.site is None
-        else (cite(permuted, "the dimensions change places here, and the memory stays as it is"),)
+        else (cite(permuted, "this changes what is seen, and the memory stays as it is"),)
     )
     return finding(
-        "`view` joins dimensions of a permuted tensor that are apart in memory",
+        "`view` joins dimensions of a permuted or sliced tensor that are apart in memory",
         "non-contiguous-view",
         event,
         cite(event, "a view cannot copy; reshape can"),
@@ -81,6 +82,13 @@ FIRES = {
     "channels are shuffled": _net(
         "y = x.view(b, 4, c // 4, f, t).transpose(1, 2)", "return y.view(b, c, f, t)"
     ),
+    "targets that are shifted": _net("y = torch.zeros(b, t)", "return y[:, 1:].view(-1)"),
+    "a comparison of what is transposed": _net(
+        "y = torch.zeros(b, 5).t()", "return y.eq(torch.ones(5, b))[:3].view(-1)"
+    ),
+    "the last dimension is split": _net(
+        "y = torch.zeros(b, 30, f, t).permute(0, 2, 3, 1)", "return y.view(b, -1, 10)"
+    ),
     "heads joined behind a ReLU": _net(
         "y = x.permute(0, 2, 1, 3)", "y = torch.relu(y) * 0.5", "return y.view(b, f, -1)"
     ),
@@ -96,5 +104,9 @@ SILENT = {
     "near miss: joins what lies together behind": _net(
         "return x.transpose(0, 1).view(c, b, f * t)"
     ),
+    "near miss: the first rows": _net("y = torch.zeros(b, t)", "return y[1:].view(-1)"),
+    "near miss: one column": _net("y = torch.zeros(b, t)", "return y[:, 1:2].view(-1)"),
+    "near miss: perhaps all columns": _net("y = torch.zeros(b, t)", "return y[:, :f].view(-1)"),
+    "near miss: a copy of a slice": _net("y = torch.zeros(b, t)", "return (y[:, 1:] * 2).view(-1)"),
     "near miss: how many is not known": _net("return encode(x).transpose(1, 2).view(b, -1)"),
 }

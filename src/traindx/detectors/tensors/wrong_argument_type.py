@@ -3,6 +3,7 @@
 from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.training.claims import callee_text, cite, finding, source_text
 from traindx.analysis.program.training.facts.refused_settings import refused_settings
+from traindx.analysis.program.training.facts.refused_values import refused_values
 from traindx.analysis.program.training.facts.roles import Misuse, misuses
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
@@ -17,7 +18,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     `update_bn(model, loader)` with its arguments swapped, a scheduler that is made with a model,
     `TensorDataset` or a layer that is given numpy arrays, a loss that is built with its inputs,
-    `nn.Sequential` that is given a list, `optimizer.step(loss)` and their kin; a `DataLoader` with
+    `nn.Sequential` that is given a list, `optimizer.step(loss)` and their kin; the tuple of an LSTM
+    taken for a tensor, labels ahead of scores, a plateau without its metric; a `DataLoader` with
     a sampler and `shuffle=True`, a batch sampler and a batch size, or `shuffle=True` over an
     `IterableDataset`.
 
@@ -33,7 +35,7 @@ def check(run: Run) -> Findings:
     """
     seen: set[object] = set()
     for story in program_of(run).stories:
-        for misuse in (*misuses(story), *refused_settings(story)):
+        for misuse in (*misuses(story), *refused_settings(story), *refused_values(story)):
             if misuse.event.node not in seen and not is_test_file(misuse.event.module):
                 seen.add(misuse.event.node)
                 yield _finding(misuse)
@@ -43,7 +45,7 @@ def _finding(misuse: Misuse) -> Finding:
     event, given = misuse.event, misuse.given
     written = source_text(given) if given.site is not None else "?"
     return finding(
-        f"`{callee_text(event)}` takes {misuse.takes} and gets {misuse.gets}",
+        f"`{callee_text(event) or source_text(event)}` takes {misuse.takes} and gets {misuse.gets}",
         "api-misuse",
         event,
         cite(event, f"given: {written}"),
@@ -89,6 +91,13 @@ FIRES = {
     "a scheduler of a model": _train(scheduled="model"),
     "a loss that is built with its inputs": _train(loss="nn.MSELoss(model(inputs), targets)"),
     "a step of a loss": _train(step="loss"),
+    "labels first": _train(loss="nn.CrossEntropyLoss()(torch.zeros(8).long(), model(inputs))"),
+    "the tuple of an LSTM": _train(loss="nn.Linear(8, 1)(nn.LSTM(8, 8)(model(inputs))).sum()"),
+    "backward of many values": _train(loss="model(torch.zeros(4, 8)) ** 2"),
+    "an array of what needs gradients": _train(loss="model(inputs).sum(); np.log(loss.numpy())"),
+    "a plateau without a metric": _train(
+        last="loader, average); torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer).step("
+    ),
     "a sampler and shuffle": _train(more=", 16, True, torch.utils.data.RandomSampler(x)"),
     "a sampler and shuffle, merged": _train(
         more=", **{**{'shuffle': True}, 'sampler': torch.utils.data.RandomSampler(x)}"
@@ -115,6 +124,12 @@ SILENT = {
         more=", 16, sampler=s, shuffle=s is None", data="TensorDataset(a, b)"
     ),
     "near miss: a schedule of schedules": make_run(sources={"train.py": _CHAINED}),
+    "near miss: the output of an LSTM": _train(
+        loss="nn.Linear(8, 1)(nn.LSTM(8, 8)(model(inputs))[0]).sum()"
+    ),
+    "near miss: an array of what is detached": _train(
+        loss="model(inputs).sum(); np.log(loss.detach().numpy())"
+    ),
     "near miss: by keyword": _train(last="model=average, loader=loader"),
     "near miss: a batch of inputs": _train(last="[i for i, _ in loader], average"),
     "near miss: weights of a loss": _train(

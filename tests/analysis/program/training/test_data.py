@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from traindx.analysis.program.execution.values import Answer
+from traindx.analysis.program.training.class_order import sorted_classes
 from traindx.analysis.program.training.data import (
     Role,
     depends_on_rank,
@@ -12,7 +13,6 @@ from traindx.analysis.program.training.data import (
     feeds,
     is_random,
     joined_parts,
-    sorted_classes,
     split_from,
 )
 from traindx.analysis.program.training.program import Story, program_of

@@ -99,7 +99,7 @@ def test_terms() -> None:
 @pytest.mark.parametrize(
     ("line", "count"),
     [
-        ("state = out if state is None else state + out; loss = state.sum()", 0),  # one side only
+        ("state = out if state is None else state + out; loss = state.sum()", 1),
         ("state = torch.relu(out) + (state or 0); loss = state.sum()", 0),
         ("loss = (out + prev).sum(); prev = out", 1),
         ("loss = (out + prev).sum(); prev = out.detach()", 0),

@@ -5,13 +5,18 @@ from __future__ import annotations
 import pytest
 
 from traindx.analysis.program.training.acts import Do
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.program import Story, program_of
 from traindx.analysis.program.training.scaling import (
+    is_bypassed,
     is_scaled,
     is_scaled_by_engine,
+    missed_updates,
+    scaled_clip,
     scaler_of,
     unscaled,
+    unscaled_backward,
 )
+from traindx.analysis.program.training.updates import updates
 from traindx.examples import make_run
 
 
@@ -42,3 +47,80 @@ def test_a_framework_that_scales(precision: str, expected: bool) -> None:
     )
     story = program_of(make_run(sources={"train.py": text})).stories[0]
     assert is_scaled_by_engine(story, story.does(Do.BACKWARD)[0]) is expected
+
+
+LOOP = """
+import torch
+net, head = torch.nn.Linear(4, 2), torch.nn.Linear(2, 2)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+other = torch.optim.SGD(head.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cuda")
+for i, (x, y) in enumerate(loader):
+    loss = torch.nn.functional.cross_entropy(head(net(x)), y)
+    opt.zero_grad()
+    scaler.scale(loss).backward()
+    {lines}
+"""
+
+
+def _story(lines: str) -> Story:
+    return program_of(make_run(sources={"train.py": LOOP.format(lines=lines)})).stories[0]
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_missed"),
+    [
+        ("scaler.step(opt)", True),
+        ("scaler.step(opt)\nscaler.update()", True),
+        ("scaler.step(opt)\n    if i % 9 == 0: scaler.update()", True),
+        ("scaler.step(opt); scaler.update()", False),
+        ("if i % 9 == 0:\n        scaler.step(opt); scaler.update()", False),
+        ("for o in (opt, other): scaler.step(o)\n    scaler.update()", False),
+        ("scaler.step(opt)\n    if healthy: scaler.update()", False),
+    ],
+)
+def test_an_update_for_every_step(lines: str, is_missed: bool) -> None:
+    assert bool(list(missed_updates(_story(lines)))) is is_missed
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_plain"),
+    [
+        ("net(x).mean().backward(); scaler.step(opt)", True),
+        ("other_net(x).mean().backward(); scaler.step(opt)", False),
+        ("scaler.scale(net(x).mean()).backward(); scaler.step(opt)", False),
+    ],
+)
+def test_gradients_of_a_loss_that_is_not_scaled(lines: str, is_plain: bool) -> None:
+    found = [unscaled_backward(u) for u in updates(_story(lines))]
+    assert any(f is not None for f in found) is is_plain
+
+
+CLIP = "torch.nn.utils.clip_grad_norm_({}.parameters(), 1.0)"
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_scaled_still"),
+    [
+        (CLIP.format("net") + "; scaler.step(opt)", True),
+        ("for p in net.parameters(): p.grad.clamp_(-1, 1)\n    scaler.step(opt)", True),
+        (f"scaler.unscale_(opt); {CLIP.format('net')}; scaler.step(opt)", False),
+        (f"scaler.unscale_(opt); {CLIP.format('head')}; scaler.step(other)", True),
+    ],
+)
+def test_gradients_that_are_clipped_with_their_scale(lines: str, is_scaled_still: bool) -> None:
+    found = [scaled_clip(u) for u in updates(_story(lines))]
+    assert any(f is not None for f in found) is is_scaled_still
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("opt.step()", True),
+        ("if i % 2: scaler.unscale_(opt); opt.step()", True),
+        ("scaler.unscale_(opt)\n    if finite(net): opt.step()", False),
+        ("scaler.step(opt)", False),
+    ],
+)
+def test_a_step_past_the_scaler(lines: str, expected: bool) -> None:
+    assert any(is_bypassed(u) for u in updates(_story(lines))) is expected

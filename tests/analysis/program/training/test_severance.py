@@ -7,7 +7,7 @@ import pytest
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.gradients import Cut
 from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.severance import lost_history
+from traindx.analysis.program.training.severance import flat_layers, lost_history
 from traindx.examples import make_run
 
 PROGRAM = """
@@ -42,3 +42,17 @@ def test_what_cuts_a_loss_off(forward: str, cuts: set[Cut]) -> None:
     story = program_of(make_run(sources={"t.py": PROGRAM.format(forward=forward)})).stories[0]
     backward = story.does(Do.BACKWARD)[0]
     assert {how for how, _ in lost_history(story, backward)} == cuts
+
+
+@pytest.mark.parametrize(
+    ("forward", "is_lost"),
+    [
+        ("out = head((body(x) > 0).float())", True),
+        ("out = head(torch.bernoulli(body(x).sigmoid()))", True),
+        ("h = body(x)\n    out = head(h * (h > 0).float())", False),
+        ("out = head(body(x).detach())", False),
+    ],
+)
+def test_layers_that_no_loss_reaches_but_through_a_step(forward: str, is_lost: bool) -> None:
+    story = program_of(make_run(sources={"t.py": PROGRAM.format(forward=forward)})).stories[0]
+    assert bool(flat_layers(story)) is is_lost

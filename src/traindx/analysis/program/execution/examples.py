@@ -61,6 +61,7 @@ class Example:
     order: tuple[ProgramEvent, ...]
     loops: tuple[LoopRun, ...] = ()
     length: Value | None = None  # of the dataset, where its class says it
+    start: tuple[ProgramEvent, ...] = ()  # what a worker does when it starts
 
 
 def is_loader(value: Value | None) -> bool:
@@ -109,7 +110,15 @@ def _drawn(m: Machine, loader: Result) -> Example:
     sampler = given.get("sampler") or given.get("batch_sampler")
     _, order = _apart(m, lambda: None if sampler is None else _order(m, sampler, scope))
     length, _ = _apart(m, lambda: _length(m, given.get("dataset"), node, scope))
-    return Example(loader, value, events, order, loops, length)
+    _, start = _apart(m, lambda: _started(m, given.get("worker_init_fn"), node, scope))
+    return Example(loader, value, events, order, loops, length, start)
+
+
+def _started(m: Machine, init: Value | None, node: ast.AST, scope: Scope) -> Value | None:
+    """Start a worker, whose number is not known."""
+    if not isinstance(init, (FunctionValue, PartialCall, Instance)):
+        return None
+    return calls.call(m, init, (Unknown(name="worker_id"),), {}, node, scope)
 
 
 def _length(m: Machine, dataset: Value | None, node: ast.AST, scope: Scope) -> Value | None:

@@ -107,7 +107,7 @@ def fit_lightning(
         hooks.call(name, Unknown(name="stage"))
     configured = hooks.call("configure_optimizers") or Unknown()
     optimizers = _found(configured, "torch.optim.", but="lr_scheduler")
-    model.fields["configured optimizers"] = iteration.items_of(optimizers)
+    model.fields[OPTIMIZERS] = iteration.items_of(optimizers)
     model.fields[SCHEDULES] = iteration.items_of(_schedules(configured))
     loaders = _loaders(m, hooks, data)
     epochs = LoopRun(_site_of(model), Result("builtins.range"))
@@ -126,7 +126,18 @@ def fit_lightning(
     _held_out(m, hooks, model, "test", loaders[2])
 
 
+OPTIMIZERS = "configured optimizers"
 SCHEDULES = "configured schedules"
+
+
+def configured(model: Value, name: str) -> Value | None:
+    """Return what `self.optimizers()` and `self.lr_schedulers()` give: the one, or a list."""
+    key = {"optimizers": OPTIMIZERS, "lr_schedulers": SCHEDULES}.get(name)
+    if key is None or key not in model.fields:
+        return None
+    found = iteration.members(model.fields[key]) or []
+    made = [pair.fields[0] for pair in found] if key == SCHEDULES else found
+    return made[0] if len(made) == 1 else iteration.items_of(made)
 
 
 def _schedules(configured: Value, interval: str = "epoch", depth: int = 6) -> list[Value]:

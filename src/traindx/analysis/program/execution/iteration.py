@@ -32,6 +32,7 @@ from traindx.analysis.program.execution.values import (
 if TYPE_CHECKING:
     from traindx.analysis.program.execution.machine import Machine
 
+NUMBERED = ("numbered",)  # the field of a running number that holds what is numbered
 MAX_MEMBERS = 12  # of a list that is gone through one by one; of a longer one, two are
 ONE_PASS = "iterator"  # the kind of what `map` and `(f(x) for x in xs)` give: gone over once
 MAX_TEXT = 200  # characters of a text that is a list of them
@@ -143,7 +144,10 @@ def run_over(
     """Run a loop's body for each element of what it goes over; of more than `most`, for two."""
     inner = wrapped(over)
     if isinstance(inner, Result) and inner.maker == "builtins.enumerate" and inner.args:
-        return run_over(m, loop, inner.args[0], lambda v: body(_pair(index(), v)), scope, most)
+        numbered = inner
+        return run_over(
+            m, loop, inner.args[0], lambda v: body(_pair(index(numbered), v)), scope, most
+        )
     if isinstance(inner, Result) and inner.maker == "builtins.zip":
         return _run_zip(m, loop, inner, body, scope)
     if isinstance(inner, Instance):
@@ -174,9 +178,11 @@ def _in_order(over: Value, inner: Value) -> list[Value] | None:
     return found[::-1] if found is not None and turns % 2 else found
 
 
-def index() -> Value:
-    """The running number of `enumerate`."""
-    return Result("builtins.next", args=(Result("builtins.range"),))
+def index(numbered: Result | None = None) -> Value:
+    """The running number of `enumerate`; what it numbers from 0 is kept beside it."""
+    is_plain = numbered is not None and len(numbered.args) == 1 and not numbered.kwargs
+    held = {NUMBERED: numbered.args[0]} if numbered is not None and is_plain else None
+    return Result("builtins.next", args=(Result("builtins.range", held=held),))
 
 
 def _pair(first: Value, second: Value) -> Value:
@@ -207,7 +213,7 @@ def element_of(m: Machine, over: Value) -> Value:
     if isinstance(over, Items) and over.members:
         return over.members[0] if len(over.members) == 1 else Choice(tuple(over.members[:4]))
     if isinstance(over, Result) and over.maker == "builtins.enumerate" and over.args:
-        return _pair(index(), element_of(m, over.args[0]))
+        return _pair(index(over), element_of(m, over.args[0]))
     if isinstance(over, Result) and over.maker == "builtins.zip":
         return items_of([element_of(m, a) for a in over.args], "tuple")
     if isinstance(over, Result) and over.maker in WRAPPERS and over.args:
@@ -323,10 +329,6 @@ def get_item(m: Machine, owner: Value, key: Value) -> Value:
         return layers[index]
     if layers and _is_index(key):
         return layers[0] if len(layers) == 1 else Choice(tuple(layers[:MAX_OPTIONS]))
-    if isinstance(owner, Result) and owner.maker == "torch.nn.ModuleDict" and owner.args:
-        named = mappings.item_of(m, owner.args[0], key)
-        if named is not None:
-            return named
     if isinstance(key, Known) and isinstance(index, (int, str)):
         held = owner.fields.get(index) if isinstance(owner, Result) else None
         return held or names.part(owner, index)

@@ -229,6 +229,9 @@ def _folded(m: Machine, name: str, args: Sequence[Value], kwargs: Keywords) -> V
     function = FOLDED.get(name)
     if name in ("builtins.int", "builtins.float") and not args:
         return Known(0 if name == "builtins.int" else 0.0)
+    if name in ("builtins.max", "builtins.min") and len(args) == 1:
+        only = args[0]
+        args = only.members if isinstance(only, Items) and only.is_whole else args
     numbers = [a.value for a in args if isinstance(a, Known)]
     if function is None or kwargs or len(numbers) != len(args) or not args:
         return None
@@ -260,7 +263,7 @@ def _method(
     m: Machine, callee: Method, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
 ) -> Value | None:
     receiver, name = callee.receiver, callee.name
-    if _is_python(receiver):
+    if _is_python(receiver, name):
         return _python_method(m, receiver, name, args, kwargs)
     if name == "save_for_backward":
         m.write(receiver.fields, "saved_tensors", iteration.items_of(list(args), "tuple"))
@@ -278,9 +281,8 @@ def _method(
         _apply(m, receiver, args[0], node, scope)
     if name in ("train", "eval"):
         _set_mode(m, receiver, name, args, kwargs, node, scope)
-    if name == "optimizers" and "configured optimizers" in receiver.fields:
-        made = iteration.members(receiver.fields["configured optimizers"]) or []
-        return made[0] if len(made) == 1 else receiver.fields["configured optimizers"]
+    if (made := frameworks.configured(receiver, name)) is not None:
+        return made
     if name in PREPARES and args:
         return args[0] if len(args) == 1 else iteration.items_of(list(args), "tuple")
     if name in SAME and is_model_like(receiver):
@@ -288,10 +290,15 @@ def _method(
     return scalars.answer(receiver, name)
 
 
-def _is_python(receiver: Value) -> bool:
-    """Tell whether a value is one of Python's own: a list, a dictionary, a text, `super()`."""
+def _is_python(receiver: Value, name: str) -> bool:
+    """Tell whether a value is one of Python's own: a list, a dictionary, a text, `super()`.
+
+    Layers by name are a dictionary, and a model besides.
+    """
     is_text = isinstance(receiver, Known) and isinstance(receiver.value, str)
     is_mapping = mappings.entries_of(receiver) is not None
+    if isinstance(receiver, Result) and name not in ("items", "values", "keys"):
+        return False
     return is_text or is_mapping or isinstance(receiver, (Items, SuperValue))
 
 

@@ -13,6 +13,7 @@ from traindx.analysis.program.execution.values import (
     Instance,
     Items,
     Known,
+    Result,
     Scope,
     Table,
     Unknown,
@@ -32,9 +33,12 @@ ANY_KEY = ("some", "key")
 
 
 def entries_of(value: Value | None) -> Table | None:
-    """Return the entries of a dictionary, or of an object of a class derived from one."""
+    """Return the entries of a dictionary, of layers by name or of an object derived from one."""
     if isinstance(value, Table):
         return value
+    if isinstance(value, Result) and value.maker == "torch.nn.ModuleDict":
+        given = next(iter((*value.args, *value.kwargs.values())), None)
+        return given if isinstance(given, Table) else None
     if not isinstance(value, Instance) or not any(b in MAPPINGS for b in value.cls.foreign):
         return None
     held = value.fields.setdefault(ENTRIES, Table())

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Instance, Value, origins
+from traindx.analysis.program.execution.values import Instance, Items, Value, origins
 from traindx.analysis.program.training.data import is_draw, random_transform
 from traindx.analysis.program.training.kinds import names_of, words_of
 from traindx.analysis.program.training.modes import reads_mode
-from traindx.analysis.program.training.phases import WORDS, HeldOutPass, evaluations
+from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.phases import WORDS, HeldOutPass, Loop, evaluations
+from traindx.analysis.program.training.preprocessing import preprocessing_of
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -23,6 +25,9 @@ AUGMENTS = frozenset(
 PHASE_WORDS = frozenset({"phase", "stage", "split", "mode", "is_train", "learn"}).union(
     *WORDS.values()
 )
+
+ON_PURPOSE = ("robust", "noise", "noisy", "corrupt", "attack", "advers", "tta", "perturb", "stress",
+              "smooth", "sample")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,10 +49,45 @@ def augmented_evaluations(story: Story) -> Iterator[AugmentedEvaluation]:
         made = {id(v) for a in given for v in origins(a)}
         for event in loop.events:
             name = _augments(event)
-            is_met = event.result is not None and id(event.result) in made
+            several = event.result.members if isinstance(event.result, Items) else [event.result]
+            is_met = any(v is not None and id(v) in made for v in several)
             if name and is_met and _is_random(loop.events, event) and not _is_for_training(event):
                 yield AugmentedEvaluation(evaluation, event, name)
                 break
+        else:
+            noise = _noise(story, evaluation, loop)
+            if noise is not None:
+                yield AugmentedEvaluation(evaluation, noise, "random noise")
+
+
+def _noise(story: Story, evaluation: HeldOutPass, loop: Loop) -> ProgramEvent | None:
+    """Return what adds noise to the input of an evaluation that judges classes.
+
+    Where the noise has a part in what is wanted of the model, it is the task.
+    """
+    forward = evaluation.forward.event
+    around = [forward.function_name, *(getattr(c.module.function_of(c.node), "name", "")
+                                       for c in forward.callers)]  # fmt: skip
+    if not forward.args or any(word in name.lower() for name in around for word in ON_PURPOSE):
+        return None
+    found = preprocessing_of(story, forward.args[0], into_dataset=False)
+    noise = {id(v) for v in found.noise}
+    added = [e for e in loop.events if id(e.result) in noise and not _is_for_training(e)]
+    return added[0] if added and found.is_known and _judges_classes(loop, forward, noise) else None
+
+
+def _judges_classes(loop: Loop, forward: ProgramEvent, noise: set[int]) -> bool:
+    """Tell whether an output is set against labels of the batch that no noise has a part in."""
+    for event in loop.events:
+        operation = operation_of(event.result)
+        if operation is None or operation.name not in ("cross_entropy", "eq"):
+            continue
+        sides = [list(origins(v, 200)) for v in operation.operands[:2]]
+        outputs = [any(v is forward.result for v in side) for side in sides]
+        if outputs.count(True) == 1 and len(sides) == 2:
+            wanted = sides[outputs.index(False)]
+            return not any(id(v) in noise for v in wanted)
+    return False
 
 
 def _augments(event: ProgramEvent) -> str:

@@ -70,9 +70,20 @@ def _path(save: Deed) -> Value | None:
 def _best_test(story: Story, event: ProgramEvent) -> Guard | None:
     """Return the comparison with the best score so far that a save stands under."""
     for guard in reversed(event.guards):
-        if event.turns and guard.true_test is not None and _best_side(guard) is not None:
+        if event.turns and (_best_side(guard) is not None or _keeps_score(story, guard)):
             return guard
     return None
+
+
+def _keeps_score(story: Story, guard: Guard) -> bool:
+    """Tell whether a comparison is with the best so far, which a better score replaces."""
+    test = guard.true_test
+    if not isinstance(test, Result) or test.maker not in COMPARED or len(test.args) != 2:
+        return False
+    beside = (a for a in story.execution.assignments if guard in a.guards)
+    kept = [a for a in beside if any(a.value is v for v in test.args)]
+    return any(a.name in v.names or any(a.name in o.names for o in options_of(v))
+               for a in kept for v in test.args if v is not a.value)  # fmt: skip
 
 
 def _best_side(guard: Guard) -> Value | None:

@@ -306,12 +306,13 @@ def _collected(story: Story) -> list[Assignment]:
     """What a list gets of models in each turn of a loop: all of it is one state, the last."""
     found = []
     for event in story.events:
-        owner = event.receiver
-        if event.name == ".append" and event.turns and event.args and isinstance(owner, Items):
-            if any(isinstance(v, Result) and v.maker == ".state_dict"
-                   for v in _uncopied(event.args[0])):  # fmt: skip
-                made = (event.order, event.site, owner.called("the list"), event.args[0])
-                found.append(Assignment(*made, event.turns, event.guards))
+        owner, row = event.receiver, next(iter(event.args), None)
+        if event.name != ".append" or not event.turns or not isinstance(owner, Items):
+            continue
+        held = () if row is None else _uncopied(row)
+        if row is not None and any(state_owner(v) is not None for v in held):
+            made = (event.order, event.site, owner.called("the list"), row)
+            found.append(Assignment(*made, event.turns, event.guards))
     return found
 
 

@@ -102,6 +102,22 @@ def used_by_optimizers(program: Program, names: tuple[str, ...]) -> list[Value]:
     return list(found.values())
 
 
+def optimizers_without(program: Program, name: str) -> list[Result]:
+    """Return the optimizers of torch, where none of them may be given a setting of that name."""
+    found: dict[object, Result] = {}
+    for story in program.stories:
+        for made in story.made(Kind.OPTIMIZER):
+            is_torch = isinstance(made, Result) and made.maker.startswith("torch.optim.")
+            if not isinstance(made, Result) or not is_torch or "**" in made.kwargs:
+                return []
+            tables = [v for v in origins(made, 50) if isinstance(v, Table)]
+            if name in made.kwargs or any(name in t.fields or not t.is_whole for t in tables):
+                return []
+            if made.site is not None:
+                found.setdefault(made.site.node, made)
+    return list(found.values())
+
+
 def is_written_down(value: Value) -> bool:
     """Tell whether a value is a number of the source, not computed and not from outside."""
     number = constant(value)
@@ -337,8 +353,9 @@ def _holds(value: Value, setting: WrittenSetting, depth: int = 4) -> bool:
 def _reads(module: Module, node: ast.AST, name: str) -> bool:
     if isinstance(node, ast.Attribute):
         return node.attr == name and isinstance(node.ctx, ast.Load)
-    if isinstance(node, ast.Name):
-        return node.id == name and isinstance(node.ctx, ast.Load)
+    if isinstance(node, ast.Name):  # an option or a field becomes a name only by such means
+        is_spread = node.id in ("globals", "locals", "exec")
+        return is_spread or (name.isupper() and node.id == name and isinstance(node.ctx, ast.Load))
     if not isinstance(node, ast.Constant) or node.value != name:
         return False
     above = module.parents.get(node)

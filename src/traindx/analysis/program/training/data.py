@@ -32,7 +32,7 @@ from traindx.analysis.program.execution.values import (
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.contents import whole_tensor
 from traindx.analysis.program.training.kinds import names_of, words_of
-from traindx.analysis.program.training.operations import operation_name, operation_of
+from traindx.analysis.program.training.operations import operation_name
 from traindx.analysis.program.training.phases import LEARNS, phase_word, source_of
 
 if TYPE_CHECKING:
@@ -354,6 +354,7 @@ def draws_in(events: tuple[ProgramEvent, ...]) -> Iterator[ProgramEvent]:
 
 
 ARITHMETIC = frozenset({"add", "sub", "mul", "div", "where", "masked_fill", "lerp", "clamp"})
+LABELS_MOVED = frozenset({"mask", "masks", "bboxes", "keypoints"})
 MOVES = frozenset({"flip", "roll", "rot90", "fliplr", "flipud", "hflip", "vflip", "rotate",
                    "affine", "adjust_brightness", "adjust_contrast"})  # fmt: skip
 
@@ -368,6 +369,9 @@ def disturbed_input(example: Example) -> Value | None:
     if not isinstance(value, Items) or len(value.fields) < 2:
         return None
     given, *wanted = value.members
+    paired = [_paired_transform(v) for v in origins(given)]
+    if any(v is not None for v in paired):
+        return next(v for v in paired if v is not None)
     fresh = {id(e.result) for e in draws_in(example.events)} - _seeded(example.events)
     taken = [v for v in origins(given) if is_stored_item(v)]
     for target in wanted:
@@ -377,6 +381,17 @@ def disturbed_input(example: Example) -> Value | None:
     if found is not None or not fresh:
         return found
     return _changed(given, example.events, fresh)
+
+
+def _paired_transform(value: Value) -> Value | None:
+    """Return the random transform that moves labels with their image: `aug(image=x, mask=y)`."""
+    is_call = isinstance(value, Result) and value.maker == "()"
+    if not isinstance(value, Result) or not is_call or value.receiver is None:
+        return None
+    if not LABELS_MOVED & value.kwargs.keys():
+        return None
+    found = (v for v in origins(value.receiver, 80) if random_transform(v) and v.site is not None)
+    return next(found, None)
 
 
 def _seeded(events: tuple[ProgramEvent, ...]) -> set[int]:
@@ -403,7 +418,7 @@ def _changed(given: Value, events: tuple[ProgramEvent, ...], fresh: set[int]) ->
         result = event.result
         if result is None or id(result) not in made or event.is_own:
             continue
-        name = operation_name(event.name)
+        name = operation_name(event.name).rsplit(".", 1)[-1]
         is_chosen = any(g.test is not None and is_fresh(g.test) for g in event.guards)
         operands = [*([] if event.receiver is None else [event.receiver]), *event.args]
         drawn = [v for v in operands if is_fresh(v) and not is_stored(v, fresh)]
@@ -518,33 +533,7 @@ def model_inputs(story: Story, scores: Value, at: ProgramEvent | None = None) ->
     return found
 
 
-BLOCKS = frozenset({"full", "zeros", "ones", "repeat", "full_like", "zeros_like", "ones_like",
-                    "repeat_interleave"})  # fmt: skip
 SHUFFLES = frozenset({"shuffle", "permutation", "permuted"})
-
-
-def sorted_classes(story: Story, target: Value) -> Value | None:
-    """Return what puts labels class by class, where nothing after it mixes them.
-
-    That is a concatenation of blocks of one class each: `np.concatenate([np.zeros(n), …])`.
-    """
-    if any(e.name.rsplit(".", 1)[-1] in SHUFFLES for e in story.events):
-        return None
-    is_batch = False  # taken out of it, turn by turn
-    for value in data_chain(story, target):
-        if _is_of_blocks(value):
-            return value if is_batch else None
-        if isinstance(value, Result) and value.maker == "operator.getitem":
-            if any(is_draw(v) for v in origins(value.args[1], 200)):
-                return None
-            is_batch = True
-        loader = loader_behind(value)
-        if loader is not None:
-            feed = next((f for f in feeds(story) if f.loader is loader), None)
-            if feed is None or feed.shuffles is not Answer.NO or feed.sampler is not None:
-                return None
-            is_batch = True
-    return None
 
 
 def loader_behind(value: Value) -> Value | None:
@@ -552,21 +541,3 @@ def loader_behind(value: Value) -> Value | None:
     batch = value.of if isinstance(value, Part) else value
     is_taken = isinstance(batch, Result) and batch.maker == "builtins.next" and bool(batch.args)
     return source_of(batch.args[0]) if is_taken else None  # type: ignore[attr-defined]
-
-
-def _is_of_blocks(value: Value) -> bool:
-    operation = operation_of(value)
-    if operation is None or operation.name.rsplit(".", 1)[-1] not in STACKS | {"cat", "hstack"}:
-        return False
-    given = operation.operands[0] if operation.operands else None
-    members = given.members if isinstance(given, Items) else []
-    return len(members) > 1 and all(map(_is_block, members))
-
-
-def _is_block(value: Value) -> bool:
-    operation = operation_of(whole_tensor(value))
-    if operation is None:
-        return False
-    if operation.name in ("add", "mul") and operation.operands:  # `np.zeros(n) + label`
-        return any(_is_block(v) for v in operation.operands)
-    return operation.name.rsplit(".", 1)[-1] in BLOCKS

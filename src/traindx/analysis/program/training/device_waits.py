@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import ProgramEvent
@@ -46,7 +46,7 @@ def step_waits(story: Story) -> Iterator[StepWaits]:
 def _waits(story: Story, backward: Deed) -> StepWaits:
     turns = backward.event.turns
     inside = [e for e in story.events if e.turns[: len(turns)] == turns]
-    calls = [e for e in inside if is_every_turn(e, backward.event)]
+    calls = [e for e in inside if is_every_turn(_unguarded(e), backward.event)]
     reads = [e for e in calls if e.name in READS and not e.args and not _is_read_before(e)]
     return StepWaits(
         backward,
@@ -54,6 +54,13 @@ def _waits(story: Story, backward: Deed) -> StepWaits:
         tuple(e for e in reads if e.turns == turns),
         tuple(e for e in reads if e.turns != turns and _is_of_the_step(story, e, len(turns))),
     )
+
+
+def _unguarded(event: ProgramEvent) -> ProgramEvent:
+    """Return an event without the conditions that something is there: `if p.grad is not None`."""
+    tests = ("operator.is", "operator.is_not")
+    kept = (g for g in event.guards if not isinstance(g.test, Result) or g.test.maker not in tests)
+    return replace(event, guards=tuple(kept))
 
 
 def _is_read_before(event: ProgramEvent) -> bool:

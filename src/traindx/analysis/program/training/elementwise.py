@@ -6,6 +6,7 @@ raises `NotUnderstood`, and nothing is said about the function.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -38,11 +39,12 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_not": np.logical_not,
     "zeros_like": np.zeros_like, "ones_like": np.ones_like, "maximum": np.maximum,
     "minimum": np.minimum, "log1p": np.log1p, "expm1": np.expm1, "reciprocal": np.reciprocal,
+    "erf": np.vectorize(math.erf),
 }  # fmt: skip
 # what has a slope that does not jump
 SMOOTH = frozenset(
     {"add", "sub", "mul", "div", "pow", "neg", "exp", "tanh", "log", "sqrt", "sigmoid", "sin",
-     "cos", "square", "softplus", "silu", "log1p", "expm1"}
+     "cos", "square", "softplus", "silu", "log1p", "expm1", "erf"}
 )  # fmt: skip
 
 

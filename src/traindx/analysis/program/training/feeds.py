@@ -48,6 +48,8 @@ def _is_repeated(loss: Value) -> bool:
 
 def _leaves_sight(story: Story, layers: Sequence[Value]) -> bool:
     """Tell whether what layers compute is handed out of sight, from where it may come back."""
+    if len(story.events) > MOST:
+        return True  # too much to look through
     wanted = {id(layer) for layer in layers}
     runs = [
         e.result
@@ -60,6 +62,7 @@ def _leaves_sight(story: Story, layers: Sequence[Value]) -> bool:
     return is_passed_on(story, story.events, runs)
 
 
+MOST = 6000  # events
 KEEPS = frozenset({".append", ".add", ".push", ".put", ".extend", ".appendleft"})
 
 

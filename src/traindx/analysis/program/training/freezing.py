@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -291,3 +292,43 @@ def _learns_after(story: Story, model: Value, since: ProgramEvent) -> bool:
         for d in later
     )
     return is_run and any(d.event.order > since.order for d in story.does(Do.BACKWARD))
+
+
+def unlisted(story: Story) -> list[tuple[Switch, Value]]:
+    """Return what is switched on after an optimizer listed only what was on then, with it.
+
+    Where nothing gives the optimizer more, and no other one is made since.
+    """
+    found: list[tuple[Switch, Value]] = []
+    made = [(e, e.result) for e in story.events
+            if e.result is not None and e.result.site is e.site
+            and story.is_kind(e.result, Kind.OPTIMIZER)]  # fmt: skip
+    for event, optimizer in made:
+        if not _picks_trainable(story, event) or story.escapes(optimizer) is not Answer.NO:
+            continue
+        later = [e for e in story.events if e.order > event.order]
+        if any(e.name == ".add_param_group" or any(e is m for m, _ in made) for e in later):
+            continue
+        for switch in switches(story):
+            inside = [] if switch.model is None else modules_in(switch.model)
+            before = [s for s in switches(story) if s.event.order < event.order]
+            is_off = any(s.is_on is False and _concerns(s, inside) for s in before)
+            is_later = switch.event.order > event.order and switch.is_on is True
+            if is_off and is_later and _steps_after(story, optimizer, switch.event):
+                found.append((switch, optimizer))
+    return found
+
+
+def _steps_after(story: Story, optimizer: Value, event: ProgramEvent) -> bool:
+    steps = (d.event for d in story.does(Do.STEP) if d.subject is optimizer)
+    return any(step.order > event.order for step in steps)
+
+
+def _picks_trainable(story: Story, made: ProgramEvent) -> bool:
+    """Tell whether an optimizer is given only the parameters that are on: by a filter, an `if`."""
+    given = made.argument("params", 0)
+    bound = (a.site.node for a in story.execution.assignments if a.value is given)
+    nodes = [made.node, *bound]
+    return any(
+        isinstance(n, ast.Attribute) and n.attr == NAME for node in nodes for n in ast.walk(node)
+    )

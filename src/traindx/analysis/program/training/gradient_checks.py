@@ -35,7 +35,7 @@ APART = 1e-5
 OFF = 0.03  # of the largest slope; numerical differences are far more exact
 REDUCES: dict[str, Callable[..., Any]] = {"mean": np.mean, "sum": np.sum}
 FLIPS = frozenset({"t", "transpose"})
-UNDERSTOOD = frozenset(REDUCES) | FLIPS | {"matmul", "rsqrt", "softmax"}
+UNDERSTOOD = frozenset(REDUCES) | FLIPS | {"matmul", "rsqrt", "softmax", "numel"}
 TROUBLES = (NotUnderstood, TypeError, ValueError, IndexError, RecursionError)
 
 
@@ -55,6 +55,8 @@ class MatrixEvaluation(PointwiseEvaluation):
         if operation.name == "softmax":
             shifted = np.exp(first - first.max(axis=_axis(operation), keepdims=True))
             return shifted / shifted.sum(axis=_axis(operation), keepdims=True)
+        if operation.name == "numel":
+            return float(first.size)
         if operation.name == "matmul":
             return first @ np.asarray(self.of(operation.operands[1], depth - 1))
         return first.T if operation.name in FLIPS else 1.0 / np.sqrt(first)

@@ -32,15 +32,14 @@ FLAT = frozenset(
     {"argmax", "argmin", "argsort", "round", "floor", "ceil", "sign", "sgn", "eq", "ne", "lt", "le",
      "gt", "ge", "long", "int", "bool", "one_hot", "bucketize", "searchsorted", "trunc", "short",
      "heaviside", "nonzero", "isnan", "isinf", "logical_and", "logical_or", "logical_not",
-     "floordiv", "count_nonzero"}
+     "floordiv", "count_nonzero", "multinomial", "bernoulli"}
 )  # fmt: skip
 # what gives the same numbers without a history, or no tensor at all
 DETACHES = frozenset({"detach", "item", "numpy", "tolist"})
 # what takes nothing of its operands but their shape
 SHAPES = frozenset(
     {"randn_like", "rand_like", "zeros_like", "ones_like", "full_like", "empty_like", "size", "dim",
-     "numel", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor", "multinomial",
-     "bernoulli", "stride"}
+     "numel", "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor", "stride"}
 )  # fmt: skip
 NEW = frozenset(
     {"torch.tensor", "torch.Tensor", "torch.FloatTensor", "torch.as_tensor", "torch.from_numpy",

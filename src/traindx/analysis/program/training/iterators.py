@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # what gives an iterator that ends; what wraps one gives its elements on
 ONCE = frozenset({"builtins.iter", "builtins.zip", "builtins.enumerate", "builtins.filter",
                   "itertools.chain", "csv.reader", "csv.DictReader"})  # fmt: skip
+LEAVES = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom)
 BARS = ("tqdm.", "rich.progress.", "alive_progress.", "progressbar.", "fastprogress.")
 
 
@@ -79,8 +80,16 @@ def _later_turn(first: ProgramEvent, event: ProgramEvent, depth: int) -> LoopRun
 
 
 def _may_leave(run: LoopRun) -> bool:
-    """Tell whether a loop may end before what it goes over does."""
+    """Tell whether a loop may end before what it goes over does.
+
+    A loop that draws by `next` ends in the handler of StopIteration, as it should.
+    """
     node = run.site.node
-    body = node.body if isinstance(node, ast.For) else []
-    return any(isinstance(n, (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom))
-               for statement in body for n in ast.walk(statement))  # fmt: skip
+    pending: list[ast.AST] = list(node.body) if isinstance(node, (ast.For, ast.While)) else []
+    while pending:
+        found = pending.pop()
+        if isinstance(found, LEAVES):
+            return True
+        is_end = isinstance(found, ast.ExceptHandler) and isinstance(node, ast.While)
+        pending.extend(() if is_end else ast.iter_child_nodes(found))
+    return False

@@ -78,6 +78,16 @@ def is_parameter(value: Value | None) -> bool:
     return layer_kind(value) == "Parameter"
 
 
+def is_bare_leaf(value: Value | None) -> bool:
+    """Tell whether a value is a tensor made to be trained that is no parameter."""
+    if not isinstance(value, Result) or is_layer(value):
+        return False
+    if value.maker == ".requires_grad_":
+        return not value.args and not value.kwargs
+    is_made = value.maker.startswith("torch.") and value.maker.count(".") == 1
+    return is_made and constant(value.kwargs.get("requires_grad")) is True
+
+
 def setting(layer: Value | None, name: str) -> Value | None:
     """Return an option that a layer was made with, its default included."""
     if not isinstance(layer, Result):

@@ -25,6 +25,7 @@ from traindx.analysis.program.execution.values import (
 )
 from traindx.analysis.program.syntax import Function
 from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.gradients import history, is_cut
 from traindx.analysis.program.training.kinds import Kind, names_of, words_of
 from traindx.analysis.program.training.operations import operation_of
 
@@ -315,8 +316,8 @@ def training_passes(story: Story) -> list[tuple[ProgramEvent, Deed]]:
     for backward in story.does(Do.BACKWARD) if calls else ():
         if backward.subject is None:
             continue
-        for value in origins(backward.subject):
-            if id(value) in made:
+        for value in history(backward.subject):
+            if id(value) in made and not is_cut(value):
                 found.append((made[id(value)], backward))
     return found
 

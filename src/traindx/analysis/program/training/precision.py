@@ -80,15 +80,38 @@ def conversion_of(story: Story, model: Value, before: ProgramEvent) -> Conversio
     same = {id(v): v for v in _same_weights(model)}
     for event in story.events[: story.events.index(before)]:
         dtype = cast_to(event) if id(event.receiver) in same else ""
+        dtype = dtype or _cast_one_by_one(event, model)
         made = same.get(id(event.result))
         is_here = made is not None and made.site is not None and made.site.node is event.node
         if made is not None and not dtype and is_here:
             dtype = _loaded_type(made) or _default_type(story, made, event)
         if dtype:
             found, last = Conversion(event.site, dtype, False), _end_of(story, event)
-    if found is None:
-        return None
+    by_trainer = _cast_by_trainer(story, before)
+    if by_trainer is not None or found is None:
+        return by_trainer
     return replace(found, is_mixed=_is_mixed(story, model, last, before))
+
+
+def _cast_one_by_one(event: ProgramEvent, model: Value) -> str:
+    """Return the type that every parameter is given: `p.data = p.data.half()`."""
+    is_stored = event.act is EventForm.STORE and event.name == "data"
+    made = event.args[0] if is_stored and _is_parameter_of(event.receiver, model) else None
+    if not isinstance(made, Result) or made.receiver is None or event.guards:
+        return ""
+    name = made.maker.removeprefix(".")
+    given = [type_named(v) for v in (*made.args, *made.kwargs.values())]
+    return TYPES.get(name, "") or (given[0] if name in CASTS and len(given) == 1 else "")
+
+
+def _cast_by_trainer(story: Story, before: ProgramEvent) -> Conversion | None:
+    """Return where Lightning is told to convert a model: `Trainer(precision="16-true")`."""
+    for event in story.events if before.by_framework else ():
+        given = str(constant(event.kwargs.get("precision"))) if is_trainer(event.result) else ""
+        dtype = {"16-true": "float16", "bf16-true": "bfloat16"}.get(given)
+        if dtype is not None:
+            return Conversion(event.site, dtype, False)
+    return None
 
 
 def _same_weights(model: Value) -> Iterator[Value]:
@@ -169,7 +192,11 @@ def autocast_type(context: Value) -> str:
     """Return the type that a context computes in; empty where it is none or is not known."""
     if not isinstance(context, Result) or context.maker not in AUTOCAST or "**" in context.kwargs:
         return ""
-    enabled, given = context.kwargs.get("enabled"), context.kwargs.get("dtype")
+    # `autocast(device, dtype, enabled)`, and of old `autocast(enabled, dtype)`
+    first, second, third = (*context.args[:3], None, None, None)[:3]
+    is_switch = isinstance(constant(first), bool)
+    enabled = context.kwargs.get("enabled", first if is_switch else third)
+    given = context.kwargs.get("dtype", second)
     if enabled is not None and constant(enabled) is not True:
         return ""
     if given is not None:

@@ -12,6 +12,7 @@ from typing import TypeVar, cast
 from traindx.analysis.program.execution.entries import Execution, executions
 from traindx.analysis.program.execution.events import EventForm as Form
 from traindx.analysis.program.execution.events import LoopRun, ProgramEvent
+from traindx.analysis.program.execution.frameworks import is_trainer
 from traindx.analysis.program.execution.values import (
     Answer,
     ClassValue,
@@ -277,6 +278,8 @@ class Story:
         if event.receiver is None:
             return event.name.split(".", 1)[0] in HARMLESS
         nature = self.kind_of(event.receiver)
+        if event.name == ".fit" and is_trainer(event.receiver):
+            return True  # what Lightning does is done in its place
         if isinstance(event.receiver, (Items, Table)) or is_in_place(event.name):
             return True  # an operation in place changes nothing but the tensor it is called on
         return nature.kind is not Kind.UNKNOWN or event.name in (".join", ".format", ".append")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import LoopRun, ProgramEvent
-from traindx.analysis.program.execution.examples import is_loader
+from traindx.analysis.program.execution.examples import is_loader, settings_of
 from traindx.analysis.program.execution.values import (
     Answer,
     Generator,
@@ -16,6 +16,7 @@ from traindx.analysis.program.execution.values import (
     Known,
     Result,
     Value,
+    depends_on,
     origins,
 )
 from traindx.analysis.program.training.acts import Deed, Do
@@ -38,6 +39,7 @@ WRAPPERS = ("DistributedDataParallel", "FullyShardedDataParallel", "fully_shard"
 MEETINGS = frozenset({"all_reduce", "broadcast", "all_gather", "all_gather_object", "barrier",
                       "all_reduce_coalesced", "monitored_barrier", "broadcast_object_list",
                       "reduce", "gather"})  # fmt: skip
+READS = frozenset({"load", "read_csv", "open", "read_parquet", "loadtxt", "read_json"})
 CAPS = frozenset({"itertools.islice", "builtins.zip", "operator.floordiv", "builtins.min",
                   "math.floor", "itertools.cycle"})  # fmt: skip
 
@@ -60,7 +62,7 @@ def uneven_shares(story: Story) -> Iterator[UnevenShares]:
         return
     for step in story.does(Do.STEP):
         loops = list(_loops_to(story, step))
-        share = _share(loops)
+        share = _share(loops) or _own_file(step) or _packed(story, step)
         if share is not None and not _is_agreed(story, step, loops):
             yield UnevenShares(share, wrapped.result, step)
 
@@ -93,6 +95,43 @@ def _share(loops: list[LoopRun]) -> LoopRun | None:
     return None
 
 
+def _packed(story: Story, step: Deed) -> LoopRun | None:
+    """The loop over batches that a rank packs of its own share by what the examples hold."""
+    for run in step.event.loops:
+        over = None if run.over is None else source_of(run.over)
+        if over is None or not is_loader(over) or "batch_sampler" not in settings_of(over):
+            continue
+        done = [e for x in story.execution.examples if x.loader is over for e in x.order]
+        if any(e.name.rsplit(".", 1)[-1] in MEETINGS for e in done):
+            continue
+        dealt = [e.result for e in done if e.result is not None and _is_every_nth(e.result)]
+        if dealt and any(e.name == ".append" and _is_by_content(e, dealt) for e in done):
+            return run
+    return None
+
+
+def _is_by_content(event: ProgramEvent, dealt: list[Value]) -> bool:
+    """Tell whether a batch is closed by a condition on what is in the share, not on its count."""
+    tests = [g.test for g in event.guards if g.test is not None]
+    looked_up = (
+        v for t in tests for v in origins(t, 200)
+        if isinstance(v, Result) and v.maker == "operator.getitem" and len(v.args) == 2
+    )  # fmt: skip
+    return any(depends_on(v.args[1], share) for v in looked_up for share in dealt)
+
+
+def _own_file(step: Deed) -> LoopRun | None:
+    """The loop over a loader of what a rank reads from a file of its own: `f"part{rank}.pt"`."""
+    for run in step.event.loops:
+        over = None if run.over is None else source_of(run.over)
+        data = settings_of(over).get("dataset") if over is not None and is_loader(over) else None
+        for value in origins(data, 100) if data is not None else ():
+            is_read = isinstance(value, Result) and value.maker.rsplit(".", 1)[-1] in READS
+            if is_read and any(is_rank(v) for given in value.inputs for v in origins(given, 20)):
+                return run
+    return None
+
+
 def _is_dealt(over: Value) -> bool:
     """Tell whether a value is every n-th of something, from the rank on."""
     for value in origins(over, 200):
@@ -100,13 +139,19 @@ def _is_dealt(over: Value) -> bool:
             continue
         if value.maker in CAPS:
             return False
-        bounds = value.args[1] if value.maker == "operator.getitem" else value
-        makers = ("builtins.range", "builtins.slice")
-        if not isinstance(bounds, Result) or bounds.maker not in makers or len(bounds.args) != 3:
-            continue
-        if any(is_rank(v) for v in origins(bounds.args[0], 20)):
+        if _is_every_nth(value):
             return True
     return False
+
+
+def _is_every_nth(value: Value) -> bool:
+    """`files[rank::world]`, `range(rank, n, world)`."""
+    is_cut = isinstance(value, Result) and value.maker == "operator.getitem"
+    bounds = value.args[1] if is_cut and isinstance(value, Result) else value
+    makers = ("builtins.range", "builtins.slice")
+    if not isinstance(bounds, Result) or bounds.maker not in makers or len(bounds.args) != 3:
+        return False
+    return any(is_rank(v) for v in origins(bounds.args[0], 20))
 
 
 def _is_of_unknown_length(run: LoopRun) -> bool:

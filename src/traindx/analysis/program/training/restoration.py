@@ -1,4 +1,4 @@
-"""What a run that goes on from a checkpoint does not get back, and by which keys it asks in vain."""
+"""What a run that goes on from a checkpoint does not get back, and which keys it asks for."""
 
 from __future__ import annotations
 

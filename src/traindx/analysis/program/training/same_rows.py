@@ -16,7 +16,7 @@ from traindx.analysis.program.execution.values import (
     Value,
     origins,
 )
-from traindx.analysis.program.training.data import is_draw
+from traindx.analysis.program.training.data import SEEDS, is_draw
 from traindx.analysis.program.training.loaders import dataset_of, generator_behind
 
 if TYPE_CHECKING:
@@ -96,3 +96,83 @@ def _is_repeatable(value: Result) -> bool:
     if is_draw(value) and given is None:
         return False
     return value.receiver is not None or value.maker.startswith(SURE)
+
+
+SELECTS = ("randperm", "permutation", "random_split", "train_test_split")
+SEEDED_BY = frozenset({"generator", "random_state"})
+
+
+def overlap(story: Story, one: Value, other: Value) -> str:
+    """Say why two loaders certainly share rows, though each reads a part; empty where they may not.
+
+    Two parts that begin, or end, at the same row overlap; so do parts of two random orders.
+    """
+    parts = [_selection(dataset_of(loader)) for loader in (one, other)]
+    if parts[0] is None or parts[1] is None:
+        return ""
+    if _are_at_one_end(parts[0], parts[1]):
+        return "both are cut from the same end"
+    first, second = (_drawn_order(d) for d in map(dataset_of, (one, other)))
+    if first is None or second is None or first is second:
+        return ""
+    is_alike = first.site is not None and second.site is not None and (
+        first.site.node is second.site.node or _is_of_same(first, second)
+    )  # fmt: skip
+    return "each split draws its own order" if is_alike and not _is_seeded(story) else ""
+
+
+def _selection(dataset: Value | None) -> Value | None:
+    """Return what says which rows a dataset has."""
+    if isinstance(dataset, Result):
+        last = dataset.maker.rsplit(".", 1)[-1]
+        if last == "Subset" and len(dataset.args) > 1:
+            return dataset.args[1]
+        return dataset.args[0] if last == "TensorDataset" and dataset.args else None
+    return dataset
+
+
+def _are_at_one_end(one: Value, other: Value) -> bool:
+    first, second = _slice(one), _slice(other)
+    if first is None or second is None or first[0] is not second[0]:
+        return False
+    return any(_is_open(first[i]) and _is_open(second[i]) for i in (1, 2))
+
+
+def _slice(value: Value) -> tuple[Value, Value, Value] | None:
+    """Return what a value is a slice of, with its bounds, where nothing else was done to it."""
+    key = value.args[1] if isinstance(value, Result) and value.maker == "operator.getitem" else None
+    is_slice = isinstance(key, Result) and key.maker == "builtins.slice" and len(key.args) == 3
+    if not isinstance(value, Result) or not isinstance(key, Result) or not is_slice:
+        return None
+    is_whole = isinstance(key.args[2], Known) and key.args[2].value is None
+    return (value.args[0], key.args[0], key.args[1]) if is_whole else None
+
+
+def _is_open(bound: Value) -> bool:
+    return isinstance(bound, Known) and bound.value in (None, 0)
+
+
+def _drawn_order(dataset: Value | None) -> Result | None:
+    """Return the one random order by which the rows of a dataset are chosen."""
+    held = list(dataset.fields.values()) if isinstance(dataset, Instance) else [dataset]
+    found = {
+        id(v): v
+        for value in held
+        if value is not None
+        for v in origins(value, 200)
+        if isinstance(v, Result) and v.maker.rsplit(".", 1)[-1] in SELECTS
+    }
+    [*orders] = found.values()
+    is_free = len(orders) == 1 and not SEEDED_BY & orders[0].kwargs.keys()
+    return orders[0] if is_free and generator_behind(orders[0].receiver) is None else None
+
+
+def _is_of_same(first: Result, second: Result) -> bool:
+    is_pair = first.maker == second.maker and bool(first.args) and bool(second.args)
+    return is_pair and first.args[0] is second.args[0]
+
+
+def _is_seeded(story: Story) -> bool:
+    """Tell whether a seed is set more than once, so that two orders may be the same."""
+    seeds = [e.name for e in story.events if e.name.rsplit(".", 1)[-1] in SEEDS]
+    return len(seeds) > len(set(seeds))

@@ -209,6 +209,8 @@ def scaled_clip(update: Update) -> Deed | None:
         return None
     is_other = False
     for deed in update.between.does(Do.UNSCALE, Do.CLIP):
+        if deed.event.name.startswith(".clip_grad"):
+            continue  # a framework's, which unscales
         if deed.do is Do.CLIP and (not is_other or _clips_own(update, deed)):
             return deed
         if deed.do is Do.UNSCALE:

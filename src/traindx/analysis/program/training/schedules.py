@@ -25,7 +25,7 @@ from traindx.analysis.program.execution.values import (
 )
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.kinds import Kind, names_of
-from traindx.analysis.program.training.metrics import Metric, metric_of
+from traindx.analysis.program.training.metric_directions import Metric, metric_of
 from traindx.analysis.program.training.ownership import holders, parameters_given
 from traindx.analysis.program.training.phases import Loop, Unit, loops_of
 from traindx.analysis.program.training.settings import constants_of

@@ -37,6 +37,9 @@ DRAWS = frozenset(
     {"rand", "randn", "randint", "shuffle", "permutation", "choice", "choices", "sample",
      "uniform", "normal", "random", "randrange"}
 )  # fmt: skip
+OWN_GENERATORS = frozenset(
+    {"numpy.random.default_rng", "numpy.random.RandomState", "random.Random"}
+)
 # what is seeded for itself: what it draws says nothing about the weights
 PARTS = re.compile(r"Dataset|Env$|Environment|Sampler|Loader|Transform|Simulator")
 VARIES = re.compile(r"initial_seed|get_worker_info|^torch\.|^time\.|urandom|SeedSequence")
@@ -65,6 +68,32 @@ def drawn(event: ProgramEvent) -> str:
     return {"numpy.random": "numpy", "random": "random"}.get(home, "")
 
 
+def unseeded_draws(story: Story) -> Iterator[tuple[ProgramEvent, str]]:
+    """Yield what draws without a seed in a story that seeds torch, and from which generator.
+
+    What a dataset, an environment or a worker draws for itself is left out, as is what is drawn
+    for an evaluation.
+    """
+    seeds = {seeded(e) for e in story.events}
+    if not {"torch", "all"} & seeds:
+        return
+    for event in story.events:
+        library = drawn(event) or _drawn_by_split(event)
+        if library and not {library, "all"} & seeds and not _is_inside_a_part(story, event):
+            yield event, library
+        elif event.name in OWN_GENERATORS and not (event.args or event.kwargs):
+            yield event, "a generator without a seed"
+
+
+def _drawn_by_split(event: ProgramEvent) -> str:
+    """scikit-learn draws from NumPy's generator, unless it is given a state."""
+    last = event.name.rsplit(".", 1)[-1]
+    is_split = event.name.startswith("sklearn.") and last in ("train_test_split", "shuffle")
+    if not is_split or "random_state" in event.kwargs or "**" in event.kwargs:
+        return ""
+    return "" if constant(event.kwargs.get("shuffle")) is False else "numpy"
+
+
 def trains(story: Story) -> bool:
     """Tell whether a story computes gradients."""
     return bool(story.does(Do.BACKWARD))
@@ -89,17 +118,21 @@ def _is_same(first: Value, second: Value) -> bool:
 
 def _is_for_a_part(story: Story, event: ProgramEvent) -> bool:
     """Tell whether a worker, a dataset or an evaluation is seeded, or each run differently."""
+    if _is_inside_a_part(story, event):
+        return True
+    made = (v for v in origins(event.args[0], 40) if isinstance(v, Result))
+    return any(VARIES.search(v.maker) for v in made)
+
+
+def _is_inside_a_part(story: Story, event: ProgramEvent) -> bool:
+    """Tell whether something happens in a worker, a dataset, an environment or an evaluation."""
     cls = event.module.class_of(event.node)
     if cls is not None and PARTS.search(" ".join([cls.name, *map(ast.unparse, cls.bases)])):
         return True
     function = event.function
-    if function is not None and (
-        phase_word(getattr(function, "name", "")) in ("validation", "test")
-        or function in _workers(story.program)
-    ):
-        return True
-    made = (v for v in origins(event.args[0], 40) if isinstance(v, Result))
-    return any(VARIES.search(v.maker) for v in made)
+    word = phase_word(getattr(function, "name", ""))
+    is_worker = function is not None and function in _workers(story.program)
+    return is_worker or word in ("validation", "test")
 
 
 def _workers(program: Program) -> set[object]:

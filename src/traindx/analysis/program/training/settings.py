@@ -91,8 +91,13 @@ def default_of(story: Story, value: Value) -> Value | None:
         return None
     for event in story.events:
         if event.name == ".add_argument" and value.key in destinations(event.args, event.kwargs):
-            return event.kwargs.get("default")
+            return event.kwargs.get("default") or _switch(constant(event.kwargs.get("action")))
     return None
+
+
+def _switch(action: object) -> Value | None:
+    """Return what a switch is that nobody sets: `action="store_true"`."""
+    return Known(action == "store_false") if action in ("store_true", "store_false") else None
 
 
 def destinations(flags: tuple[Value, ...], given: object) -> set[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import EventForm as Form
 from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.library import LISTINGS, modules_in
 from traindx.analysis.program.execution.values import Answer, Part, Result, Unknown, Value, constant
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.freezing import is_ever_frozen
@@ -17,6 +18,7 @@ from traindx.analysis.program.training.gradients import (
     cuts_before,
     gives_data,
     has_history,
+    history,
     is_cut,
     is_foreign,
     runs_behind,
@@ -155,3 +157,42 @@ def _forced(story: Story, backward: Deed, loss: Value) -> ProgramEvent | None:
         if given is True and (is_store or event.name == ".requires_grad_"):
             return event
     return None
+
+
+def flat_layers(story: Story) -> list[tuple[Value, Value]]:
+    """Return operations without a slope, each with a layer that no loss reaches but through it.
+
+    The layer is an optimizer's and nothing freezes it: it is meant to learn.
+    """
+    losses = [d.subject for d in story.does(Do.BACKWARD, Do.GRAD) if d.subject is not None]
+    optimizers = [d.subject for d in story.does(Do.STEP) if d.subject is not None]
+    flat = [v for loss in losses for how, v in cuts_before(loss) if how is Cut.FLAT]
+    if not flat or any(_is_open(loss) for loss in losses):
+        return []
+    reached = {id(v) for loss in losses for v in _weights_reached(loss)}
+    found = []
+    for cut in flat:
+        layers = [r.receiver for r in runs_behind(cut) if id(r.receiver) not in reached]
+        for layer in layers:
+            is_held = layer is not None and any(_holds(story, o, layer) for o in optimizers)
+            if layer is not None and is_held and is_ever_frozen(story, layer) is Answer.NO:
+                found.append((cut, layer))
+                break
+    return found
+
+
+def _holds(story: Story, optimizer: Value, layer: Value) -> bool:
+    holding = holding_of(story, optimizer)
+    is_listed = not holding.is_open and holding.has(layer)
+    return is_listed or owns(optimizer, layer) is Answer.YES
+
+
+def _weights_reached(loss: Value) -> Iterator[Value]:
+    """Yield the layers, and what holds them, that gradients of a loss flow into."""
+    for value in history(loss):
+        if isinstance(value, Result) and value.maker == "()" and not is_cut(value):
+            yield value.receiver or value
+        elif isinstance(value, Part) and value.key in ("weight", "bias"):
+            yield value.of
+        elif isinstance(value, Result) and value.maker in LISTINGS and value.receiver is not None:
+            yield from modules_in(value.receiver)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,13 +23,16 @@ from traindx.analysis.program.execution.values import (
     options_of,
     origins,
 )
+from traindx.analysis.program.training.kinds import names_of
 from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.phases import source_of
+from traindx.analysis.program.training.text_markers import missing_markers
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Program, Story
 
 IGNORED = -100
+ENDS = re.compile(r"^(?:eos|end)(?:$|_(?:id|idx|index|token|tok))", re.IGNORECASE)
 TOKENIZES = frozenset({"()", ".encode", ".encode_plus", ".batch_encode_plus", ".__call__",
                        ".apply_chat_template", ".pad"})  # fmt: skip
 LABELS = "labels"
@@ -65,6 +69,25 @@ def emptied_labels(story: Story) -> Iterator[Masking]:
     yield from _template_with_bos(events)
     yield from _never_filled(story, events)
     yield from _never_kept(events)
+    yield from _marker_not_found(story, events)
+
+
+def _marker_not_found(story: Story, events: list[ProgramEvent]) -> Iterator[Masking]:
+    """A marker of the answer that is looked for in texts that are built with another one."""
+    every = [e for s in story.program.stories for e in events_of(s)]
+    if not any(_ignores(e) for e in every):
+        return
+    for found in missing_markers(events):
+        says = f"{found.marker.strip()!r} is looked for in a text that never holds it"
+        yield Masking(found.at, says)
+
+
+def _ignores(event: ProgramEvent) -> bool:
+    """Tell whether labels are masked here."""
+    given = (event.result, *event.args, *event.kwargs.values())
+    options = (o for v in given if v is not None for w in (v, *v.inputs) for o in options_of(w))
+    is_collator = event.name.endswith("DataCollatorForCompletionOnlyLM")
+    return is_collator or any(constant(o) == IGNORED for o in options)
 
 
 def padded_labels(program: Program) -> Iterator[Masking]:
@@ -305,6 +328,45 @@ def ends_masked(story: Story) -> Iterator[Masking]:
             yield Masking(masking, "labels are masked wherever the token is the pad token", store)
 
 
+def ends_ignored(story: Story) -> Iterator[Masking]:
+    """Yield the losses that ignore the end token itself, by its name or by its id."""
+    for event in events_of(story):
+        operation = operation_of(event.result)
+        if operation is None or operation.name not in ("cross_entropy", "nll_loss"):
+            continue
+        given = operation.argument("ignore_index")
+        is_named = given is not None and any(map(ENDS.search, names_of(given)))
+        if given is not None and (is_named or _is_any_end(given)):
+            yield Masking(event, "the loss ignores the end token", given)
+
+
+def ends_left_out(story: Story) -> Iterator[Masking]:
+    """Yield where labels are masked by the end token, which is put behind each answer."""
+    events = list(events_of(story))
+    for event in events:
+        is_test = event.name in ("operator.eq", "operator.ne") and len(event.args) == 2
+        end = next((a for a in event.args if _is_any_end(a)), None) if is_test else None
+        if end is None or not isinstance(end, Part):
+            continue
+        if not any(_appends_end(e, end.of) for e in events) or not any(map(_ignores, events)):
+            continue
+        if _chooses(event, end.of, events) or _is_mask(event, events):
+            yield Masking(event, "labels are masked wherever the token is the end token", end)
+
+
+def _is_mask(test: ProgramEvent, events: Iterable[ProgramEvent]) -> bool:
+    """Tell whether a test chooses what is set to the ignore value."""
+    for event in events:
+        given = (*event.args, *event.kwargs.values())
+        if any(v is test.result for v in given) and any(constant(v) == IGNORED for v in given):
+            return True
+    return False
+
+
+def _is_any_end(value: Value) -> bool:
+    return isinstance(value, Part) and value.key == "eos_token_id"
+
+
 def _is_end(value: Value, tokenizer: Value) -> bool:
     return any(
         isinstance(o, Part) and o.of is tokenizer and o.key in ("eos_token", "eos_token_id")
@@ -357,7 +419,9 @@ def _masks_pads(event: ProgramEvent, tokenizer: Value, events: Iterable[ProgramE
 
 def _chooses(event: ProgramEvent, tokenizer: Value, events: Iterable[ProgramEvent]) -> bool:
     """`-100 if token == tokenizer.pad_token_id else token`, in a list of labels."""
-    is_test = event.name == "operator.eq" and any(_is_pad(a, tokenizer) for a in event.args)
+    is_test = event.name in ("operator.eq", "operator.ne") and any(
+        _is_pad(a, tokenizer) for a in event.args
+    )
     if not is_test:
         return False
     rows = (v for e in events for v in (e.result, *e.args) if isinstance(v, Items))

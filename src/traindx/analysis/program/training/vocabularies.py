@@ -112,9 +112,8 @@ def _table_of(story: Story, tokenizer: Value) -> Value | None:
         is_loaded = root == "transformers" and made.maker.endswith(".from_pretrained")
         is_model = any(w in made.maker for w in ("Model", "For", "LMHead"))
         given = _checkpoint(made)
-        if is_loaded and is_model and own is not None and given is not None:
-            if is_same(own, given) or _names(story, own) == _names(story, given) != []:
-                return made
+        if is_loaded and is_model and _is_same_name(story, own, given):
+            return made
         sized = made.kwargs.get("vocab_size") if made.maker.endswith("Config") else None
         rows = setting(made, "num_embeddings") if layer_kind(made) == "Embedding" else sized
         if isinstance(rows, Part) and rows.of is tokenizer and rows.key == "vocab_size":
@@ -122,8 +121,11 @@ def _table_of(story: Story, tokenizer: Value) -> Value | None:
     return None
 
 
-def _names(story: Story, value: Value) -> list[object]:
-    return constants_of(story, value)
+def _is_same_name(story: Story, own: Value | None, given: Value | None) -> bool:
+    if own is None or given is None:
+        return False
+    names = constants_of(story, own)
+    return is_same(own, given) or (bool(names) and names == constants_of(story, given))
 
 
 def _is_handed(story: Story, model: Value) -> bool:

@@ -22,7 +22,7 @@ from traindx.analysis.program.shapes.sizes import Dim, is_dim
 from traindx.analysis.program.shapes.values import UNKNOWN, Mismatch, Shape, ShapedTensor
 from traindx.analysis.program.shapes.windows import Symbols
 from traindx.analysis.program.training.facts import sample_sets
-from traindx.analysis.program.training.facts.sequences import Several, either, nested
+from traindx.analysis.program.training.facts.sequences import Several, either, joined, nested
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.facts.tensor_shapes import TensorShapes
@@ -163,7 +163,7 @@ def _numpy(name: str, args: list[object], kwargs: Mapping[str, object], symbols:
         count = args[2] if len(args) > 2 else kwargs.get("num", 50)
         return _sized((count,))
     if name in ("stack", "concatenate") and isinstance(first, Several):
-        return ShapedTensor()
+        return joined("stack" if name == "stack" else "cat", first, args, kwargs, symbols)
     if name in ("dot", "matmul"):
         return apply_function("matmul", args, kwargs, symbols)
     plain = EXTREMES.get(name, name)
@@ -210,7 +210,7 @@ def numbered(keys: list[object], raw: Value) -> list[object]:
     if len(keys) == 1 or len(written) != len(keys):
         return keys
     pairs = zip(keys, written, strict=True)
-    return [0 if k is UNKNOWN and _is_number(v) else k for k, v in pairs]
+    return [0 if not is_dim(k) and _is_number(v) else k for k, v in pairs]
 
 
 def _is_number(value: Value) -> bool:

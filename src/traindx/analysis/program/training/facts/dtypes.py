@@ -269,7 +269,8 @@ class Dtypes:
         if name in ("to", "type", "astype", "type_as"):
             return self._converted(args, wanted, "array" if name == "astype" else "tensor")
         if wanted is not None and not (isinstance(wanted, Known) and wanted.value is None):
-            return _held(dtype_named(wanted), "tensor")
+            is_array = name in ("to_numpy", "numpy")  # of a table
+            return _held(dtype_named(wanted), "array" if is_array else "tensor")
         if value.receiver is not None and name in CASTS and len(args) == 1:
             found = self.of(args[0])
             holder = "tensor" if found is None else found.holder

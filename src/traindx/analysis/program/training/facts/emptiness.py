@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution.events import EventForm, ProgramEvent
+from traindx.analysis.program.execution.events import EventForm, Guard, ProgramEvent
 from traindx.analysis.program.execution.values import (
     Choice,
     Items,
     Known,
+    Part,
     Result,
     Value,
     constant,
+    depends_on,
     options_of,
 )
 from traindx.analysis.program.training.facts.batches import drawn
@@ -115,8 +118,21 @@ def _written(story: Story, blank: Value) -> Value | None:
     if not isinstance(last, Result) or last.maker != "builtins.slice":
         return None
     start, stop = last.args[0], last.args[1]
+    asked = next((t for t in map(_asked_length, found[0].guards) if t is not None), None)
+    if asked is not None and any(depends_on(bound, asked) for bound in (start, stop)):
+        return asked  # who asks whether there is anything to write expects that there is nothing
     is_front = constant(start) in (None, 0) and isinstance(start, Known)
     return _zero_stop(story, stop) if is_front else None
+
+
+def _asked_length(guard: Guard) -> Value | None:
+    """Return the list that a condition asks to be not empty: `if rows:`, `if len(rows) > 0:`."""
+    test = guard.true_test
+    if isinstance(test, Result) and operation_name(test.maker) in ("gt", "ne", "ge") and test.args:
+        test = test.args[0]
+    if isinstance(test, Result) and test.maker == "builtins.len" and test.args:
+        return test.args[0]
+    return test if isinstance(test, (Items, Part)) else None
 
 
 def _zero_stop(story: Story, stop: Value) -> Value | None:
@@ -125,6 +141,8 @@ def _zero_stop(story: Story, stop: Value) -> Value | None:
     if not isinstance(stop, Result) or stop.maker != "builtins.len" or not stop.args:
         return None
     for held in options_of(stop.args[0]):
+        if isinstance(held, Items) and _is_counted_from_zero(story, held):
+            return stop
         size = held.kwargs.get("size") if isinstance(held, Result) else None
         is_drawn = isinstance(held, Result) and operation_name(held.maker) in (
             "choice", "integers", "randint", "numpy.random.choice", "numpy.random.randint",
@@ -132,3 +150,15 @@ def _zero_stop(story: Story, stop: Value) -> Value | None:
         if is_drawn and size is not None and _reaches_zero(story, size):
             return size
     return None
+
+
+def _is_counted_from_zero(story: Story, held: Items) -> bool:
+    """Tell whether a list is filled as often as a number says that may be 0."""
+    site = held.site
+    for loop in story.loops if site is not None and not held.is_whole else ():
+        counted = loop.over
+        is_here = site is not None and any(n is loop.site.node for n in ast.walk(site.node))
+        is_range = isinstance(counted, Result) and counted.maker == "builtins.range"
+        if is_here and is_range and isinstance(counted, Result) and len(counted.args) == 1:
+            return _reaches_zero(story, counted.args[0])
+    return False

@@ -7,17 +7,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
+from traindx.analysis.program.execution.examples import INDEX
 from traindx.analysis.program.execution.values import (
+    Items,
     Known,
     Result,
+    Unknown,
     Value,
     constant,
     origins,
 )
+from traindx.analysis.program.shapes.sizes import is_dim
 from traindx.analysis.program.training.facts.certainty import is_certain, makes
 from traindx.analysis.program.training.facts.classifiers import classifiers, labels_learnt
+from traindx.analysis.program.training.facts.counts import beyond, count_of, highest_of
 from traindx.analysis.program.training.facts.ranges import Reached
-from traindx.analysis.program.training.layers import layer_kind, size
+from traindx.analysis.program.training.layers import layer_kind, setting, size
 from traindx.analysis.program.training.operations import Operation, operation_of
 
 if TYPE_CHECKING:
@@ -47,6 +52,7 @@ def index_clashes(story: Story) -> Iterator[IndexClash]:
         if found is not None and is_certain(event):
             yield found
     yield from _of_classifiers(story)
+    yield from _of_windows(story)
 
 
 def _of_event(story: Story, event: ProgramEvent) -> IndexClash | None:
@@ -67,14 +73,50 @@ def _of_event(story: Story, event: ProgramEvent) -> IndexClash | None:
 def _of_lookup(story: Story, event: ProgramEvent) -> IndexClash | None:
     rows, index = size(event.receiver, "num_embeddings"), event.args[0]
     reached = story.ranges.of(index)
-    if rows is None or reached is None or (reached.low >= 0 and reached.high < rows):
+    if rows is None or reached is None:
+        rest = beyond(
+            highest_of(story, index), count_of(story, setting(event.receiver, "num_embeddings"))
+        )
+        if rest is None:
+            return None
+        text = f"Embedding is asked for row number {rest} beyond its last: it has too few rows"
+    elif reached.low >= 0 and reached.high < rows:
         return None
-    sources = (event.receiver, *origins(index, 30))
+    else:
+        outside = reached.high if reached.high >= rows else reached.low
+        text = f"Embedding has {rows} rows, 0 to {rows - 1}, and is asked for row {outside}"
+    rows_given = setting(event.receiver, "num_embeddings")
+    counted = () if rows_given is None else origins(rows_given, 30)
+    sources = (event.receiver, *counted, *origins(index, 200))
     names = " ".join(n for v in sources if v is not None for n in v.names).lower()
     cause = "vocabulary-mismatch" if any(w in names for w in TEXT) else "index-out-of-range"
-    outside = reached.high if reached.high >= rows else reached.low
-    text = f"Embedding has {rows} rows, 0 to {rows - 1}, and is asked for row {outside}"
     return IndexClash(cause, text, event, index, event.receiver)
+
+
+def _of_windows(story: Story) -> Iterator[IndexClash]:
+    """Yield the examples that reach past the end of the data, for the length that is promised."""
+    for example in story.execution.examples:
+        length = story.shapes.of(example.length)
+        for event in example.events:
+            added = _added(event.args[1]) if len(event.args) == 2 else None
+            if event.name != "operator.getitem" or added is None or not is_certain(event):
+                continue
+            shape = story.shapes.shape(event.args[0])
+            last = None if not is_dim(length) else length - 1 + added
+            rest = beyond(last, shape.sizes[0]) if shape and not shape.is_open else None
+            if rest is not None:
+                text = f"The last example reads {rest} beyond the end of the data"
+                yield IndexClash("index-out-of-range", text, event, event.args[0], None)
+
+
+def _added(key: Value) -> int | None:
+    """Return what is added to the number of an example: `self.data[i + 24]`, `[i + 24, 0]`."""
+    key = key.members[0] if isinstance(key, Items) and key.members else key
+    if not isinstance(key, Result) or key.maker != "operator.add":
+        return None
+    is_index = any(isinstance(v, Unknown) and v.name == INDEX for v in key.args)
+    numbers = [n for v in key.args if type(n := constant(v)) is int]
+    return numbers[0] if is_index and len(numbers) == 1 else None
 
 
 def _of_loss(story: Story, event: ProgramEvent, operation: Operation) -> IndexClash | None:

@@ -35,7 +35,7 @@ CV_READ = {None: 3, "cv2.IMREAD_COLOR": 3, "cv2.IMREAD_GRAYSCALE": 0}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Frame:
+class TableShape:
     """A table with rows and columns, or, without a width, one column of it."""
 
     rows: Dim
@@ -66,9 +66,9 @@ def loaded(value: Result | Part, shapes: TensorShapes) -> object | None:
     """Return a table, an image, or the array that is made of one; None where it is neither."""
     if isinstance(value, Part):
         owner = shapes.of(value.of)
-        return _attribute(owner, value.key, shapes) if isinstance(owner, Frame) else None
+        return _attribute(owner, value.key, shapes) if isinstance(owner, TableShape) else None
     if value.maker in TABLES:
-        return Frame(shapes.symbols.new(), shapes.symbols.new())
+        return TableShape(shapes.symbols.new(), shapes.symbols.new())
     if value.maker == "PIL.Image.open":
         return Picture(shapes.symbols.new(), shapes.symbols.new(), None)
     if value.maker == "cv2.imread":
@@ -80,11 +80,11 @@ def loaded(value: Result | Part, shapes: TensorShapes) -> object | None:
     if value.maker in ("operator.getitem", "()") or value.maker.startswith("operator."):
         return _of_operator(value, shapes)
     name = value.maker.removeprefix(".")
-    if name in ARRAYS and isinstance(owner, (Frame, Picture)):
+    if name in ARRAYS and isinstance(owner, (TableShape, Picture)):
         return owner.tensor
     if isinstance(owner, Picture):
         return _picture(value, name, owner, shapes)
-    return _method(value, name, owner, shapes) if isinstance(owner, Frame) else None
+    return _method(value, name, owner, shapes) if isinstance(owner, TableShape) else None
 
 
 def is_of_bytes(value: Value | None, shapes: TensorShapes) -> bool:
@@ -119,27 +119,27 @@ def _changed_by_cv(value: Result, shapes: TensorShapes) -> object:
     is_known = isinstance(size, tuple) and len(size) == 2 and all(is_dim(s) for s in size)
     if not isinstance(size, tuple) or not is_known:
         return ShapedTensor()
-    return ShapedTensor(Shape((size[1], size[0], *found.shape.sizes[2:])))  # type: ignore[arg-type]
+    return ShapedTensor(Shape((size[1], size[0], *found.shape.sizes[2:])))
 
 
-def _attribute(frame: Frame, key: object, shapes: TensorShapes) -> object:
+def _attribute(frame: TableShape, key: object, shapes: TensorShapes) -> object:
     if key == "values":
         return frame.tensor
     if key == "shape":
         return SizesOf(frame.tensor)
     if key == "index":
-        return Frame(frame.rows, None)
+        return TableShape(frame.rows, None)
     if key in ("iloc", "loc", "str", "dt", "cat", "T", "columns", "dtypes", "at", "iat"):
         return None
     is_column = isinstance(key, str) and frame.width is not None
-    return Frame(frame.rows, None) if is_column else None
+    return TableShape(frame.rows, None) if is_column else None
 
 
-def _method(value: Result, name: str, frame: Frame, shapes: TensorShapes) -> object:
+def _method(value: Result, name: str, frame: TableShape, shapes: TensorShapes) -> object:
     if name == "builtins.len":
         return frame.rows
     if name == "pop" and frame.width is not None:
-        return Frame(frame.rows, None)
+        return TableShape(frame.rows, None)
     rows, width = frame.rows, frame.width
     if name not in OTHER_ROWS | OTHER_COLUMNS | ALIKE:
         return None
@@ -147,7 +147,7 @@ def _method(value: Result, name: str, frame: Frame, shapes: TensorShapes) -> obj
         rows = shapes.symbols.new()
     if name in OTHER_COLUMNS and width is not None:
         width = shapes.symbols.new()
-    return None if "inplace" in value.kwargs else Frame(rows, width)
+    return None if "inplace" in value.kwargs else TableShape(rows, width)
 
 
 def _of_operator(value: Result, shapes: TensorShapes) -> object | None:
@@ -157,7 +157,7 @@ def _of_operator(value: Result, shapes: TensorShapes) -> object | None:
     if name.removeprefix("i") not in SIGNS and name not in SIGNS:
         return None
     sides = [shapes.of(v) for v in value.args]
-    frames = [s for s in sides if isinstance(s, Frame)]
+    frames = [s for s in sides if isinstance(s, TableShape)]
     wide = [f for f in frames if f.width is not None]
     return (wide or frames)[0] if frames else None
 
@@ -167,31 +167,31 @@ def _item(owner: Value, key: Value, shapes: TensorShapes) -> object | None:
     if isinstance(owner, Part) and owner.key in ("iloc", "loc"):
         frame = shapes.of(owner.of)
         keys = key.members if isinstance(key, Items) and key.kind == "tuple" else [key]
-        return _located(frame, keys, shapes) if isinstance(frame, Frame) else None
+        return _located(frame, keys, shapes) if isinstance(frame, TableShape) else None
     frame = shapes.of(owner)
-    if not isinstance(frame, Frame):
+    if not isinstance(frame, TableShape):
         return None
     if isinstance(constant(key), str) and frame.width is not None:
-        return Frame(frame.rows, None)
+        return TableShape(frame.rows, None)
     if isinstance(key, Items) and key.is_whole and frame.width is not None:
         is_names = all(isinstance(constant(k), str) for k in key.members)
-        return Frame(frame.rows, len(key.members)) if is_names else UNKNOWN
+        return TableShape(frame.rows, len(key.members)) if is_names else UNKNOWN
     is_rows = isinstance(key, Result) and key.maker == "builtins.slice"
-    return Frame(shapes.symbols.new(), frame.width) if is_rows else UNKNOWN
+    return TableShape(shapes.symbols.new(), frame.width) if is_rows else UNKNOWN
 
 
-def _located(frame: Frame, keys: list[Value], shapes: TensorShapes) -> object | None:
+def _located(frame: TableShape, keys: list[Value], shapes: TensorShapes) -> object | None:
     if len(keys) != 2 or frame.width is None or not _is_cut(keys[0]):
         is_cut = len(keys) == 1 and _is_cut(keys[0])
-        return Frame(shapes.symbols.new(), frame.width) if is_cut else UNKNOWN
+        return TableShape(shapes.symbols.new(), frame.width) if is_cut else UNKNOWN
     is_all = all(isinstance(v, Known) and v.value is None for v in keys[0].inputs)
     rows = frame.rows if is_all else shapes.symbols.new()
     column = keys[1]
     if isinstance(constant(column), (int, str)):
-        return Frame(rows, None)
+        return TableShape(rows, None)
     if isinstance(column, Items) and column.is_whole:
-        return Frame(rows, len(column.members))
-    return Frame(rows, shapes.symbols.new()) if _is_cut(column) else UNKNOWN
+        return TableShape(rows, len(column.members))
+    return TableShape(rows, shapes.symbols.new()) if _is_cut(column) else UNKNOWN
 
 
 def _is_cut(key: Value) -> bool:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution.values import Items, Part, Value, constant
+from traindx.analysis.program.execution.values import Items, Known, Part, Result, Value, constant
 from traindx.analysis.program.shapes.sizes import Dim, Size, divided
+from traindx.analysis.program.training.facts import batches
 from traindx.analysis.program.training.operations import Operation, operation_of
 
 if TYPE_CHECKING:
@@ -18,11 +19,19 @@ ALIKE = frozenset(
     {"relu", "tanh", "sigmoid", "gelu", "silu", "exp", "log", "neg", "abs", "clone", "detach", "to",
      "float", "half", "double", "sqrt", "square", "leaky_relu", "elu", "clamp", "cuda", "cpu"}
 )  # fmt: skip
-SCALED = frozenset({"mul", "div", "add", "sub"})
+PAIRED = frozenset({"mul", "div", "add", "sub", "eq", "ne", "gt", "lt", "ge", "le"})
+# what makes a tensor in the order of its dimensions
+MADE = frozenset(
+    {"zeros", "ones", "full", "rand", "randn", "randint", "arange", "tensor", "stack", "cat",
+     "linear", "embedding", "sequential", "conv2d", "conv1d"}
+)  # fmt: skip
 
 
 def order_of(story: Story, value: Value | None, depth: int = 20) -> tuple[int, ...] | None:
-    """Return how the dimensions of a tensor lie in memory, where a permutation set it."""
+    """Return how the dimensions of a tensor lie in memory, where a permutation or a cut set it.
+
+    Two neighbours lie together where their numbers follow each other. What is cut off leaves a gap.
+    """
     if value is None or depth == 0:
         return None
     if isinstance(value, Part) and value.key in ("T", "mT"):
@@ -32,16 +41,76 @@ def order_of(story: Story, value: Value | None, depth: int = 20) -> tuple[int, .
     if operation is None or not operation.operands:
         return None
     first = operation.operands[0]
+    if operation.name == "getitem":
+        return _cut(story, value, depth)
     if operation.name in ALIKE:
-        return order_of(story, first, depth - 1)
-    if operation.name in SCALED and len(operation.operands) == 2:
-        is_scaled = isinstance(constant(operation.operands[1]), (int, float))
-        return order_of(story, first, depth - 1) if is_scaled else None
+        return _dense(order_of(story, first, depth - 1))
+    if operation.name in PAIRED and len(operation.operands) == 2:
+        return _paired(story, value, operation, depth)
     made = _permutation(story, operation)
     before = None if made is None else order_of(story, first, depth - 1)
     if made is None or before is None:
         return made
     return tuple(before[i] for i in made) if len(before) == len(made) else None
+
+
+def _dense(order: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    """Return the layout of a copy: the order stays, and gaps are closed."""
+    return None if order is None else tuple(sorted(order).index(at) for at in order)
+
+
+def _paired(story: Story, made: Value, operation: Operation, depth: int) -> tuple[int, ...] | None:
+    """Return the layout of what two tensors give: that of the first, where it is as large."""
+    first, second = operation.operands
+    order = _dense(order_of(story, first, depth - 1))
+    if order is None or isinstance(constant(second), (int, float)):
+        return order
+    sizes, whole = story.shapes.shape(first), story.shapes.shape(made)
+    is_whole = sizes is not None and whole is not None and sizes.sizes == whole.sizes
+    return order if is_whole and not (sizes is None or sizes.is_open) else None
+
+
+def _cut(story: Story, value: Value, depth: int) -> tuple[int, ...] | None:
+    """Return the layout of what plain slices and numbers leave of a tensor."""
+    tensor, key = operation_of(value).operands[:2]  # type: ignore[union-attr]
+    order = order_of(story, tensor, depth - 1) or _as_made(story, tensor)
+    keys = key.members if isinstance(key, Items) and key.kind == "tuple" else [key]
+    if order is None or len(keys) > len(order):
+        return None
+    left: list[int] = []
+    gaps: list[int] = []
+    for place, at in zip([*keys, *([None] * (len(order) - len(keys)))], order, strict=True):
+        if place is None or _is_all(place):
+            left.append(at)
+        elif isinstance(place, Result) and place.maker == "builtins.slice":
+            left.append(at)
+            gaps += [at] if _leaves_out(place) else []
+        elif not isinstance(constant(place), int):
+            return None
+    return tuple(at + sum(gap <= at for gap in gaps) for at in left)
+
+
+def _is_all(key: Value) -> bool:
+    is_slice = isinstance(key, Result) and key.maker == "builtins.slice"
+    return is_slice and all(isinstance(v, Known) and v.value is None for v in key.inputs)
+
+
+def _leaves_out(key: Result) -> bool:
+    """Tell whether a slice surely leaves something out: `1:`, `:-1`; `:n` may be all there is."""
+    start, end = (constant(v) for v in key.args[:2])
+    if isinstance(start, int) and isinstance(end, int) and end - start == 1:
+        return False  # one of them is a dimension of size one, which joins with any
+    is_late = isinstance(start, int) and start > 0
+    return is_late or (isinstance(end, int) and end < 0)
+
+
+def _as_made(story: Story, tensor: Value) -> tuple[int, ...] | None:
+    """Return the layout of a tensor that is surely made in the order of its dimensions."""
+    rank, operation = _rank(story, tensor), operation_of(tensor)
+    name = "" if operation is None else operation.name
+    row = batches.drawn(story, tensor)
+    is_made = name in MADE or (row is not None and row.is_stacked)
+    return tuple(range(rank)) if rank and is_made else None
 
 
 def _permutation(story: Story, operation: Operation) -> tuple[int, ...] | None:
@@ -79,7 +148,7 @@ def _rank(story: Story, value: Value) -> int | None:
 def joins_apart(story: Story, tensor: Value, viewed: Value) -> bool:
     """Tell whether a view joins dimensions of a permuted tensor that lie apart in memory."""
     order = order_of(story, tensor)
-    if order is None or order == tuple(range(len(order))):
+    if order is None or all(b == a + 1 for a, b in pairwise(order)):
         return False
     before, after = story.shapes.shape(tensor), story.shapes.shape(viewed)
     if after is None or after.is_open:
@@ -88,8 +157,10 @@ def joins_apart(story: Story, tensor: Value, viewed: Value) -> bool:
         return _joins_any(order, len(after.sizes))
     if any(size == 1 for size in before.sizes):
         return False
-    if _joins_any(order, len(after.sizes)):
+    if _joins_any(order, len(after.sizes)) or _is_refused(order, before.sizes, after.sizes):
         return True
+    if _is_split_last(before.sizes, after.sizes):
+        return any(order[b] != order[a] + 1 for a, b in pairwise(range(1, len(order))))
     return any(
         any(order[b] != order[a] + 1 for a, b in pairwise(group))
         for group in _groups(before.sizes, after.sizes)
@@ -114,6 +185,35 @@ def _groups(before: Sequence[Dim], after: Sequence[Dim]) -> list[range]:
     if made == 1 and len(middle) > 1:
         return [middle]
     return _known_groups(before, after) if made > 1 else []
+
+
+def _is_split_last(before: Sequence[Dim], after: Sequence[Dim]) -> bool:
+    """Tell whether a view splits the last dimension, and joins all others with what is left."""
+    last, wanted = before[-1], after[-1]
+    is_known = isinstance(last, int) and isinstance(wanted, int) and 0 < wanted < last
+    is_split = is_known and last % wanted == 0  # type: ignore[operator]
+    return is_split and len(after) == 3 and len(before) > 2 and before[0] == after[0]
+
+
+def _is_refused(
+    order: Sequence[int], before: Sequence[Dim], after: Sequence[Dim]
+) -> bool:  # fmt: skip
+    """Go through known sizes from the back, as torch does to find the strides of a view."""
+    if before[0] == after[0] and len(before) > 2:
+        order, before, after = order[1:], before[1:], after[1:]
+    sizes, wanted = [s for s in before if isinstance(s, int)], list(after)
+    if len(sizes) != len(before) or not all(isinstance(s, int) and s > 0 for s in wanted):
+        return False
+    chunk = 1
+    for at in reversed(range(len(sizes))):
+        chunk *= sizes[at]
+        if at and order[at - 1] + 1 == order[at]:
+            continue
+        while wanted and chunk > 1 and chunk % wanted[-1] == 0:  # type: ignore[operator]
+            chunk //= wanted.pop()  # type: ignore[assignment]
+        if chunk > 1:
+            return True
+    return False
 
 
 def _known_groups(before: Sequence[Dim], after: Sequence[Dim]) -> list[range]:

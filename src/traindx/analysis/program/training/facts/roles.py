@@ -63,11 +63,18 @@ CALLS: dict[str, tuple[Slot, ...]] = {
     "torch.utils.data.random_split": (
         Slot(1, "lengths", "a list of lengths", frozenset({NUMBER})),
     ),
-    "torch.nn.utils.clip_grad_norm_": (Slot(1, "max_norm", NUMBER, frozenset({OPTIMIZER, MODEL})),),
+    "torch.nn.utils.clip_grad_norm_": (
+        Slot(0, "parameters", PARAMETERS, frozenset({OPTIMIZER, MODEL, LOADER})),
+        Slot(1, "max_norm", NUMBER, frozenset({OPTIMIZER, MODEL})),
+    ),
+    "torch.nn.utils.clip_grad_value_": (
+        Slot(0, "parameters", PARAMETERS, frozenset({OPTIMIZER, MODEL, LOADER})),
+    ),
 }  # fmt: skip
 METHODS: dict[tuple[Kind, str], Slot] = {
     (Kind.OPTIMIZER, ".step"): Slot(0, "closure", "a closure", frozenset({TENSOR, NUMBER, MODEL})),
     (Kind.OPTIMIZER, ".load_state_dict"): Slot(0, "", "a state dict", frozenset({OPTIMIZER, TEXT})),
+    (Kind.MODEL, ".load_state_dict"): Slot(0, "", "a state dict", frozenset({MODEL, TEXT})),
     (Kind.MODEL, ".train"): Slot(0, "mode", "True or False", frozenset({LOADER, OPTIMIZER})),
 }  # fmt: skip
 SCHEDULERS = "torch.optim.lr_scheduler."
@@ -89,9 +96,9 @@ def misuses(story: Story) -> Iterator[Misuse]:
         if event.act is not EventForm.CALL or event.is_own:
             continue
         for slot in _slots(story, event):
-            given = event.kwargs.get(slot.name) if slot.name else None
-            if given is None and slot.at < len(event.args):
-                given = event.args[slot.at]
+            given = event.args[slot.at] if slot.at < len(event.args) else None
+            if given is None and slot.name:
+                given = event.kwargs.get(slot.name)
             gets = "" if given is None else role_of(story, given)
             if given is not None and gets in slot.refuses and is_certain(event):
                 yield Misuse(event, given, slot.takes, gets)
@@ -106,6 +113,8 @@ def _slots(story: Story, event: ProgramEvent) -> tuple[Slot, ...]:
     if event.name == "()" and layer_kind(event.receiver) in WITH_WEIGHTS:
         return (Slot(0, "input", TENSOR, frozenset({ARRAY, LIST, TEXT})),)
     home, _, last = event.name.rpartition(".")
+    if home == "torch.optim":
+        return (Slot(1, "lr", NUMBER, frozenset({PARAMETERS, MODEL, LOADER, OPTIMIZER})),)
     if home == "torch.nn" and last.endswith("Loss"):
         at, takes = int(_is_weighted(last)), "settings; the loss is called afterwards"
         return (Slot(at, "", takes, frozenset({TENSOR})),)

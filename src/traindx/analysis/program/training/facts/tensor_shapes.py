@@ -52,6 +52,7 @@ from traindx.analysis.program.training.facts.sequences import Several, either, j
 from traindx.analysis.program.training.facts.zoo_models import zoo_output
 from traindx.analysis.program.training.layers import is_layer, layer_kind
 from traindx.analysis.program.training.operations import HOMES, LOSSES, Operation, operation_of
+from traindx.analysis.program.training.settings import default_of
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -231,6 +232,9 @@ class TensorShapes:
         return self._sizes.setdefault((id(tensor), index), self.symbols.new())
 
     def _part(self, value: Part) -> object:
+        default = default_of(self.story, value)
+        if default is not None:
+            return self.of(default)
         owner, key = self.of(value.of), value.key
         if key == "shape":
             return self._sizes_of(value.of, owner)
@@ -351,6 +355,9 @@ class TensorShapes:
         output, target = (self.of(operation.argument(n)) for n in ("input", "target"))
         if isinstance(output, ShapedTensor) and isinstance(target, ShapedTensor):
             check_loss(operation.name, output.shape, target.shape)
+        if constant(operation.settings.get("reduction")) == "none":
+            is_of_classes = operation.name in ("cross_entropy", "nll_loss")
+            return target if is_of_classes else output
         return scalar(self.of(operation.settings.get("reduction", Known("mean"))))
 
     def _layer_call(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import Known, Result, Value
 from traindx.analysis.program.training.facts.elements import dtype_named, is_device
 from traindx.analysis.program.training.layers import is_module, registered
@@ -25,6 +25,8 @@ class WeightDtypes:
         for event in events:
             if SETTINGS & event.kwargs.keys() and event.name.rsplit(".", 1)[-1][:1].isupper():
                 self.default = None
+            if event.act is EventForm.STORE and event.name == "data":
+                self.default = None  # parameters one by one
             dtype = _converts(event)
             if dtype is not None and event.receiver is not None:
                 self._conversions.append((event.order, event.receiver, dtype))

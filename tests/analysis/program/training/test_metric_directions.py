@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traindx.analysis.program.training.metrics import Metric, metric_of
+from traindx.analysis.program.training.metric_directions import Metric, metric_of
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 

@@ -1,0 +1,46 @@
+"""What a training step waits for: by force, once in a step, or for each parameter and sample."""
+
+from __future__ import annotations
+
+import pytest
+
+from traindx.analysis.program.training.device_waits import step_waits
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+
+LOOP = """
+import torch
+model = torch.nn.Linear(4, 2).{device}
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for i, (x, y) in enumerate(loader):
+    out = model(x)
+    loss = torch.nn.functional.cross_entropy(out, y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    {more}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "counts"),
+    [
+        ("torch.cuda.synchronize()", (1, 0, False)),
+        ("a = loss.item(); b = out.cpu().numpy()", (0, 2, False)),
+        ("norms = [p.grad.norm().item() for p in model.parameters()]", (0, 0, True)),
+        ("for k in range(len(y)):\n        print(out[k].max().item())", (0, 0, True)),
+        ("for s in states:\n        env.step(model(s).argmax().item())", (0, 0, False)),
+        ("if i % 50 == 0:\n        print(loss.item())", (0, 0, False)),
+    ],
+)
+def test_waits_of_a_step(more: str, counts: tuple[int, int, bool]) -> None:
+    text = LOOP.format(device="cuda()", more=more)
+    story = program_of(make_run(sources={"t.py": text})).stories[0]
+    (waits,) = step_waits(story)
+    assert (len(waits.forced), len(waits.reads), bool(waits.repeated)) == counts
+
+
+def test_nothing_waits_without_a_device() -> None:
+    text = LOOP.format(device="double()", more="a = loss.item()")
+    story = program_of(make_run(sources={"t.py": text})).stories[0]
+    assert not list(step_waits(story))
