@@ -251,6 +251,49 @@ JOINS = frozenset({"concatenate", "concat", "vstack", "cat"})
 FAR = 20  # steps from a part back to what repeats its examples
 
 
+def _shared(train: Feed, held: Feed) -> Value | None:
+    """What both loaders read."""
+    if train.dataset is None or held.dataset is None:
+        return None
+    read = list(joined_parts(train.dataset))
+    is_joined = len(read) > 1 + (read[0] is train.dataset)
+    for part in joined_parts(held.dataset):
+        if is_joined and any(part is r for r in read):
+            return part
+        whole = split_from(part)
+        if whole is not None and any(r is whole for r in read):
+            return whole
+    return None
+
+
+def _is_held_out(story: Story, division: Division) -> bool:
+    roles = roles_of(story, division.head) | roles_of(story, division.tail)
+    return division.is_for_test or Role.HELD_OUT in roles
+
+
+def shared_data(story: Story) -> tuple[Feed, Feed, Value] | None:
+    """Return the one training loader, a held-out loader, and what both read.
+
+    Nothing where some held-out loader reads other data.
+    """
+    found = feeds(story)
+    training = [f for f in found if f.role is Role.TRAIN]
+    if len(training) != 1:
+        return None
+    held_out = [f for f in found if f.role is Role.HELD_OUT]
+    shared = [(f, value) for f in held_out if (value := _shared(training[0], f)) is not None]
+    return (training[0], *shared[0]) if shared and len(shared) == len(held_out) else None
+
+
+def repeated_before(story: Story) -> tuple[Division, Value] | None:
+    """Return a split into training and held-out data, and what repeated examples before it."""
+    for division in divisions(story):
+        found = repetition(division.whole)
+        if found is not None and _is_held_out(story, division):
+            return division, found
+    return None
+
+
 def repetition(value: Value) -> Value | None:
     """Return what repeats examples on the way to a value."""
     for _ in range(FAR):
@@ -316,46 +359,3 @@ def _repeats_rows(value: Result, name: str) -> bool:
     axis = value.kwargs.get("axis") or value.kwargs.get("dim")
     is_rows = axis is None or _is_zero(axis)
     return isinstance(times, int) and times > 1 and is_rows and name != "tile"
-
-
-def _shared(train: Feed, held: Feed) -> Value | None:
-    """What both loaders read."""
-    if train.dataset is None or held.dataset is None:
-        return None
-    read = list(joined_parts(train.dataset))
-    is_joined = len(read) > 1 + (read[0] is train.dataset)
-    for part in joined_parts(held.dataset):
-        if is_joined and any(part is r for r in read):
-            return part
-        whole = split_from(part)
-        if whole is not None and any(r is whole for r in read):
-            return whole
-    return None
-
-
-def _is_held_out(story: Story, division: Division) -> bool:
-    roles = roles_of(story, division.head) | roles_of(story, division.tail)
-    return division.is_for_test or Role.HELD_OUT in roles
-
-
-def shared_data(story: Story) -> tuple[Feed, Feed, Value] | None:
-    """Return the one training loader, a held-out loader, and what both read.
-
-    Nothing where some held-out loader reads other data.
-    """
-    found = feeds(story)
-    training = [f for f in found if f.role is Role.TRAIN]
-    if len(training) != 1:
-        return None
-    held_out = [f for f in found if f.role is Role.HELD_OUT]
-    shared = [(f, value) for f in held_out if (value := _shared(training[0], f)) is not None]
-    return (training[0], *shared[0]) if shared and len(shared) == len(held_out) else None
-
-
-def repeated_before(story: Story) -> tuple[Division, Value] | None:
-    """Return a split into training and held-out data, and what repeated examples before it."""
-    for division in divisions(story):
-        found = repetition(division.whole)
-        if found is not None and _is_held_out(story, division):
-            return division, found
-    return None
