@@ -41,6 +41,12 @@ from traindx.model.run import (
 )
 
 ONE_NAME = ("grad_norm", "loss_scale", "weight_norm", "clip_max")  # series of no phase
+IMPORTS = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, TensorDataset, random_split
+"""
 DOCUMENTS = (".json", ".yaml", ".yml", ".toml")
 
 
@@ -110,6 +116,19 @@ def _named(series: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
 def script(text: str, /, *, path: str = "train.py", **parts: object) -> Run:
     """Return a run of which only the program is known; parts fill the blanks of its text."""
     return make_run(sources={path: text.format(**parts) if parts else text})
+
+
+def template(text: str, /, **usual: str) -> Callable[..., Run]:
+    """Return what makes a run of a program that begins with the usual imports.
+
+    The blanks of its text are filled in the order of these, by name, or as usual.
+    """
+
+    def fill(*given: str, **parts: str) -> Run:
+        filled = {**usual, **dict(zip(usual, given, strict=False)), **parts}
+        return script(IMPORTS + text, **filled)
+
+    return fill
 
 
 def failed(
