@@ -161,6 +161,17 @@ def with_source(run: Run, text: str) -> Run:
     return replace(run, sources=(Source("train.py", text),))
 
 
+def form(text: str, /, *blanks: str, path: str = "train.py", **usual: object) -> Callable[..., Run]:
+    """Return what fills a text in, as it stands: its blanks in this order, then the usual ones."""
+    order = (*blanks, *usual)
+
+    def filled(*given: object, **named: object) -> Run:
+        parts = {**usual, **dict(zip(order, given, strict=False)), **named}
+        return script(text, path=path, **parts)
+
+    return filled
+
+
 def rounded(run: Run, name: str, decimals: int) -> Run:
     """Return a run whose log prints a series with so many decimals."""
     series = run.series[name]

@@ -5,7 +5,7 @@ import numpy as np
 from traindx.analysis.curves import divergence, running_median
 from traindx.model.findings import Evidence, cite
 from traindx.model.metric_names import HIGHER_IS_BETTER, LOWER_IS_BETTER, kind_of
-from traindx.model.run import Run, Series
+from traindx.model.run import Floats, Run, Series
 
 CLEAR = 1.2  # the validation loss a fifth above its best: no longer a matter of calibration alone
 TRAIN_GAIN = 0.05  # of its level at the turn that the training loss must still gain
@@ -15,6 +15,8 @@ APART = 0.2  # of the examples: right in training, and wrong in validation
 HOLDS = 0.02  # of its best value: a metric this near to it has not turned
 METRIC_LOSS = 0.05  # of its best value: a metric this far from it has
 ANEW = 5.0  # times its level before: a training loss that meets other data
+BEHIND = 1.2  # the validation loss over that of training, at the end
+WIDENED = 1.1  # what the gap is at the end over what it was at the start
 
 
 def validation_losses(run: Run) -> list[Series]:
@@ -116,3 +118,17 @@ def _change(metric: Series) -> tuple[float, Evidence]:
     )
     evidence = cite(metric, says, top, -1, best=sign * best, end=sign * end)
     return (end - best) / max(abs(best), 1e-12), evidence
+
+
+def stays_behind(train: Floats, val: Floats) -> bool:
+    """Tell whether a validation loss ends above that of training, and the gap has widened."""
+    first, last = (_level(train, part) for part in (slice(0, 1), slice(-1, None)))
+    early, late = (_level(val, part) for part in (slice(0, 1), slice(-1, None)))
+    if min(first, last, early) <= 0.0 or late < BEHIND * last:
+        return False
+    return late / last > WIDENED * early / first
+
+
+def _level(values: Floats, part: slice) -> float:
+    """The middle of the first or of the last quarter of a curve."""
+    return float(np.median(np.concatenate(np.array_split(values, 4)[part])))

@@ -1,20 +1,10 @@
-"""A tensor is overwritten in place before backward needs it."""
-
-from traindx.analysis.program.execution.events import EventForm, ProgramEvent
-from traindx.analysis.program.execution.values import Answer, Part, Result, Value
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.gradients import runs_reached
-from traindx.analysis.program.training.graphs import feeds_backward
-from traindx.analysis.program.training.operations import operation_of
-from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.saved_tensors import Overwritten, overwritten
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.analysis.program.training.claims import cite, finding, shown
+from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.saved_tensors import all_overwritten
+from traindx.examples import form
 from traindx.registry import Findings, Run, detector
 
 CAUSE = "in-place-modification"
-VIEWS = frozenset({"getitem", "view", "select", "narrow", "squeeze", "unsqueeze", "t", "transpose",
-                   "permute", "expand", "chunk", "split", "unbind"})  # fmt: skip
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
@@ -39,62 +29,21 @@ def check(run: Run) -> Findings:
     Writes under `no_grad`, slices that are cloned first, and tensors that no loss is computed from
     are left alone.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for event in story.events:
-            if event.act is not EventForm.STORE or event.name != "[]" or event.node in seen:
-                continue
-            owner = event.receiver
-            if not isinstance(owner, Result) or event.gradients is not Answer.YES:
-                continue
-            run_ = next((r for r in runs_reached(event.args[0]) if _takes_view(r, owner)), None)
-            if run_ is not None and feeds_backward(story, owner):
-                seen.add(event.node)
-                yield _finding(event, run_)
-        for found in overwritten(story):
-            if found.change.node not in seen:
-                seen.add(found.change.node)
-                yield _overwritten(found)
-
-
-def _takes_view(layer: Result, owner: Value) -> bool:
-    """Tell whether a layer ran on a part of a tensor that shares its memory."""
-    for value in layer.args:
-        current: Value = value
-        for _ in range(12):
-            if current is owner:
-                return current is not value
-            operation = operation_of(current)
-            if isinstance(current, Part):
-                current = current.of
-            elif operation is not None and operation.name in VIEWS and operation.operands:
-                current = operation.operands[0]
-            else:
-                break
-    return False
-
-
-def _finding(event: ProgramEvent, layer: Result) -> Finding:
-    place = layer if layer.site is not None else event
-    return finding(
-        "A tensor is overwritten in place after a layer took a slice of it: backward will raise",
-        CAUSE,
-        event,
-        cite(event, "written in place here"),
-        cite(place, "the layer keeps its input, a view of that tensor, for backward"),
-        is_symptom=True,
-    )
-
-
-def _overwritten(found: Overwritten) -> Finding:
-    return finding(
-        "A tensor that backward needs is changed in place: backward will raise",
-        CAUSE,
-        found.change,
-        cite(found.change, "changed in place here"),
-        cite(found.saver, "its gradient is computed from that tensor as it was here"),
-        is_symptom=True,
-    )
+    for found in each_place(run, all_overwritten, lambda written: written.change.node):
+        claim = "A tensor that backward needs is changed in place: backward will raise"
+        done, kept = "changed", "its gradient is computed from that tensor as it was here"
+        if found.is_view:
+            claim = "A tensor is overwritten in place after a layer took a slice of it: "
+            claim += "backward will raise"
+            done, kept = "written", "the layer keeps its input, a view of that tensor, for backward"
+        yield finding(
+            claim,
+            CAUSE,
+            found.change,
+            cite(found.change, f"{done} in place here"),
+            cite(shown(found.saver, found.change), kept),
+            is_symptom=True,
+        )
 
 
 _ROLLOUT = """
@@ -139,15 +88,9 @@ for x in train_loader:
     model(x).sum().backward()
     optimizer.step()
 """
+_rollout = form(_ROLLOUT, "step")
 
-
-def _rollout(step: str) -> Run:
-    return make_run(sources={"train.py": _ROLLOUT.format(step=step)})
-
-
-def _row(step: str) -> Run:
-    return make_run(sources={"train.py": _ROW.format(step=step)})
-
+_row = form(_ROW, "step")
 
 FIRES = {
     "divided by its own deviation": _row("x = self.cell(x); x /= x.std(); states[t] = x"),

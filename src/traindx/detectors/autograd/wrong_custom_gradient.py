@@ -1,29 +1,11 @@
-"""A custom function's backward contradicts the slope of its own forward."""
-
-import numpy as np
-
-from traindx.analysis.program.execution.values import Items, Value
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.custom_functions import CustomFunction, custom_functions
-from traindx.analysis.program.training.elementwise import (
-    NotUnderstood,
-    PointwiseEvaluation,
-    is_smooth,
-)
-from traindx.analysis.program.training.gradient_checks import wrong_gradient
+from traindx.analysis.program.training.claims import cite, finding, shown
+from traindx.analysis.program.training.custom_functions import custom_functions
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
-from traindx.model.run import Floats
+from traindx.analysis.program.training.slopes import wrong_slope
+from traindx.examples import form, script
 from traindx.registry import Findings, Run, detector
 
 CAUSE = "incorrect-custom-backward"
-POINTS = np.array([-2.3, -1.7, -0.9, -0.4, -0.15, 0.2, 0.45, 0.8, 1.6, 2.1])
-APART = 1e-5
-FLAT = 1e-6
-SEVERAL = 3  # points
-PLAIN = 0.05  # of the largest gradient
-STRAIGHT = 1e-4  # slopes that differ by less belong to a line
-OFF = 0.03  # of the largest slope; numerical differences are far more exact
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
@@ -50,86 +32,17 @@ def check(run: Run) -> Findings:
     and surrogates of functions with steps or kinks, and the reversal of the gradient of a line.
     """
     for function in custom_functions(program_of(run)):
-        said = _contradiction(function) if function.is_judged else ""
-        returned = _first(function.backward.result)
-        wrong = None if said or not function.is_judged else wrong_gradient(function)
+        wrong = wrong_slope(function)
         if wrong is not None:
-            said, returned = "is not the slope of its forward", wrong
-        if said and returned is not None:
-            place = returned if returned.site is not None else function.backward
-            output = function.forward.result
-            shown = output if output is not None and output.site is not None else function.forward
+            place = shown(wrong[1], function.backward)
             yield finding(
-                f"The backward of {function.name} {said}",
+                f"The backward of {function.name} {wrong[0]}",
                 CAUSE,
                 place,
-                cite(shown, "the function"),
+                cite(shown(function.forward.result, function.forward), "the function"),
                 cite(place, "its gradient, as it is written"),
                 is_symptom=True,
             )
-
-
-def _first(value: Value | None) -> Value | None:
-    """The gradient of the first input."""
-    return value.members[0] if isinstance(value, Items) and value.fields else value
-
-
-def _contradiction(function: CustomFunction) -> str:
-    """Say how a gradient contradicts its function; nothing if it does not or is not understood."""
-    if not function.inputs or len(function.backward.args) != 2:
-        return ""
-    given, grad = function.inputs[0], function.backward.args[1]
-    output, returned = function.forward.result, _first(function.backward.result)
-
-    def at(points: Floats, value: Value | None) -> Floats:
-        known = ((given, points), (grad, np.ones_like(points)))
-        return np.asarray(
-            PointwiseEvaluation(known, function.story.events).of(value), dtype=np.float64
-        )
-
-    try:
-        with np.errstate(all="ignore"):
-            slope = (at(POINTS + APART, output) - at(POINTS - APART, output)) / (2 * APART)
-            claimed = at(POINTS, returned)
-    except (NotUnderstood, TypeError, ValueError, RecursionError):
-        return ""
-    claimed = np.broadcast_to(claimed, slope.shape) if claimed.ndim == 0 else claimed
-    if claimed.shape != POINTS.shape or slope.shape != POINTS.shape:
-        return ""
-    if not (np.isfinite(slope).all() and np.isfinite(claimed).all()):
-        return ""
-    return _judged(slope, claimed, is_smooth(output, function.inputs))
-
-
-def _judged(slope: Floats, claimed: Floats, smooth: bool) -> str:
-    has_slope, passes = np.abs(slope) > FLAT, np.abs(claimed) > FLAT
-    if not has_slope.any() or np.ptp(slope) < STRAIGHT:
-        return ""
-    if np.all(claimed[has_slope] * slope[has_slope] < 0):
-        return "has the opposite sign of its forward's slope"
-    if not passes[has_slope].any() and passes[~has_slope].any():
-        return "is 0 wherever its forward has a slope, and passes where it has none"
-    # surrogates of a rising function differ in size, and none of them turns a gradient around
-    turned = int(np.sum(claimed * _direction(slope) < -PLAIN * np.abs(claimed).max()))
-    if turned >= SEVERAL:
-        return (
-            f"turns the gradient around at {turned} of {len(POINTS)} points, and its forward "
-            "never turns"
-        )
-    factor = float(np.dot(claimed, slope) / np.dot(slope, slope))  # one that is scaled on purpose
-    largest = np.abs(slope).max()
-    misses = min(np.abs(claimed - slope).max(), np.abs(claimed - factor * slope).max()) / largest
-    off = int(np.sum(np.abs(claimed - slope) > OFF * largest))
-    if smooth and misses > OFF and off >= SEVERAL:
-        return f"is not the slope of its forward at {off} of {len(POINTS)} points"
-    return ""
-
-
-def _direction(slope: Floats) -> float:
-    """1 for a function that falls nowhere, −1 for one that rises nowhere, else 0."""
-    if np.all(slope > -FLAT):
-        return 1.0
-    return -1.0 if np.all(slope < FLAT) else 0.0
 
 
 _SOURCE = """
@@ -145,12 +58,7 @@ class Act(torch.autograd.Function):
         return {backward}
 y = Act.apply(torch.ones(3))
 """
-
-
-def _run(forward: str, backward: str) -> Run:
-    text = _SOURCE.format(forward=forward, backward=backward)
-    return make_run(sources={"train.py": text})
-
+_run = form(_SOURCE, "forward", "backward")
 
 _PRODUCT = """
 import torch
@@ -188,8 +96,8 @@ y = Center.apply(torch.ones(3, 3), torch.ones(3))
 """
 
 FIRES = {
-    "the matrix is not transposed": make_run(sources={"t.py": _PRODUCT.format(gx="g @ w")}),
-    "the norm is taken for a constant": make_run(sources={"t.py": _NORM.format(gx="h / s")}),
+    "the matrix is not transposed": script(_PRODUCT, path="t.py", gx="g @ w"),
+    "the norm is taken for a constant": script(_NORM, path="t.py", gx="h / s"),
     "the mask is the wrong way round": _run("x.clamp(min=0)", "grad * (x < 0)"),
     "the sign is wrong": _run(
         "torch.where(x > 0, x, 0.1 * x)", "-grad * torch.where(x > 0, 1, 0.1)"
@@ -201,25 +109,22 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: the matrix is transposed": make_run(
-        sources={"t.py": _PRODUCT.format(gx="g @ w.t()")}
+    "near miss: the matrix is transposed": script(_PRODUCT, path="t.py", gx="g @ w.t()"),
+    "near miss: the slope of the norm": script(
+        _NORM, path="t.py", gx="h / s - x * (h * x).sum(-1, keepdim=True) / s.pow(3)"
     ),
-    "near miss: the slope of the norm": make_run(
-        sources={"t.py": _NORM.format(gx="h / s - x * (h * x).sum(-1, keepdim=True) / s.pow(3)")}
+    "near miss: both inputs are one": script(
+        _PRODUCT.format(gx="g @ w.t()").replace(
+            "y = Project.apply(torch.ones(3, 3), torch.ones(3, 3))",
+            "z = torch.ones(3, 3)\ny = Project.apply(z, z)",
+        ),
+        path="t.py",
     ),
-    "near miss: both inputs are one": make_run(
-        sources={
-            "t.py": _PRODUCT.format(gx="g @ w.t()").replace(
-                "y = Project.apply(torch.ones(3, 3), torch.ones(3, 3))",
-                "z = torch.ones(3, 3)\ny = Project.apply(z, z)",
-            )
-        }
+    "near miss: clipped on purpose": script(
+        _PRODUCT, path="t.py", gx="(g @ w.t()).clamp(-0.1, 0.1)"
     ),
-    "near miss: clipped on purpose": make_run(
-        sources={"t.py": _PRODUCT.format(gx="(g @ w.t()).clamp(-0.1, 0.1)")}
-    ),
-    "near miss: half of the slope on purpose": make_run(
-        sources={"t.py": _PRODUCT.format(gx="0.5 * (g @ w.t())")}
+    "near miss: half of the slope on purpose": script(
+        _PRODUCT, path="t.py", gx="0.5 * (g @ w.t())"
     ),
     "right": _run("x.clamp(min=0)", "grad * (x > 0).float()"),
     "near miss: straight through a step": _run("torch.sign(x)", "grad * (x.abs() < 1)"),

@@ -1,14 +1,8 @@
-"""A deterministic run lets cuDNN choose its algorithms by timing."""
-
-from traindx.analysis.program.execution.events import EventForm, ProgramEvent
-from traindx.analysis.program.execution.values import External, constant
-from traindx.analysis.program.training.claims import cite, replace_value
-from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
-
-CUDNN = "torch.backends.cudnn"
+from traindx.analysis.program.training.claims import cite, finding, replace_value
+from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.seeds import timed_algorithms
+from traindx.examples import script
+from traindx.registry import Findings, Run, Strength, detector
 
 
 @detector(needs=("source",), suggests=("nondeterministic-operation",))
@@ -29,38 +23,20 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     On one machine with fixed shapes the choice is often the same; hence a weak remark.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        plain = [e for e in story.events if not e.guards]
-        states = [e for e in plain if _sets(e, "benchmark")]
-        if not states or constant(states[-1].args[0]) is not True or states[-1].node in seen:
-            continue
-        if any(_asks(e) for e in plain):
-            on = states[-1]
-            seen.add(on.node)
-            yield Finding(
-                claim="The cuDNN benchmark is on where determinism is asked for",
-                strength=Strength.WEAK,
-                evidence=(cite(on, "cudnn.benchmark = True"),),
-                suggests={"nondeterministic-operation": Strength.WEAK},
-                location=on.location,
-                patch=replace_value(on, "False"),
-            )
-
-
-def _sets(event: ProgramEvent, attribute: str) -> bool:
-    owner = event.receiver
-    is_cudnn = isinstance(owner, External) and owner.name == CUDNN
-    return event.act is EventForm.STORE and is_cudnn and event.name == attribute
-
-
-def _asks(event: ProgramEvent) -> bool:
-    is_call = event.name == "torch.use_deterministic_algorithms" and bool(event.args)
-    return (is_call or _sets(event, "deterministic")) and constant(event.args[0]) is True
+    for on in each_place(run, timed_algorithms, lambda event: event.node):
+        yield finding(
+            "The cuDNN benchmark is on where determinism is asked for",
+            "nondeterministic-operation",
+            on,
+            cite(on, "cudnn.benchmark = True"),
+            strength=Strength.WEAK,
+            hint=Strength.WEAK,
+            patch=replace_value(on, "False"),
+        )
 
 
 def _program(*lines: str) -> Run:
-    return make_run(sources={"train.py": "\n".join(["import torch", *lines, ""])})
+    return script("\n".join(["import torch", *lines, ""]))
 
 
 _ON = "torch.backends.cudnn.benchmark = True"

@@ -1,15 +1,10 @@
-"""A script that can resume saves the weights only."""
-
-from traindx.analysis.program.execution.values import Known, Result
-from traindx.analysis.program.training.acts import Do
-from traindx.analysis.program.training.checkpoints import Saved, saves, states_taken
-from traindx.analysis.program.training.claims import cite
+from traindx.analysis.program.training.checkpoints import states_taken
+from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.kinds import Kind
-from traindx.analysis.program.training.phases import training_loops
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.restoration import bare_weights
+from traindx.examples import form, script
+from traindx.registry import Findings, Run, Strength, detector
 
 
 @detector(needs=("source",), suggests=("incomplete-checkpoint",))
@@ -34,39 +29,16 @@ def check(run: Run) -> Findings:
     program = program_of(run)
     if states_taken(program) & {Kind.OPTIMIZER, Kind.UNKNOWN}:
         return
-    for story in program.stories:
-        found = saves(story)
-        if found and all(_is_weights(s) for s in found) and _resumes(story):
-            yield _remark(found[0])
-            return
-
-
-def _is_weights(save: Saved) -> bool:
-    return set(save.states) == {None} and save.kinds == {Kind.MODEL}
-
-
-def _resumes(story: Story) -> bool:
-    """Tell whether weights are loaded, and training then begins at an epoch that may not be 0."""
-    loaded = [d for d in story.does(Do.LOAD_STATE) if story.kind_of(d.subject).kind is Kind.MODEL]
-    for loop in training_loops(story):
-        over = loop.over
-        is_range = isinstance(over, Result) and over.maker == "builtins.range"
-        begin = over.args[0] if is_range and isinstance(over, Result) and over.args[1:] else None
-        first = next(iter(loop.events)).order
-        is_open = begin is not None and not isinstance(begin, Known)
-        if is_open and story.does(Do.LOAD) and any(d.event.order < first for d in loaded):
-            return True
-    return False
-
-
-def _remark(save: Saved) -> Finding:
-    return Finding(
-        claim="The script resumes, and its checkpoints hold the weights only",
-        strength=Strength.MODERATE,
-        evidence=(cite(save.deed, "only the weights are saved"),),
-        suggests={"incomplete-checkpoint": Strength.MODERATE},
-        location=save.deed.event.location,
-    )
+    save = next((s for story in program.stories if (s := bare_weights(story)) is not None), None)
+    if save is not None:
+        yield finding(
+            "The script resumes, and its checkpoints hold the weights only",
+            "incomplete-checkpoint",
+            save.deed,
+            cite(save.deed, "only the weights are saved"),
+            strength=Strength.MODERATE,
+            hint=Strength.MODERATE,
+        )
 
 
 _PROGRAM = """
@@ -81,11 +53,7 @@ for epoch in range(start_epoch, 10):
         optimizer.step()
     torch.save({saved}, "last.pt")
 """
-
-
-def _program(saved: str) -> Run:
-    return make_run(sources={"train.py": _PROGRAM.format(saved=saved)})
-
+_program = form(_PROGRAM, "saved")
 
 _CLASS = """
 import torch
@@ -115,9 +83,7 @@ Trainer(torch.nn.Linear(4, 1), args.first).fit(loader, "last.pt")
 
 FIRES = {
     "weights only": _program("model.state_dict()"),
-    "by the methods of a trainer": make_run(
-        sources={"train.py": _CLASS.format(saved="self.net.state_dict()")}
-    ),
+    "by the methods of a trainer": script(_CLASS, saved="self.net.state_dict()"),
 }
 
 SILENT = {
@@ -129,11 +95,9 @@ SILENT = {
         'model.state_dict(), "last.pt")\n    accelerator.save_state("all"'
     ),
     "near miss: something that may hold all of it": _program("agent.state_dict()"),
-    "near miss: nothing resumes": make_run(
-        sources={
-            "train.py": "import torch\nfor x, y in loader:\n    loss = criterion(model(x), y)\n"
-            "    loss.backward()\n    optimizer.step()\n"
-            "torch.save(model.state_dict(), 'final.pt')\n"
-        }
+    "near miss: nothing resumes": script(
+        "import torch\nfor x, y in loader:\n    loss = criterion(model(x), y)\n"
+        "    loss.backward()\n    optimizer.step()\n"
+        "torch.save(model.state_dict(), 'final.pt')\n"
     ),
 }

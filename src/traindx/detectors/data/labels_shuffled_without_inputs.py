@@ -1,27 +1,8 @@
-"""Labels are permuted or replaced at random while their inputs stay as they are."""
-
-from collections.abc import Iterator
-
-from traindx.analysis.program.execution.values import (
-    Answer,
-    Value,
-    constant,
-    origins,
-)
-from traindx.analysis.program.training.claims import cite, finding, function_name, source_text
-from traindx.analysis.program.training.contents import whole_tensor
-from traindx.analysis.program.training.data import data_chain, is_draw, model_inputs
-from traindx.analysis.program.training.kinds import names_of
-from traindx.analysis.program.training.operations import LOSSES, operation_of
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.analysis.program.training.row_order import PERMUTED, lone_reorderings
-from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
-
-MOVES = ("roll", "flip", "getitem", *PERMUTED)
-ON_PURPOSE = ("noise", "noisy", "corrupt", "flip", "poison", "permut", "null", "smooth", "mix",
-              "marginal", "negativ", "contrast", "mismatch", "chance", "baseline")  # fmt: skip
+from traindx.analysis.program.training.claims import cite, finding, location_of, source_text
+from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.row_order import disturbances
+from traindx.examples import form, script
+from traindx.registry import Findings, Run, Strength, detector
 
 
 @detector(needs=("source",), suggests=("misaligned-labels", "label-noise"))
@@ -47,100 +28,18 @@ def check(run: Run) -> Findings:
     disturbs labels on purpose, and what is no target of a loss: pairs that an estimate of mutual
     information contrasts.
     """
-    seen: set[object] = set()
-    for loss in program_of(run).results(*LOSSES):
-        target, scores = loss.operation.argument("target"), loss.operation.argument("input")
-        if target is None or scores is None or loss.event.gradients is Answer.NO:
-            continue
-        inputs = model_inputs(loss.story, scores, loss.event)
-        for found in (*_moved(loss.story, inputs, target, scores), *_judged(loss.story, target)):
-            if found.location not in seen:
-                seen.add(found.location)
-                yield found
-
-
-def _moved(story: Story, inputs: list[Value], target: Value, scores: Value) -> Iterator[Finding]:
-    """Labels or inputs that stand in an order of their own."""
-    if not inputs:
-        return
-    cause, what = "misaligned-labels", "put in another order"
-    for found in lone_reorderings(story, target, inputs, scores):
-        if not _is_on_purpose(found.moved):
-            yield _finding(found.moved, cause, what)
-            return
-    if len(list(data_chain(story, target))) < 2:  # the target is no part of the data
-        return
-    alone = [list(lone_reorderings(story, given, [target])) for given in inputs]
-    if all(alone) and not _is_on_purpose(alone[0][0].moved):
-        yield _finding(alone[0][0].moved, cause, what, "Inputs")
-
-
-def _judged(story: Story, target: Value) -> Iterator[Finding]:
-    """What the steps on the way of the labels do to them."""
-    for value in data_chain(story, target):
-        if value.site is None or _is_on_purpose(value):
-            continue
-        if _is_replaced(value):
-            yield _finding(value, "label-noise", "replaced at random in part")
-        elif _is_rolled(value):
-            yield _remark(value)
-
-
-def _is_replaced(value: Value) -> bool:
-    """`torch.where(torch.rand(…) < p, other, labels)`, the other a label that is drawn or moved."""
-    operation = operation_of(value)
-    if operation is None or operation.name != "where" or len(operation.operands) != 3:
-        return False
-    mask, *sides = operation.operands
-    if not any(is_draw(v) for v in origins(mask, 60)):
-        return False
-    for other, kept in (sides, reversed(sides)):
-        moved = operation_of(other)
-        is_moved = moved is not None and moved.name in MOVES and bool(moved.operands)
-        if is_moved and moved is not None and moved.operands[0] is kept:
-            return True
-        if is_draw(whole_tensor(other)) and not is_draw(whole_tensor(kept)):
-            return constant(kept) is None
-    return False
-
-
-def _is_rolled(value: Value) -> bool:
-    """Tell whether labels are moved along the examples: `y.roll(1, 0)`, `np.roll(y, 1)`."""
-    operation = operation_of(value)
-    if operation is None or operation.name.rsplit(".", 1)[-1] != "roll":
-        return False
-    given = operation.settings.get("dims") or operation.settings.get("axis")
-    if given is None and len(operation.operands) > 2:
-        given = operation.operands[2]
-    return given is None or constant(given) == 0
-
-
-def _is_on_purpose(value: Value) -> bool:
-    names = [function_name(value), *names_of(value)]
-    names += [n for v in origins(value, 12) for n in names_of(v)]
-    return any(word in name.lower() for name in names for word in ON_PURPOSE)
-
-
-def _remark(value: Value) -> Finding:
-    assert value.site is not None
-    return Finding(
-        claim="Labels are moved along the examples while their inputs stay as they are",
-        strength=Strength.MODERATE,
-        evidence=(cite(value, f"`{source_text(value)}`"),),
-        suggests={"misaligned-labels": Strength.STRONG},
-        location=value.site.module.location(value.site.node),
-    )
-
-
-def _finding(value: Value, cause: str, what: str, which: str = "Labels") -> Finding:
-    others = "inputs" if which == "Labels" else "labels"
-    return finding(
-        f"{which} are {what} while their {others} stay as they are",
-        cause,
-        value,
-        cite(value, f"`{source_text(value)}`"),
-        is_symptom=True,
-    )
+    for found in each_place(run, disturbances, lambda disturbance: location_of(disturbance.value)):
+        others = "inputs" if found.what == "Labels" else "labels"
+        is_remark = found.how.startswith("moved")
+        yield finding(
+            f"{found.what} are {found.how} while their {others} stay as they are",
+            "label-noise" if found.how.startswith("replaced") else "misaligned-labels",
+            found.value,
+            cite(found.value, f"`{source_text(found.value)}`"),
+            strength=Strength.MODERATE if is_remark else Strength.STRONG,
+            hint=Strength.STRONG if is_remark else None,
+            is_symptom=not is_remark,
+        )
 
 
 _PROGRAM = """
@@ -156,12 +55,7 @@ for data, labels in loader:
     loss.backward()
     optimizer.step()
 """
-
-
-def _program(before: str = "pass", data: str = "data", labels: str = "labels") -> Run:
-    text = _PROGRAM.format(before=before, data=data, labels=labels)
-    return make_run(sources={"train.py": text})
-
+_program = form(_PROGRAM, before="pass", data="data", labels="labels")
 
 _PAIRS = """
 import torch
@@ -196,11 +90,7 @@ for x, y in loader:
     torch.nn.functional.cross_entropy(model(x), y).backward()
     optimizer.step()
 """
-
-
-def _stored(before: str) -> Run:
-    return make_run(sources={"train.py": _STORED.format(before=before)})
-
+_stored = form(_STORED, "before")
 
 _TWO = """
 import torch
@@ -232,17 +122,13 @@ for i in range(0, len(x), 32):
     torch.nn.functional.cross_entropy(model(x[i : i + 32]), y[i : i + 32]).backward()
     optimizer.step()
 """
-
-
-def _table(before: str, after: str) -> Run:
-    return make_run(sources={"train.py": _TABLE.format(before=before, after=after)})
-
+_table = form(_TABLE, "before", "after")
 
 FIRES = {
     "inputs alone are shuffled": _stored("np.random.shuffle(images)"),
     "each is shuffled by itself": _stored("np.random.shuffle(images); np.random.shuffle(classes)"),
     "inputs alone are taken in an order": _stored("images = images[np.random.permutation(9)]"),
-    "two loaders that shuffle": make_run(sources={"train.py": _TWO.format(options="shuffle=True")}),
+    "two loaders that shuffle": script(_TWO, options="shuffle=True"),
     "the table is shuffled after the labels left it": _table("labels = table.pop('y').values", ""),
     "permuted in the loss": _program(labels="labels[torch.randperm(len(labels))]"),
     "permuted before": _program(f"{_ORDER}; labels = labels[order]"),
@@ -272,10 +158,8 @@ for images, labels in loader:
 """
 
 SILENT = {
-    "near miss: what a generator is asked for": make_run(sources={"train.py": _WANTED}),
-    "near miss: two loaders in order": make_run(
-        sources={"train.py": _TWO.format(options="shuffle=False")}
-    ),
+    "near miss: what a generator is asked for": script(_WANTED),
+    "near miss: two loaders in order": script(_TWO, options="shuffle=False"),
     "near miss: the table is shuffled before": _table("", "labels = table.pop('y').values"),
     "near miss: both are shuffled": _stored(
         "np.random.seed(0); np.random.shuffle(images)\n"
@@ -290,15 +174,9 @@ SILENT = {
     "near miss: one seed before each": _program(
         "torch.manual_seed(0); labels = labels[torch.randperm(len(labels))]"
     ),
-    "near miss: pairs, for no loss with a target": make_run(
-        sources={"train.py": _PAIRS.format(pair="(x, y)")}
-    ),
-    "near miss: pairs, joined": make_run(
-        sources={"train.py": _PAIRS.format(pair="torch.cat([x, y], dim=1)")}
-    ),
-    "near miss: pairs, scored by a model": make_run(
-        sources={"train.py": _PAIRS.format(pair="critic(x, y)")}
-    ),
+    "near miss: pairs, for no loss with a target": script(_PAIRS, pair="(x, y)"),
+    "near miss: pairs, joined": script(_PAIRS, pair="torch.cat([x, y], dim=1)"),
+    "near miss: pairs, scored by a model": script(_PAIRS, pair="critic(x, y)"),
     "near miss: a selection": _program("keep = labels > 0", "data[keep]", "labels[keep]"),
     "near miss: a mask that is not random": _program(
         "labels = torch.where(mask, labels, torch.tensor(-100))"

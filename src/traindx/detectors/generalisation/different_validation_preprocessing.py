@@ -1,32 +1,10 @@
-"""Validation changes the model's input in a way that training does not."""
-
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-
-from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Value
-from traindx.analysis.program.training.acts import Do
-from traindx.analysis.program.training.claims import cite, finding, function_name, source_text
-from traindx.analysis.program.training.data import Role, feeds, loop_runs, named_role, use_of
-from traindx.analysis.program.training.phases import source_of
-from traindx.analysis.program.training.preprocessing import Preprocessing, preprocessing_of
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.held_out_inputs import input_differences
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import form, script
 from traindx.registry import Findings, Run, detector
 
-ON_PURPOSE = ("robust", "noise", "noisy", "corrupt", "attack", "advers", "tta", "perturb", "stress")
-
-
-@dataclass(frozen=True, eq=False)
-class _Pass:
-    """A call of a model on a batch, and what was done to its input."""
-
-    event: ProgramEvent
-    model: Value | None
-    role: Role
-    given: Value
-    input: Preprocessing
+SCALED = "Validation scales or shifts the input in another way than training"
 
 
 @detector(needs=("source",), suggests=("preprocessing-mismatch", "augmentation-in-validation"))
@@ -50,100 +28,16 @@ def check(run: Run) -> Findings:
     are inputs that pass through functions out of sight, and a second view of a batch that the model
     is also given as in training.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        passes = list(_passes(story))
-        for held in passes:
-            if held.role is not Role.HELD_OUT or held.event.node in seen:
-                continue
-            trained = [p for p in passes if p.role is Role.TRAIN and p.model is held.model]
-            found = _compare(story, held, trained, passes) if trained else None
-            if found is not None:
-                seen.add(held.event.node)
-                yield found
-
-
-def _passes(story: Story) -> Iterator[_Pass]:
-    """The calls of models in loops, with the role of the loop around."""
-    uses = {id(r): (r.over, use_of(story, r)) for r in loop_runs(story)}
-    for deed in story.does(Do.FORWARD):
-        event = deed.event
-        if event.within or event.guards or not event.args or not event.loops:
-            continue
-        input_ = preprocessing_of(story, event.args[0], into_dataset=False)
-        found = [_role(story, *uses[id(r)], input_) for r in reversed(event.loops)]
-        role = next((r for r in found if r is not Role.UNKNOWN), None)
-        if role is not None:
-            yield _Pass(event, deed.subject, role, event.args[0], input_)
-
-
-def _role(story: Story, over: Value | None, use: Role, given: Preprocessing) -> Role:
-    """What a loop is for; one that only evaluates needs a hint that its data are held out."""
-    if use is not Role.HELD_OUT or over is None:
-        return use
-    source = source_of(over)
-    data = given.source.inputs[:1]
-    known = next((f.role for f in feeds(story) if f.loader is source), named_role(source, *data))
-    return known if known is Role.HELD_OUT else Role.UNKNOWN
-
-
-def _compare(
-    story: Story, held: _Pass, trained: list[_Pass], passes: list[_Pass]
-) -> Finding | None:
-    """Compare inputs from the data on where these are in sight, else from the batch on."""
-    name = function_name(held.event).lower()
-    known = all(p.input.is_known for p in (*trained, held))
-    if any(word in name for word in ON_PURPOSE) or not known:
-        return None
-    beside = [p for p in passes if p.event.node is not held.event.node and p.role is held.role
-              and p.model is held.model and p.input.source is held.input.source]  # fmt: skip
-    if any(not p.input.is_known or _is_as(p.input, trained) for p in beside):
-        return None
-    deep = [replace(p, input=preprocessing_of(story, p.given)) for p in (held, *trained)]
-    if all(p.input.is_known for p in deep):
-        held, *trained = deep
-    return _difference(held, trained)
-
-
-def _difference(held: _Pass, trained: list[_Pass]) -> Finding | None:
-    noise = held.input.noise
-    if noise and all(len(p.input.noise) < len(noise) for p in trained):
-        says = f"`{source_text(noise[-1])}` on the input in validation, not in training"
-        return _finding(held, trained[0], "Validation adds noise", says, _NOISE)
-    if all(p.input.scaling != held.input.scaling and _is_like(p, held) for p in trained):
-        says = f"validation: {_words(held.input)}; training: {_words(trained[0].input)}"
-        claim = "Validation scales or shifts the input in another way than training"
-        return _finding(held, trained[0], claim, says, "preprocessing-mismatch")
-    return None
-
-
-_NOISE = "augmentation-in-validation"
-
-
-def _is_like(trained: _Pass, held: _Pass) -> bool:
-    """Tell whether two inputs take the same way but for their scale."""
-    return set(held.input.others) <= set(trained.input.others)
-
-
-def _is_as(changes: Preprocessing, trained: list[_Pass]) -> bool:
-    """Tell whether an input is as in training: what stands beside it is a second view of it."""
-    alike = (p.input for p in trained if p.input.scaling == changes.scaling)
-    return any(len(p.noise) >= len(changes.noise) for p in alike)
-
-
-def _words(changes: Preprocessing) -> str:
-    return f"the input {' '.join(changes.scaling)}" if changes.scaling else "the input as it comes"
-
-
-def _finding(held: _Pass, trained: _Pass, claim: str, says: str, cause: str) -> Finding:
-    return finding(
-        f"{claim}: {says}",
-        cause,
-        held.event,
-        cite(held.event, says),
-        cite(trained.event, "the same model in training"),
-        is_symptom=True,
-    )
+    for found in each_place(run, input_differences, lambda difference: difference.held.event.node):
+        claim = "Validation adds noise" if found.is_noise else SCALED
+        yield finding(
+            f"{claim}: {found.says}",
+            "augmentation-in-validation" if found.is_noise else "preprocessing-mismatch",
+            found.held.event,
+            cite(found.held.event, found.says),
+            cite(found.trained.event, "the same model in training"),
+            is_symptom=True,
+        )
 
 
 _PROGRAM = """
@@ -176,16 +70,9 @@ class Net(lightning.LightningModule):
         x = x{val}
         self.log("val", nn.functional.cross_entropy(self(x), y))
 """
+_program = form(_PROGRAM, "val", train="data", before="pass")
 
-
-def _program(val: str, train: str = "data", before: str = "pass") -> Run:
-    text = _PROGRAM.format(train=train, val=val, before=before)
-    return make_run(sources={"train.py": text})
-
-
-def _lightning(val: str, train: str = "") -> Run:
-    return make_run(sources={"train.py": _STEPS.format(train=train, val=val)})
-
+_lightning = form(_STEPS, "val", train="")
 
 _CALLED = """
 import torch
@@ -209,7 +96,7 @@ def main():
 
 def _called(given: str) -> Run:
     text = _CALLED.replace("{val}", "x + 4 * torch.randn_like(x)").replace("{given}", given)
-    return make_run(sources={"train.py": text})
+    return script(text)
 
 
 FIRES = {

@@ -1,13 +1,10 @@
-"""The training loader reads held-out data among its own."""
-
 from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.data import Feed, Role, feeds, joined_parts, split_from
+from traindx.analysis.program.training.data import Feed
 from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.splits import Overlap, overlaps, redrawn_parts
-from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.program.training.splits import Overlap, overlaps, redrawn_parts, shared_data
+from traindx.examples import form
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("data-leakage",))
@@ -36,23 +33,18 @@ def check(run: Run) -> Findings:
         for overlap in (*overlaps(story), *redrawn_parts(story)):
             yield _overlapping(overlap)
             return
-        found = feeds(story)
-        training = [f for f in found if f.role is Role.TRAIN]
-        for train in training if len(training) == 1 else ():
-            held_out = [f for f in found if f.role is Role.HELD_OUT]
-            shared = [(f, value) for f in held_out if (value := _shared(train, f)) is not None]
-            if shared and len(shared) == len(held_out):
-                yield _finding(train, *shared[0])
-                return
+        found = shared_data(story)
+        if found is not None:
+            yield _shared(*found)
+            return
 
 
 def _overlapping(found: Overlap) -> Finding:
-    shared = found.shared
-    ends = ("one part ends here", "and the other begins before that")
-    drawn = ("one part is drawn here", "and the other by another random order")
-    first, second = drawn if shared is None else ends
+    first, second = "one part ends here", "and the other begins before that"
+    if found.shared is None:
+        first, second = "one part is drawn here", "and the other by another random order"
     return finding(
-        f"Training and held-out data are cut so that {shared or 'many'} examples are in both",
+        f"Training and held-out data are cut so that {found.shared or 'many'} examples are in both",
         "data-leakage",
         found.tail,
         cite(found.head, first),
@@ -61,22 +53,7 @@ def _overlapping(found: Overlap) -> Finding:
     )
 
 
-def _shared(train: Feed, held: Feed) -> Value | None:
-    """What both loaders read."""
-    if train.dataset is None or held.dataset is None:
-        return None
-    read = list(joined_parts(train.dataset))
-    is_joined = len(read) > 1 + (read[0] is train.dataset)
-    for part in joined_parts(held.dataset):
-        if is_joined and any(part is r for r in read):
-            return part
-        whole = split_from(part)
-        if whole is not None and any(r is whole for r in read):
-            return whole
-    return None
-
-
-def _finding(train: Feed, held: Feed, shared: Value) -> Finding:
+def _shared(train: Feed, held: Feed, shared: Value) -> Finding:
     name = shared.called("the held-out data")
     return finding(
         f"`{train.name}` reads `{name}`, on which `{held.name}` tests",
@@ -96,11 +73,7 @@ train_set, test_set = random_split(dataset, [0.9, 0.1])
 train_loader = DataLoader({train}, batch_size=32, shuffle=True)
 test_loader = DataLoader(test_set, batch_size=32)
 """
-
-
-def _program(train: str, made: str = "") -> Run:
-    return make_run(sources={"train.py": _PROGRAM.format(train=train, made=made)})
-
+_program = form(_PROGRAM, "train", made="")
 
 _CUT = """
 import torch
@@ -108,11 +81,7 @@ import torch
 order = torch.randperm(1000)
 train_index, val_index = order[:{end}], order[{start}:]
 """
-
-
-def _cut(end: str, start: str) -> Run:
-    return make_run(sources={"train.py": _CUT.format(end=end, start=start)})
-
+_cut = form(_CUT, "end", "start")
 
 _REDRAWN = """
 import torch
@@ -124,11 +93,7 @@ train_index = order[:800]
 {again}
 val_index = order[800:]
 """
-
-
-def _redrawn(again: str) -> Run:
-    return make_run(sources={"train.py": _REDRAWN.format(again=again)})
-
+_redrawn = form(_REDRAWN, "again")
 
 FIRES = {
     "slices that overlap": _cut("800", "700"),

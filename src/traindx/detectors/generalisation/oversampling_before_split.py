@@ -1,12 +1,7 @@
-"""Examples are repeated before the data are split, so that copies land in both parts."""
-
-from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.claims import cite, finding, source_text
-from traindx.analysis.program.training.data import Role
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.analysis.program.training.splits import Division, divisions, repetition, roles_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.splits import repeated_before
+from traindx.examples import form
 from traindx.registry import Findings, Run, detector
 
 
@@ -31,28 +26,19 @@ def check(run: Run) -> Findings:
     says to be held out.
     """
     for story in program_of(run).stories:
-        for division in divisions(story):
-            found = repetition(division.whole)
-            if found is not None and _is_held_out(story, division):
-                yield _finding(division, found)
-                return
-
-
-def _is_held_out(story: Story, division: Division) -> bool:
-    roles = roles_of(story, division.head) | roles_of(story, division.tail)
-    return division.is_for_test or Role.HELD_OUT in roles
-
-
-def _finding(division: Division, found: Value) -> Finding:
-    name = division.whole.called("the data")
-    return finding(
-        f"Examples are repeated before `{name}` is split: copies are in both parts",
-        "data-leakage",
-        found,
-        cite(found, f"`{source_text(found)}` draws examples again"),
-        cite(division.place, "the data are split only here"),
-        is_symptom=True,
-    )
+        repeated = repeated_before(story)
+        if repeated is not None:
+            division, found = repeated
+            name = division.whole.called("the data")
+            yield finding(
+                f"Examples are repeated before `{name}` is split: copies are in both parts",
+                "data-leakage",
+                found,
+                cite(found, f"`{source_text(found)}` draws examples again"),
+                cite(division.place, "the data are split only here"),
+                is_symptom=True,
+            )
+            return
 
 
 _PROGRAM = """
@@ -74,10 +60,7 @@ again = np.random.choice(rare, size=900{options})
 index = np.concatenate([np.where(y == 0)[0], again])
 X, y = X[index], y[index]"""
 
-
-def _program(before: str, split: str = _BY_LIBRARY) -> Run:
-    return make_run(sources={"train.py": _PROGRAM.format(before=before, split=split)})
-
+_program = form(_PROGRAM, "before", split=_BY_LIBRARY)
 
 FIRES = {
     "in another language": _program(

@@ -1,23 +1,15 @@
-"""The training data is cut down to a handful of examples, and validation stays behind."""
-
-import numpy as np
-
+from traindx.analysis.metrics.validation import stays_behind
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.claims import cite as cite_source
 from traindx.analysis.program.training.claims import source_text
-from traindx.analysis.program.training.loaders import different_numbers
-from traindx.analysis.program.training.phases import splits_of
-from traindx.analysis.program.training.program import Story, program_of
+from traindx.analysis.program.training.loaders import training_subsets
+from traindx.analysis.program.training.program import each_place
 from traindx.examples import decay, make_run
-from traindx.model.findings import Finding, Strength, cite, finding
-from traindx.model.run import Floats, Series
-from traindx.registry import Findings, Run, detector
+from traindx.model.run import Series
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding
 
 CAUSE = "overfitting"
 HANDFUL = 100  # examples
-BEHIND = 1.2  # the validation loss over that of training, at the end
-WIDENED = 1.1  # what the gap is at the end over what it was at the start
 ENOUGH = 5  # evaluations
 
 
@@ -43,42 +35,15 @@ def check(run: Run) -> Findings:
     train, val = run.objective(), run.main_loss("val")
     if train is None or val is None or len(val.finite()) < ENOUGH or len(train.finite()) < ENOUGH:
         return
-    if not _stays_behind(train.finite().values, val.finite().values):
+    train, val = train.finite(), val.finite()
+    if not stays_behind(train.values, val.values):
         return
-    for story in program_of(run).stories:
-        for event in story.events:
-            count = different_numbers(_indices(event))
-            if count is not None and count <= HANDFUL and _is_training(story, event):
-                yield _finding(event, count, train.finite(), val.finite())
-                return
-
-
-def _stays_behind(train: Floats, val: Floats) -> bool:
-    first, last = (_level(train, part) for part in (slice(0, 1), slice(-1, None)))
-    early, late = (_level(val, part) for part in (slice(0, 1), slice(-1, None)))
-    if min(first, last, early) <= 0.0 or late < BEHIND * last:
-        return False
-    return late / last > WIDENED * early / first
-
-
-def _level(values: Floats, part: slice) -> float:
-    """The middle of the first or of the last quarter of a curve."""
-    return float(np.median(np.concatenate(np.array_split(values, 4)[part])))
-
-
-def _indices(event: ProgramEvent) -> Value | None:
-    """Which examples a call leaves of a dataset."""
-    if event.name.rpartition(".")[2] == "Subset":
-        return event.argument("indices", 1)
-    return event.argument("indices", 0) if event.name == ".select" else None
-
-
-def _is_training(story: Story, event: ProgramEvent) -> bool:
-    """Tell whether what is cut down is training data by its names, before or after."""
-    if event.result is None:
-        return False
-    made = [event.result, *story.made_from(event.result)]
-    return {word for value in made for word in splits_of(value)} == {"train"}
+    for event, count in each_place(
+        run, training_subsets, lambda subset: (subset[0].node, subset[1])
+    ):
+        if count <= HANDFUL:
+            yield _finding(event, count, train, val)
+            return
 
 
 def _finding(event: ProgramEvent, count: int, train: Series, val: Series) -> Finding:

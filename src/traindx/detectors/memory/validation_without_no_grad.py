@@ -1,13 +1,7 @@
-"""A validation loop records graphs that nobody needs."""
-
-from traindx.analysis.program.execution.values import Answer, Result, Value
-from traindx.analysis.program.training.acts import Deed, Do
-from traindx.analysis.program.training.claims import cite, decorate, enclose, finding
-from traindx.analysis.program.training.gradients import is_frozen, wants_gradients
-from traindx.analysis.program.training.phases import LEARNS, HeldOutPass, Loop, evaluations
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.needless_graphs import needless_graphs
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import form, script
 from traindx.registry import Findings, Run, detector
 
 
@@ -32,61 +26,18 @@ def check(run: Run) -> Findings:
     loop and is left alone, as is a function whose callers are out of sight, and a loop within a
     context, or under a decorator, that is not known to leave gradients on.
     """
-    for story in program_of(run).stories:
-        if story.execution.function is not None and not story.does(Do.BACKWARD):
-            continue  # a caller out of sight may switch gradients off
-        seen: set[object] = set()
-        for evaluation in evaluations(story):
-            loop = evaluation.loop
-            if loop is None or loop.run.site.node in seen or not _records(story, evaluation):
-                continue
-            seen.add(loop.run.site.node)
-            yield _finding(evaluation, loop)
-
-
-def _records(story: Story, evaluation: HeldOutPass) -> bool:
-    """Tell whether every run of a pass builds a graph that nothing is done with."""
-    loop, model = evaluation.loop, evaluation.forward.subject
-    if loop is None or model is None or is_frozen(story, model):
-        return False
-    is_shared = bool(Loop(story, loop.run).does(*LEARNS))
-    if wants_gradients(loop.events, is_shared=is_shared) or story.reads_gradients(loop.events):
-        return False
-    return all(_builds_graph(d) and not _is_dropped(story, d) for d in evaluation.passes)
-
-
-def _builds_graph(forward: Deed) -> bool:
-    result = forward.event.result
-    is_inside = not isinstance(result, Result) or result.gradients is Answer.YES
-    return forward.event.gradients is Answer.YES and is_inside
-
-
-def _is_dropped(story: Story, forward: Deed) -> bool:
-    """Tell whether the output is thrown away: a pass that only renews batch statistics."""
-    result: Value | None = forward.event.result
-    return forward.event.is_dropped or (result is not None and "_" in result.names)
-
-
-def _finding(evaluation: HeldOutPass, loop: Loop) -> Finding:
-    forward = evaluation.forward
-    over = loop.run.site.module
-    is_shared = bool(Loop(evaluation.story, loop.run).does(*LEARNS))
-    patch = None
-    if over.aliases.get("torch") == "torch" and not is_shared:
-        in_place = evaluation.learns or over.function_of(loop.run.site.node) is None
-        patch = (
-            enclose(loop.run.site, "with torch.no_grad():")
-            if in_place
-            else decorate(loop.run.site, "@torch.no_grad()")
+    for found in each_place(
+        run, needless_graphs, lambda graph: (graph.loop.story, graph.loop.run.site.node)
+    ):
+        forward = found.evaluation.forward
+        yield finding(
+            f"The {found.evaluation.split} loop runs {forward.text} while gradients are recorded",
+            "evaluation-with-grad",
+            forward,
+            cite(found.loop.run.site, "the loop"),
+            cite(forward, "a graph is built here, and never used"),
+            patch=found.patch(),
         )
-    return finding(
-        f"The {evaluation.split} loop runs {forward.text} while gradients are recorded",
-        "evaluation-with-grad",
-        forward,
-        cite(loop.run.site, "the loop"),
-        cite(forward, "a graph is built here, and never used"),
-        patch=patch,
-    )
 
 
 _PROGRAM = """
@@ -113,13 +64,9 @@ for epoch in range(3):
         optimizer.step()
     {call}
 """
-
-
-def _program(decorator: str = "", forward: str = "output = model(data)", call: str = "") -> Run:
-    call = call or "validate(model, val_loader)"
-    text = _PROGRAM.format(decorator=decorator, forward=forward, call=call)
-    return make_run(sources={"train.py": text})
-
+_program = form(
+    _PROGRAM, decorator="", forward="output = model(data)", call="validate(model, val_loader)"
+)
 
 _INLINE = """
 import torch
@@ -149,7 +96,7 @@ _IN_CONTEXT = _INLINE.replace(
 
 def _in_context(context: str, before: str = "") -> Run:
     text = _IN_CONTEXT.format(context=context)
-    return make_run(sources={"train.py": text.replace("def main", f"{before}\ndef main")})
+    return script(text.replace("def main", f"{before}\ndef main"))
 
 
 _BY_PHASE = """
@@ -177,17 +124,13 @@ for epoch in range(3):
     for phase in ("train", "val"):
         run(phase)
 """
-
-
-def _by_phase(held: str) -> Run:
-    return make_run(sources={"train.py": _BY_PHASE.format(held=held)})
-
+_by_phase = form(_BY_PHASE, "held")
 
 FIRES = {
     "a phase that no table knows": _by_phase("valid"),
     "a validation function": _program(),
     "in a context that leaves gradients on": _in_context("torch.autocast('cuda')"),
-    "a loop in the epoch": make_run(sources={"train.py": _INLINE}),
+    "a loop in the epoch": script(_INLINE),
 }
 
 SILENT = {
@@ -206,10 +149,9 @@ SILENT = {
     "near miss: an attack needs gradients": _program(
         forward="data.requires_grad = True; output = model(data)"
     ),
-    "callers out of sight": make_run(
-        sources={
-            "evaluate.py": "import torch\n\ndef evaluate(model, test_loader):\n"
-            "    for x, y in test_loader:\n        print(model(x))\n"
-        }
+    "callers out of sight": script(
+        "import torch\n\ndef evaluate(model, test_loader):\n"
+        "    for x, y in test_loader:\n        print(model(x))\n",
+        path="evaluate.py",
     ),
 }

@@ -1,26 +1,20 @@
-"""A column of predictions meets a flat row of targets."""
-
-from traindx.analysis.program.execution.values import Result, Value
+from traindx.analysis.program.execution.values import Result
 from traindx.analysis.program.training.claims import (
     argument_site,
     cite,
+    cited,
     finding,
+    node_of,
     replace,
     source_text,
 )
-from traindx.analysis.program.training.pairing import paired_losses
-from traindx.analysis.program.training.program import Computed, Story, program_of
-from traindx.analysis.program.training.shapes import (
-    is_reshaped,
-    is_row_of_batch,
-    last_size,
-    shape_of,
-)
-from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.program.training.pairing import BroadcastLoss, broadcast_losses, paired_losses
+from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.shapes import shape_of
+from traindx.examples import form, script
+from traindx.registry import Finding, Findings, Run, detector
 
-LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
+CAUSE = "target-shape-broadcast"
 
 
 @detector(needs=("source",), suggests=("target-shape-broadcast",))
@@ -44,58 +38,36 @@ def check(run: Run) -> Findings:
     Where either shape is out of sight nothing is said, nor where a loss by hand sets a column
     against a row of another length, such as thresholds or quantiles.
     """
-    program = program_of(run)
     seen: set[object] = set()
-    for loss in program.results(*LOSSES):
-        given, target = loss.operation.argument("input"), loss.operation.argument("target")
-        if given is None or target is None or loss.event.node in seen:
-            continue
-        if _meet(loss.story, given, target) or _meet(loss.story, target, given):
-            seen.add(loss.event.node)
-            yield _finding(loss, given, target)
-    for story in program.stories:
-        for difference in paired_losses(story):
-            if difference.site is not None and difference.site.node not in seen:
-                seen.add(difference.site.node)
-                yield _by_hand(difference)
+    for found in each_place(run, broadcast_losses, lambda broadcast: broadcast.loss.event.node):
+        seen.add(found.loss.event.node)
+        yield _of_torch(found)
+    for difference in each_place(run, paired_losses, node_of):
+        if node_of(difference) not in (None, *seen):
+            yield _by_hand(difference)
 
 
-def _meet(story: Story, column: Value, row: Value) -> bool:
-    """Tell whether one side is a column for certain, and the other one flat."""
-    is_row = is_row_of_batch(row) and last_size(column) == 1
-    is_row = is_row or story.shapes.pairs_all(column, row)
-    return is_row and not any(is_reshaped(story, v) for v in (column, row))
-
-
-def _finding(loss: Computed, given: Value, target: Value) -> Finding:
-    is_column = last_size(given) == 1 or loss.story.shapes.pairs_all(given, target)
-    site = argument_site(loss.event, given if is_column else target)
-    text = "" if site is None else source_text(site)
+def _of_torch(found: BroadcastLoss) -> Finding:
+    loss = found.loss
+    site = argument_site(loss.event, found.column)
     return finding(
         f"{loss.label} broadcasts a shape of (N, 1) against a shape of (N)",
-        "target-shape-broadcast",
+        CAUSE,
         loss.event,
         cite(loss.event, "the two meet here and broadcast to (N, N)"),
-        *(cite(v, says) for v, says in _made(given, target, is_column) if v.site is not None),
+        *cited(found.column, "a column: (N, 1)"),
+        *cited(found.row, "one dimension: (N)"),
         is_symptom=True,
-        patch=replace(site, f"{text}.squeeze(1)") if site is not None else None,
+        patch=None if site is None else replace(site, f"{source_text(site)}.squeeze(1)"),
     )
-
-
-def _made(given: Value, target: Value, is_column: bool) -> tuple[tuple[Value, str], ...]:
-    column, row = (given, target) if is_column else (target, given)
-    return (column, "a column: (N, 1)"), (row, "one dimension: (N)")
 
 
 def _by_hand(difference: Result) -> Finding:
-    shapes = [shape_of(v) for v in difference.args]
-    shown = " against ".join(
-        str(tuple("N" if s is None else s for s in shape or ())).replace("'", "")
-        for shape in shapes
-    )
+    sizes = [["N" if s is None else s for s in shape_of(v) or ()] for v in difference.args]
+    shown = " against ".join(str(tuple(shape)).replace("'", "") for shape in sizes)
     return finding(
         "The loss takes a difference that broadcasts (N, 1) against (N)",
-        "target-shape-broadcast",
+        CAUSE,
         difference,
         cite(difference, f"`{source_text(difference)}` broadcasts {shown} to N x N pairs"),
         is_symptom=True,
@@ -118,12 +90,7 @@ for data, target in train_loader:
     loss = criterion(output, target)
     loss.backward()
 """
-
-
-def _program(target: str, change: str = "pass", units: int = 1) -> Run:
-    text = _PROGRAM.format(target=target, change=change, units=units)
-    return make_run(sources={"train.py": text})
-
+_program = form(_PROGRAM, "target", change="pass", units=1)
 
 _COLUMN = 'torch.tensor(frame["price"].values).float()'
 
@@ -142,11 +109,7 @@ for step in range(100):
     loss.backward()
     optimizer.step()
 """
-
-
-def _hand(target: str, loss: str = "((output - y) ** 2).mean()") -> Run:
-    return make_run(sources={"train.py": _HAND.format(target=target, loss=loss)})
-
+_hand = form(_HAND, "target", loss="((output - y) ** 2).mean()")
 
 _VALUES = """
 import torch
@@ -169,11 +132,7 @@ def learn(batch):
 for step in range(1000):
     learn(memory.sample(32))
 """
-
-
-def _values(axis: str = "1", loss: str = "loss = (wanted - value).pow(2).mean()") -> Run:
-    return make_run(sources={"train.py": _VALUES.format(axis=axis, loss=loss)})
-
+_values = form(_VALUES, axis="1", loss="loss = (wanted - value).pow(2).mean()")
 
 _ROWS = """
 import torch
@@ -217,9 +176,7 @@ FIRES = {
     "values of actions in a loss of torch": _values(
         loss="loss = nn.functional.smooth_l1_loss(value, wanted)"
     ),
-    "an example with one number for a target": make_run(
-        sources={"train.py": _ROWS.format(more="")}
-    ),
+    "an example with one number for a target": script(_ROWS, more=""),
     "by hand": _hand("2 * x[:, 0] + torch.randn(n)"),
     "a column of a table": _program(_COLUMN),
     "made flat": _program("torch.randn(100)"),
@@ -228,10 +185,8 @@ FIRES = {
 
 SILENT = {
     "near miss: values of actions, both columns": _values("1, keepdim=True"),
-    "near miss: an example with a column": make_run(
-        sources={"train.py": _ROWS.format(more="[None]")}
-    ),
-    "near miss: all pairs of a ranking": make_run(sources={"train.py": _RANKS}),
+    "near miss: an example with a column": script(_ROWS, more="[None]"),
+    "near miss: all pairs of a ranking": script(_RANKS),
     "near miss: by hand, of one shape": _hand("2 * x[:, 0:1]"),
     "near miss: by hand, grown in place": _hand("x[:, 0].clone()\ny.unsqueeze_(1)"),
     "near miss: by hand, flattened": _hand("x[:, 0]", "((output.view(-1) - y) ** 2).mean()"),

@@ -1,24 +1,14 @@
-"""The value that backward is called on was cut from the graph."""
+from traindx.analysis.program.training.claims import cite, finding, shown
+from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.severance import severed_losses
+from traindx.examples import form, script
+from traindx.registry import Findings, Run, Strength, detector
 
-from traindx.analysis.program.execution.events import EventForm as Form
-from traindx.analysis.program.execution.values import Answer, Part, Result, Value, constant
-from traindx.analysis.program.training.acts import Deed, Do
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.gradients import (
-    Cut,
-    cuts_before,
-    has_history,
-    runs_behind,
-    runs_reached,
-    terms_of,
+CAUSE = "detached-loss"
+UNRECORDED = (
+    "The log-probabilities in the loss were computed under no_grad: that term has no gradient"
 )
-from traindx.analysis.program.training.operations import operation_of
-from traindx.analysis.program.training.ownership import owns
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.analysis.program.training.severance import lost_history
-from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength
-from traindx.registry import Findings, Run, detector
+FORCED = "needless for a loss of the model; it hides one without a history"
 
 
 @detector(needs=("source",), suggests=("detached-loss",))
@@ -42,103 +32,21 @@ def check(run: Run) -> Findings:
     A detached part of a larger sum is fine and is left alone, and so is a value that may come from
     elsewhere, or that one branch detaches and another does not.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for backward in story.does(Do.BACKWARD):
-            if backward.event.node in seen or backward.subject is None:
-                continue
-            found = list(_faults(story, backward, backward.subject))
-            if found:
-                seen.add(backward.event.node)
-            yield from found
-
-
-def _faults(story: Story, backward: Deed, loss: Value) -> Findings:
-    cuts = lost_history(story, backward)
-    if cuts and all(how is Cut.DETACHED for how, _ in cuts):
-        yield _cut(backward, cuts[0][1])
-        return
-    for term in terms_of(loss) if not cuts else []:
-        chance = _unrecorded_chance(term)
-        if chance is not None and not _is_trained_here(story, loss, chance):
+    for found in each_place(run, severed_losses, lambda severed: severed.backward.event.node):
+        backward = found.backward
+        if found.set_by is not None:
+            claim = f"`requires_grad` is set on `{backward.text or 'loss'}` before backward"
+            remark = Strength.MODERATE
+            evidence = cite(found.set_by, FORCED)
+            yield finding(claim, CAUSE, found.set_by, evidence, strength=remark, hint=remark)
             continue
-        if chance is not None:
-            yield _unrecorded(backward, chance)
-            return
-    yield from _forced(story, backward, loss)
-
-
-def _unrecorded_chance(term: Value) -> Value | None:
-    """The log-probability of a term that has no history, since autograd was off."""
-    if has_history(term) is not Answer.NO:
-        return None
-    found = (v for how, v in cuts_before(term) if how is Cut.UNRECORDED)
-    return next((v for v in found if _is_of_policy(v)), None)
-
-
-def _is_trained_here(story: Story, loss: Value, chance: Value) -> bool:
-    """Tell whether the layer behind is the optimizer's, and no other term reaches it."""
-    layer = runs_behind(chance)[0].receiver
-    reached = any(r.receiver is layer for r in runs_reached(loss))
-    optimizers = [d.subject for d in story.does(Do.STEP) if d.subject is not None]
-    return (
-        layer is not None and not reached and any(owns(o, layer) is Answer.YES for o in optimizers)
-    )
-
-
-def _is_of_policy(value: Value) -> bool:
-    operation = operation_of(value)
-    return operation is not None and operation.name in ("log_prob", "log_softmax", "gather")
-
-
-def _name(cut: Value) -> str:
-    if isinstance(cut, Part):
-        return f".{cut.key}"
-    maker = cut.maker if isinstance(cut, Result) else ""
-    return f"{maker}()" if maker.startswith(".") else f"{maker}(…)"
-
-
-def _cut(backward: Deed, cut: Value) -> Finding:
-    how = _name(cut)
-    return finding(
-        f"The loss is detached from the graph by {how} before backward",
-        "detached-loss",
-        cut if cut.site is not None else backward,
-        cite(cut if cut.site is not None else backward, f"{how} makes a value without history"),
-        cite(backward, "backward is called on it here"),
-        is_symptom=True,
-    )
-
-
-def _unrecorded(backward: Deed, chance: Value) -> Finding:
-    return finding(
-        "The log-probabilities in the loss were computed under no_grad: that term has no gradient",
-        "detached-loss",
-        chance if chance.site is not None else backward,
-        cite(chance if chance.site is not None else backward, "computed under no_grad here"),
-        cite(backward, "backward is called on the sum here"),
-        is_symptom=True,
-    )
-
-
-def _forced(story: Story, backward: Deed, loss: Value) -> Findings:
-    """`loss.requires_grad = True`: a loss that has a history needs no such line."""
-    for event in story.events:
-        if event.order > backward.event.order or event.receiver is not loss:
-            continue
-        is_store = event.act is Form.STORE and event.name == "requires_grad"
-        given = constant(event.args[0]) if event.args else True
-        if given is True and (is_store or event.name == ".requires_grad_"):
-            yield Finding(
-                claim=f"`requires_grad` is set on `{backward.text or 'loss'}` before backward",
-                strength=Strength.MODERATE,
-                evidence=(
-                    event.cite("needless for a loss of the model; it hides one without a history"),
-                ),
-                suggests={"detached-loss": Strength.MODERATE},
-                location=event.location,
-            )
-            return
+        place = shown(found.cut, backward)
+        claim = f"The loss is detached from the graph by {found.how} before backward"
+        first, what = f"{found.how} makes a value without history", "it"
+        if found.how == "no_grad":
+            claim, first, what = UNRECORDED, "computed under no_grad here", "the sum"
+        second = cite(backward, f"backward is called on {what} here")
+        yield finding(claim, CAUSE, place, cite(place, first), second, is_symptom=True)
 
 
 _LOOP = """
@@ -155,7 +63,7 @@ for data, target in loader:
 
 def _loop(*more: str) -> Run:
     body = "\n".join(f"    {line}" for line in more)
-    return make_run(sources={"train.py": _LOOP.format(more=body)})
+    return script(_LOOP, more=body)
 
 
 _TOWERS = """
@@ -183,11 +91,7 @@ for a, b in loader:
     loss.backward()
     optimizer.step()
 """
-
-
-def _towers(cut: str, held: str = "model.parameters()") -> Run:
-    return make_run(sources={"train.py": _TOWERS.format(cut=cut, held=held)})
-
+_towers = form(_TOWERS, "cut", held="model.parameters()")
 
 FIRES = {
     "only a scale is left with a gradient": _towers(".detach()"),

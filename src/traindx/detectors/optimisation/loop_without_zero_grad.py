@@ -1,25 +1,10 @@
-"""A training loop that never clears its gradients."""
-
-from traindx.analysis.program.execution.values import Answer
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import cite, finding, insert_before
 from traindx.analysis.program.training.phases import Loop
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.analysis.program.training.updates import (
-    UPDATES,
-    Repetition,
-    changed_tensor,
-    clears,
-    has_closure,
-    is_handed_on,
-    is_made,
-    is_trusted,
-    repetitions,
-    writes_gradients,
-)
-from traindx.examples import make_run
-from traindx.model.findings import Finding
-from traindx.registry import Findings, Run, detector
+from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.updates import Repetition, updates_on_old_gradients
+from traindx.examples import form, script
+from traindx.registry import Finding, Findings, Run, detector
 
 
 @detector(needs=("source",), suggests=("missing-zero-grad",))
@@ -44,49 +29,10 @@ def check(run: Run) -> Findings:
     sight, gradients that are written by hand in any other way than to limit them, and a model or
     optimizer that is handed to a function out of sight.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for repeated in repetitions(story):
-            update = _update_on_old_gradients(repeated)
-            if update is not None and update.event.node not in seen:
-                seen.add(update.event.node)
-                yield _finding(repeated, update)
-
-
-def _update_on_old_gradients(repeated: Repetition) -> Deed | None:
-    """The update that the next one follows without any clearing in between."""
-    story, between = repeated.story, repeated.between
-    if between.does(Do.GRAD) or writes_gradients(story, between.events):
-        return None
-    cleared = between.does(Do.ZERO_GRAD)
-    models = [d.subject for d in between.does(Do.FORWARD)]
-    for update in between.does(*UPDATES):
-        if update.subject is None or is_handed_on(story, between.events, update.subject, *models):
-            continue
-        if update.do is Do.STEP and not _is_plain_step(story, update):
-            continue
-        is_cleared = any(clears(d, update.subject, story) is not Answer.NO for d in cleared)
-        if not is_cleared and _is_repeated(repeated, update):
-            return update
-    return None
-
-
-def _is_plain_step(story: Story, step: Deed) -> bool:
-    """Tell whether a step is certain to leave the gradients as they are."""
-    optimizer = step.subject
-    if optimizer is None or not is_trusted(story, optimizer) or has_closure(step):
-        return False
-    return is_made(optimizer) or not any(s.does(Do.ZERO_GRAD) for s in story.program.stories)
-
-
-def _is_repeated(repeated: Repetition, update: Deed) -> bool:
-    """Tell whether the same optimizer, or the same weight, is updated after the next pass too."""
-    tensor = changed_tensor(update.subject)
-    for later in repeated.story.does(update.do):
-        is_same = changed_tensor(later.subject) is tensor and later.event.node is update.event.node
-        if is_same and later.event.order > repeated.second.event.order:
-            return True
-    return False
+    for repeated, update in each_place(
+        run, updates_on_old_gradients, lambda pair: pair[1].event.node
+    ):
+        yield _finding(repeated, update)
 
 
 def _finding(repeated: Repetition, update: Deed) -> Finding:
@@ -122,11 +68,7 @@ for epoch in range(10):
         loss.backward()
 {per_batch}
 """
-
-
-def _loop(per_batch: str, per_epoch: str = "    model.train()") -> Run:
-    return make_run(sources={"train.py": _LOOP.format(per_batch=per_batch, per_epoch=per_epoch)})
-
+_loop = form(_LOOP, "per_batch", per_epoch="    model.train()")
 
 _STEP = "        optimizer.step()"
 _ACCUMULATED = """
@@ -157,11 +99,7 @@ class ScheduledOptim:
     def step(self):
         self.inner.step()
 """
-
-
-def _handed(more: str = "") -> Run:
-    return make_run(sources={"train.py": _HANDED.format(more=more)})
-
+_handed = form(_HANDED, more="")
 
 _TRAINER = """
 import torch
@@ -195,8 +133,8 @@ for x, y in data:
 """
 
 FIRES = {
-    "an update by hand": make_run(sources={"train.py": _BY_HAND}),
-    "in a trainer of its own": make_run(sources={"train.py": _TRAINER}),
+    "an update by hand": script(_BY_HAND),
+    "in a trainer of its own": script(_TRAINER),
     "never cleared": _loop(_STEP),
     "handed in, stepped on finite gradients": _handed(),
     "limited by hand, never cleared": _loop(
@@ -257,11 +195,11 @@ for x, y in loader:
 """
 
 SILENT = {
-    "near miss: two agents learn in turn": make_run(sources={"train.py": _TWO_AGENTS}),
-    "near miss: Lightning clears for one optimizer after the other": make_run(
-        sources={"gan.py": _TWO_OPTIMIZERS}
+    "near miss: two agents learn in turn": script(_TWO_AGENTS),
+    "near miss: Lightning clears for one optimizer after the other": script(
+        _TWO_OPTIMIZERS, path="gan.py"
     ),
-    "near miss: an update by hand, cleared": make_run(sources={"train.py": _BY_HAND_SOUND}),
+    "near miss: an update by hand, cleared": script(_BY_HAND_SOUND),
     "near miss: handed in and cleared somewhere": _handed(_ELSEWHERE),
     "near miss: an optimizer of the project's own": _handed(_OWN),
     "cleared after the step": _loop(_STEP + "\n        optimizer.zero_grad(set_to_none=True)"),

@@ -1,38 +1,8 @@
-"""Backward is called on the negative of a loss."""
-
-import re
-
-from traindx.analysis.program.execution.values import (
-    Answer,
-    Known,
-    Part,
-    Result,
-    Unknown,
-    Value,
-    constant,
-    origins,
-)
-from traindx.analysis.program.training.acts import Deed, Do
-from traindx.analysis.program.training.claims import (
-    cite,
-    finding,
-    replace,
-    source_text,
-    use_of,
-)
-from traindx.analysis.program.training.gradients import runs_reached
-from traindx.analysis.program.training.kinds import Kind, names_of
-from traindx.analysis.program.training.operations import LOSSES, operation_of
-from traindx.analysis.program.training.ownership import holders, owns, parameters_given
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.analysis.program.training.ascent import ascent
+from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import form
 from traindx.registry import Findings, Run, detector
-
-# who climbs a loss to make a model forget says so: no act of the program shows it
-ON_PURPOSE = re.compile(
-    r"adversar|attack|ascent|unlearn|forget|revers|perturb|poison|domain_confus|grl"
-)
 
 
 @detector(needs=("source",), suggests=("wrong-loss-for-task",))
@@ -57,122 +27,18 @@ def check(run: Run) -> Findings:
     gradients of an input, models judged by others and steps of several optimizers are left alone.
     """
     for story in program_of(run).stories:
-        steps = [d for d in story.does(Do.STEP) if not d.event.by_framework]
-        optimizers = {id(d.subject): d.subject for d in steps or story.does(Do.STEP)[:1]}
-        if len(optimizers) != 1:
-            continue
-        optimizer = next(iter(optimizers.values()))
-        if isinstance(optimizer, Result) and "maximize" in optimizer.kwargs:
-            continue
-        for backward in story.does(Do.BACKWARD):
-            minus = None if backward.subject is None else _minus(backward.subject)
-            if minus is not None and not _is_on_purpose(story, backward, optimizer):
-                yield _finding(backward, *minus)
-                return
-
-
-def _finding(backward: Deed, whole: Result, inner: Value) -> Finding:
-    written = source_text(whole)
-    return finding(
-        f"The step maximises its loss: it descends from `{written}`",
-        "wrong-loss-for-task",
-        whole,
-        cite(whole, "the loss is negated here"),
-        cite(backward, "and the optimizer descends from it here"),
-        is_symptom=True,
-        patch=_patch(whole, inner),
-    )
-
-
-def _patch(whole: Result, inner: Value) -> str | None:
-    """Put the loss in the place of its negative, by its expression or by its name."""
-    text = "" if inner.site is None else source_text(inner)
-    if not text or text not in source_text(whole):
-        use = use_of(whole, inner)
-        text = "" if use is None else source_text(use)
-    return replace(whole, text) if text else None
-
-
-def _minus(value: Value) -> tuple[Result, Value] | None:
-    """The one minus between a loss of torch and its descent; none where the way is not clear."""
-    found: list[tuple[Result, Value]] = []
-    for _ in range(12):
-        operation = operation_of(value)
-        if operation is None or not isinstance(value, Result):
-            return None
-        if operation.name in LOSSES:
-            return found[0] if len(found) == 1 and found[0][0].site is not None else None
-        negated = _negated(operation.name, operation.operands)
-        if negated is not None:
-            found.append((value, negated))
-        below = negated or _scaled(operation.name, operation.operands)
-        if below is None:
-            return None
-        value = below
-    return None
-
-
-def _negated(name: str, operands: tuple[Value, ...]) -> Value | None:
-    """What a value is the negative of: `-x`, `-1 * x`, `0 - x`, `x.neg()`."""
-    if name == "neg" and operands:
-        return operands[0]
-    if len(operands) != 2:
-        return None
-    first, second = operands
-    if name == "sub" and constant(first) in (0, 0.0) and isinstance(first, Known):
-        return second
-    if name in ("mul", "div") and constant(second) in (-1, -1.0):
-        return first
-    return second if name == "mul" and constant(first) in (-1, -1.0) else None
-
-
-def _scaled(name: str, operands: tuple[Value, ...]) -> Value | None:
-    """What is averaged, scaled by a scaler, divided by a count or times a positive constant."""
-    if name in ("mean", "sum") and operands:
-        return operands[0]
-    if name == "scale" and len(operands) == 2:
-        return operands[1]
-    if name not in ("mul", "div") or len(operands) != 2:
-        return None
-    for value, factor in (operands, operands[::-1] if name == "mul" else operands):
-        number = constant(factor)
-        if isinstance(number, (int, float)) and number > 0:
-            return value
-    is_count = name == "div" and isinstance(operands[1], (Unknown, Part))
-    return operands[0] if is_count else None
-
-
-def _is_on_purpose(story: Story, backward: Deed, optimizer: Value | None) -> bool:
-    """Tell whether the climb is meant, or the gradient goes to something else than the weights."""
-    loss = backward.subject
-    if loss is None or _speaks_of_it(story, backward, loss):
-        return True
-    given = None if optimizer is None else parameters_given(optimizer)
-    trained = [model for model, _ in holders(given)]
-    if isinstance(optimizer, Result) and not trained:
-        return True  # of an input, or of what is out of sight
-    layers = [r.receiver for r in runs_reached(loss) if r.receiver is not None]
-    if optimizer is not None and any(owns(optimizer, x) is Answer.NO for x in layers):
-        return True
-    return any(_judges(story, v, trained) for v in origins(loss, 400))
-
-
-def _judges(story: Story, value: Value, trained: list[Value]) -> bool:
-    """Tell whether a value is what another model makes of the output of a trained one."""
-    if not isinstance(value, Result) or not isinstance(value.receiver, Unknown):
-        return False
-    if any(value.receiver is t for t in trained) or story.kind_of(value.receiver).kind is Kind.LOSS:
-        return False
-    below = [v for a in value.args for v in origins(a, 200) if isinstance(v, Result)]
-    return any(v.receiver is t for v in below for t in trained)
-
-
-def _speaks_of_it(story: Story, backward: Deed, loss: Value) -> bool:
-    function = backward.event.function
-    words = [str(getattr(function, "name", ""))]
-    words += [name for value in origins(loss, 400) for name in names_of(value)]
-    words += [event.name for event in story.events if event.is_own]
-    return any(ON_PURPOSE.search(word.lower()) for word in words)
+        found = ascent(story)
+        if found is not None:
+            yield finding(
+                f"The step maximises its loss: it descends from `{source_text(found.whole)}`",
+                "wrong-loss-for-task",
+                found.whole,
+                cite(found.whole, "the loss is negated here"),
+                cite(found.backward, "and the optimizer descends from it here"),
+                is_symptom=True,
+                patch=found.patch(),
+            )
+            return
 
 
 _LOOP = """
@@ -187,12 +53,7 @@ for data, target in loader:
     {backward}
     optimizer.step()
 """
-
-
-def _loop(loss: str, backward: str = "loss.backward()", option: str = "") -> Run:
-    text = _LOOP.format(loss=loss, backward=backward, option=option)
-    return make_run(sources={"train.py": text})
-
+_loop = form(_LOOP, "loss", backward="loss.backward()", option="")
 
 _STEP = """
 import lightning as L
@@ -205,11 +66,7 @@ class Net(L.LightningModule):
         self.log("train_loss", loss)
         return {back}
 """
-
-
-def _step(loss: str, back: str = "loss") -> Run:
-    return make_run(sources={"net.py": _STEP.format(loss=loss, back=back)})
-
+_step = form(_STEP, "loss", path="net.py", back="loss")
 
 FIRES = {
     "a step of Lightning": _step("-F.cross_entropy(self(x), y)"),

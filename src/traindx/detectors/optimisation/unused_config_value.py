@@ -1,5 +1,3 @@
-"""A setting is written down, nothing reads it, and another value is in the code."""
-
 from traindx.analysis.program.execution.values import constant
 from traindx.analysis.program.training.claims import cite, finding, source_text
 from traindx.analysis.program.training.configuration import (
@@ -11,8 +9,8 @@ from traindx.analysis.program.training.configuration import (
     used_by_optimizers,
     written_defaults,
 )
-from traindx.analysis.program.training.program import Program, program_of
-from traindx.examples import make_run
+from traindx.analysis.program.training.program import Program, each_place, program_of
+from traindx.examples import form, make_run, script
 from traindx.registry import Findings, Run, detector
 
 NAMES = {"learning rate": ("lr", "learning_rate"), "weight decay": ("weight_decay",)}
@@ -46,7 +44,7 @@ def check(run: Run) -> Findings:
     for words, names in NAMES.items():
         yield from _unread(program, words, names)
     yield from _never_given(program)
-    yield from _defaults(program)
+    yield from _defaults(run)
     yield from _misnamed(program)
 
 
@@ -102,22 +100,14 @@ def _unread(program: Program, words: str, names: tuple[str, ...]) -> Findings:
     )
 
 
-def _defaults(program: Program) -> Findings:
+def _defaults(run: Run) -> Findings:
     """Writing the defaults of an optimizer changes none of its groups."""
-    seen: set[object] = set()
-    for story in program.stories:
-        for store in written_defaults(story):
-            if store.node in seen:
-                continue
-            seen.add(store.node)
-            yield finding(
-                f"`{source_text(store)}` is not read: the optimizer keeps the value it was made "
-                "with",
-                CAUSE,
-                store,
-                cite(store, "the groups of parameters were filled when the optimizer was made"),
-                is_symptom=True,
-            )
+    for store in each_place(run, written_defaults, lambda store: store.node):
+        claim = (
+            f"`{source_text(store)}` is not read: the optimizer keeps the value it was made with"
+        )
+        filled = cite(store, "the groups of parameters were filled when the optimizer was made")
+        yield finding(claim, CAUSE, store, filled, is_symptom=True)
 
 
 _PROGRAM = """
@@ -131,11 +121,7 @@ model = torch.nn.Linear(4, 2)
 optimizer = torch.optim.Adam(model.parameters(), lr={used})
 {more}
 """
-
-
-def _program(used: str, more: str = "print(args)") -> Run:
-    return make_run(sources={"train.py": _PROGRAM.format(used=used, more=more)})
-
+_program = form(_PROGRAM, "used", more="print(args)")
 
 _DEFAULTS = """
 import torch
@@ -190,63 +176,52 @@ net = torch.nn.Linear(4, 2)
 optimizer = torch.optim.AdamW(net.parameters(), lr=cfg.lr{more})
 """
 
-
 FIRES = {
-    "a weight decay that no optimizer gets": make_run(sources={"train.py": _FIELD.format(more="")}),
+    "a weight decay that no optimizer gets": script(_FIELD, more=""),
     "a file calls it by another name": _loaded("learning_rate"),
-    "a dictionary calls it by another name": make_run(sources={"train.py": _BATCHES}),
-    "written into the defaults": make_run(
-        sources={"fit.py": _DEFAULTS.format(change='self.opt.defaults["lr"]')}
-    ),
+    "a dictionary calls it by another name": script(_BATCHES),
+    "written into the defaults": script(_DEFAULTS, path="fit.py", change='self.opt.defaults["lr"]'),
     "an option": _program("1e-6"),
     "the rate is shown from the optimizer": _program(
         "1e-6", 'print(optimizer.param_groups[0]["lr"])'
     ),
-    "a constant": make_run(
-        sources={
-            "train.py": "import torch\nLEARNING_RATE = 0.05\n"
-            "optimizer = torch.optim.SGD(model.parameters(), lr=5e-6)\n"
-        }
+    "a constant": script(
+        "import torch\nLEARNING_RATE = 0.05\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=5e-6)\n"
     ),
-    "the number has a name of its own": make_run(
-        sources={
-            "train.py": "import torch\nfrom dataclasses import dataclass\n@dataclass\n"
-            "class Config:\n    lr: float = 0.05\n    epochs: int = 9\ncfg = Config()\n"
-            "initial_rate = 5e-6\n"
-            "optimizer = torch.optim.SGD(model.parameters(), lr=initial_rate)\n"
-            "print(cfg.epochs)\n"
-        }
+    "the number has a name of its own": script(
+        "import torch\nfrom dataclasses import dataclass\n@dataclass\n"
+        "class Config:\n    lr: float = 0.05\n    epochs: int = 9\ncfg = Config()\n"
+        "initial_rate = 5e-6\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=initial_rate)\n"
+        "print(cfg.epochs)\n"
     ),
-    "an entry": make_run(
-        sources={
-            "train.py": "import torch\nconfig = {'learning_rate': 4e-3, 'steps': 9}\n"
-            "optimizer = torch.optim.AdamW(model.parameters(), lr=4e-6)\n"
-            "for step in range(config['steps']):\n    pass\n"
-        }
+    "an entry": script(
+        "import torch\nconfig = {'learning_rate': 4e-3, 'steps': 9}\n"
+        "optimizer = torch.optim.AdamW(model.parameters(), lr=4e-6)\n"
+        "for step in range(config['steps']):\n    pass\n"
     ),
 }
 
 SILENT = {
-    "near miss: a weight decay that is given": make_run(
-        sources={"train.py": _FIELD.format(more=", weight_decay=cfg.weight_decay")}
+    "near miss: a weight decay that is given": script(
+        _FIELD, more=", weight_decay=cfg.weight_decay"
     ),
     "the file has it": _loaded("lr"),
     "near miss: both names are asked for": _loaded(
         "learning_rate", 'if "learning_rate" in config:\n    print("an old name")'
     ),
     "near miss: another setting": _loaded("length"),
-    "near miss: written into the groups": make_run(
-        sources={"fit.py": _DEFAULTS.format(change='self.opt.param_groups[0]["lr"]')}
+    "near miss: written into the groups": script(
+        _DEFAULTS, path="fit.py", change='self.opt.param_groups[0]["lr"]'
     ),
     "it is read": _program("args.lr"),
     "near miss: the schedule reads it": _program(
         "1e-6", "torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=args.lr)"
     ),
-    "near miss: computed from it": make_run(
-        sources={
-            "train.py": "import torch\nLEARNING_RATE = 0.05\nrate = LEARNING_RATE / 10\n"
-            "optimizer = torch.optim.SGD(model.parameters(), lr=rate)\n"
-        }
+    "near miss: computed from it": script(
+        "import torch\nLEARNING_RATE = 0.05\nrate = LEARNING_RATE / 10\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=rate)\n"
     ),
     "near miss: equal numbers": _program("0.01"),
     "near miss: handed on": _program("1e-6", "engine.fit(model, args)"),

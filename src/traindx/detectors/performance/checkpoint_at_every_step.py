@@ -1,23 +1,17 @@
-"""A checkpoint is written in every training step."""
-
-from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Result, constant
-from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.checkpoints import saves_in_every_step
 from traindx.analysis.program.training.claims import cite as cite_source
-from traindx.analysis.program.training.phases import is_every_turn
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.program import each_place
 from traindx.analysis.recordings.observations import processes_of
 from traindx.examples import recorded
-from traindx.model.findings import Finding, Strength, cite, finding
 from traindx.model.recording import Model, Parameter, Process
 from traindx.model.run import Series, Source
-from traindx.registry import Findings, Run, detector
+from traindx.registry import Finding, Findings, Run, Strength, cite, detector, finding
 
 CALL_S = 5e-4  # to pickle, zip and write even a small file; more on a network
 BYTES_PER_S = 1e9  # of a fast disk
@@ -50,7 +44,7 @@ def check(run: Run) -> Findings:
         return
     step_s = float(np.median(times.values))
     size = _bytes(run)
-    for save, count in _saves(run):
+    for save, count in each_place(run, saves_in_every_step, lambda save: (save[0].node, save[1])):
         share = count * (CALL_S + size / BYTES_PER_S) / step_s
         if share >= NOTICED:
             yield _finding(save, times, count, step_s, share)
@@ -59,17 +53,12 @@ def check(run: Run) -> Findings:
 
 def _finding(save: ProgramEvent, times: Series, count: int, step_s: float, share: float) -> Finding:
     often = "a checkpoint" if count == 1 else f"{count} checkpoints"
+    taken = f"a step takes {1000 * step_s:.3g} ms, and saving takes {min(share, 1):.0%} of it "
     return finding(
         f"Every training step saves {often}, and a step takes only {1000 * step_s:.3g} ms",
         {"checkpoint-overhead": Strength.STRONG},
         cite_source(save, f"`{save.name.lstrip('.')}` runs in every step"),
-        cite(
-            times,
-            f"a step takes {1000 * step_s:.3g} ms, and saving takes {min(share, 1):.0%} of it "
-            "or more even on a fast disk",
-            0,
-            -1,
-        ),
+        cite(times, f"{taken}or more even on a fast disk", 0, -1),
         place=save.location,
     )
 
@@ -78,28 +67,6 @@ def _bytes(run: Run) -> float:
     shapes = {(m.id, p.name): p.shape for q in processes_of(run) for m in q.models
               for p in m.parameters}  # fmt: skip
     return 4.0 * sum(prod(s) for s in shapes.values())
-
-
-def _saves(run: Run) -> Iterator[tuple[ProgramEvent, int]]:
-    """Calls that save in every step, and how many times a step they do."""
-    for story in program_of(run).stories:
-        for step in story.does(Do.STEP):
-            depth = len(step.event.turns)
-            if not depth or step.event.guards:
-                continue
-            for save in story.does(Do.SAVE):
-                is_inside = save.event.turns[:depth] == step.event.turns
-                if is_inside and is_every_turn(save.event, step.event):
-                    count = prod(_rounds(turn.loop.over) for turn in save.event.turns[depth:])
-                    if count:
-                        yield save.event, count
-
-
-def _rounds(over: object) -> int:
-    """How many turns a loop takes; 0 where that is not known."""
-    is_range = isinstance(over, Result) and over.maker == "builtins.range" and len(over.args) == 1
-    end = constant(over.args[0]) if isinstance(over, Result) and is_range else None
-    return end if isinstance(end, int) and end > 0 else 0
 
 
 _LOOP = """

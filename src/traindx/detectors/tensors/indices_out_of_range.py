@@ -1,11 +1,8 @@
-"""Labels or indices reach beyond the outputs or rows that they point into."""
-
 from traindx.analysis.program.shapes.structure import is_test_file
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.facts.index_clashes import IndexClash, index_clashes
+from traindx.analysis.program.training.claims import cite, cited, finding, node_of, shown
+from traindx.analysis.program.training.facts.index_clashes import index_clashes
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.examples import form
 from traindx.registry import Findings, Run, detector
 
 
@@ -39,30 +36,19 @@ def check(run: Run) -> Findings:
     if run.has_trained or run.failures:
         return
     seen: set[object] = set()
-    for story in program_of(run).stories:
-        for clash in index_clashes(story):
-            holder = clash.holder
-            place = clash.event.node if holder is None or holder.site is None else holder.site.node
-            if place not in seen and not is_test_file(clash.event.module):
-                seen.add(place)
-                yield _finding(clash)
-
-
-def _finding(clash: IndexClash) -> Finding:
-    holder = clash.holder
-    is_known = holder is not None and holder.site is not None
-    built = (cite(holder, "built here"),) if holder is not None and is_known else ()
-    is_made = clash.index.site is not None
-    numbers = (cite(clash.index, "the numbers come from here"),) if is_made else ()
-    return finding(
-        clash.text,
-        clash.cause,
-        holder if holder is not None and is_known else clash.event,
-        cite(clash.event, clash.text),
-        *built,
-        *numbers,
-        is_symptom=True,
-    )
+    for clash in (c for story in program_of(run).stories for c in index_clashes(story)):
+        place = node_of(clash.holder) or clash.event.node
+        if place not in seen and not is_test_file(clash.event.module):
+            seen.add(place)
+            yield finding(
+                clash.text,
+                clash.cause,
+                shown(clash.holder, clash.event),
+                cite(clash.event, clash.text),
+                *cited(clash.holder, "built here"),
+                *cited(clash.index, "the numbers come from here"),
+                is_symptom=True,
+            )
 
 
 _TRAIN = """
@@ -99,17 +85,9 @@ model = Reader()
 ids = torch.randint(0, 50, (64, 24)){shift}
 loss = nn.functional.cross_entropy(model(ids).flatten(0, 1), (ids % 50).flatten())
 """
+_train = form(_TRAIN, "labels", outputs="3", more="")
 
-
-def _train(labels: str, outputs: str = "3", more: str = "") -> Run:
-    text = _TRAIN.format(labels=labels, outputs=outputs, more=more)
-    return make_run(sources={"train.py": text})
-
-
-def _lookup(rows: int = 50, places: int = 24, shift: str = "") -> Run:
-    text = _LOOKUP.format(rows=rows, places=places, shift=shift)
-    return make_run(sources={"train.py": text})
-
+_lookup = form(_LOOKUP, rows=50, places=24, shift="")
 
 _LISTED = "torch.tensor([CODES[n] for n in NAMES] * 20)"
 

@@ -1,15 +1,14 @@
-"""A tensor stays on the CPU and meets one that was moved to another device."""
-
 from traindx.analysis.program.shapes.structure import is_test_file
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.facts.tensor_devices import DeviceClash, device_clashes
-from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.analysis.program.training.claims import cite, cited, finding, node_of
+from traindx.analysis.program.training.facts.tensor_devices import device_clashes
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import form, script
 from traindx.registry import Findings, Run, detector
 
+CAUSE = "device-mismatch"
 
-@detector(needs=("source",), suggests=("device-mismatch",))
+
+@detector(needs=("source",), suggests=(CAUSE,))
 def check(run: Run) -> Findings:
     """An operation needs two tensors on one device and one of them was never moved.
 
@@ -32,22 +31,14 @@ def check(run: Run) -> Findings:
     if run.has_trained or run.failures:
         return
     seen: set[object] = set()
-    for story in program_of(run).stories:
-        for clash in device_clashes(story):
-            left = clash.left_behind
-            place = left.site.node if left.site is not None else clash.event.node
-            if not {place, clash.event.node} & seen and not is_test_file(clash.event.module):
-                seen |= {place, clash.event.node}
-                yield _finding(clash)
-
-
-def _finding(clash: DeviceClash) -> Finding:
-    left = clash.left_behind
-    made = (cite(left, "stays on the CPU"),) if left.site is not None else ()
-    return finding(
-        clash.text, "device-mismatch", clash.event, cite(clash.event, clash.text), *made,
-        is_symptom=True,
-    )  # fmt: skip
+    for clash in each_place(
+        run, device_clashes, lambda clash: (node_of(clash.left_behind), clash.event.node)
+    ):
+        places = {node_of(clash.left_behind) or clash.event.node, clash.event.node}
+        if not places & seen and not is_test_file(clash.event.module):
+            seen |= places
+            here, left = cite(clash.event, clash.text), cited(clash.left_behind, "stays on the CPU")
+            yield finding(clash.text, CAUSE, clash.event, here, *left, is_symptom=True)
 
 
 _TRAIN = """
@@ -70,12 +61,7 @@ for x, y in DataLoader(data, batch_size=16):
     loss = nn.functional.cross_entropy(model(x * rate), y)
     loss.backward()
 """
-
-
-def _train(move: str = "x, y = x.to(device), y.to(device)", there: str = ", device=device") -> Run:
-    text = _TRAIN.format(move=move, there=there)
-    return make_run(sources={"train.py": text})
-
+_train = form(_TRAIN, move="x, y = x.to(device), y.to(device)", there=", device=device")
 
 _WEIGHTED = """
 import torch
@@ -87,7 +73,7 @@ criterion(model(x), y).backward()
 """
 
 FIRES = {
-    "weights of a loss": make_run(sources={"train.py": _WEIGHTED.format(moved="")}),
+    "weights of a loss": script(_WEIGHTED, moved=""),
     "a table of a plain object": _train(there=""),
     "labels that stay": _train(move="x = x.to(device)"),
     "inputs that stay": _train(move="y = y.to(device)"),
@@ -111,13 +97,11 @@ if __name__ == "__main__":
 """
 
 SILENT = {
-    "near miss: moved to where the input is": make_run(sources={"net.py": _ON_ITS_OWN}),
+    "near miss: moved to where the input is": script(_ON_ITS_OWN, path="net.py"),
     "all moved": _train(),
-    "near miss: a loss that is moved": make_run(
-        sources={"train.py": _WEIGHTED.format(moved='.to("cuda")')}
-    ),
+    "near miss: a loss that is moved": script(_WEIGHTED, moved='.to("cuda")'),
     "near miss: moved one by one": _train(move="x, y = [part.to(device) for part in (x, y)]"),
-    "near miss: trained on the CPU": make_run(
-        sources={"train.py": _TRAIN.format(move="pass", there="").replace("cuda", "cpu")}
+    "near miss: trained on the CPU": script(
+        _TRAIN.format(move="pass", there="").replace("cuda", "cpu")
     ),
-}  # fmt: skip
+}

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import Assignment, ProgramEvent
@@ -28,7 +29,7 @@ from traindx.analysis.program.execution.values import (
 )
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.kinds import Kind, words_of
-from traindx.analysis.program.training.phases import Loop, loops_of
+from traindx.analysis.program.training.phases import Loop, is_every_turn, loops_of
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Program, Story
@@ -452,3 +453,24 @@ def states_taken(program: Program) -> set[Kind]:
             elif GATHERS.search(event.name):
                 found.add(Kind.UNKNOWN)
     return found
+
+
+def saves_in_every_step(story: Story) -> Iterator[tuple[ProgramEvent, int]]:
+    """Yield the calls that save in every step, and how many times a step they do."""
+    for step in story.does(Do.STEP):
+        depth = len(step.event.turns)
+        if not depth or step.event.guards:
+            continue
+        for save in story.does(Do.SAVE):
+            is_inside = save.event.turns[:depth] == step.event.turns
+            if is_inside and is_every_turn(save.event, step.event):
+                count = prod(_rounds(turn.loop.over) for turn in save.event.turns[depth:])
+                if count:
+                    yield save.event, count
+
+
+def _rounds(over: object) -> int:
+    """How many turns a loop takes; 0 where that is not known."""
+    is_range = isinstance(over, Result) and over.maker == "builtins.range" and len(over.args) == 1
+    end = constant(over.args[0]) if isinstance(over, Result) and is_range else None
+    return end if isinstance(end, int) and end > 0 else 0

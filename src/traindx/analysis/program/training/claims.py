@@ -34,6 +34,21 @@ def cite(where: Where, says: str) -> Evidence:
     return site.module.cite(site.node, says)
 
 
+def shown(value: Value | None, otherwise: Where) -> Where:
+    """Return a value where its place is known, else what stands for it."""
+    return otherwise if value is None or value.site is None else value
+
+
+def cited(value: Value | None, says: str) -> tuple[Evidence, ...]:
+    """Return what the place of a value shows; nothing where that is not known."""
+    return () if value is None or value.site is None else (cite(value, says),)
+
+
+def node_of(value: Value | None) -> object:
+    """Return the expression that made a value; None where that is not known."""
+    return None if value is None or value.site is None else value.site.node
+
+
 def location_of(where: Where) -> Location:
     """Return where in the source something is."""
     site = site_of(where)

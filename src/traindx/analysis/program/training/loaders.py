@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution.events import EventForm
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import (
     Choice,
     FunctionValue,
@@ -23,7 +23,7 @@ from traindx.analysis.program.execution.values import (
 )
 from traindx.analysis.program.training.kinds import LOADERS, words_of
 from traindx.analysis.program.training.operations import operation_of
-from traindx.analysis.program.training.phases import phase_word, source_of
+from traindx.analysis.program.training.phases import phase_word, source_of, splits_of
 from traindx.analysis.program.training.settings import constants_of
 
 if TYPE_CHECKING:
@@ -339,3 +339,26 @@ def waits_for_examples(program: Program) -> bool:
         if any(f in collates or getattr(f, "name", "") in FETCHING for f in around):
             return True
     return False
+
+
+def _indices(event: ProgramEvent) -> Value | None:
+    """Which examples a call leaves of a dataset."""
+    if event.name.rpartition(".")[2] == "Subset":
+        return event.argument("indices", 1)
+    return event.argument("indices", 0) if event.name == ".select" else None
+
+
+def _is_training(story: Story, event: ProgramEvent) -> bool:
+    """Tell whether what is cut down is training data by its names, before or after."""
+    if event.result is None:
+        return False
+    made = [event.result, *story.made_from(event.result)]
+    return {word for value in made for word in splits_of(value)} == {"train"}
+
+
+def training_subsets(story: Story) -> Iterator[tuple[ProgramEvent, int]]:
+    """Yield what leaves some of the training data, and how many different examples."""
+    for event in story.events:
+        count = different_numbers(_indices(event))
+        if count is not None and _is_training(story, event):
+            yield event, count

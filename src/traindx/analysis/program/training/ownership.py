@@ -26,7 +26,13 @@ from traindx.analysis.program.execution.values import (
     origins,
 )
 from traindx.analysis.program.training.acts import Deed, Do
-from traindx.analysis.program.training.freezing import is_ever_frozen, switches
+from traindx.analysis.program.training.freezing import (
+    Switch,
+    frozen_by,
+    frozen_untrained,
+    is_ever_frozen,
+    switches,
+)
 from traindx.analysis.program.training.gradients import history
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.layers import has_parameters
@@ -186,6 +192,38 @@ def _may_list_more(value: Value) -> bool:
     is_open = isinstance(value, (Items, Table)) and not value.is_whole
     is_one_of = isinstance(value, Choice)
     return (is_open or is_one_of) and any(PARAMETER in v.fields for v in value.inputs)
+
+
+def _all_frozen(story: Story) -> Iterator[tuple[Switch, Deed | None]]:
+    """What freezes all that an optimizer holds, and the step that has nothing to update."""
+    for step in story.does(Do.STEP):
+        models = _trained(story, step)
+        frozen = [frozen_by(story, m, step.event) for m in models]
+        switches = [s for s in frozen if s is not None]
+        if switches and len(switches) == len(models):
+            yield switches[0], step
+
+
+def _trained(story: Story, step: Deed) -> list[Value]:
+    """The models whose parameters a step updates."""
+    given = None if step.subject is None else parameters_given(step.subject)
+    if given is not None or not step.event.by_framework:
+        return [model for model, _ in holders(given)]
+    before = (d for d in story.does(Do.FORWARD) if d.event.order < step.event.order)
+    recorded = [d for d in before if d.event.gradients is not Answer.NO and not d.event.within]
+    return [d.subject for d in recorded if d.subject is not None][-1:]
+
+
+def frozen_whole(story: Story) -> Iterator[tuple[Switch, Deed | None]]:
+    """Yield what freezes all that an optimizer holds, or random weights that it holds.
+
+    With the step that has nothing to update.
+    """
+    yield from _all_frozen(story)
+    holding = holding_of(story, *optimizers_of(story))
+    for switch in frozen_untrained(story):
+        if switch.model is not None and (holding.is_open or holding.has(switch.model)):
+            yield switch, None
 
 
 def learning_layers(backward: Deed) -> list[Value]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import ProgramEvent
@@ -26,7 +27,7 @@ from traindx.analysis.program.training.shapes import (
 )
 
 if TYPE_CHECKING:
-    from traindx.analysis.program.training.program import Story
+    from traindx.analysis.program.training.program import Computed, Story
 
 # what leaves the shape of a tensor as it is
 ELEMENTWISE = frozenset(
@@ -36,6 +37,7 @@ ELEMENTWISE = frozenset(
 WITH_OTHER = frozenset({"gt", "ge", "lt", "le", "sub"})
 
 COMPARISONS = frozenset({"sub", "eq", "ne"})
+REGRESSIONS = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 
 
 def paired_losses(story: Story) -> Iterator[Result]:
@@ -47,6 +49,33 @@ def paired_losses(story: Story) -> Iterator[Result]:
             learnt = [v for v in value.args if has_history(v) is Answer.YES]
             if len(learnt) == 1 and _meet(story, value):
                 yield value
+
+
+@dataclass(frozen=True, eq=False)
+class BroadcastLoss:
+    """A loss of torch that sets a column against a row."""
+
+    loss: Computed
+    column: Value
+    row: Value
+
+
+def broadcast_losses(story: Story) -> Iterator[BroadcastLoss]:
+    """Yield the losses of torch in which predictions and targets meet in two shapes."""
+    for loss in story.operations(*REGRESSIONS):
+        given, target = loss.operation.argument("input"), loss.operation.argument("target")
+        if given is None or target is None:
+            continue
+        if _is_column_on_row(story, given, target) or _is_column_on_row(story, target, given):
+            is_given = last_size(given) == 1 or story.shapes.pairs_all(given, target)
+            yield BroadcastLoss(loss, *((given, target) if is_given else (target, given)))
+
+
+def _is_column_on_row(story: Story, column: Value, row: Value) -> bool:
+    """Tell whether one side is a column for certain, and the other one flat."""
+    is_row = is_row_of_batch(row) and last_size(column) == 1
+    is_row = is_row or story.shapes.pairs_all(column, row)
+    return is_row and not any(is_reshaped(story, v) for v in (column, row))
 
 
 def paired_metrics(story: Story) -> Iterator[Result]:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from traindx.analysis.program.execution.events import LoopRun, ProgramEvent
 from traindx.analysis.program.execution.examples import is_loader, settings_of
 from traindx.analysis.program.execution.values import (
+    Answer,
     Generator,
+    Instance,
     Items,
     Known,
     Result,
@@ -19,13 +21,21 @@ from traindx.analysis.program.execution.values import (
 )
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.checkpoints import COMPARED
-from traindx.analysis.program.training.data import is_rank
+from traindx.analysis.program.training.data import (
+    SEEDS,
+    Feed,
+    depends_on_rank,
+    draws_in,
+    feeds,
+    is_rank,
+)
 from traindx.analysis.program.training.phases import source_of
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
 
-WRAPPERS = ("DistributedDataParallel", "FullyShardedDataParallel", "fully_shard", "DDP")
+SAMPLER = "torch.utils.data.DistributedSampler"
+WRAPPERS = ("DistributedDataParallel", "FullyShardedDataParallel", "fully_shard")
 MEETINGS = frozenset({"all_reduce", "broadcast", "all_gather", "all_gather_object", "barrier",
                       "all_reduce_coalesced", "monitored_barrier", "broadcast_object_list",
                       "reduce", "gather"})  # fmt: skip
@@ -45,7 +55,9 @@ class UnevenShares:
 
 def uneven_shares(story: Story) -> Iterator[UnevenShares]:
     """Yield the training loops of ranks that each go over their own files or shards to the end."""
-    wrapped = next((e for e in story.events if e.name.rsplit(".", 1)[-1] in WRAPPERS), None)
+    wrapped = next(
+        (e for e in story.events if e.name.rsplit(".", 1)[-1] in (*WRAPPERS, "DDP")), None
+    )
     if wrapped is None or wrapped.result is None or _joins(story):
         return
     for step in story.does(Do.STEP):
@@ -162,3 +174,81 @@ def _is_agreed(story: Story, step: Deed, loops: list[LoopRun]) -> bool:
         if event.name in COMPARED or event.name.rsplit(".", 1)[-1] in MEETINGS:
             return True
     return False
+
+
+def _is_whole(story: Story, feed: Feed) -> bool:
+    """Tell whether every rank reads all data in the same order."""
+    sampler, example = feed.sampler, feed.example
+    made = () if example is None else (*example.events, *example.order)
+    if depends_on_rank(feed.dataset) or depends_on_rank(sampler) or any(map(_asks_rank, made)):
+        return False
+    if sampler is not None:
+        is_read = isinstance(sampler, Instance) and example is not None and bool(example.order)
+        own = () if example is None else tuple(draws_in(example.order))
+        if not is_read or not all(_has_generator(e) for e in own):
+            return False
+    elif _seeds_by_rank(story) or "generator" in feed.settings:
+        return False
+    used = [e for run in feed.runs for e in story.events if any(x is run for x in e.loops)]
+    is_seen = story.escapes(feed.loader) is Answer.NO and not _is_sampler_handed_on(story)
+    return is_seen and not any(map(_takes_part, used))
+
+
+def _is_sampler_handed_on(story: Story) -> bool:
+    """Tell whether a distributed sampler goes elsewhere than into a loader."""
+    made = [e.result for e in story.events if e.name == SAMPLER and e.result is not None]
+    uses = [e for value in made for e in story.uses(value)]
+    return any(e.name != ".set_epoch" and not is_loader(e.result) for e in uses)
+
+
+def _asks_rank(event: ProgramEvent) -> bool:
+    return any(v is not None and is_rank(v) for v in (event.result, event.receiver))
+
+
+def _has_generator(event: ProgramEvent) -> bool:
+    """Tell whether numbers are drawn from a generator that is seeded alike on all ranks."""
+    result = event.result
+    given = event.kwargs.get("generator") or event.receiver
+    return isinstance(result, Result) and given is not None and not depends_on_rank(given)
+
+
+def _seeds_by_rank(story: Story) -> bool:
+    """Tell whether each rank shuffles for itself: `torch.manual_seed(seed + rank)`."""
+    return any(
+        e.name.rsplit(".", 1)[-1] in SEEDS and any(map(depends_on_rank, e.args))
+        for e in story.events
+    )
+
+
+def _takes_part(event: ProgramEvent) -> bool:
+    """`if i % world_size != rank: continue`, or `batch[rank::world_size]`, in the loop."""
+    given = (g.test for g in event.guards)
+    if any(_divides(test) for test in given if test is not None):
+        return True
+    picked = event.result
+    is_picked = isinstance(picked, Result) and picked.maker == "operator.getitem"
+    return is_picked and depends_on_rank(picked)
+
+
+def _divides(test: Value) -> bool:
+    found = (v for v in origins(test, 60) if isinstance(v, Result))
+    return depends_on_rank(test) and any(v.maker == "operator.mod" for v in found)
+
+
+@dataclass(frozen=True, eq=False)
+class WholeFeed:
+    """A loader from which every rank trains on all of the data, in one order."""
+
+    feed: Feed
+    wrapped: ProgramEvent
+    idle_sampler: Value | None
+
+
+def whole_feed(story: Story) -> WholeFeed | None:
+    """Return the first loader of a wrapped model in whose order the rank has no part."""
+    wrapped = next((e for e in story.events if e.name.rsplit(".", 1)[-1] in WRAPPERS), None)
+    if wrapped is None:
+        return None
+    idle = (e.result for e in story.events if e.name == SAMPLER and e.result is not None)
+    feed = next((f for f in feeds(story) if f.trains and _is_whole(story, f)), None)
+    return None if feed is None else WholeFeed(feed, wrapped, next(idle, None))

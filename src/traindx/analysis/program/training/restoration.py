@@ -29,6 +29,7 @@ from traindx.analysis.program.training.checkpoints import (
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.loaders import argument_of
 from traindx.analysis.program.training.ownership import trains
+from traindx.analysis.program.training.phases import training_loops
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Program, Story
@@ -193,3 +194,29 @@ def _asked(value: Value, checkpoint: Value) -> str | None:
     is_empty = default is None or is_table or (isinstance(default, Known) and default.value is None)
     found = constant(key)
     return found if of is checkpoint and is_empty and isinstance(found, str) else None
+
+
+def _is_weights(save: Saved) -> bool:
+    return set(save.states) == {None} and save.kinds == {Kind.MODEL}
+
+
+def _resumes(story: Story) -> bool:
+    """Tell whether weights are loaded, and training then begins at an epoch that may not be 0."""
+    loaded = [d for d in story.does(Do.LOAD_STATE) if story.kind_of(d.subject).kind is Kind.MODEL]
+    for loop in training_loops(story):
+        over = loop.over
+        is_range = isinstance(over, Result) and over.maker == "builtins.range"
+        begin = over.args[0] if is_range and isinstance(over, Result) and over.args[1:] else None
+        first = next(iter(loop.events)).order
+        is_open = begin is not None and not isinstance(begin, Known)
+        if is_open and story.does(Do.LOAD) and any(d.event.order < first for d in loaded):
+            return True
+    return False
+
+
+def bare_weights(story: Story) -> Saved | None:
+    """Return what is saved first in a program that resumes and saves nothing but weights."""
+    found = saves(story)
+    if found and all(_is_weights(s) for s in found) and _resumes(story):
+        return found[0]
+    return None

@@ -16,6 +16,7 @@ from traindx.analysis.program.execution.values import (
     constant,
     origins,
 )
+from traindx.analysis.program.training.claims import function_name
 from traindx.analysis.program.training.contents import whole_tensor
 from traindx.analysis.program.training.data import (
     SEEDS,
@@ -24,13 +25,18 @@ from traindx.analysis.program.training.data import (
     feeds,
     is_draw,
     loader_behind,
+    model_inputs,
 )
-from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.kinds import names_of
+from traindx.analysis.program.training.operations import LOSSES, operation_of
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
 
+ON_PURPOSE = ("noise", "noisy", "corrupt", "flip", "poison", "permut", "null", "smooth", "mix",
+              "marginal", "negativ", "contrast", "mismatch", "chance", "baseline")  # fmt: skip
 PERMUTED = ("randperm", "permutation", "permuted")
+MOVES = ("roll", "flip", "getitem", *PERMUTED)
 COUNTS = frozenset({"builtins.slice", "builtins.len", "builtins.range", ".size"})
 SHUFFLES = ("numpy.random.shuffle", "random.shuffle", ".shuffle")
 
@@ -144,3 +150,86 @@ def _is_drawn_alike(story: Story, drawn: ProgramEvent) -> bool:
         if is_before and not between and (drawn.turns or len(again) > 1):
             return True
     return False
+
+
+def _moved_alone(
+    story: Story, inputs: list[Value], target: Value, scores: Value
+) -> Iterator[Disturbance]:
+    """Yield labels or inputs that stand in an order of their own."""
+    if not inputs:
+        return
+    for found in lone_reorderings(story, target, inputs, scores):
+        if not _is_on_purpose(found.moved):
+            yield Disturbance(found.moved, "Labels")
+            return
+    if len(list(data_chain(story, target))) < 2:  # the target is no part of the data
+        return
+    alone = [list(lone_reorderings(story, given, [target])) for given in inputs]
+    if all(alone) and not _is_on_purpose(alone[0][0].moved):
+        yield Disturbance(alone[0][0].moved, "Inputs")
+
+
+def _changed_alone(story: Story, target: Value) -> Iterator[Disturbance]:
+    """Yield the steps on the way of the labels that replace or roll them."""
+    for value in data_chain(story, target):
+        if value.site is None or _is_on_purpose(value):
+            continue
+        if _is_replaced(value):
+            yield Disturbance(value, "Labels", "replaced at random in part")
+        elif _is_rolled(value):
+            yield Disturbance(value, "Labels", "moved along the examples")
+
+
+def _is_replaced(value: Value) -> bool:
+    """`torch.where(torch.rand(…) < p, other, labels)`, the other a label that is drawn or moved."""
+    operation = operation_of(value)
+    if operation is None or operation.name != "where" or len(operation.operands) != 3:
+        return False
+    mask, *sides = operation.operands
+    if not any(is_draw(v) for v in origins(mask, 60)):
+        return False
+    for other, kept in (sides, reversed(sides)):
+        moved = operation_of(other)
+        is_moved = moved is not None and moved.name in MOVES and bool(moved.operands)
+        if is_moved and moved is not None and moved.operands[0] is kept:
+            return True
+        if is_draw(whole_tensor(other)) and not is_draw(whole_tensor(kept)):
+            return constant(kept) is None
+    return False
+
+
+def _is_rolled(value: Value) -> bool:
+    """Tell whether labels are moved along the examples: `y.roll(1, 0)`, `np.roll(y, 1)`."""
+    operation = operation_of(value)
+    if operation is None or operation.name.rsplit(".", 1)[-1] != "roll":
+        return False
+    given = operation.settings.get("dims") or operation.settings.get("axis")
+    if given is None and len(operation.operands) > 2:
+        given = operation.operands[2]
+    return given is None or constant(given) == 0
+
+
+def _is_on_purpose(value: Value) -> bool:
+    names = [function_name(value), *names_of(value)]
+    names += [n for v in origins(value, 12) for n in names_of(v)]
+    return any(word in name.lower() for name in names for word in ON_PURPOSE)
+
+
+@dataclass(frozen=True, eq=False)
+class Disturbance:
+    """A step that changes which labels and inputs belong together."""
+
+    value: Value
+    what: str  # is changed alone: "Labels" or "Inputs"
+    how: str = "put in another order"
+
+
+def disturbances(story: Story) -> Iterator[Disturbance]:
+    """Yield what is done to the labels of a loss, or to the inputs, alone."""
+    for loss in story.operations(*LOSSES):
+        target, scores = loss.operation.argument("target"), loss.operation.argument("input")
+        if target is None or scores is None or loss.event.gradients is Answer.NO:
+            continue
+        inputs = model_inputs(story, scores, loss.event)
+        yield from _moved_alone(story, inputs, target, scores)
+        yield from _changed_alone(story, target)

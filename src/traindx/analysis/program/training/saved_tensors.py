@@ -22,9 +22,10 @@ from traindx.analysis.program.training.gradients import (
     carriers,
     has_history,
     is_cut,
+    runs_reached,
     runs_weights,
 )
-from traindx.analysis.program.training.graphs import Graphs, graph_of, is_node
+from traindx.analysis.program.training.graphs import Graphs, feeds_backward, graph_of, is_node
 from traindx.analysis.program.training.operations import Operation, is_in_place, operation_of
 from traindx.analysis.program.training.ownership import owns
 from traindx.analysis.program.training.updates import happens_with, is_one_turn
@@ -32,6 +33,8 @@ from traindx.analysis.program.training.updates import happens_with, is_one_turn
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
 
+SHARES = frozenset({"getitem", "view", "select", "narrow", "squeeze", "unsqueeze", "t", "transpose",
+                   "permute", "expand", "chunk", "split", "unbind"})  # fmt: skip
 # whose gradient is computed from what they returned
 SAVES_OUTPUT = frozenset({"exp", "expm1", "sigmoid", "tanh", "softmax", "log_softmax", "sqrt",
                           "rsqrt", "reciprocal", "relu", "logsumexp"})  # fmt: skip
@@ -57,6 +60,7 @@ class Overwritten:
 
     change: ProgramEvent
     saver: Result
+    is_view: bool = False  # a layer took a part of it
 
 
 def overwritten(story: Story) -> Iterator[Overwritten]:
@@ -258,3 +262,39 @@ def _lies_between(
 def _is_loop_later(made: ProgramEvent, change: ProgramEvent) -> bool:
     """Tell whether a change lies in a loop that the operation is outside of."""
     return any(turn not in made.turns for turn in change.turns)
+
+
+def _takes_view(layer: Result, owner: Value) -> bool:
+    """Tell whether a layer ran on a part of a tensor that shares its memory."""
+    for value in layer.args:
+        current: Value = value
+        for _ in range(12):
+            if current is owner:
+                return current is not value
+            operation = operation_of(current)
+            if isinstance(current, Part):
+                current = current.of
+            elif operation is not None and operation.name in SHARES and operation.operands:
+                current = operation.operands[0]
+            else:
+                break
+    return False
+
+
+def overwritten_views(story: Story) -> Iterator[Overwritten]:
+    """Yield where a part of a tensor is written that a layer with weights ran on a view of."""
+    for event in story.events:
+        owner = event.receiver
+        if event.act is not EventForm.STORE or event.name != "[]":
+            continue
+        if not isinstance(owner, Result) or event.gradients is not Answer.YES:
+            continue
+        layer = next((r for r in runs_reached(event.args[0]) if _takes_view(r, owner)), None)
+        if layer is not None and feeds_backward(story, owner):
+            yield Overwritten(event, layer, is_view=True)
+
+
+def all_overwritten(story: Story) -> Iterator[Overwritten]:
+    """Yield every change in place of what backward needs."""
+    yield from overwritten_views(story)
+    yield from overwritten(story)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import (
     External,
     FunctionValue,
@@ -24,6 +24,7 @@ from traindx.analysis.program.training.phases import phase_word
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Program, Story
 
+CUDNN = "torch.backends.cudnn"
 SEEDERS = {"torch.manual_seed": "torch", "torch.random.manual_seed": "torch",
            "torch.cuda.manual_seed": "torch", "torch.cuda.manual_seed_all": "torch",
            "torch.seed": "torch", "numpy.random.seed": "numpy", "random.seed": "random",
@@ -161,3 +162,23 @@ def idle_seeders(program: Program) -> Iterator[tuple[str, Site]]:
                 dotted = module.aliases.get(item.asname or item.name, "")
                 if EVERYTHING.search(item.name) and dotted not in names:
                     yield item.asname or item.name, Site(module, node)
+
+
+def _sets(event: ProgramEvent, attribute: str) -> bool:
+    owner = event.receiver
+    is_cudnn = isinstance(owner, External) and owner.name == CUDNN
+    return event.act is EventForm.STORE and is_cudnn and event.name == attribute
+
+
+def _asks_determinism(event: ProgramEvent) -> bool:
+    is_call = event.name == "torch.use_deterministic_algorithms" and bool(event.args)
+    return (is_call or _sets(event, "deterministic")) and constant(event.args[0]) is True
+
+
+def timed_algorithms(story: Story) -> Iterator[ProgramEvent]:
+    """Yield where cuDNN is told for good to choose by timing, if determinism is asked for too."""
+    plain = [e for e in story.events if not e.guards]
+    states = [e for e in plain if _sets(e, "benchmark")]
+    is_on = bool(states) and constant(states[-1].args[0]) is True
+    if is_on and any(_asks_determinism(e) for e in plain):
+        yield states[-1]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from traindx.analysis.program.execution.events import EventForm as Form
+from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.library import LISTINGS, modules_in
-from traindx.analysis.program.execution.values import Answer, Part, Result, Unknown, Value
+from traindx.analysis.program.execution.values import Answer, Part, Result, Unknown, Value, constant
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.freezing import is_ever_frozen
 from traindx.analysis.program.training.gradients import (
@@ -20,7 +23,9 @@ from traindx.analysis.program.training.gradients import (
     is_foreign,
     runs_behind,
     runs_reached,
+    terms_of,
 )
+from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.ownership import holding_of, owns
 from traindx.analysis.program.training.updates import updates
 
@@ -80,6 +85,78 @@ def _is_hidden(value: Value) -> bool:
     maker = value.maker if isinstance(value, Result) else ""
     is_call = isinstance(value, Result) and maker != "()" and is_foreign(value)
     return maker.startswith("recursion.") or is_call
+
+
+def _unrecorded_chance(term: Value) -> Value | None:
+    """The log-probability of a term that has no history, since autograd was off."""
+    if has_history(term) is not Answer.NO:
+        return None
+    found = (v for how, v in cuts_before(term) if how is Cut.UNRECORDED)
+    return next((v for v in found if _is_of_policy(v)), None)
+
+
+def _is_trained_here(story: Story, loss: Value, chance: Value) -> bool:
+    """Tell whether the layer behind is the optimizer's, and no other term reaches it."""
+    layer = runs_behind(chance)[0].receiver
+    reached = any(r.receiver is layer for r in runs_reached(loss))
+    optimizers = [d.subject for d in story.does(Do.STEP) if d.subject is not None]
+    return (
+        layer is not None and not reached and any(owns(o, layer) is Answer.YES for o in optimizers)
+    )
+
+
+def _is_of_policy(value: Value) -> bool:
+    operation = operation_of(value)
+    return operation is not None and operation.name in ("log_prob", "log_softmax", "gather")
+
+
+def _name(cut: Value) -> str:
+    if isinstance(cut, Part):
+        return f".{cut.key}"
+    maker = cut.maker if isinstance(cut, Result) else ""
+    return f"{maker}()" if maker.startswith(".") else f"{maker}(…)"
+
+
+@dataclass(frozen=True, eq=False)
+class Severed:
+    """A backward pass on a value that knows nothing of the model, or may hide that."""
+
+    backward: Deed
+    how: str  # what cuts it off, in words; empty for a remark on `requires_grad`
+    cut: Value | None = None
+    set_by: ProgramEvent | None = None
+
+
+def severed_losses(story: Story) -> Iterator[Severed]:
+    """Yield the backward passes on values that were cut from the computation."""
+    for backward in story.does(Do.BACKWARD):
+        found = None if backward.subject is None else _severed(story, backward, backward.subject)
+        if found is not None:
+            yield found
+
+
+def _severed(story: Story, backward: Deed, loss: Value) -> Severed | None:
+    cuts = lost_history(story, backward)
+    if cuts and all(how is Cut.DETACHED for how, _ in cuts):
+        return Severed(backward, _name(cuts[0][1]), cuts[0][1])
+    for term in terms_of(loss) if not cuts else []:
+        chance = _unrecorded_chance(term)
+        if chance is not None and _is_trained_here(story, loss, chance):
+            return Severed(backward, "no_grad", chance)
+    forced = _forced(story, backward, loss)
+    return None if forced is None else Severed(backward, "", set_by=forced)
+
+
+def _forced(story: Story, backward: Deed, loss: Value) -> ProgramEvent | None:
+    """`loss.requires_grad = True`: a loss that has a history needs no such line."""
+    for event in story.events:
+        if event.order > backward.event.order or event.receiver is not loss:
+            continue
+        is_store = event.act is Form.STORE and event.name == "requires_grad"
+        given = constant(event.args[0]) if event.args else True
+        if given is True and (is_store or event.name == ".requires_grad_"):
+            return event
+    return None
 
 
 def flat_layers(story: Story) -> list[tuple[Value, Value]]:

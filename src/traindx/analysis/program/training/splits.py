@@ -21,11 +21,14 @@ from traindx.analysis.program.training.claims import function_name
 from traindx.analysis.program.training.contents import whole_tensor
 from traindx.analysis.program.training.data import (
     SEEDS,
+    Feed,
     Role,
     data_chain,
     feeds,
     is_draw,
+    joined_parts,
     named_role,
+    split_from,
 )
 from traindx.analysis.program.training.kinds import names_of, words_of
 from traindx.analysis.program.training.operations import operation_of
@@ -261,6 +264,49 @@ JOINS = frozenset({"concatenate", "concat", "vstack", "cat"})
 FAR = 20  # steps from a part back to what repeats its examples
 
 
+def _shared(train: Feed, held: Feed) -> Value | None:
+    """What both loaders read."""
+    if train.dataset is None or held.dataset is None:
+        return None
+    read = list(joined_parts(train.dataset))
+    is_joined = len(read) > 1 + (read[0] is train.dataset)
+    for part in joined_parts(held.dataset):
+        if is_joined and any(part is r for r in read):
+            return part
+        whole = split_from(part)
+        if whole is not None and any(r is whole for r in read):
+            return whole
+    return None
+
+
+def _is_held_out(story: Story, division: Division) -> bool:
+    roles = roles_of(story, division.head) | roles_of(story, division.tail)
+    return division.is_for_test or Role.HELD_OUT in roles
+
+
+def shared_data(story: Story) -> tuple[Feed, Feed, Value] | None:
+    """Return the one training loader, a held-out loader, and what both read.
+
+    Nothing where some held-out loader reads other data.
+    """
+    found = feeds(story)
+    training = [f for f in found if f.role is Role.TRAIN]
+    if len(training) != 1:
+        return None
+    held_out = [f for f in found if f.role is Role.HELD_OUT]
+    shared = [(f, value) for f in held_out if (value := _shared(training[0], f)) is not None]
+    return (training[0], *shared[0]) if shared and len(shared) == len(held_out) else None
+
+
+def repeated_before(story: Story) -> tuple[Division, Value] | None:
+    """Return a split into training and held-out data, and what repeated examples before it."""
+    for division in divisions(story):
+        found = repetition(division.whole)
+        if found is not None and _is_held_out(story, division):
+            return division, found
+    return None
+
+
 def repetition(value: Value) -> Value | None:
     """Return what repeats examples on the way to a value."""
     for _ in range(FAR):
@@ -333,7 +379,7 @@ def cut_by_class(program: Program) -> Iterator[tuple[Division, Value]]:
     for story in program.stories:
         for division in divisions(story):
             order = None if division.order is not None else _order(program, division.whole)
-            if order is not None and _is_held_out(story, division):
+            if order is not None and _is_holdout_cut(story, division):
                 yield division, order
 
 
@@ -368,7 +414,7 @@ def _is_label(value: Value) -> bool:
     return any(words_of(name) & LABELS for name in names)
 
 
-def _is_held_out(story: Story, division: Division) -> bool:
+def _is_holdout_cut(story: Story, division: Division) -> bool:
     """Tell whether a cut parts what is learnt from what is judged by, and not by design."""
     around = function_name(division.tail)
     made = [division.head, division.tail, *story.made_from(division.tail)]

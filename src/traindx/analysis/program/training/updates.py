@@ -411,3 +411,47 @@ def is_endless(bound: Value | None) -> bool:
         text = constant(bound.args[0])
     name = getattr(bound, "name", "")
     return str(text).lower() in ("inf", "infinity") or str(name).rsplit(".", 1)[-1] == "inf"
+
+
+def _update_on_old_gradients(repeated: Repetition) -> Deed | None:
+    """The update that the next one follows without any clearing in between."""
+    story, between = repeated.story, repeated.between
+    if between.does(Do.GRAD) or writes_gradients(story, between.events):
+        return None
+    cleared = between.does(Do.ZERO_GRAD)
+    models = [d.subject for d in between.does(Do.FORWARD)]
+    for update in between.does(*UPDATES):
+        if update.subject is None or is_handed_on(story, between.events, update.subject, *models):
+            continue
+        if update.do is Do.STEP and not _is_plain_step(story, update):
+            continue
+        is_cleared = any(clears(d, update.subject, story) is not Answer.NO for d in cleared)
+        if not is_cleared and _is_repeated(repeated, update):
+            return update
+    return None
+
+
+def _is_plain_step(story: Story, step: Deed) -> bool:
+    """Tell whether a step is certain to leave the gradients as they are."""
+    optimizer = step.subject
+    if optimizer is None or not is_trusted(story, optimizer) or has_closure(step):
+        return False
+    return is_made(optimizer) or not any(s.does(Do.ZERO_GRAD) for s in story.program.stories)
+
+
+def _is_repeated(repeated: Repetition, update: Deed) -> bool:
+    """Tell whether the same optimizer, or the same weight, is updated after the next pass too."""
+    tensor = changed_tensor(update.subject)
+    for later in repeated.story.does(update.do):
+        is_same = changed_tensor(later.subject) is tensor and later.event.node is update.event.node
+        if is_same and later.event.order > repeated.second.event.order:
+            return True
+    return False
+
+
+def updates_on_old_gradients(story: Story) -> Iterator[tuple[Repetition, Deed]]:
+    """Yield the updates that the next one follows without any clearing in between."""
+    for repeated in repetitions(story):
+        update = _update_on_old_gradients(repeated)
+        if update is not None:
+            yield repeated, update
