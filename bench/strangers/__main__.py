@@ -7,7 +7,9 @@
 | `developed` | six hands | read while rules were ported onto the program model |
 | `judged` | the same | held back and judged once; its misses were read and mended afterwards |
 | `read` | four other hands, asked for no textbook forms | read while the model was taught more |
-| `unread` | the same four | held back; only its counts were looked at, 2026-11-18 |
+| `unread` | the same four | held back; of its sound programs those that were accused were read |
+| `taught` | five others, given a cause and a user, not a form | read while the model was taught more |
+| `waiting` | the same five | held back; of its sound programs those that were accused were read |
 
 None of the writers had seen rules or operators.
 """
@@ -21,7 +23,7 @@ from pathlib import Path
 from traindx.api import check_run
 
 HOME = Path(__file__).parent
-SETS = ("developed", "judged", "read", "unread")
+SETS = ("developed", "judged", "read", "unread", "taught", "waiting")
 
 
 def main() -> int:

@@ -188,9 +188,13 @@ PLAIN_USES = frozenset(
 
 
 def is_rescaled(story: Story, weight: Value) -> bool:
-    """Tell whether a parameter may be used at another scale than its own: divided, normalised."""
+    """Tell whether a parameter may be used at another scale than its own: divided, normalised.
+
+    One that nothing uses in sight may be.
+    """
     uses = [use for use in story.made_from(weight) if isinstance(use, Result)]
-    return is_weight(weight) and any(operation_name(u.maker) not in PLAIN_USES for u in uses)
+    is_plain = bool(uses) and all(operation_name(u.maker) in PLAIN_USES for u in uses)
+    return is_weight(weight) and not is_plain
 
 
 def fan_in(story: Story, owner: Value) -> int | None:
