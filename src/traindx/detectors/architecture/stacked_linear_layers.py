@@ -138,14 +138,25 @@ def _is_scattered(row: LayerRow) -> bool:
 
 def _is_grown(story: Story, row: LayerRow) -> bool:
     """Tell whether a loop of unknown length made the layers: two of them stand for many."""
-    made = [e for e in story.events if any(e.result is layer for layer in row.layers)]
+    if len(row.calls) < 2:
+        return False
+    makers = story.recall(_by_result)
+    made = [e for layer in dict.fromkeys(map(id, row.layers)) for e in makers.get(layer, ())]
     looped = [e for e in made if any(not loop.is_whole for loop in e.loops)]
-    return len(row.calls) > 1 and len({e.node for e in looped}) < len(looped)
+    return len({e.node for e in looped}) < len(looped)
+
+
+def _by_result(story: Story) -> dict[int, list[ProgramEvent]]:
+    found: dict[int, list[ProgramEvent]] = {}
+    for event in story.events:
+        if event.result is not None:
+            found.setdefault(id(event.result), []).append(event)
+    return found
 
 
 def _names(story: Story, layer: Result) -> list[str]:
     """Return the names of a layer, of the chain that it is in, and of the function that made it."""
-    chains = [c for c in _chains(story) if any(part is layer for part in parts_of(c))]
+    chains = [c for c in story.recall(_chains) if any(part is layer for part in parts_of(c))]
     return [*layer.names, maker_name(layer), *(name for chain in chains for name in chain.names)]
 
 

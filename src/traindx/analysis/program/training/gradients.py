@@ -81,10 +81,16 @@ def cut_of(value: Value) -> Cut | None:
         return Cut.FLAT
     if value.gradients is Answer.NO:
         return Cut.UNRECORDED
+    if value.maker == ".sample" and _is_distribution(value.receiver):
+        return Cut.DETACHED
     is_plain = value.maker.startswith(("numpy.", "sklearn.", "math.", "scipy.", "pandas."))
     if value.maker in NEW or is_plain or operation_name(value.maker) in DETACHES:
         return Cut.DETACHED
     return None
+
+
+def _is_distribution(value: Value | None) -> bool:
+    return isinstance(value, Result) and value.maker.startswith("torch.distributions.")
 
 
 def is_cut(value: Value) -> bool:

@@ -57,9 +57,11 @@ def used_up(story: Story) -> list[UsedUp]:
 def _used_up(story: Story) -> list[UsedUp]:
     first: dict[tuple[int, ast.AST], tuple[ProgramEvent, LoopRun]] = {}
     found: dict[ast.AST, UsedUp] = {}
+    leaves: dict[ast.AST, bool] = {}
     for event in story.events:
         for depth, run in enumerate(event.loops):
-            if run.over is None or run.site.node in found or _may_leave(run):
+            node = run.site.node
+            if run.over is None or node in found or _is_left(run, leaves):
                 continue
             for iterator in iterators_in(run.over):
                 earlier = first.setdefault((id(iterator), run.site.node), (event, run))
@@ -67,6 +69,14 @@ def _used_up(story: Story) -> list[UsedUp]:
                 if around is not None and earlier[1] is not run:
                     found[run.site.node] = UsedUp(iterator, run, around)
     return list(found.values())
+
+
+def _is_left(run: LoopRun, known: dict[ast.AST, bool]) -> bool:
+    """Tell whether a loop may end early, having looked at each loop once."""
+    node = run.site.node
+    if node not in known:
+        known[node] = _may_leave(run)
+    return known[node]
 
 
 def _later_turn(first: ProgramEvent, event: ProgramEvent, depth: int) -> LoopRun | None:

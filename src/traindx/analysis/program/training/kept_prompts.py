@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import (
+    Answer,
     Items,
     Result,
     Table,
@@ -100,8 +101,13 @@ def _unused_mask(story: Story) -> Iterator[PromptKept]:
         if event.name == "operator.add" and len(event.args) == 2 and id(event.result) not in used:
             first, second = (_repeated(v) for v in event.args)
             is_open = any(id(event.result) == id(v) for v in _returned(story))
-            if first == 0 and second == 1 and not is_open:
+            if first == 0 and second == 1 and not is_open and not _is_scored(story):
                 yield PromptKept(event, "The mask of the answer is not used by the loss")
+
+
+def _is_scored(story: Story) -> bool:
+    """Tell whether tokens are scored where nothing is learnt: a mask may be meant for that."""
+    return any(e.gradients is Answer.NO and e.name.endswith("cross_entropy") for e in story.events)
 
 
 def _is_of_tokens(value: Value) -> bool:
