@@ -92,7 +92,12 @@ def _command(way: Way, arguments: list[str], folder: Path) -> list[str]:
 
 def _measure(way: Way, arguments: list[str]) -> tuple[dict[str, float], str]:
     """Run one process; return its numbers, or why there are none."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **MEMORY}
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+        **MEMORY,
+    }
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         environment["OVERHEAD_FOLDER"] = name  # for whatever a recorder writes
@@ -198,8 +203,8 @@ def _compare_ours(program: str, backend: str, options: argparse.Namespace) -> No
     ]
     step_ms = statistics.median(turn["traindx run"].plain_ms for turn in turns)
     title = f"{program}, {backend or 'eager'}, {step_ms:.1f} ms of CPU per step"
-    print(f"\n| {title} | step CPU × | wall × | beside | once | reported |")
-    print("|---|---|---|---|---|---|")
+    print(f"\n| {title} | step CPU × | wall × | beside | once | reported | captured |")
+    print("|---|---|---|---|---|---|---|")
     for name in turns[0]:
         _print_ours(name, [turn[name] for turn in turns])
     _keep_ours(title, turns)
@@ -212,7 +217,14 @@ def _print_ours(name: str, taken: list[Taken]) -> None:
     beside = f"{statistics.median(t.beside for t in taken):.1%}" if claimed else ""
     once_s = [t.once_s for t in taken]
     once = f"{statistics.median(once_s):.1f} s" if any(once_s) else ""
-    print(f"| {name} | {ratios} | {beside} | {once} | {reported} |", flush=True)
+    whole_ms = [t.captured_ms for t in taken if t.captured_ms is not None]
+    captured = ""
+    if whole_ms:
+        step_ms = statistics.median(t.plain_ms for t in taken)
+        captured = (
+            f"{statistics.median(whole_ms):.0f} ms, {statistics.median(whole_ms) / step_ms:.1f} ×"
+        )
+    print(f"| {name} | {ratios} | {beside} | {once} | {reported} | {captured} |", flush=True)
 
 
 def _keep_ours(title: str, turns: list[dict[str, Taken]]) -> None:

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -35,6 +35,7 @@ DEFINITION = (
     f" {len(WAYS)} processes take turns of {TURN_S:g} s after a warm-up; malloc keeps its memory."
     " beside: what the parent and its looks took meanwhile, of one core. once:"
     " CPU time more than plain before and after: start, warm-up and first looks, last diagnosis."
+    " captured: wall time of looking in the dearest step that is captured whole, over a plain step."
 )
 
 
@@ -85,6 +86,7 @@ class Taken:
     once_s: float  # more CPU time than plain outside the rounds: start, first looks, diagnosis
     plain_ms: float
     claimed: float | None = None
+    captured_ms: float | None = None  # of looking, in the dearest step that was captured whole
 
 
 def compare(
@@ -107,8 +109,10 @@ def compare(
             rider.beside_s += rider.beside()
         for rider in riders:
             rider.end()
-        claimed = _claimed(folder / "run")
-    return _judge(riders, elapsed_s, steps * rounds, claimed)
+        claimed, captured_ms = _claimed(folder / "run"), _captured_ms(folder / "run")
+    taken = _judge(riders, elapsed_s, steps * rounds, claimed)
+    taken["traindx run"] = replace(taken["traindx run"], captured_ms=captured_ms)
+    return taken
 
 
 def _judge(
@@ -153,7 +157,12 @@ def _start(way: str, given: list[str], folder: Path, stack: ExitStack) -> Rider:
     process = subprocess.Popen(
         command,
         cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **MEMORY},
+        env={
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+            **MEMORY,
+        },
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -179,3 +188,11 @@ def _claimed(folder: Path) -> float | None:
         if counts:
             return float(counts[-1]["overhead"])
     return None
+
+
+def _captured_ms(folder: Path) -> float | None:
+    """Return what looking took in the dearest training step that was captured whole."""
+    lines = (t for path in folder.glob("rank*.jsonl") for t in path.read_text().splitlines())
+    found = [json.loads(t) for t in lines if '"k":"captured"' in t]
+    costs = [1e3 * c["cost_s"] for c in found if c["kind"] == "training" and "cost_s" in c]
+    return max(costs, default=None)

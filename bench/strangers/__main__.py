@@ -10,6 +10,9 @@
 | `unread` | the same four | held back; of its sound programs those that were accused were read |
 | `taught` | five others, given a cause and a user, not a form | read while the model was taught more |
 | `waiting` | the same five | held back; of its sound programs those that were accused were read |
+| `studied` | five others, two programs a cause by different mechanisms | read while the model was taught more |
+| `sealed` | the same five | held back |
+| `unopened` | a seventh, for distributed training, fine-tuning and RL | not judged yet |
 
 None of the writers had seen rules or operators.
 """
@@ -23,7 +26,7 @@ from pathlib import Path
 from traindx.api import check_run
 
 HOME = Path(__file__).parent
-SETS = ("developed", "judged", "read", "unread", "taught", "waiting")
+SETS = ("developed", "judged", "read", "unread", "taught", "waiting", "studied", "sealed", "unopened")
 
 
 def main() -> int:

@@ -329,7 +329,14 @@ def _tested(
     voice.remark(f"{found[1].summary} Testing it on a copy")
     try:
         with progress("verifying:") as tell:
-            tested = verify_run(command, *found, request=request, tell=tell, warn=voice.say)
+            tested = verify_run(
+                command,
+                *found,
+                request=request,
+                tell=tell,
+                warn=voice.say,
+                announce=voice.remark,
+            )
     except TraindxError as error:
         voice.say(f"not verified: {error}")
         return found
@@ -381,11 +388,12 @@ def verify_run(
     request: VerifyRequest | None = None,
     tell: Tell = _nothing,
     warn: Tell = _nothing,
+    announce: Tell = _nothing,
 ) -> Verification:
     """Verify as `verify` does, and return the run together with the diagnosis.
 
     `tell` hears what is being done, `warn` of each side effect that cannot be ruled out, before
-    anything runs.
+    anything runs, `announce` of what is going to be tested and how long it takes.
     """
     from traindx.experiments.verification.verification import verify_command
     from traindx.report import notebook
@@ -394,7 +402,9 @@ def verify_run(
     check_causes(request.causes)
     if not command:
         raise UsageError("no command to rerun. Try: python train.py")
-    found = verify_command(command, run, diagnosis, request, tell=tell, warn=warn)
+    found = verify_command(
+        command, run, diagnosis, request, tell=tell, warn=warn, announce=announce
+    )
     return replace(found, diagnosis=notebook.remember(found.diagnosis, found.run))
 
 

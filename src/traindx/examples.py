@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from traindx.model.recording import (
+    CapturedStep,
     Counts,
     Ending,
     Epoch,
@@ -23,6 +25,8 @@ from traindx.model.recording import (
     Recording,
     Sample,
     Stall,
+    StepOperation,
+    StepTensor,
     Submodule,
 )
 from traindx.model.run import (
@@ -46,6 +50,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset, random_split
+"""
+TRAINING = """
+model = nn.Linear(8, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    optimizer.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    optimizer.step()
 """
 DOCUMENTS = (".json", ".yaml", ".yml", ".toml")
 
@@ -114,21 +126,28 @@ def _named(series: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
 
 
 def script(text: str, /, *, path: str = "train.py", **parts: object) -> Run:
-    """Return a run of which only the program is known; parts fill the blanks of its text."""
-    return make_run(sources={path: text.format(**parts) if parts else text})
+    """Return a run of which only the program is known; parts fill the blanks of its text.
+
+    A program that imports nothing begins with the usual imports.
+    """
+    filled = text.format(**parts) if parts else text
+    return make_run(sources={path: filled if "import " in filled else IMPORTS + filled})
 
 
-def template(text: str, /, **usual: str) -> Callable[..., Run]:
+def template(
+    text: str, /, *blanks: str, path: str = "train.py", **usual: object
+) -> Callable[..., Run]:
     """Return what makes a run of a program that begins with the usual imports.
 
-    The blanks of its text are filled in the order of these, by name, or as usual.
+    Its blanks are filled in the order of these names, then of the usual ones, or by name.
     """
+    order = (*blanks, *usual)
 
-    def fill(*given: str, **parts: str) -> Run:
-        filled = {**usual, **dict(zip(usual, given, strict=False)), **parts}
-        return script(IMPORTS + text, **filled)
+    def filled(*given: object, **named: object) -> Run:
+        parts = {**usual, **dict(zip(order, given, strict=False)), **named}
+        return script(IMPORTS + text, path=path, **parts)
 
-    return fill
+    return filled
 
 
 def failed(
@@ -159,17 +178,6 @@ def failed(
 def with_source(run: Run, text: str) -> Run:
     """Return a run whose program is known."""
     return replace(run, sources=(Source("train.py", text),))
-
-
-def form(text: str, /, *blanks: str, path: str = "train.py", **usual: object) -> Callable[..., Run]:
-    """Return what fills a text in, as it stands: its blanks in this order, then the usual ones."""
-    order = (*blanks, *usual)
-
-    def filled(*given: object, **named: object) -> Run:
-        parts = {**usual, **dict(zip(order, given, strict=False)), **named}
-        return script(text, path=path, **parts)
-
-    return filled
 
 
 def rounded(run: Run, name: str, decimals: int) -> Run:
@@ -213,6 +221,72 @@ def recorded(*processes: Process, ending: Ending | None = None, **series: ArrayL
         for i, p in enumerate(processes)
     )
     return replace(make_run(_named(series)), recording=Recording(ranked, ending))
+
+
+_SOURCE = re.compile(r"(?P<name>\w+): (?P<role>\S+) \((?P<shape>[\d, ]*)\)")
+_STEP_LINE = re.compile(
+    r"(?P<name>\w+) \((?P<shape>[\d, ]*)\) = (?P<op>\w+)\((?P<inputs>[\w, ]*)\)"
+    r"(?: in (?P<module>\S+))?(?: @ (?P<line>\d+))?"
+)
+CUTS = frozenset({"detach", "argmax", "eq", "gt", "lt", "round", "sign"})
+
+
+def step_of(text: str, kind: str = "training", **facts: Mapping[str, Any]) -> CapturedStep:
+    """Return a captured step from lines such as `x: batch/0 (32, 8)` and `d (32, 1) = sub(x, y)`.
+
+    What is said of a tensor by its name is added to its facts; `settings` are those of the
+    operation that makes it. Backward is called on the tensor named `loss`. Gradients flow from
+    parameters through all that does not cut them.
+    """
+    tensors: list[StepTensor] = []
+    operations: list[StepOperation] = []
+    numbers: dict[str, int] = {}
+    modules: list[str] = []
+    places: list[Place] = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        source, made = _SOURCE.fullmatch(line), _STEP_LINE.fullmatch(line)
+        match = source or made
+        if match is None:
+            raise ValueError(f"no line of a step: {line}")
+        own = dict(facts.get(match["name"], {}))
+        settings = own.pop("settings", {})
+        shape = tuple(int(n) for n in match["shape"].split(",") if n.strip())
+        role = "" if source is None else source["role"].replace("outside", "")
+        given = () if made is None else _numbers_of(made["inputs"], numbers)
+        is_live = any(tensors[n].needs_grad for n in given) and made is not None
+        is_live = is_live and made is not None and made["op"] not in CUTS
+        own.setdefault("needs_grad", is_live or role.startswith("parameter:"))
+        numbers[match["name"]] = len(tensors)
+        own = {"dtype": "float32", "memory": len(tensors), "role": role, "shape": shape, **own}
+        tensors.append(StepTensor(**own))
+        if made is not None:
+            if made["module"]:
+                modules.append(made["module"])
+            places.append(Place("train.py", int(made["line"] or len(places) + 10)))
+            operations.append(
+                StepOperation(
+                    made["op"],
+                    given,
+                    (numbers[made["name"]],),
+                    len(modules) - 1 if made["module"] else None,
+                    len(places) - 1,
+                    settings,
+                    is_direct=True,
+                )
+            )
+    losses = (numbers["loss"],) if "loss" in numbers else ()
+    return CapturedStep(
+        9, kind, 1, tuple(tensors), tuple(operations), tuple(modules), tuple(places), losses
+    )
+
+
+def _numbers_of(names: str, numbers: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(numbers[name.strip()] for name in names.split(",") if name.strip())
+
+
+def captured(*steps: CapturedStep) -> Run:
+    """Return a run of which steps were captured."""
+    return recorded(Process(captured=steps))
 
 
 def sampled(count: int, **fields: Any) -> Process:

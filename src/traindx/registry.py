@@ -6,15 +6,18 @@ A built-in that is broken fails loudly, for that is our bug. A plugin that is br
 
 from __future__ import annotations
 
+import ast
 import importlib
 import pkgutil
+import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from traindx.model.findings import (
     Failed,
@@ -44,6 +47,8 @@ __all__ = [  # with the words in which most rules speak, so that they need no ot
     "suggested",
 ]
 
+DETECTOR = "traindx_detector"  # the mark of a rule
+WRITTEN_NEEDS = re.compile(r"^@detector\(\s*needs=(\([^()]*\))", re.MULTILINE)
 Check = Callable[[Run], Iterable[Finding]]
 Sniff = Callable[[Path, bytes], float]
 Read = Callable[[Path], Run]
@@ -85,7 +90,7 @@ def detector(*, needs: tuple[str, ...], suggests: tuple[str, ...]) -> Callable[[
 
     def declare(check: Check) -> Check:
         name = check.__module__.rsplit(".", 1)[-1].replace("_", "-")
-        check.__dict__["traindx_detector"] = Detector(name, check, needs, suggests)
+        check.__dict__[DETECTOR] = Detector(name, check, needs, suggests)
         return check
 
     return declare
@@ -112,7 +117,64 @@ class Discovered:
 @cache
 def detectors() -> Discovered:
     """Find every detector: the built-in ones, then those of plugins."""
-    return _discover("traindx.detectors", "traindx_detector")
+    return _discover("traindx.detectors", DETECTOR)
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A detector by what its file says of it, imported when it is to look at a run.
+
+    Most runs meet the needs of some detectors only: source those of one in three.
+    """
+
+    name: str
+    needs: tuple[str, ...]
+    load: Callable[[], Detector]
+
+
+@cache
+def declared_detectors() -> Discovered:
+    """Find what `detectors` does, in the same order, and import only what it has to."""
+    home = importlib.import_module("traindx.detectors")
+    built_in = {d.name: d for found in _files(home) for d in _declared(*found)}
+    failed: list[Failed] = []
+    for found in _plugins("traindx.detectors", DETECTOR, failed):
+        built_in.setdefault(found.name, _loaded(found))
+    return Discovered(tuple(built_in.values()), tuple(failed))
+
+
+def _declared(module: str, path: Path) -> Iterator[Declared]:
+    """Yield what a file declares; where it does not say so plainly, it is imported."""
+    needs = None if module in sys.modules else _written_needs(path)
+    if needs is None:
+        yield from map(_loaded, _marked(importlib.import_module(module), DETECTOR))
+        return
+
+    def load() -> Detector:
+        return cast(Detector, next(_marked(importlib.import_module(module), DETECTOR)))
+
+    yield Declared(path.stem.replace("_", "-"), needs, load)
+
+
+def _loaded(detector: Detector) -> Declared:
+    return Declared(detector.name, detector.needs, lambda: detector)
+
+
+def _written_needs(path: Path) -> tuple[str, ...] | None:
+    """Return the needs that stand in the decorator of a rule; None where they are not plain."""
+    try:
+        found = WRITTEN_NEEDS.findall(path.read_text(encoding="utf-8"))
+        return tuple(ast.literal_eval(found[0])) if len(found) == 1 else None
+    except (OSError, ValueError, SyntaxError):
+        return None
+
+
+def _files(package: ModuleType) -> Iterator[tuple[str, Path]]:
+    """Yield the modules below a package with their files; one that has none need not exist."""
+    for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if not info.ispkg:
+            folder = getattr(info.module_finder, "path", "")
+            yield info.name, Path(folder, info.name.rpartition(".")[2] + ".py")
 
 
 def detector_named(name: str) -> Detector | None:
@@ -134,19 +196,22 @@ def _discover(group: str, mark: str, *, home: str | None = None) -> Discovered:
     for module in _modules(importlib.import_module(home or group)):
         for item in _marked(module, mark):
             items[item.name] = item
-    for plugin in entry_points(group=group):
-        try:
-            for item in _plugin_items(plugin, mark):
-                items.setdefault(item.name, item)
-        except Exception as error:  # a stranger's plugin must not cost the user the diagnosis
-            failed.append(Failed(plugin.name, f"plugin did not load: {error!r}"))
+    for item in _plugins(group, mark, failed):
+        items.setdefault(item.name, item)
     return Discovered(tuple(items.values()), tuple(failed))
 
 
+def _plugins(group: str, mark: str, failed: list[Failed]) -> Iterator[Any]:
+    """Yield what plugins declare, and note those that would not load."""
+    for plugin in entry_points(group=group):
+        try:
+            yield from _plugin_items(plugin, mark)
+        except Exception as error:  # a stranger's plugin must not cost the user the diagnosis
+            failed.append(Failed(plugin.name, f"plugin did not load: {error!r}"))
+
+
 def _modules(package: ModuleType) -> Iterator[ModuleType]:
-    for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-        if not info.ispkg:
-            yield importlib.import_module(info.name)
+    return (importlib.import_module(name) for name, _ in _files(package))
 
 
 def _marked(module: Any, mark: str) -> Iterator[Any]:

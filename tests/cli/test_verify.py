@@ -51,9 +51,11 @@ class Fake:
         request: api.VerifyRequest,
         tell: object,
         warn: object,
+        announce: object,
     ) -> Verification:
         self.asked = {"command": tuple(command), "request": request}
         warn("side effect not ruled out: the network")  # type: ignore[operator]
+        announce("going to test lr-too-high")  # type: ignore[operator]
         if self.error is not None:
             raise self.error
         assert run is not None

@@ -110,8 +110,9 @@ def only(monkeypatch: pytest.MonkeyPatch) -> object:
     """Replace all detectors by the given functions."""
 
     def replace(**checks: registry.Check) -> None:
-        items = tuple(registry.Detector(n, c, ("loss",), ()) for n, c in checks.items())
-        monkeypatch.setattr(running, "detectors", lambda: registry.Discovered(items))
+        made = (registry.Detector(n, c, ("loss",), ()) for n, c in checks.items())
+        items = tuple(registry.Declared(d.name, d.needs, lambda d=d: d) for d in made)  # type: ignore[misc]
+        monkeypatch.setattr(running, "declared_detectors", lambda: registry.Discovered(items))
 
     return replace
 

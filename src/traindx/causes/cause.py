@@ -38,7 +38,8 @@ class Cause:
     root causes of their own. `confirm_by` asks for artifacts or experiments, any of which settles
     it. `tailor` reads facts from the run (the learning rate in use, the key it was set by) that
     fill the braces in title and remedies, so that a fix names the user's own values; `defaults`
-    fill them otherwise.
+    fill them otherwise. `only_harms` begins the words for the only trouble that this cause makes:
+    in a run that suffers from something else it is a remark and no root cause.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Cause:
     brings_about: tuple[str, ...] = ()
     defaults: Facts | None = None
     tailor: Callable[[Run], Facts] | None = None
+    only_harms: tuple[str, ...] = ()
 
     def issue_in(self, run: Run) -> str:
         """Return the one-sentence statement of this cause for a run."""

@@ -6,6 +6,8 @@ from traindx.causes import facts
 from traindx.causes.cause import CHECKPOINTS, DATA, Ask, Cause
 from traindx.model.findings import Remedy, Severity
 
+REPEATABILITY = ("differ", "determin", "nondetermin", "random", "repeat", "reproduc", "seed", "var")
+
 CAUSES = (
     Cause(
         name="state-dict-key-mismatch",
@@ -249,6 +251,7 @@ CAUSES = (
             "the last digits after some steps come from nondeterministic kernels."
         ),
         severity=Severity.LOW,
+        only_harms=REPEATABILITY,
         specialist=CHECKPOINTS,
         remedies=(
             Remedy(
@@ -294,6 +297,7 @@ CAUSES = (
             "makes single runs incomparable."
         ),
         severity=Severity.LOW,
+        only_harms=REPEATABILITY,
         specialist=CHECKPOINTS,
         remedies=(
             Remedy(

@@ -345,6 +345,31 @@ CAUSES = (
         brings_about=("class-collapse", "constant-prediction", "label-noise", "overfitting"),
     ),
     Cause(
+        name="duplicate-examples",
+        title="Training examples are in the data several times",
+        what=(
+            "Rows that are read, joined or collected more than once weigh as much more in the loss "
+            "as there are copies: the model fits what is repeated, epochs are longer than needed, "
+            "and copies on both sides of a later split leak. The length of the dataset against the "
+            "number of rows on disk settles it."
+        ),
+        severity=Severity.MEDIUM,
+        specialist=DATA,
+        remedies=(
+            Remedy(
+                change=(
+                    "Empty the list that collects the rows of a file before the next one, or add "
+                    "each row once; drop exact copies where the source itself repeats them"
+                ),
+                expected_effect="the dataset is as long as its sources together",
+                verify="compare `len(dataset)` with the number of rows on disk, and count copies",
+                if_it_fails="if copies remain, look for overlapping file patterns or joins",
+            ),
+        ),
+        confirm_by=(Ask("count the distinct examples of the training data"),),
+        brings_about=("data-leakage", "overfitting"),
+    ),
+    Cause(
         name="worker-crash",
         title="A data-loader worker died{worker_fact}",
         what=(
@@ -385,5 +410,29 @@ CAUSES = (
             "worker_fact": "",
         },
         tailor=facts.worker,
+    ),
+    Cause(
+        name="stale-cache",
+        title="A cache keeps giving what was computed before a setting changed",
+        what=(
+            "Results are kept under a key that leaves out something they depend on: a cached "
+            "method of an object whose attributes change, a dictionary by index, a file of "
+            "features under one name for all settings. What comes after the change still gets the "
+            "old results, and nothing fails."
+        ),
+        severity=Severity.HIGH,
+        specialist=DATA,
+        remedies=(
+            Remedy(
+                change=(
+                    "Make everything the result depends on part of the key: an argument of the "
+                    "cached function, or part of the file's name"
+                ),
+                expected_effect="the first batch after a change differs from the one before it",
+                verify="print the mean of one example before and after the setting changes",
+                if_it_fails="clear the cache where the setting changes, and remove old files",
+            ),
+        ),
+        confirm_by=(Ask("send one example as the model sees it, before and after the change"),),
     ),
 )

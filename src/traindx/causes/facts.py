@@ -37,6 +37,7 @@ CLIPS = (
     "grad_norm_clip", "gradient_clipping", "clip",
 )  # fmt: skip
 CLASS_COUNTS = ("num_classes", "n_classes", "num_labels", "nb_classes", "classes", "nclass")
+PEAK = "the peak learning rate"
 DROPOUTS = ("dropout", "dropout_rate", "drop_rate", "hidden_dropout_prob", "p_drop")
 RUN_LENGTHS = ("max_steps", "total_steps", "num_training_steps", "max_iters", "num_steps")
 WARMUPS = ("warmup_steps", "num_warmup_steps", "warmup_iters", "warmup_updates")
@@ -79,14 +80,23 @@ def place_of(run: Run, cause: str) -> Location | None:
 
 def learning_rate(run: Run) -> Facts:
     """Name the learning rate by the key it was set with: the highest, where there are several."""
+    found = rate_in_use(run)
+    if found is None:
+        return {}
+    name, text, value = found
+    facts = _rate_facts(name, text, value, rate_cut(run))
+    return {**facts, "lr_in_use": f" (it peaks at {text})"} if name == PEAK else facts
+
+
+def rate_in_use(run: Run) -> tuple[str, str, float] | None:
+    """Return the learning rate: by which name, as it is written, and its value."""
     rates = [(as_number(s.value) or 0.0, s) for s in run.config.learning_rates()]
     value, setting = max(rates, key=lambda r: r[0], default=(0.0, None))
     peak = _peak(run)
     if setting is not None and value > 0 and peak <= value * SECOND_OPINION:
-        return _rate_facts(setting.key, str(setting.value), value, _cut(run))
+        return setting.key, str(setting.value), value
     if peak > 0:
-        facts = _rate_facts("the peak learning rate", f"{peak:g}", peak, _cut(run))
-        return {**facts, "lr_in_use": f" (it peaks at {peak:g})"}
+        return PEAK, f"{peak:g}", peak
     return _rate_in_source(run)
 
 
@@ -96,18 +106,18 @@ def _peak(run: Run) -> float:
     return float(finite.max()) if len(finite) else 0.0
 
 
-def _rate_in_source(run: Run) -> Facts:
+def _rate_in_source(run: Run) -> tuple[str, str, float] | None:
     """The rate as the code writes it, where it writes only one."""
     matches = (m for s in run.sources for m in _RATE_IN_SOURCE.finditer(s.text))
     written = {(m[1] or m[3], m[2] or m[4]) for m in matches}
     if len({text for _, text in written}) != 1:
-        return {}
+        return None
     name, text = min(written)
     value = as_number(text) or 0.0
-    return _rate_facts(name, text, value, _cut(run)) if value > 0 else {}
+    return (name, text, value) if value > 0 else None
 
 
-def _cut(run: Run) -> float:
+def rate_cut(run: Run) -> float:
     """Return by how much to divide a rate that is too high: half, or what the steps call for.
 
     A step that changes the weights by a fifth of their norm needs more than half the rate.

@@ -148,6 +148,7 @@ CAUSES = (
             "Failure right at the first validation is the sign."
         ),
         severity=Severity.MEDIUM,
+        only_harms=("memory", "oom", "slow", "speed", "long"),
         specialist=MEMORY,
         remedies=(
             Remedy(

@@ -167,6 +167,7 @@ CAUSES = (
             "`autocast` without `dtype` means fp16 on CUDA and bfloat16 on the CPU."
         ),
         severity=Severity.LOW,
+        only_harms=("deprecat", "warning", "futurewarning"),
         specialist=PRECISION,
         remedies=(
             Remedy(

@@ -67,7 +67,13 @@ def verify_with(
 
     with shared.progress(options, "verifying:") as tell:
         verified = api.verify_run(
-            command, run, diagnosis, request=request_of(options), tell=tell, warn=say
+            command,
+            run,
+            diagnosis,
+            request=request_of(options),
+            tell=tell,
+            warn=say,
+            announce=remark,
         )
     if verified.recording is not None:
         remark(f"the first run on a copy is recorded in {verified.recording}")

@@ -6,20 +6,32 @@ from dataclasses import replace
 
 from traindx.analysis.program import project_of
 from traindx.analysis.program.training.program import program_of
+from traindx.analysis.time_limit import limited
 from traindx.diagnosis.engine import diagnose
-from traindx.model.findings import Diagnosis, Skipped
+from traindx.model.findings import Diagnosis, Skipped, Status
 from traindx.model.run import Run
 
 
 def diagnose_code(run: Run, *, deadline: float | None = None) -> Diagnosis:
     """Diagnose a run that is source and nothing else; what other artifacts would show is no gap."""
-    diagnosis = diagnose(run, deadline=deadline)
+    with limited(deadline):
+        return _diagnosed(run, deadline)
+
+
+def _diagnosed(run: Run, deadline: float | None) -> Diagnosis:
+    # no run suffers from anything yet: a remark is as good as a fault
+    diagnosis = replace(diagnose(run, deadline=deadline), asides=frozenset())
     missed = tuple(s for s in diagnosis.skipped if not s.detector or not s.needs)
-    summary = diagnosis.summary
-    if not diagnosis.root_causes:
-        count = f"{len(run.sources)} {'file' if len(run.sources) == 1 else 'files'}"
-        summary = f"No fault shown in {count}." if run.sources else "No file here uses torch."
-    return replace(diagnosis, summary=summary, skipped=(*missed, *_unread(run)))
+    skipped = (*missed, *_unread(run))
+    if diagnosis.root_causes:
+        return replace(diagnosis, skipped=skipped)
+    count = f"{len(run.sources)} {'file' if len(run.sources) == 1 else 'files'}"
+    summary = f"No fault shown in {count}." if run.sources else "No file here uses torch."
+    # of code alone nothing more can be asked; whether a run of it is healthy is not claimed
+    is_clean = run.sources and not any(f.is_symptom for f in diagnosis.findings)
+    status = Status.HEALTHY if is_clean else diagnosis.status
+    questions = () if is_clean else diagnosis.questions
+    return replace(diagnosis, summary=summary, skipped=skipped, status=status, questions=questions)
 
 
 def _unread(run: Run) -> tuple[Skipped, ...]:

@@ -13,7 +13,14 @@ from dataclasses import replace
 from math import exp
 
 from traindx.causes import all_causes
-from traindx.diagnosis.hypotheses import fold, hypothesis_of, rank_of, weigh, with_consequences
+from traindx.diagnosis.hypotheses import (
+    asides_of,
+    fold,
+    hypothesis_of,
+    rank_of,
+    weigh,
+    with_consequences,
+)
 from traindx.diagnosis.questions import questions_of
 from traindx.diagnosis.running import gather, without_echoes
 from traindx.diagnosis.summary import status_of, summary_of
@@ -24,6 +31,7 @@ from traindx.model.findings import (
     Experiment,
     Finding,
     Hypothesis,
+    Remedy,
     Status,
     Verdict,
 )
@@ -34,6 +42,7 @@ from traindx.model.trials import finding_of, removed_by
 # stand for the whole run, and what a change took away may come back later.
 HIGHEST_TESTED = 0.995
 HIGHEST_REFUTED = 0.03
+STANDING = 0.5  # what the source or a step shows directly is there, whatever an experiment missed
 
 
 def diagnose(run: Run, *, deadline: float | None = None) -> Diagnosis:
@@ -54,6 +63,7 @@ def diagnose(run: Run, *, deadline: float | None = None) -> Diagnosis:
         failed=tuple(gathered.failed),
         artifacts=run.artifacts,
         folded=folded,
+        asides=asides_of(hypotheses, gathered.findings, run),
     )
     status = status_of(draft, run)
     return replace(
@@ -87,11 +97,13 @@ def judge(
     hypotheses.sort(key=rank_of)
     folded = fold(hypotheses)
     hypotheses = [with_consequences(h, folded) for h in hypotheses]
+    folded = {**trial.closed(hypotheses), **folded}
     draft = replace(
         diagnosis,
         hypotheses=tuple(hypotheses),
         findings=findings,
         folded=folded,
+        asides=asides_of(hypotheses, findings, run),
         experiments=told,
     )
     status = status_of(draft, run, frozenset(map(id, trial.taken)))
@@ -113,6 +125,9 @@ class _Trials:
         # where one change does not help and another one does, the cause is the cause
         self.refuted = by[Verdict.REFUTED] - self.confirmed
         self.decided = self.confirmed | self.refuted
+        self.remedies = {
+            e.cause: e.remedy for e in experiments if e.verdict is Verdict.CONFIRMED and e.remedy
+        }
         proven = {(e.change, e.patch) for e in experiments if e.verdict is Verdict.CONFIRMED}
         # what a proven change took away is explained, also where it was laid to another cause
         shown = [e for e in experiments if (e.change, e.patch) in proven]
@@ -125,6 +140,22 @@ class _Trials:
             self.confirmed & {*finding.suggests, finding.shows}
             or gone & {finding.claim, finding.detector}
         )
+
+    def closed(self, hypotheses: Sequence[Hypothesis]) -> dict[str, str]:
+        """Return the rivals whose symptoms a confirmed cause took, each with that cause."""
+        roots = [h for h in hypotheses if h.confirmed]
+        taken = set(map(id, self.taken))
+        closed = {}
+        for rival in hypotheses:
+            own = {id(f) for f in rival.findings if f.is_symptom}
+            is_decided = rival.confirmed or rival.cause in self.refuted
+            if own and own <= taken and not is_decided and not self._stands(rival.cause):
+                root = next((r for r in roots if own & set(map(id, r.findings))), roots[0])
+                closed[rival.cause] = root.cause
+        return closed
+
+    def _stands(self, name: str) -> bool:
+        return any(f.shows == name for f in self.findings)
 
     def is_overruled(self, experiment: Experiment) -> bool:
         return experiment.verdict is Verdict.REFUTED and experiment.cause in self.confirmed
@@ -142,9 +173,17 @@ class _Trials:
             made,
             confidence=self._confidence(name, made.confidence),
             confirmed=name in self.confirmed,
+            remedies=self._proven(made),
             findings=(*_argued(made.findings), *(f for f in own if f.shows == name)),
             opposing=(*_argued(made.opposing), *(f for f in own if name in f.against)),
         )
+
+    def _proven(self, hypothesis: Hypothesis) -> tuple[Remedy, ...]:
+        """Advise the value that was tested."""
+        tested = self.remedies.get(hypothesis.cause)
+        if not tested or not hypothesis.remedies:
+            return hypothesis.remedies
+        return (replace(hypothesis.remedies[0], change=tested), *hypothesis.remedies[1:])
 
     def _confidence(self, name: str, before: float) -> float:
         if name in self.confirmed:
@@ -157,10 +196,12 @@ class _Trials:
         odds = dict.fromkeys(self.refuted, 0.0)
         odds |= {c: exp(log_odds(c, left)) for c in {*rivals, name}}
         is_shown = any(f.shows == name for f in left)
+        lowest = STANDING if self._stands(name) else 0.0
         if not is_shown and name not in rivals:
-            return HIGHEST_REFUTED  # nothing is left that it would explain
+            return max(lowest, HIGHEST_REFUTED)  # nothing is left that it would explain
         belief = confidence_of(name, left, odds, is_shown=is_shown)
-        return min(belief, HIGHEST_REFUTED) if name in self.refuted else belief
+        belief = min(belief, HIGHEST_REFUTED) if name in self.refuted else belief
+        return max(lowest, belief)
 
     def _is_touched(self, name: str) -> bool:
         """Tell whether a cause was tested, or competes for a symptom that is settled by a test."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from traindx.analysis.program.merged_patches import merged
 from traindx.causes import Cause, all_causes, consequences_of
 from traindx.causes.facts import place_of
 from traindx.diagnosis.weights import confidences
@@ -40,7 +41,9 @@ def hypothesis_of(
     # what shows the cause and says how to mend it comes first, whatever its rule is called
     supporting = tuple(sorted(named, key=lambda f: (f.shows != cause.name, f.patch is None)))
     remedies = cause.remedies_for(run)
-    patch = next((f.patch for f in supporting if f.patch), None)
+    first = next((f for f in supporting if f.patch), None)
+    same = [f.patch for f in supporting if first is not None and f.detector == first.detector]
+    patch = merged([p for p in same if p])
     if patch and remedies:
         remedies = (replace(remedies[0], patch=patch), *remedies[1:])
     return Hypothesis(
@@ -93,6 +96,25 @@ def with_consequences(hypothesis: Hypothesis, folded: Mapping[str, str]) -> Hypo
     """Return a hypothesis with the causes that are folded into it."""
     consequences = (c for c, root in folded.items() if root == hypothesis.cause)
     return replace(hypothesis, consequences=tuple(consequences))
+
+
+def asides_of(
+    hypotheses: Sequence[Hypothesis], findings: Sequence[Finding], run: Run
+) -> frozenset[str]:
+    """Return the causes that are there and cannot be why the run is broken."""
+    is_broken = any(f.is_symptom and f.strength is not Strength.WEAK for f in findings)
+    if not is_broken and not run.symptoms:
+        return frozenset()
+    reported = " ".join(run.symptoms).lower().split()
+    return frozenset(h.cause for h in hypotheses if _is_aside(h, reported))
+
+
+def _is_aside(hypothesis: Hypothesis, reported: Sequence[str]) -> bool:
+    cause = all_causes().get(hypothesis.cause)
+    if cause is None or not cause.only_harms or hypothesis.confirmed:
+        return False
+    is_felt = any(f.is_symptom for f in hypothesis.findings)
+    return not is_felt and not any(w.startswith(cause.only_harms) for w in reported)
 
 
 def is_refuted(hypothesis: Hypothesis) -> bool:

@@ -6,12 +6,15 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from traindx.analysis.time_limit import OutOfTime, limited
 from traindx.model.findings import Failed, Finding, Skipped
 from traindx.model.needs import need_of, without
 from traindx.model.run import Run
-from traindx.registry import Detector, detectors
+from traindx.registry import Detector, declared_detectors
 
 _PRINTED = frozenset({"console", "torchrun", "notebook", "wandb"})  # readers of what a run printed
+NOT_REACHED = "not reached within --max-time; allow more time"
+NOT_FINISHED = "not finished within --max-time; allow more time"
 _PRINTED_PARTS = frozenset({"failure", "events"})  # what is found there, if it happened
 
 
@@ -27,7 +30,12 @@ class Gathered:
 
 def gather(run: Run, *, deadline: float | None = None) -> Gathered:
     """Run every detector whose needs the run meets."""
-    found = detectors()
+    with limited(deadline):
+        return _gather(run, deadline)
+
+
+def _gather(run: Run, deadline: float | None) -> Gathered:
+    found = declared_detectors()
     read = _PRINTED_PARTS if _has_output(run) else frozenset()
     gathered = Gathered(skipped=list(_unread(run)), failed=list(found.failed))
     for detector in found.items:
@@ -38,10 +46,9 @@ def gather(run: Run, *, deadline: float | None = None) -> Gathered:
         elif missing:
             gathered.skipped.append(Skipped(detector.name, missing, _how(missing, run)))
         elif deadline is not None and time.monotonic() > deadline:
-            how = "not reached within --max-time; allow more time"
-            gathered.skipped.append(Skipped(detector.name, (), how))
+            gathered.skipped.append(Skipped(detector.name, (), NOT_REACHED))
         else:
-            _run_detector(detector, run, gathered)
+            _run_detector(detector.load(), run, gathered)
     return gathered
 
 
@@ -58,12 +65,15 @@ def _unread(run: Run) -> Iterator[Skipped]:
 
 
 def _run_detector(detector: Detector, run: Run, gathered: Gathered) -> None:
+    findings: list[Finding] = []
     try:
-        findings = [_in_cells(f.named(detector.name), run) for f in detector.check(run)]
+        findings.extend(_in_cells(f.named(detector.name), run) for f in detector.check(run))
+        gathered.checked.append(detector.name)
+    except OutOfTime:
+        gathered.skipped.append(Skipped(detector.name, (), NOT_FINISHED))
     except Exception as error:  # a detector that crashes must never hide the others
         gathered.failed.append(Failed(detector.name, f"{type(error).__name__}: {error}"))
         return
-    gathered.checked.append(detector.name)
     once = {(f.claim, f.location, f.evidence[:1] and f.evidence[0].locator): f for f in findings}
     gathered.findings.extend(once.values())  # two loops may lead to one line
 

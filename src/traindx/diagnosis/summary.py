@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from traindx.diagnosis.health import Health, health_of
 from traindx.diagnosis.hypotheses import is_refuted
 from traindx.model.findings import (
+    EXPERIMENT,
     LISTED_FROM,
     SHOWN_FROM,
     Diagnosis,
+    Finding,
     Hypothesis,
     Status,
     Strength,
 )
-from traindx.model.metric_names import HIGHER_IS_BETTER, LOWER_IS_BETTER, kind_of
 from traindx.model.run import Run
 
 
@@ -22,20 +24,13 @@ def status_of(draft: Diagnosis, run: Run, removed: frozenset[int] = frozenset())
     symptoms = [f for f in draft.findings if f.is_symptom and f.strength is not Strength.WEAK]
     roots = draft.root_causes
     if not roots:
-        if symptoms or not _has_enough(run):
-            return Status.INSUFFICIENT
-        return Status.HEALTHY
+        is_faultless = not symptoms and not any(f.shows for f in draft.findings)
+        is_clean = is_faultless and not run.symptoms and health_of(run).is_earned
+        return Status.HEALTHY if is_clean else Status.INSUFFICIENT
     explained = {id(f) for h in draft.hypotheses if h.confidence >= LISTED_FROM for f in h.findings}
     all_explained = all(id(f) in explained | removed for f in symptoms)
     is_shown = all(h.confidence > SHOWN_FROM for h in roots)
     return Status.COMPLETE if all_explained and is_shown else Status.PARTIAL
-
-
-def _has_enough(run: Run) -> bool:
-    """A clean bill needs something to judge: a few points of a metric, or source."""
-    judged = HIGHER_IS_BETTER | LOWER_IS_BETTER | {"grad_norm"}
-    points = (len(s) for n, s in run.series.items() if kind_of(n) in judged)
-    return max(points, default=0) >= 3 or bool(run.sources)
 
 
 def summary_of(draft: Diagnosis, status: Status, run: Run) -> str:
@@ -47,11 +42,27 @@ def summary_of(draft: Diagnosis, status: Status, run: Run) -> str:
     if status is Status.INSUFFICIENT and symptoms:
         suggested = [h for h in draft.hypotheses if h.cause in symptoms[-1].suggests]
         leads = [h.cause for h in suggested if not is_refuted(h)][:3]
-        return f"{symptoms[-1].claim.rstrip('.')}{_undecided(leads)}{_ruled_out(draft)}."
+        told = f"{_undecided(leads)}{_ruled_out(draft)}{_standing(draft)}"
+        return f"{symptoms[-1].claim.rstrip('.')}{told}."
+    health = health_of(run)
+    if status is Status.INSUFFICIENT and _standing(draft):
+        return f"Not decided{_standing(draft)}."
     if status is Status.INSUFFICIENT:
+        return _unearned(health, run)
+    seen = _listing(health.seen)
+    return f"No problem found: {seen}; {len(draft.checked)} checks on {_extent(run)}."
+
+
+def _unearned(health: Health, run: Run) -> str:
+    """Say why a run in which no rule found a fault gets no clean bill."""
+    if health.odd:
+        return f"No known fault, but something is odd: {'; '.join(health.odd)}."
+    if run.symptoms:
+        seen = f" What was seen: {_listing(health.seen)}." if health.seen else ""
+        return f"What you report shows no cause in these artifacts.{seen}"
+    if not run.series and not run.sources and not run.failures:
         return "There is too little here to judge the run by."
-    told = " What you report shows no cause in these artifacts." if run.symptoms else ""
-    return f"No problem found: {len(draft.checked)} checks on {_extent(run)}.{told}"
+    return f"Nothing found, but little could be judged. Not seen: {'; '.join(health.unseen)}."
 
 
 def _undecided(leads: Sequence[str]) -> str:
@@ -63,8 +74,22 @@ def _undecided(leads: Sequence[str]) -> str:
 
 
 def _ruled_out(draft: Diagnosis) -> str:
-    refuted = [h.cause for h in draft.hypotheses if is_refuted(h)]
+    refuted = [h.cause for h in draft.hypotheses if is_refuted(h) and not _shown(h)]
     return f"; experiments rule out {_listing(refuted)}" if refuted else ""
+
+
+def _standing(draft: Diagnosis) -> str:
+    """Say what is there although an experiment does not show that it matters."""
+    there = [_shown(h)[0] for h in draft.hypotheses if is_refuted(h) and _shown(h)]
+    if not there:
+        return ""
+    claims = "; ".join(f.claim.rstrip(".") for f in there[:2])
+    return f"; {claims}: an experiment does not show that this is what ails the run"
+
+
+def _shown(hypothesis: Hypothesis) -> list[Finding]:
+    shown = (f for f in hypothesis.findings if f.shows == hypothesis.cause)
+    return [f for f in shown if f.detector != EXPERIMENT]
 
 
 def _cause_summary(roots: Sequence[Hypothesis]) -> str:

@@ -22,13 +22,15 @@ class Change:
     """One change to the user's command: interventions, or a diff of the source, or neither.
 
     `is_damping` marks a change that calms many kinds of instability whatever their cause, so that
-    its success alone does not tell one cause from another.
+    its success alone does not tell one cause from another. `remedy` says it as advice, with its
+    values: what is proven is what is advised.
     """
 
     says: str = "as it is"
     interventions: tuple[Intervention, ...] = ()
     patch: str | None = None
     is_damping: bool = False
+    remedy: str = ""
 
     def with_(self, other: Change) -> Change:
         """Return both changes as one."""
@@ -38,6 +40,7 @@ class Change:
             interventions=(*self.interventions, *other.interventions),
             patch="".join(patches) or None,
             is_damping=self.is_damping or other.is_damping,
+            remedy=other.remedy,
         )
 
 

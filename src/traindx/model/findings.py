@@ -286,6 +286,7 @@ class Experiment:
     on_top_of: tuple[str, ...] = ()
     applied: int | None = None
     duration_s: float = 0.0
+    remedy: str = ""  # the change as advice, where it carries a value
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,13 +322,14 @@ class Diagnosis:
     analysis_artifacts: Mapping[str, str] = field(default_factory=dict)
     duration_s: float = 0.0
     folded: Mapping[str, str] = field(default_factory=dict)
+    asides: frozenset[str] = frozenset()  # causes that cannot make what the run suffers from
     experiments: tuple[Experiment, ...] = ()
 
     @property
     def root_causes(self) -> tuple[Hypothesis, ...]:
         """Return the hypotheses that reach the bar and are no consequence of another one."""
         listed = (h for h in self.hypotheses if h.confidence >= LISTED_FROM)
-        return tuple(h for h in listed if h.cause not in self.folded)
+        return tuple(h for h in listed if h.cause not in {*self.folded, *self.asides})
 
     @property
     def quick_fixes(self) -> tuple[str, ...]:
@@ -390,6 +392,7 @@ class Diagnosis:
             "against": [position[id(f)] for f in hypothesis.opposing],
             "consequences": list(hypothesis.consequences),
             "consequence_of": self.folded.get(hypothesis.cause),
+            "is_remark": hypothesis.cause in self.asides,
             "remedies": [_remedy_dict(r) for r in hypothesis.remedies],
             "specialist": hypothesis.specialist,
             "confirm_by": hypothesis.confirm_by,
@@ -421,6 +424,7 @@ class Diagnosis:
             folded={
                 h["cause"]: h["consequence_of"] for h in data["hypotheses"] if h["consequence_of"]
             },
+            asides=frozenset(h["cause"] for h in data["hypotheses"] if h.get("is_remark")),
         )
 
 

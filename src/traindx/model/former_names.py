@@ -124,6 +124,8 @@ PRESENT_NAMES: Mapping[str, str] = {
     "skewed-class-counts": "imbalanced-class-counts",
     "split-of-sorted-data": "unshuffled-split",
     "target-among-features": "target-leakage",
+    "unlike-preparation": "train-val-preprocessing-mismatch",
+    "misread-metric-input": "wrong-metric-input",
     # memory
     "device-out-of-memory": "gpu-out-of-memory",
     "full-shared-memory": "out-of-shared-memory",

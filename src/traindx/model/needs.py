@@ -36,6 +36,7 @@ _WEIGHT_NORM = Need("the norm of the weights", "log the norm of the weights", Tr
 NEEDS: Mapping[str, Need] = {
     # what a run left behind
     "recording": Need("a recording by traindx run", _RUN),
+    "step": Need("a step captured by traindx run", _RUN),
     "source": Need("the training code", "pass the training script"),
     "config": Need(
         "the config", "pass the configuration (YAML, JSON, TOML or the printed arguments)"

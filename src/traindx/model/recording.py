@@ -206,6 +206,74 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
+class StepTensor:
+    """A tensor of the step; one that is changed in place is another tensor in the same memory.
+
+    What is said of values is said of a corner of up to 64 entries in every dimension.
+    """
+
+    shape: Shape = ()
+    dtype: str = ""
+    device: str = "cpu"
+    stride: Shape = ()  # where the values do not lie in order
+    memory: int = -1  # shared by views of one another
+    # parameter:NAME, buffer:NAME, state:NAME/KEY of an optimizer, batch/KEY,
+    # or empty: memory that is yet to be filled
+    role: str = ""
+    needs_grad: bool = False
+    low: float = nan
+    high: float = nan
+    mean: float = nan
+    zeros: float = 0.0  # share of values that are 0
+    nonfinite: int = 0
+    is_whole: bool = False  # every value is a whole number
+    distinct: int | None = None  # different values among the first 2,048 of whole numbers
+    is_sorted: bool = False
+    is_permutation: bool = False  # 0 … n - 1 in some order
+    constant: Shape = ()  # dimensions along which nothing changes
+    ones: Shape = ()  # dimensions over which the values add up to one
+    equal_rows: int = 0  # of the first 64 rows, those that one before them equals
+    # what backward gave it through the operations that it is the only one to learn from
+    grad_size: float = nan  # largest value without its sign
+    grad_zeros: float = nan  # share
+
+
+@dataclass(frozen=True, slots=True)
+class StepOperation:
+    """An operation that torch dispatched; tensors, modules and places are given by position."""
+
+    name: str
+    inputs: tuple[int, ...] = ()
+    outputs: tuple[int, ...] = ()
+    module: int | None = None
+    place: int | None = None
+    settings: Mapping[str, object] = field(default_factory=dict)  # arguments that are no tensors
+    value: float = nan  # what was fetched to the host
+    is_without_grad: bool = False
+    is_direct: bool = False  # the user's own line called it, and no layer or library in between
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CapturedStep:
+    """A training step or an evaluation pass, seen whole; `why` says what was left out."""
+
+    line: int
+    kind: str = "training"  # training, alert, evaluation
+    step: int = 0
+    tensors: tuple[StepTensor, ...] = ()
+    operations: tuple[StepOperation, ...] = ()
+    modules: tuple[str, ...] = ()
+    places: tuple[Place, ...] = ()
+    losses: tuple[int, ...] = ()  # what backward was called on
+    outputs: tuple[int, ...] = ()  # what models returned to the program
+    updates: tuple[StepOperation, ...] = ()  # of optimizers; outputs are what they changed
+    backward_operations: int = 0
+    is_replayed: bool = False  # run once more without the compiler, up to the loss
+    cost_s: float = nan
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """Weights that were loaded into a module, by their names."""
 
@@ -317,6 +385,7 @@ class Process:
     epochs: tuple[Epoch, ...] = ()
     samples: tuple[Sample, ...] = ()
     evaluations: tuple[Evaluation, ...] = ()
+    captured: tuple[CapturedStep, ...] = ()
     fingerprints: tuple[Fingerprint, ...] = ()
     loads: tuple[Loaded, ...] = ()
     caught: tuple[Caught, ...] = ()

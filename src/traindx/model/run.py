@@ -357,15 +357,6 @@ class Run:
         errors = (self.get(f"{kind}/{phase}") for kind in LOSSES_BY_NAME)
         return next((s for s in errors if s is not None), None)
 
-    @property
-    def has_trained(self) -> bool:
-        """Tell whether steps of training are known to have run: the forward pass works."""
-        processes = self.recording.processes if self.recording is not None else ()
-        if any(p.counts is not None and p.counts.steps for p in processes):
-            return True
-        loss = self.main_loss()
-        return loss is not None and len(loss) > 1
-
     def objective(self) -> Series | None:
         """Return the training loss if it is one that training should lower, else None.
 
@@ -413,6 +404,9 @@ class Run:
             return len(self.checkpoints) > 1
         if need == "recording":
             return self.recording is not None
+        if need == "step":
+            processes = self.recording.processes if self.recording is not None else ()
+            return any(step.operations for p in processes for step in p.captured)
         if need == "loss":
             return self.main_loss() is not None
         return any(fnmatchcase(n, need) and len(s) for n, s in self.series.items())

@@ -118,7 +118,7 @@ def finding_of(experiment: Experiment, diagnosis: Diagnosis) -> Finding | None:
     claim = f"Confirmed by experiment: {reason}"
     if not is_confirmed:
         is_there = any(f.shows == experiment.cause for f in diagnosis.findings)
-        but = "present, but not what ails this run" if is_there else "not what ails this run"
+        but = "there, but not shown to ail this run" if is_there else "not what ails this run"
         claim = f"{experiment.cause} is {but}: {reason}"
     return Finding(
         claim=claim,

@@ -98,7 +98,11 @@ def _recording_dict(recording: Recording, kept: Kept) -> dict[str, Any]:
     return {
         "ending": None if ending is None else asdict(ending),
         "processes": [
-            asdict(replace(p, samples=p.samples[-1:], epochs=p.epochs[-1:], fingerprints=()))
+            asdict(
+                replace(
+                    p, samples=p.samples[-1:], epochs=p.epochs[-1:], fingerprints=(), captured=()
+                )
+            )
             for p in recording.processes
         ],
         "kept": {

@@ -27,6 +27,9 @@ def told(case: Case) -> str:
     return ":".join((case.program, *case.arguments))
 
 
+UNSEEN = {"maml"}  # sound, and too short to be seen to learn: no clean bill is given
+
+
 def forked(tmp_path: Path, chosen: Sequence[Case], **how: str) -> list[tuple[Case, Path]]:
     fork_each(tmp_path, [told(c) for c in chosen], **how)
     return [(c, tmp_path / c.name.replace(" ", "-")) for c in chosen]
@@ -46,7 +49,9 @@ def wrongs(case: Case, folder: Path) -> list[str]:
         diagnosis = diagnose(open_run(folder, PROGRAMS / case.program))
     found = [f"{case.name}: {f.detector} failed: {f.error}" for f in diagnosis.failed]
     outcome = verdict(case, diagnosis)
-    is_right = outcome == "found" if case.causes else diagnosis.status is Status.HEALTHY
+    fair = (Status.HEALTHY, Status.INSUFFICIENT) if case.name in UNSEEN else (Status.HEALTHY,)
+    is_fair = diagnosis.status in fair and not diagnosis.root_causes
+    is_right = outcome == "found" if case.causes else is_fair
     if not is_right and case.name not in OPEN:
         causes = [f"{h.cause} {h.confidence:.2f}" for h in diagnosis.root_causes]
         found.append(f"{case.name}: {outcome}: {causes or diagnosis.summary}")

@@ -36,10 +36,17 @@ def test_a_cause_is_tested_or_says_why_not(cause: str) -> None:
             assert (INTERVENTIONS / f"{intervention.name.replace('-', '_')}.py").is_file()
 
 
-def test_the_patch_of_the_remedy_comes_first() -> None:
-    first, second = plans.changes_for(hypothesis("missing-zero-grad", patch=PATCH), Run())
-    assert first.patch == PATCH and first.says == "apply it"
-    assert second.interventions[0].name == "zero-grad"
+def test_the_patch_that_is_shown_is_what_is_tested() -> None:
+    (only,) = plans.changes_for(hypothesis("missing-zero-grad", patch=PATCH), Run())
+    assert only.patch == PATCH and only.says == "apply it" and not only.interventions
+
+
+def test_a_lower_rate_is_advised_as_it_is_tested() -> None:
+    lr = Series("lr", np.full(9, 3.0), np.arange(9.0), Origin("rank0-1.jsonl", "lr"))
+    made = plans.changes_for(hypothesis("lr-too-high"), Run(series={"lr": lr}))
+    assert [c.remedy for c in made] == [
+        f"Reduce the peak learning rate from 3 to {value:g}" for value in (0.3, 0.03, 0.9)
+    ]
 
 
 def test_the_patch_of_a_finding_stands_in() -> None:

@@ -255,7 +255,10 @@ def test_ctrl_c_returns_what_is_known(imagine: Callable[[React], Imagined]) -> N
         return observation(BROKEN, NAN, change=change)
 
     found = verified(imagine(react), diagnosis(clear, high))
-    assert verdicts(found) == {"missing-zero-grad": Verdict.REFUTED}
+    assert verdicts(found) == {
+        "missing-zero-grad": Verdict.REFUTED,
+        "lr-too-high": Verdict.UNDECIDED,
+    }
     assert found.is_interrupted and found.unfinished[0].startswith("lr-too-high: ")
 
 
@@ -268,8 +271,12 @@ def test_time_that_is_up_leaves_the_rest_unfinished(
         imagine(lambda change, seed: observation(BROKEN, NAN, change=change)),
         VerifyRequest(max_time_s=0.5),
     )
-    assert verdicts(found) == {}
-    assert found.unfinished == ("lr-too-high: no time was left to test it",)
+    assert verdicts(found) == {"lr-too-high": Verdict.UNDECIDED}
+    assert "--max-time" in found.diagnosis.experiments[0].reason, "it says what it would need"
+    assert found.unfinished == (
+        "lr-too-high: no time was left to test it; "
+        "--max-time 3 or fewer steps (--max-steps) would do",
+    )
 
 
 def test_a_healthy_run_has_nothing_to_test(imagine: Callable[[React], Imagined]) -> None:

@@ -14,6 +14,8 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from .places import is_user_file
+
 MAX_FRAMES = 60
 MAX_ITEMS = 64
 MAX_MODULES = 4000
@@ -118,6 +120,49 @@ def _look_into(frame: FrameType, found: FoundObjects) -> None:
     finally:
         if _HOLDS_LOCALS and not is_own and values is not frame.f_globals:
             values.clear()  # a copy that the frame would keep, and with it every tensor in it
+
+
+def variable_names(frame: FrameType | None, wanted: set[int]) -> dict[int, str]:
+    """Return the names by which the program knows some tensors, by their identity."""
+    names: dict[int, str] = {}
+    for _ in range(MAX_FRAMES):
+        if frame is None or len(names) == len(wanted):
+            break
+        if is_user_file(frame.f_code.co_filename):
+            _name_from(frame, wanted, names)
+        frame = frame.f_back
+    return names
+
+
+def _name_from(frame: FrameType, wanted: set[int], names: dict[int, str]) -> None:
+    is_own = not frame.f_code.co_flags & inspect.CO_OPTIMIZED
+    values: dict[str, Any] = {}
+    if not (_HOLDS_LOCALS and not is_own and _asks_for_locals(frame.f_code)):
+        values = frame.f_locals
+    try:
+        for scope in (values, frame.f_globals):
+            for name, value in list(scope.items())[:1000]:
+                for key, tensor in _named_inside(name, value):
+                    if id(tensor) in wanted:
+                        names.setdefault(id(tensor), key)
+    finally:
+        if _HOLDS_LOCALS and not is_own and values is not frame.f_globals:
+            values.clear()  # as above
+
+
+def _named_inside(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield a value by its name, and what it holds by the words that lead there."""
+    yield name, value
+    if type(value) in (list, tuple):
+        yield from ((f"{name}[{i}]", item) for i, item in enumerate(value[:MAX_ITEMS]))
+    elif type(value) is dict:
+        pairs = zip(range(MAX_ITEMS), value.items())
+        yield from ((f"{name}[{key!r}]"[:80], item) for _, (key, item) in pairs)
+    elif not issubclass(type(value), (torch.Tensor, type, nn.Module)):
+        own = _attributes(value)
+        if type(own) is dict and type(value).__module__ not in ("builtins", "types"):
+            pairs = zip(range(MAX_ITEMS), own.items())
+            yield from ((f"{name}.{key}", item) for _, (key, item) in pairs)
 
 
 def _asks_for_locals(code: CodeType) -> bool:

@@ -46,6 +46,7 @@ class Hooks:
         after = optimizer_module.register_optimizer_step_post_hook(_step_ends(session))
         self._undo += [before.remove, after.remove]
         self._replace(torch.autograd, "backward", _backward(session))
+        self._replace(torch.autograd, "grad", _grad(session))
         self._replace(loader_module._BaseDataLoaderIter, "__next__", _next(session))
         self._replace(DataLoader, "__iter__", _iter(session))
         self._replace(torch.nn.Module, "load_state_dict", _load(session))
@@ -162,12 +163,28 @@ def _backward(session: Session) -> Callable[[Any], Any]:
     return wrap
 
 
+def _grad(session: Session) -> Callable[[Any], Any]:
+    def wrap(original: Any) -> Any:
+        @functools.wraps(original)
+        def grad(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+            found = original(outputs, inputs, *args, **kwargs)
+            if not session.idle and not is_compiling():
+                session.gradients_asked(outputs, inputs)
+            return found
+
+        return grad
+
+    return wrap
+
+
 def _next(session: Session) -> Callable[[Any], Any]:
     passing = SkippedSteps(session)
 
     def wrap(original: Any) -> Any:
         @functools.wraps(original)
         def next_batch(iterator: Any) -> Any:
+            if session.captures.is_busy:
+                session.fetch_begins()
             began = 0.0 if session.idle else perf_counter()
             try:
                 batch = original(iterator)
@@ -188,6 +205,8 @@ def _iter(session: Session) -> Callable[[Any], Any]:
     def wrap(original: Any) -> Any:
         @functools.wraps(original)
         def begin(loader: Any) -> Any:
+            if session.captures.is_busy:
+                session.fetch_begins()
             iterator = original(loader)
             session.loader_begins(loader, iterator)
             return iterator

@@ -70,9 +70,13 @@ def _code(handler: Any) -> Any:
     return getattr(function, "__code__", None)
 
 
-def is_traced(given: list[Any]) -> bool:
-    """Tell whether a model is called to be written down: what we do would become a part of it."""
-    if torch._C._get_tracing_state() is not None or torch._C._len_torch_dispatch_stack():
+def is_traced(given: list[Any], *, is_ours: bool = False) -> bool:
+    """Tell whether a model is called to be written down: what we do would become a part of it.
+
+    With `is_ours`, the only mode on the stack is one of the recorder's.
+    """
+    has_modes = bool(torch._C._len_torch_dispatch_stack()) and not is_ours
+    if torch._C._get_tracing_state() is not None or has_modes:
         return True
     fx = sys.modules.get("torch.fx")
     return fx is not None and any(issubclass(type(value), fx.Proxy) for value in given)

@@ -44,6 +44,10 @@ class Loaders:
         self._end(number, steps, is_whole=False)
         self._passes[number] = {"iterator": id(iterator), "batches": 0, "begun": steps}
 
+    def is_open(self) -> bool:
+        """Tell whether a pass is under way that batches still come from."""
+        return bool(self._passes) and self.current is not None
+
     def arrives(self, iterator: Any) -> None:
         """Count a batch."""
         if self._latest["iterator"] == id(iterator):

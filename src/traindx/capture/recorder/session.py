@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import threading
-from collections.abc import Callable
 from math import isfinite, nan
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from . import host, loaded_weights, loader_passes, records, samples, step_detail
 from .budget import Budget
+from .captured_steps import Captures
 from .current_step import CurrentStep, Forward
 from .evaluation_passes import Entrances, Evaluations
+from .event_guard import event
 from .knowledge import Knowledge, Owner
 from .later import Later
 from .record_writer import Writer
@@ -31,29 +31,6 @@ AT_EPOCHS_S = 1.0
 MAX_LOSSES = 4096  # of one step: gradients may be accumulated for ever
 PATIENCE = 8  # steps per optimizer until all were looked at; a critic may take several
 PACED_AFTER = 20  # steps, before the usual step is known
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def event(method: Method) -> Method:
-    """Guard a listener: what it costs is counted, and its first failure is the last one."""
-
-    @functools.wraps(method)
-    def guarded(self: Session, *args: Any) -> Any:
-        if self.is_off or self.is_replaying:
-            return None
-        began = perf_counter()
-        try:
-            return method(self, *args)
-        except Exception as error:  # the boundary to the user's training: nothing may pass
-            if host.is_from_a_signal(error):
-                raise  # it would have come there or anywhere else
-            self.turn_off(error)
-            return None
-        finally:
-            self.budget.spent_s += perf_counter() - began
-
-    return guarded  # type: ignore[return-value]
 
 
 class Session:
@@ -80,6 +57,7 @@ class Session:
         self.examples = loader_passes.LabelMemory()
         self.evaluations = Evaluations()
         self.entrances = Entrances()
+        self.captures = Captures(self)
         self.loads: list[dict[str, Any]] = []  # of weights, that were not told yet
         self.loaded = 0
         self.clock = PhaseClock()
@@ -113,11 +91,18 @@ class Session:
             records.tell_loaders(self, is_due=False)
 
     @event
+    def fetch_begins(self) -> None:
+        if self._is_mine():
+            self.captures.fetch_begins()
+
+    @event
     def batch_arrives(self, iterator: Any, batch: Any, waited_s: float) -> None:
         self.ticks += 1
         self.loaders.arrives(iterator)
         if not self._is_mine():
             return
+        if self.captures.is_busy:
+            self.captures.batch_arrives(self.now.batch, batch)
         self.now.batch = batch
         if not self.known.models:  # or else it is kept when a model is called
             self.now.rng_state = torch.get_rng_state()
@@ -146,9 +131,11 @@ class Session:
     def forward_begins(self, module: nn.Module, name: str, args: Any, kwargs: Any) -> None:
         self.ticks += 1
         self.forwards += 1
-        if not self._is_mine() or host.is_traced([*args, *kwargs.values()]):
+        is_ours = self.captures.is_ours()
+        if not self._is_mine() or host.is_traced([*args, *kwargs.values()], is_ours=is_ours):
             return
         has_grad = torch.is_grad_enabled()
+        self.captures.forward_begins(module, has_grad=has_grad)
         forward = Forward(name, module, args, kwargs)
         if has_grad:
             self.now.keep(forward)
@@ -188,6 +175,7 @@ class Session:
             self._begin(loss)
         self.clock.forward += self.clock.lap()
         self._end_evaluation(by_backward=True)
+        self.captures.backward_begins(tensors)
         value = Later(self.now.unscaled(loss))
         if len(self.now.losses.values) < MAX_LOSSES:
             self.now.losses.values.append(value)
@@ -204,6 +192,7 @@ class Session:
         self.in_backward = False
         self.now.is_applied = True
         self.clock.backward += self.clock.lap()
+        self.captures.backward_ends()
         for owner in self.known.owners.values() if self.sampled else ():
             if owner.number in self.sampled:
                 owner.had_gradients = not samples.are_clear(owner.watched())
@@ -214,6 +203,17 @@ class Session:
             self._escalate("gradient", None)
         if not self.steps:
             records.tell_counts_sometimes(self)
+
+    @event
+    def gradients_asked(self, outputs: Any, inputs: Any) -> None:
+        """Gradients of parameters are computed by `torch.autograd.grad`."""
+        wanted = [inputs] if isinstance(inputs, torch.Tensor) else list(inputs)
+        is_learnt = any(isinstance(tensor, nn.Parameter) for tensor in wanted)
+        if is_learnt and not self.in_backward and self._is_mine():
+            if self.writer is None or self.thread is None:
+                self._begin(outputs if isinstance(outputs, torch.Tensor) else None)
+            self.captures.backward_begins(outputs)
+            self.captures.backward_ends()
 
     @event
     def gradients_clipped(self, norm: Any, max_norm: Any) -> None:
@@ -265,6 +265,7 @@ class Session:
         if not records.tell_step(self, owner, optimizer, self.writer):
             self._escalate("loss", None)
         self._end_step(owner)
+        self.captures.step_ends(owner)
         self._plan()
 
     @event
@@ -275,6 +276,7 @@ class Session:
         if self.writer is None and host.is_launcher():
             return
         self.told_error = error
+        self.captures.finish()
         self.is_replaying = True
         self.idle = 0
         from . import aftermath
@@ -339,6 +341,7 @@ class Session:
         if self.is_escalated:
             return
         self.is_escalated = True
+        self.captures.finish()
         from . import aftermath
 
         began = perf_counter()
@@ -347,6 +350,7 @@ class Session:
             aftermath.replay(self, seen_in, loss)
         finally:
             self.is_replaying = False
+        self.captures.alerted()
         cost = perf_counter() - began
         self.budget.spent_s -= cost  # once, and not what the budget is about
         self.clock.forgive(cost)
@@ -375,6 +379,8 @@ class Session:
         if not self.sampled and self.budget.allows(max(owner.steps for owner in owners)):
             self.sampled = {owner.number for owner in owners}
             self.sampled_at = self.steps
+        if self.captures.is_busy:
+            return
         durations = self.clock.durations
         is_paced = len(durations) >= PACED_AFTER and not self.sampled
         if is_paced and self.budget.is_used_up():
@@ -433,6 +439,7 @@ class Session:
         why = f"{type(error).__name__}: {error}"
         print(f"traindx: recording stopped: {why[:300]}", file=sys.stderr)
         try:
+            self.captures.abandon()
             records.tell_counts(self, why_off=why[:1000])
             if self.watchdog is not None:
                 self.watchdog.stop()
@@ -450,6 +457,7 @@ class Session:
         try:
             if self.watchdog is not None:
                 self.watchdog.stop()
+            self.captures.finish()
             if self.writer is not None:
                 self._end_evaluation(by_backward=False)
                 records.tell_unstepped(self, self.writer)
@@ -467,6 +475,7 @@ class Session:
             self.budget = Budget(self.budget.share)
             if self.hooks is not None:
                 self.hooks.leave_models()
+            self.captures.abandon()
             self.reset()
 
 

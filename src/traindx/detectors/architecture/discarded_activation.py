@@ -2,10 +2,10 @@
 
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.shapes.structure import is_test_file
-from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.claims import finding, source_text
 from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 ACTIVATIONS = (
@@ -40,9 +40,7 @@ def check(run: Run) -> Findings:
             yield finding(
                 f"The result of `{source_text(event)}` is thrown away: nothing is nonlinear here",
                 "missing-nonlinearity",
-                event,
-                cite(event, "computed and not kept"),
-                is_symptom=True,
+                (event, "computed and not kept"),
             )
 
 
@@ -53,10 +51,6 @@ def _is_in_place(event: ProgramEvent) -> bool:
 
 
 _NET = """
-import torch
-import torch.nn.functional as F
-from torch import nn
-
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -71,10 +65,7 @@ class Net(nn.Module):
 out = Net()(torch.randn(4, 8))
 """
 
-
-def _net(line: str, layer: str = "ReLU()") -> Run:
-    return make_run(sources={"model.py": _NET.format(line=line, layer=layer)})
-
+_net = template(_NET, "line", layer="ReLU()")
 
 FIRES = {
     "a function": _net("F.relu(x)"),

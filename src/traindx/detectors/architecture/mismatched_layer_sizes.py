@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+from traindx.analysis.errors.passed_lines import run_at, unless_passed
 from traindx.analysis.errors.shape_blame import resized
 from traindx.analysis.program import project_of
 from traindx.analysis.program.shapes.accounts import origin_of
@@ -7,11 +8,12 @@ from traindx.analysis.program.shapes.forward_traces import ForwardTrace
 from traindx.analysis.program.shapes.machine import Conflict
 from traindx.analysis.program.shapes.structure import is_test_file
 from traindx.analysis.program.shapes.uses import contradictions
-from traindx.analysis.program.training.claims import cite, finding, location_of
+from traindx.analysis.program.training.claims import cite, finding, line_of, location_of
 from traindx.analysis.program.training.facts.tensor_shapes import Clash
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run, script, template
+from traindx.examples import make_run, recorded, script, template
 from traindx.model.findings import Evidence, Location, cite_source
+from traindx.model.recording import Ending, Process
 from traindx.registry import Finding, Findings, Run, Strength, detector
 
 CAUSES = {"channels": "channel-mismatch"}
@@ -36,22 +38,21 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     Sizes that depend on what cannot be seen (configuration, data) are left alone, and so are the
     numbers of dimensions where the source does not show what a model is fed with. A class that is
-    never used may contradict itself unharmed. A run that went through steps has shown that what it
-    uses fits, and one that raised tells of its sizes itself: with either, nothing is foretold.
+    never used may contradict itself unharmed. A line that is known to have run is left alone;
+    steps of training that may be those of another program speak against it.
     """
-    if run.has_trained or run.failures:
-        return
     lines: set[tuple[str, int]] = set()
     for trace, conflict, origin in contradictions(project_of(run)):
         lines |= {(conflict.file, n) for n in (conflict.line, conflict.built_line or conflict.line)}
-        yield _finding(trace, conflict, origin)
+        found = _finding(trace, conflict, origin)
+        yield from unless_passed(run, found, run_at(run, (conflict.file, conflict.line)))
     for story in program_of(run).stories:
         for clash in story.shapes.clashes():
             met = [location_of(w) for w in (clash.event, clash.layer) if w is not None]
             places = {(place.file, place.line) for place in met}
             if not places & lines and not is_test_file(clash.event.module):
                 lines |= places
-                yield _followed(clash)
+                yield from unless_passed(run, _followed(clash), line_of(clash.event))
 
 
 def _followed(clash: Clash) -> Finding:
@@ -61,18 +62,16 @@ def _followed(clash: Clash) -> Finding:
     return finding(
         clash.text[0].upper() + clash.text[1:],
         CAUSES.get(mismatch.kind, "shape-mismatch"),
-        clash.event,
-        cite(clash.event, f"the sizes meet here: {clash.text}"),
+        (clash.event, "the sizes meet here"),
         *built,
-        is_symptom=True,
     )
 
 
 def _finding(trace: ForwardTrace, conflict: Conflict, origin: str) -> Finding:
     layer = conflict.layer
-    where = f"Layer {conflict.attribute}: " if conflict.attribute else ""
+    where = f"At {conflict.attribute}, " if conflict.attribute else ""
     claim = f"{where}{conflict.text}"
-    evidence = [cite_source(conflict.file, conflict.line, f"the sizes meet here: {conflict.text}")]
+    evidence = [cite_source(conflict.file, conflict.line, "the sizes meet here")]
     account = origin_of(trace, conflict)
     if account:
         evidence.append(cite_source(conflict.file, conflict.line, account))
@@ -112,14 +111,10 @@ model = Net()
 out = model(torch.randn(4, 3, 32, 32))
 """
 _CHAIN = """
-from torch import nn
 model = nn.Sequential(nn.Linear(784, {a}), nn.ReLU(), nn.Linear(64, 10))
 """
 _net = template(_NET, norm="width", features="64 * 30 * 30", padding="")
 _LOOKUPS = """
-import torch
-from torch import nn
-
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -133,12 +128,12 @@ FIRES = {
     "a flatten of another size": _net(features="64"),
     "a norm for other channels": _net(norm="32"),
     "a chain of linear layers": script(_CHAIN, a=128),
+    "beside a log of steps, which may be another program's": replace(
+        make_run({"loss/train": [2.3, 1.9, 1.5]}), sources=_net(features="64").sources
+    ),
 }
 
 _CONDITION = """
-import torch
-from torch import nn
-
 class Judge(nn.Module):
     def __init__(self):
         super().__init__()
@@ -153,9 +148,6 @@ score = judge(torch.rand(64, 1, 28, 28), draw_labels(64))
 """
 
 _MIRRORED = """
-import torch
-from torch import nn
-
 class Coder(nn.Module):
     def __init__(self):
         super().__init__()
@@ -218,9 +210,6 @@ out = Net()(torch.rand(1, 3, 64, 64))
 """
 
 _LEVELS = """
-import torch
-from torch import nn
-
 class Head(nn.Module):
     def __init__(self, widths=(8, 16)):
         super().__init__()
@@ -252,8 +241,8 @@ SILENT = {
     "sizes that fit": _net(),
     "near miss: padding keeps the size": _net(features="64 * 32 * 32", padding=", padding=1"),
     "near miss: a size from outside": _net(features="config.features"),
-    "near miss: it has trained": replace(
-        make_run({"loss/train": [2.3, 1.9, 1.5]}), sources=_net(features="64").sources
+    "near miss: the line has run": replace(
+        recorded(Process(), ending=Ending(exit_code=0)), sources=_net(features="64").sources
     ),
     "near miss: an index for each row, or for each place": script(_LOOKUPS),
     "a chain that fits": script(_CHAIN, a=64),

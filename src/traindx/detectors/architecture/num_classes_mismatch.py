@@ -1,7 +1,7 @@
-from traindx.analysis.program.training.claims import cite, finding, node_of, replace
+from traindx.analysis.program.training.claims import finding, node_of, replace
 from traindx.analysis.program.training.class_outputs import miscounts
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import form
+from traindx.examples import template
 from traindx.registry import Findings, Run, Strength, detector
 
 CAUSE = "output-size-mismatch"
@@ -34,10 +34,9 @@ def check(run: Run) -> Findings:
         yield finding(
             f"The model ends in {outputs} outputs and {name} has {count} classes: {effect}",
             CAUSE,
-            found.layer,
-            cite(found.layer, f"the last layer has {outputs} outputs"),
-            cite(found.dataset, f"{name} has {count} classes"),
-            cite(found.loss.event, "the loss compares them here"),
+            (found.layer, f"the last layer has {outputs} outputs"),
+            (found.dataset, f"{name} has {count} classes"),
+            (found.loss.event, "the loss compares them here"),
             is_symptom=is_few,
             strength=Strength.STRONG if is_few else Strength.MODERATE,
             hint=None if is_few else Strength.MODERATE,
@@ -46,8 +45,6 @@ def check(run: Run) -> Findings:
 
 
 _TRAIN = """
-import torch
-from torch import nn
 from torchvision import datasets, transforms
 
 class Net(nn.Module):
@@ -68,7 +65,7 @@ for x, y in loader:
     loss = criterion(model(x), {target})
     loss.backward()
 """
-_train = form(_TRAIN, "classes", default=100, more="", target="y", before="pass")
+_train = template(_TRAIN, "classes", default=100, more="", target="y", before="pass")
 
 _TURNED = "x, turns = turn_by_quarters(x)"
 

@@ -1,10 +1,12 @@
 """Tokens are added to a tokenizer and the model keeps its table."""
 
+from traindx.analysis.errors.passed_lines import unless_passed
 from traindx.analysis.program.shapes.structure import is_test_file
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.claims import finding, line_of
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.vocabularies import UnresizedTable, unresized_tables
-from traindx.examples import make_run
+from traindx.examples import template
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
 
@@ -30,14 +32,14 @@ def check(run: Run) -> Findings:
     Tokens that the tokenizer may have from the beginning, a checkpoint in a folder, which may hold
     them already, and a model that goes out of sight are left alone.
     """
-    if run.has_trained or run.failures:
-        return
     seen: set[object] = set()
     for story in program_of(run).stories:
         for found in unresized_tables(story):
             if found.added.node not in seen and not is_test_file(found.added.module):
                 seen.add(found.added.node)
-                yield _finding(found)
+                fed = story.does(Do.FORWARD)[:1]  # the first text may hold such a token
+                line = line_of(fed[0]) if fed else None
+                yield from unless_passed(run, _finding(found), line)
 
 
 def _finding(found: UnresizedTable) -> Finding:
@@ -45,19 +47,18 @@ def _finding(found: UnresizedTable) -> Finding:
     return finding(
         f"The tokenizer gets new tokens such as {token} and the model's embeddings are not resized",
         "vocabulary-mismatch",
-        found.model,
-        cite(found.added, "tokens are added here"),
-        cite(found.model, "the table has no row for them"),
-        is_symptom=True,
+        (found.added, "tokens are added here"),
+        (found.model, "the table has no row for them"),
+        at=found.model,
     )
 
 
 _TUNE = """
-import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel
+from transformers import PreTrainedTokenizerFast
 
 name = {name}
-tokenizer = AutoTokenizer.from_pretrained(name)
+tokenizer = {tokenizer}
 tokenizer.{add}
 model = {model}
 {then}
@@ -71,26 +72,27 @@ for text in texts:
 _LOADED = "AutoModelForCausalLM.from_pretrained(name)"
 _FRESH = "GPT2LMHeadModel(GPT2Config(vocab_size={size}))"
 
+_OWN = "PreTrainedTokenizerFast(tokenizer_object=words, eos_token='<eos>')"
+_OLD_SIZE = _FRESH.format(size="tokenizer.vocab_size")
 
-def _tune(
-    add: str = 'add_tokens(["<|user|>", "<|bot|>"])',
-    model: str = _LOADED,
-    then: str = "",
-    name: str = '"gpt2"',
-) -> Run:
-    text = _TUNE.format(add=add, model=model, then=then, name=name)
-    return make_run(sources={"tune.py": text})
-
+_tune = template(
+    _TUNE, add='add_tokens(["<|user|>", "<|bot|>"])', model=_LOADED, then="", name='"gpt2"',
+    tokenizer="AutoTokenizer.from_pretrained(name)",
+)  # fmt: skip
 
 FIRES = {
     "tokens of a dialogue": _tune(),
     "a token to pad with": _tune('add_special_tokens({"pad_token": "[PAD]"})'),
-    "a new model for the old size": _tune(model=_FRESH.format(size="tokenizer.vocab_size")),
+    "a new model for the old size": _tune(model=_OLD_SIZE),
+    "a tokenizer of one's own": _tune(model=_OLD_SIZE, tokenizer=_OWN),
 }
 
 SILENT = {
     "resized": _tune(then="model.resize_token_embeddings(len(tokenizer))"),
     "near miss: a new model for all tokens": _tune(model=_FRESH.format(size="len(tokenizer)")),
+    "near miss: a token that the tokenizer was made with": _tune(
+        'add_special_tokens({"eos_token": "<eos>"})', model=_OLD_SIZE, tokenizer=_OWN
+    ),
     "near miss: padded with the end of a text": _tune(
         'add_special_tokens({"pad_token": tokenizer.eos_token})'
     ),

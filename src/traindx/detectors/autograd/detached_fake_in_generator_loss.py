@@ -1,6 +1,6 @@
 from traindx.analysis.program.execution.values import Result, Value
 from traindx.analysis.program.training.adversarial_turns import lost_turns
-from traindx.analysis.program.training.claims import cite, finding, replace, source_text
+from traindx.analysis.program.training.claims import finding, replace, source_text
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
@@ -32,10 +32,8 @@ def check(run: Run) -> Findings:
         yield finding(
             f"`{backward.text or 'the loss'}` does not reach the generator: its sample is detached",
             "detached-loss",
-            place,
-            cite(place, "this value has no history"),
-            cite(backward, "and this loss is to train the network behind it"),
-            is_symptom=True,
+            (place, "this value has no history"),
+            (backward, "this loss should train the network behind it"),
             patch=_patch(cut),
         )
         return

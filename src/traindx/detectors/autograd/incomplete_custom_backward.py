@@ -1,11 +1,9 @@
 """A custom autograd function whose backward does not fit its forward."""
 
-from traindx.analysis.program.execution.values import Items, Known, Result, Value
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.custom_functions import CustomFunction, custom_functions
+from traindx.analysis.program.training.claims import finding, shown
+from traindx.analysis.program.training.custom_functions import custom_functions
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -31,56 +29,17 @@ def check(run: Run) -> Findings:
     elsewhere are not counted. A function that is the loss itself gets a gradient of 1.
     """
     for function in custom_functions(program_of(run)):
-        for returned in function.gradients:
-            fault = _miscount(function, returned)
-            if fault:
-                yield _finding(function, returned, f"`{function.name}.backward` {fault}")
-                break
-        read = function.unsaved_read()
-        if read is not None:
-            what = f"`{function.name}.backward` reads saved tensors, and forward saves none"
-            yield _finding(function, read, what)
-        alone = function.ignored_upstream()
-        if alone is not None:
-            what = f"`{function.name}.backward` does not multiply by the gradient of its output"
-            yield _finding(function, alone, what)
-
-
-def _finding(function: CustomFunction, value: Value, claim: str) -> Finding:
-    place = value if value.site is not None else function.backward
-    return finding(
-        claim,
-        "incorrect-custom-backward",
-        place,
-        cite(place, "here"),
-        cite(function.cls, "the inputs of its forward count"),
-        is_symptom=True,
-    )
-
-
-def _miscount(function: CustomFunction, returned: Value) -> str:
-    counts, got = function.counts(), _counted(returned)
-    if counts is None or got is None:
-        return ""
-    needed, inputs = counts
-    is_surplus = any(not (isinstance(v, Known) and v.value is None) for v in got[inputs:])
-    if len(got) < needed or (is_surplus and inputs > 0):
-        values = "one value" if len(got) == 1 else f"{len(got)} values"
-        return f"returns {values} for {inputs} inputs of forward"
-    return ""
-
-
-def _counted(returned: Value) -> list[Value] | None:
-    """The values that backward returns; None where their number is out of sight."""
-    if isinstance(returned, Items):
-        return returned.members if returned.is_whole and returned.kind == "tuple" else None
-    is_one = isinstance(returned, Result) and returned.maker.startswith("operator.")
-    return [returned] if is_one else None
+        for value, fault in function.faults():
+            place = shown(value, function.backward)
+            yield finding(
+                f"`{function.name}.backward` {fault}",
+                "incorrect-custom-backward",
+                (place, "in this line of backward"),
+                (function.cls, "forward and backward are defined here"),
+            )
 
 
 _FUNCTION = """
-import torch
-
 class Scale(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, {inputs}):
@@ -92,15 +51,9 @@ class Scale(torch.autograd.Function):
         {body}
 """
 
-
-def _function(body: str, inputs: str = "weight", saved: str = "ctx.save_for_backward(x)") -> Run:
-    text = _FUNCTION.format(body=body, inputs=inputs, saved=saved)
-    return make_run(sources={"scale.py": text})
-
+_function = template(_FUNCTION, "body", inputs="weight", saved="ctx.save_for_backward(x)")
 
 _LOSS = """
-import torch
-
 class Squares(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, y):
@@ -121,10 +74,7 @@ for x, y in loader:
     optimizer.step()
 """
 
-
-def _loss(gradient: str, loss: str) -> Run:
-    return make_run(sources={"train.py": _LOSS.format(gradient=gradient, loss=loss)})
-
+_loss = template(_LOSS, "gradient", "loss")
 
 FIRES = {
     "a weighted loss": _loss("2 * d / d.numel()", "0.1 * Squares.apply(net(x), y)"),

@@ -1,7 +1,7 @@
-from traindx.analysis.program.training.claims import cite, finding, shown
+from traindx.analysis.program.training.claims import finding, shown
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.saved_tensors import all_overwritten
-from traindx.examples import form
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 CAUSE = "in-place-modification"
@@ -39,17 +39,12 @@ def check(run: Run) -> Findings:
         yield finding(
             claim,
             CAUSE,
-            found.change,
-            cite(found.change, f"{done} in place here"),
-            cite(shown(found.saver, found.change), kept),
-            is_symptom=True,
+            (found.change, f"{done} in place here"),
+            (shown(found.saver, found.change), kept),
         )
 
 
 _ROLLOUT = """
-import torch
-from torch import nn
-
 net = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 2))
 optimizer = torch.optim.Adam(net.parameters())
 
@@ -67,9 +62,6 @@ for start, wanted in train_loader:
     optimizer.step()
 """
 _ROW = """
-import torch
-from torch import nn
-
 class Recurrent(nn.Module):
     def __init__(self):
         super().__init__()
@@ -88,9 +80,9 @@ for x in train_loader:
     model(x).sum().backward()
     optimizer.step()
 """
-_rollout = form(_ROLLOUT, "step")
+_rollout = template(_ROLLOUT, "step")
 
-_row = form(_ROW, "step")
+_row = template(_ROW, "step")
 
 FIRES = {
     "divided by its own deviation": _row("x = self.cell(x); x /= x.std(); states[t] = x"),

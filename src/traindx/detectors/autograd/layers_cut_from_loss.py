@@ -1,12 +1,12 @@
 """Layers that the optimizer holds are cut off from the loss."""
 
 from traindx.analysis.program.execution.values import Part, Result, Value
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.feeds import CutLayer, cut_layers
 from traindx.analysis.program.training.gradients import Cut
 from traindx.analysis.program.training.operations import name_of_operation
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
+from traindx.examples import template
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
 
@@ -50,10 +50,8 @@ def _finding(found: CutLayer) -> Finding:
     return finding(
         f"`{name}` gets no gradient: {_means(found.cut)} cuts it off from the loss",
         CAUSES[found.how],
-        where if where.site is not None else found.backward,
-        cite(where if where.site is not None else found.backward, "what is behind this has none"),
-        cite(found.backward, "no gradient of this loss reaches it"),
-        is_symptom=True,
+        (where if where.site is not None else found.backward, "gradients stop here"),
+        (found.backward, "no gradient of this loss reaches it"),
     )
 
 
@@ -65,9 +63,6 @@ def _means(cut: Value) -> str:
 
 
 _PROGRAM = """
-import torch
-from torch import nn
-
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -86,20 +81,27 @@ for x, y in train_loader:
     optimizer.step()
 """
 
-
-def _program(forward: str, held: str = "net.parameters()", before: str = "") -> Run:
-    text = _PROGRAM.format(forward=forward, held=held, before=before)
-    return make_run(sources={"train.py": text})
-
+_program = template(_PROGRAM, "forward", held="net.parameters()", before="")
 
 _NO_GRAD = "with torch.no_grad():\n            h = self.body(x).relu()"
 
+_TAPPED = """
+kept = dict()
+net.body.register_forward_hook(lambda m, args, out: kept.update(h=out{cut}))
+"""
+_TAKEN = "self.body(x); h = kept['h']"
+
 FIRES = {
+    "a hook that keeps what is detached": _program(_TAKEN, before=_TAPPED.format(cut=".detach()")),
     "detach": _program("h = self.body(x).relu().detach()"),
     "data of a weight": _program("h = x @ self.body.weight.data.t()"),
     "no_grad": _program(_NO_GRAD),
 }
 SILENT = {
+    "near miss: a hook that keeps the output": _program(_TAKEN, before=_TAPPED.format(cut="")),
+    "near miss: a hook beside the pass": _program(
+        "h = self.body(x)", before=_TAPPED.format(cut=".detach()")
+    ),
     "a right pass": _program("h = self.body(x).relu()"),
     "near miss: the optimizer holds the head": _program(_NO_GRAD, "net.head.parameters()"),
     "near miss: loaded": _program(_NO_GRAD, before="net.body.load_state_dict(torch.load('b.pt'))"),

@@ -3,7 +3,7 @@ from dataclasses import replace
 from traindx.analysis.errors.graph_blame import why_no_graph
 from traindx.analysis.errors.graph_messages import CHECKPOINTED_WITHOUT_INPUT, LOSS_WITHOUT_GRAPH
 from traindx.analysis.errors.messages import causes_in, events_saying, finding, known_error
-from traindx.examples import failed, make_run
+from traindx.examples import failed, script
 from traindx.model.findings import cite_event
 from traindx.model.run import Event
 from traindx.registry import Findings, Run, Strength, detector
@@ -56,7 +56,6 @@ for x, y in loader:
     optimizer.step()
 """
 
-
 _MODULE = """
 import torch
 import lightning
@@ -107,5 +106,5 @@ SILENT = {
     "near miss: a graph used twice": failed(
         "RuntimeError: Trying to backward through the graph a second time", "loss.backward()"
     ),
-    "no error": make_run(sources={"train.py": _LOOP.format(loss="criterion(model(x), y)")}),
+    "no error": script(_LOOP, loss="criterion(model(x), y)"),
 }

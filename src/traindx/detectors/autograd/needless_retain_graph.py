@@ -1,4 +1,4 @@
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.graphs import needlessly_kept
 from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
@@ -28,10 +28,10 @@ def check(run: Run) -> Findings:
         yield finding(
             "The only backward of the loop retains its graph",
             "graph-retained-across-steps",
-            backward,
-            cite(backward, "retain_graph=True, and no second backward"),
+            (backward, "retain_graph=True, and no second backward"),
             strength=Strength.MODERATE,
             hint=Strength.MODERATE,
+            is_symptom=False,
         )
 
 
@@ -45,9 +45,6 @@ for data, target in loader:
 """
 _loop = template(_LOOP, backward="")
 _METHOD = """
-import torch
-from torch import nn
-
 class Trainer:
     def __init__(self, model):
         self.model, self.optimizer = model, torch.optim.Adam(model.parameters())

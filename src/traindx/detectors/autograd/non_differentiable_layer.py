@@ -1,35 +1,10 @@
 """A model passes its own features through a step function."""
 
-from collections.abc import Iterator
-
-from traindx.analysis.program.execution.events import EventForm as Form
-from traindx.analysis.program.execution.values import (
-    Answer,
-    Part,
-    Result,
-    Value,
-    constant,
-    depends_on,
-)
-from traindx.analysis.program.training.acts import Do, model_of
-from traindx.analysis.program.training.claims import cite, finding, source_text
-from traindx.analysis.program.training.gradients import (
-    Cut,
-    cuts_before,
-    history,
-    runs_behind,
-    runs_reached,
-    terms_of,
-)
-from traindx.analysis.program.training.operations import operation_name, operation_of
-from traindx.analysis.program.training.ownership import owns
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.analysis.program.training.severance import flat_layers
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.analysis.program.training.claims import finding, node_of, source_text
+from traindx.analysis.program.training.flat_operations import flat_steps
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
-
-STEPS = frozenset({"sign", "sgn", "round", "floor", "ceil", "heaviside", "trunc"})
 
 
 @detector(needs=("source",), suggests=("non-differentiable-operation",))
@@ -55,80 +30,16 @@ def check(run: Run) -> Findings:
     training, are left alone, as are layers that the same term reaches otherwise, that are frozen,
     or that no optimizer holds.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for cut, _ in flat_layers(story):
-            if isinstance(cut, Result) and cut.site is not None and cut.site.node not in seen:
-                seen.add(cut.site.node)
-                yield _finding(cut)
-        losses = [d.subject for d in story.does(Do.BACKWARD) if d.subject is not None]
-        for term in (t for loss in losses for t in terms_of(loss)):
-            runs = runs_reached(term)
-            reached = [r.receiver for r in runs]
-            for step in _steps(term):
-                if step.site is None or step.site.node in seen:
-                    continue
-                behind = runs_behind(step)
-                layer = behind[0].receiver if behind else None
-                if layer is None or any(layer is r for r in reached):
-                    continue
-                if not any(depends_on(a, step) for r in runs for a in r.args):
-                    continue
-                if _is_trained(story, layer):
-                    seen.add(step.site.node)
-                    yield _finding(step)
-
-
-def _steps(loss: Value) -> Iterator[Result]:
-    """The step functions at which the history of a loss ends, where a layer takes the result."""
-    indices = {id(v) for u in history(loss) for v in _indices(u)}
-    for how, cut in cuts_before(loss):
-        is_step = isinstance(cut, Result) and operation_name(cut.maker) in STEPS
-        if how is Cut.FLAT and is_step and id(cut) not in indices and isinstance(cut, Result):
-            yield cut
-
-
-def _indices(value: Value) -> tuple[Value, ...]:
-    """What a value takes as an index: that has no slope by its nature."""
-    operation = operation_of(value)
-    if operation is None or operation.name not in ("embedding", "gather", "index_select"):
-        return ()
-    return operation.operands
-
-
-def _is_trained(story: Story, layer: Value) -> bool:
-    """Tell whether a layer is an optimizer's, and nothing freezes it."""
-    optimizers = [d.subject for d in story.does(Do.STEP) if d.subject is not None]
-    if not any(owns(o, layer) is Answer.YES for o in optimizers):
-        return False
-    for event in story.events:
-        is_call = event.name == ".requires_grad_" and event.args
-        is_store = event.act is Form.STORE and event.name == "requires_grad"
-        if (is_call or is_store) and constant(event.args[0]) is False:
-            owner = event.receiver
-            if isinstance(owner, Part) and owner.key in ("weight", "bias"):
-                owner = owner.of
-            if owner is layer or model_of(owner) is not None or owner is None:
-                return False
-            if isinstance(owner, (Part, Result)) and owner is not layer:
-                return False
-    return True
-
-
-def _finding(step: Result) -> Finding:
-    return finding(
-        f"No gradient passes `{source_text(step)}`: the layers below it learn nothing by it",
-        "non-differentiable-operation",
-        step,
-        cite(step, "a step function, of slope 0, between two layers"),
-        is_symptom=True,
-    )
+    found = each_place(run, flat_steps, at=node_of)
+    for step in (step for step in found if step.site is not None):
+        yield finding(
+            f"No gradient passes `{source_text(step)}`, so layers below learn nothing through it",
+            "non-differentiable-operation",
+            (step, "a step function, of slope 0, between two layers"),
+        )
 
 
 _MODEL = """
-import torch
-from torch import nn
-
 class Coder(nn.Module):
     def __init__(self):
         super().__init__()
@@ -159,11 +70,7 @@ for x in loader:
     optimizer.step()
 """
 
-
-def _model(line: str, below: str = "down", freeze: str = "", trained: str = "") -> Run:
-    text = _MODEL.format(line=line, below=below, freeze=freeze, trained=trained)
-    return make_run(sources={"train.py": text})
-
+_model = template(_MODEL, "line", below="down", freeze="", trained="")
 
 FIRES = {
     "the sign": _model("z = torch.sign(h)"),

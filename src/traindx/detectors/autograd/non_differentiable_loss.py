@@ -1,25 +1,10 @@
 """A loss is computed on values that have no gradient."""
 
-from collections.abc import Sequence
-
-from traindx.analysis.program.execution.values import Answer, Part, Result, Value
-from traindx.analysis.program.training.acts import Do
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.contents import same_numbers
-from traindx.analysis.program.training.gradients import (
-    Cut,
-    cut_of,
-    cuts_before,
-    has_history,
-    terms_of,
-)
-from traindx.analysis.program.training.operations import operation_name
-from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.severance import lost_history
-from traindx.examples import make_run
+from traindx.analysis.program.training.claims import finding, shown
+from traindx.analysis.program.training.flat_operations import flat_losses, name_of_flat
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
-
-COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
 
 
 @detector(needs=("source",), suggests=("non-differentiable-operation",))
@@ -43,55 +28,17 @@ def check(run: Run) -> Findings:
     as are losses that no backward is called on. A loss that is given its target first, as
     `mse_loss(target, output)`, has its gradient through the other argument.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for backward in story.does(Do.BACKWARD):
-            if backward.event.node in seen or backward.subject is None:
-                continue
-            terms = [t for t in terms_of(backward.subject) if t is not backward.subject]
-            lost = [lost_history(story, backward), *map(_lost, terms)]
-            found = next((f for cuts in lost if (f := _flat(cuts))), None)
-            if found is None:
-                continue
-            seen.add(backward.event.node)
-            how = _name(found)
-            place = found if found.site is not None else backward
-            yield finding(
-                f"The loss is computed on the result of {how}, which has no gradient",
-                "non-differentiable-operation",
-                place,
-                cite(place, f"{how} here"),
-                cite(backward, "backward runs through it here"),
-                is_symptom=True,
-            )
-
-
-def _lost(term: Value) -> list[tuple[Cut, Value]]:
-    cuts = cuts_before(term) if has_history(term) is Answer.NO else []
-    return cuts if all(how is Cut.FLAT for how, _ in cuts) else []
-
-
-def _flat(cuts: Sequence[tuple[Cut, Value]]) -> Value | None:
-    """The operation without a slope that takes the gradient from a loss, where it has none left."""
-    found = next((v for how, v in cuts if how is Cut.FLAT), None)
-    while found is not None and found.inputs:  # an argmax that is divided is still the argmax
-        below = next(iter(same_numbers(found.inputs[0])))
-        if cut_of(below) is not Cut.FLAT:
-            break
-        found = below
-    return found
-
-
-def _name(value: Value) -> str:
-    maker = value.maker if isinstance(value, Result) else ""
-    name = operation_name(maker) or (str(value.key) if isinstance(value, Part) else "")
-    return "a comparison" if name in COMPARISONS else name
+    for backward, flat in each_place(run, flat_losses, at=lambda found: found[0].event.node):
+        how, place = name_of_flat(flat), shown(flat, backward)
+        yield finding(
+            f"The loss is computed on the result of {how}, which has no gradient",
+            "non-differentiable-operation",
+            (place, f"{how} here"),
+            (backward, "backward runs through it here"),
+        )
 
 
 _LOOP = """
-import torch
-from torch import nn
-
 criterion = nn.MSELoss()
 net = nn.Linear(8, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -104,16 +51,9 @@ for data, target in loader:
     optimizer.step()
 """
 
-
-def _loop(given: str, compute: str = "pass", wanted: str = "target") -> Run:
-    text = _LOOP.format(given=given, compute=compute, wanted=wanted)
-    return make_run(sources={"train.py": text})
-
+_loop = template(_LOOP, "given", compute="pass", wanted="target")
 
 _COUNTS = """
-import torch
-from torch import nn
-
 class Counts(nn.Module):
     def __init__(self):
         super().__init__()
@@ -132,11 +72,8 @@ for x, y in loader:
     optimizer.step()
 """
 
-
 FIRES = {
-    "only a gain learns": make_run(
-        sources={"train.py": _COUNTS.format(output="self.gain * torch.round(rate)")}
-    ),
+    "only a gain learns": script(_COUNTS, output="self.gain * torch.round(rate)"),
     "argmax": _loop("pred.float()", "pred = torch.argmax(output, dim=1)"),
     "a threshold": _loop("pred", "pred = (output > 0.5).float()"),
     "round, of a call": _loop("given", "given = torch.round(net(data))"),
@@ -145,12 +82,8 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: straight through, with a gain": make_run(
-        sources={
-            "train.py": _COUNTS.format(
-                output="self.gain * (rate + (torch.round(rate) - rate).detach())"
-            )
-        }
+    "near miss: straight through, with a gain": script(
+        _COUNTS, output="self.gain * (rate + (torch.round(rate) - rate).detach())"
     ),
     "scores": _loop("output"),
     "near miss: straight through": _loop(

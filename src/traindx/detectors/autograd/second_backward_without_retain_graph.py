@@ -1,9 +1,9 @@
 """Two backward passes run through one graph, and the first one frees it."""
 
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.graphs import FreedGraph, freed_graphs
-from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import script, template
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
 
@@ -13,9 +13,9 @@ def check(run: Run) -> Findings:
     """Backward runs a second time through values whose graph the first time has freed.
 
     ## What it detects
-    Two calls of `backward`, the first without `retain_graph`, on losses that are computed from one
-    forward pass: two heads on one encoder, a generator's sample that the discriminator's loss did
-    not detach, or a result that was made once, before the loop that calls `backward`.
+    Two calls of `backward` or `autograd.grad`, the first without `retain_graph`, on losses that are
+    computed from one forward pass: two heads on one encoder, a generator's sample that the
+    discriminator's loss did not detach, or a result that was made once, before the loop.
 
     ## Why it matters
     The first backward frees what that part of the graph had kept. The second one raises "Trying to
@@ -29,28 +29,23 @@ def check(run: Run) -> Findings:
     What is detached, computed under `no_grad`, frozen or handed to a function out of sight is left
     alone, and so is a backward that need not run.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for found in freed_graphs(story):
-            if found.second.event.node not in seen:
-                seen.add(found.second.event.node)
-                yield _finding(found)
+    for found in each_place(run, freed_graphs, at=lambda found: found.second.event.node):
+        yield _finding(found)
 
 
 def _finding(found: FreedGraph) -> Finding:
     value = found.value
     place = value if value.site is not None else found.second
-    is_same = found.first.event.node is found.second.event.node
+    is_same = found.is_old and found.first.event.node is found.second.event.node
     return finding(
         "Backward runs in every step through a graph that was built once, before the loop"
         if is_same
         else "A second backward runs through a graph that the first one has freed",
         "graph-freed",
-        place if is_same else found.second,
-        cite(place, "computed once, with a graph"),
-        cite(found.first, "the first backward frees that graph"),
-        cite(found.second, "the second backward runs into what the first has freed"),
-        is_symptom=True,
+        (place, "computed once, with a graph"),
+        (found.first, "the first backward frees that graph"),
+        (found.second, "the second backward runs into what the first has freed"),
+        at=place if is_same else found.second,
     )
 
 
@@ -69,9 +64,6 @@ for step in range(100):
     optimizer.step()
 """
 _PENALTY = """
-import torch
-from torch import nn
-
 class Trainer:
     def __init__(self, net):
         self.net = net
@@ -88,25 +80,15 @@ class Trainer:
 Trainer(nn.Linear(3, 3)).fit(train_loader)
 """
 
-
 _FROZEN = _LOOP.format(
     features="torch.exp(nn.Linear(2, 8).requires_grad_(False)(x))", again="pass", option=""
 )
 
+_loop = template(_LOOP, "features", again="pass", option="")
 
-def _loop(features: str, again: str = "pass", option: str = "") -> Run:
-    text = _LOOP.format(features=features, again=again, option=option)
-    return make_run(sources={"train.py": text})
-
-
-def _penalty(penalty: str) -> Run:
-    return make_run(sources={"train.py": _PENALTY.format(penalty=penalty)})
-
+_penalty = template(_PENALTY, "penalty")
 
 _HEADS = """
-import torch
-from torch import nn
-
 body, a, b = nn.Linear(8, 4), nn.Linear(4, 3), nn.Linear(4, 1)
 optimizer = torch.optim.Adam([*body.parameters(), *a.parameters(), *b.parameters()])
 for x, y, z in loader:
@@ -117,23 +99,38 @@ for x, y, z in loader:
     optimizer.step()
 """
 
+_heads = template(_HEADS, given="h", option="")
 
-def _heads(given: str = "h", option: str = "") -> Run:
-    return make_run(sources={"train.py": _HEADS.format(given=given, option=option)})
+_MEASURED = """
+net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 1))
+optimizer = torch.optim.Adam(net.parameters())
+for step, (x, y) in enumerate(loader):
+    loss = nn.functional.mse_loss(net(x), y)
+    if step % 10 == 0:
+        norms = [g.norm() for g in torch.autograd.grad(loss, {of}{option})]
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
 
+_measured = template(_MEASURED, of="list(net.parameters())", option="")
 
 FIRES = {
     "two heads on one body": _heads(),
+    "gradients measured now and then": _measured(),
+    "gradients of one layer measured": _measured("net[0].weight"),
     "features of a layer": _loop("torch.relu(encoder(x))"),
     "a penalty, by a trainer": _penalty("self.penalty"),
 }
 
 SILENT = {
+    "near miss: measured, and the graph is kept": _measured(option=", retain_graph=True"),
+    "near miss: measured of the loss alone": _measured("loss"),
     "near miss: the second head is detached": _heads("h.detach()"),
     "near miss: two heads, kept": _heads(option="retain_graph=True"),
     "near miss: two passes": _heads("torch.relu(body(x))"),
     "near miss: detached": _loop("encoder(x).detach()"),
-    "near miss: data of a network that is frozen": make_run(sources={"train.py": _FROZEN}),
+    "near miss: data of a network that is frozen": script(_FROZEN),
     "near miss: computed again": _loop("encoder(x)", "features = torch.relu(encoder(x))"),
     "near miss: the graph is kept": _loop("encoder(x)", option="retain_graph=True"),
     "near miss: a penalty of each step": _penalty("(self.net.weight ** 2).sum()"),

@@ -1,7 +1,7 @@
 from traindx.analysis.errors.graph_blame import overwriting
 from traindx.analysis.errors.graph_messages import OVERWRITTEN_TENSOR
 from traindx.analysis.errors.messages import finding, known_error
-from traindx.examples import failed, make_run
+from traindx.examples import failed, script
 from traindx.registry import Findings, Run, detector
 
 
@@ -65,5 +65,5 @@ SILENT = {
     "near miss: another error of backward": failed(
         "RuntimeError: Trying to backward through the graph a second time", "loss.backward()"
     ),
-    "the same code without an error": make_run(sources={"model.py": _MODEL}),
+    "the same code without an error": script(_MODEL),
 }

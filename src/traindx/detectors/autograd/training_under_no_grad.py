@@ -1,18 +1,16 @@
 """The loss of a training step is computed where no gradients are recorded."""
 
-from traindx.analysis.program.execution.contexts import is_switch
-from traindx.analysis.program.execution.values import Value
-from traindx.analysis.program.training.acts import Do
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding, shown
 from traindx.analysis.program.training.gradient_switches import left_off
-from traindx.analysis.program.training.gradients import Cut
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.analysis.program.training.severance import lost_history
-from traindx.examples import make_run
+from traindx.analysis.program.training.program import each_place, program_of
+from traindx.analysis.program.training.severance import unrecorded_losses
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
+CAUSE = "no-grad-training"
 
-@detector(needs=("source",), suggests=("no-grad-training",))
+
+@detector(needs=("source",), suggests=(CAUSE,))
 def check(run: Run) -> Findings:
     """The loss of a training step is computed under `no_grad`.
 
@@ -35,81 +33,40 @@ def check(run: Run) -> Findings:
     a validation loss of the same name; only the value that backward is called on counts, and where
     a branch decides which one that is, nothing is said.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for backward in story.does(Do.BACKWARD):
-            loss = backward.subject
-            if loss is None or backward.event.node in seen:
-                continue
-            cuts = lost_history(story, backward)
-            if not cuts or any(how is not Cut.UNRECORDED for how, _ in cuts):
-                continue
-            seen.add(backward.event.node)
-            place = cuts[0][1] if cuts[0][1].site is not None else backward
-            yield finding(
-                "The training loss is computed under no_grad",
-                "no-grad-training",
-                _switch(story, place) or place,
-                cite(place, "computed with gradients off here"),
-                cite(backward, "backward is called here"),
-                is_symptom=True,
-            )
-        for found in list(left_off(story))[:1]:
-            yield finding(
-                "Gradients are switched off, and on again only under a condition",
-                "no-grad-training",
-                found.off,
-                cite(found.off, "gradients are switched off here"),
-                cite(found.on, "and on again here, which some ways never reach"),
-                cite(found.backward, "the next backward fails after such a way"),
-                is_symptom=True,
-            )
-
-
-def _switch(story: Story, place: object) -> Value | None:
-    """The context around a computation that turns gradients off, where it is in sight."""
-    event = next((e for e in story.events if e.result is place), None)
-    around = event.contexts if event is not None else ()
-    return next((c for c in reversed(around) if is_switch(c) and c.site is not None), None)
+    for lost in each_place(run, unrecorded_losses, at=lambda found: found.backward.event.node):
+        place = shown(lost.computed, lost.backward)
+        yield finding(
+            "The training loss is computed under no_grad",
+            CAUSE,
+            (place, "computed with gradients off here"),
+            (lost.backward, "backward is called here"),
+            at=shown(lost.switch, place),
+        )
+    for found in (f for story in program_of(run).stories for f in list(left_off(story))[:1]):
+        yield finding(
+            "Gradients are switched off, and on again only under a condition",
+            CAUSE,
+            (found.off, "gradients are switched off here"),
+            (found.on, "and on again here, which some ways never reach"),
+            (found.backward, "the next backward fails after such a way"),
+        )
 
 
 _LOOP = """
-import torch
-from torch import nn
-
 criterion = nn.CrossEntropyLoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for data, target in loader:
     optimizer.zero_grad()
     with {context}:
-        output = model(data)
-        loss = criterion(output, target)
+        {inside}
+    {outside}
     loss.backward()
     optimizer.step()
 """
-
-
-def _loop(context: str) -> Run:
-    return make_run(sources={"train.py": _LOOP.format(context=context)})
-
-
-_TEACHER = """
-import torch
-from torch import nn
-
-criterion = nn.MSELoss()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for data, target in loader:
-    optimizer.zero_grad()
-    with torch.no_grad():
-        wanted = teacher(data)
-    loss = criterion(model(data), wanted)
-    loss.backward()
-    optimizer.step()
-"""
+_FORWARD = "output = model(data); loss = criterion(output, target)"
+_loop = template(_LOOP, "context", inside=_FORWARD, outside="pass")
 
 _ESTIMATE = """
-import torch
 from torch.nn import functional as F
 
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -128,9 +85,6 @@ for data, target in loader:
 """
 
 _PHASES = """
-import torch
-from torch import nn
-
 criterion = nn.CrossEntropyLoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for phase in ("train", "val"):
@@ -147,9 +101,6 @@ for phase in ("train", "val"):
 """
 
 _BOTH = """
-import torch
-from torch import nn
-
 criterion = nn.CrossEntropyLoss()
 
 def run(loader, optimizer=None):
@@ -167,15 +118,9 @@ for epoch in range(9):
         run(val_loader)
 """
 
-
-def _estimate(value: str, name: str = "estimate") -> Run:
-    return make_run(sources={"train.py": _ESTIMATE.format(value=value, name=name)})
-
+_estimate = template(_ESTIMATE, "value", name="estimate")
 
 _RIDGE = """
-import torch
-from torch import nn
-
 net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 1))
 optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
 
@@ -191,11 +136,9 @@ for x, y in loader:
     optimizer.step()
 """
 
+_ridge = template(_RIDGE, decorator="")
 
 _SWITCHED = """
-import torch
-from torch import nn
-
 model = nn.Linear(4, 1)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 best = {{"score": float("inf")}}
@@ -213,10 +156,7 @@ for epoch in range(9):
     check()
 """
 
-
-def _switched(end: str) -> Run:
-    return make_run(sources={"train.py": _SWITCHED.format(end=end)})
-
+_switched = template(_SWITCHED, "end")
 
 _ON = "torch.set_grad_enabled(True)"
 _WORSE = "if score >= best['score']:"
@@ -229,9 +169,7 @@ FIRES = {
     "on again on one way only": _switched(
         f"{_WORSE}\n        print(score)\n    else:\n        {_KEEP}\n        {_ON}"
     ),
-    "only the penalty has a gradient": make_run(
-        sources={"train.py": _RIDGE.format(decorator="@torch.no_grad()")}
-    ),
+    "only the penalty has a gradient": _ridge("@torch.no_grad()"),
     "training under no_grad": _loop("torch.no_grad()"),
     "a decorated function": _estimate("compute(data, target)", "compute"),
 }
@@ -244,12 +182,12 @@ SILENT = {
         f"{_WORSE}\n        {_ON}\n        return score\n    {_KEEP}\n    {_ON}"
     ),
     "near miss: on again where it was on": _switched(f"if was_on:\n        {_ON}"),
-    "near miss: a penalty beside the error": make_run(
-        sources={"train.py": _RIDGE.format(decorator="")}
-    ),
+    "near miss: a penalty beside the error": _ridge(),
     "autocast": _loop("torch.autocast('cuda')"),
-    "near miss: the teacher only": make_run(sources={"train.py": _TEACHER}),
+    "near miss: the teacher only": _loop(
+        "torch.no_grad()", "wanted = teacher(data)", "loss = F.mse_loss(model(data), wanted)"
+    ),
     "near miss: the same name in validation": _estimate("model(data, target)"),
-    "near miss: the other branch": make_run(sources={"train.py": _PHASES}),
-    "near miss: one function for both": make_run(sources={"train.py": _BOTH}),
+    "near miss: the other branch": script(_PHASES),
+    "near miss: one function for both": script(_BOTH),
 }

@@ -2,10 +2,10 @@
 
 from traindx.analysis.program.execution.values import Part, Result, Value
 from traindx.analysis.program.training.acts import Deed, Do
-from traindx.analysis.program.training.claims import cite, finding, insert_after, written_argument
+from traindx.analysis.program.training.claims import finding, insert_after, written_argument
 from traindx.analysis.program.training.graphs import Carried, Graphs
 from traindx.analysis.program.training.program import Story, program_of
-from traindx.examples import make_run
+from traindx.examples import script
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
 
@@ -30,7 +30,7 @@ def check(run: Run) -> Findings:
     detach it, or that is started anew for every batch, is left alone.
     """
     for story in program_of(run).stories:
-        graphs = Graphs(story)
+        graphs = story.recall(Graphs)
         seen: set[object] = set()
         for backward in story.does(Do.BACKWARD):
             if backward.event.guards or backward.event.node in seen:
@@ -47,10 +47,8 @@ def _finding(story: Story, backward: Deed, carried: list[Carried]) -> Finding:
     return finding(
         f"`{name}` carries the graph of every earlier batch into the next one",
         "graph-retained-across-steps",
-        taken if taken.site is not None else backward,
-        cite(taken if taken.site is not None else backward, f"{name} of the last batch goes in"),
-        cite(backward, "backward runs for every batch here"),
-        is_symptom=True,
+        (taken if taken.site is not None else backward, f"{name} of the last batch goes in"),
+        (backward, "backward runs for every batch here"),
         patch=_patch(backward, name, carried),
     )
 
@@ -120,7 +118,7 @@ def _program(before: str = "pass", after: str = "pass", **parts: str) -> Run:
     filled = {"cell": "GRU", "forget": "size()", "memory": "clone()", "own": "pass", **parts}
     filled.setdefault("state", "hidden")
     text = _PROGRAM.format(before=before, after=after, **filled)
-    return make_run(sources={"train.py": text})
+    return script(text)
 
 
 FIRES = {

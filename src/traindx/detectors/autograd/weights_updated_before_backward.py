@@ -1,9 +1,9 @@
 """Weights are updated between a forward pass and its backward pass."""
 
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.saved_tensors import Overwritten, updated_weights
-from traindx.examples import make_run
+from traindx.examples import template
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
 
@@ -41,17 +41,13 @@ def _finding(found: Overwritten) -> Finding:
     return finding(
         "Weights are updated between a forward pass and its backward: backward will raise",
         "in-place-modification",
-        found.change,
-        cite(place, "the forward pass keeps these weights for backward"),
-        cite(found.change, "and they are changed in place here, before backward runs"),
-        is_symptom=True,
+        (place, "the forward pass keeps these weights for backward"),
+        (found.change, "and they are changed in place here, before backward runs"),
+        at=found.change,
     )
 
 
 _GAN = """
-import torch
-from torch import nn
-
 G = nn.Linear(8, 8)
 D = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))
 opt_g = torch.optim.Adam(G.parameters())
@@ -69,9 +65,6 @@ for real in loader:
     opt_g.step()
 """
 _CLAMPED = """
-import torch
-from torch import nn
-
 net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 for x, y in loader:
@@ -85,14 +78,9 @@ for x, y in loader:
 """
 _LOSS = "g_loss = -D(fake).mean()"
 
+_gan = template(_GAN, early="pass", late="pass")
 
-def _gan(early: str = "pass", late: str = "pass") -> Run:
-    return make_run(sources={"train.py": _GAN.format(early=early, late=late)})
-
-
-def _clamped(clamp: str) -> Run:
-    return make_run(sources={"train.py": _CLAMPED.format(clamp=clamp)})
-
+_clamped = template(_CLAMPED, "clamp")
 
 FIRES = {
     "the discriminator steps first": _gan(early=_LOSS),

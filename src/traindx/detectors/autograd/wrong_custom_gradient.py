@@ -1,8 +1,8 @@
-from traindx.analysis.program.training.claims import cite, finding, shown
+from traindx.analysis.program.training.claims import finding, shown
 from traindx.analysis.program.training.custom_functions import custom_functions
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.slopes import wrong_slope
-from traindx.examples import form, script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 CAUSE = "incorrect-custom-backward"
@@ -38,15 +38,13 @@ def check(run: Run) -> Findings:
             yield finding(
                 f"The backward of {function.name} {wrong[0]}",
                 CAUSE,
-                place,
-                cite(shown(function.forward.result, function.forward), "the function"),
-                cite(place, "its gradient, as it is written"),
-                is_symptom=True,
+                (shown(function.forward.result, function.forward), "the function"),
+                (place, "its gradient, as it is written"),
+                at=place,
             )
 
 
 _SOURCE = """
-import torch
 class Act(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -58,7 +56,7 @@ class Act(torch.autograd.Function):
         return {backward}
 y = Act.apply(torch.ones(3))
 """
-_run = form(_SOURCE, "forward", "backward")
+_run = template(_SOURCE, "forward", "backward")
 
 _PRODUCT = """
 import torch
@@ -80,7 +78,6 @@ y = Project.apply(torch.ones(3, 3), torch.ones(3, 3))
 """
 
 _NORM = """
-import torch
 class Center(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, scale):

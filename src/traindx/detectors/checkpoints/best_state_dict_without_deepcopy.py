@@ -1,5 +1,5 @@
 from traindx.analysis.program.training.checkpoints import Kept, kept_by_reference
-from traindx.analysis.program.training.claims import cite, finding, imports, replace, source_text
+from traindx.analysis.program.training.claims import finding, imports, replace, source_text
 from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
@@ -29,12 +29,12 @@ def check(run: Run) -> Findings:
     """
     for kept in each_place(run, kept_by_reference, lambda found: found.site.node):
         yield finding(
-            f"`{kept.name}` is no copy: it trains on, and is the last model at the end",
+            f"`{kept.name}` is not a copy: training goes on and changes it to the last model",
             "best-weights-overwritten",
-            kept.site,
-            cite(kept.site, "these are the model's own tensors, not a copy"),
-            cite(kept.trains_on, "and the loop goes on training them"),
+            (kept.site, "these are the model's own tensors, not a copy"),
+            (kept.trains_on, "and the loop goes on training them"),
             patch=_patch(kept),
+            is_symptom=False,
         )
 
 

@@ -1,4 +1,4 @@
-from traindx.analysis.program.training.claims import cite, finding, replace_value
+from traindx.analysis.program.training.claims import finding, replace_value
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.seeds import timed_algorithms
 from traindx.examples import script
@@ -25,13 +25,13 @@ def check(run: Run) -> Findings:
     """
     for on in each_place(run, timed_algorithms, lambda event: event.node):
         yield finding(
-            "The cuDNN benchmark is on where determinism is asked for",
+            "cudnn.benchmark is on although deterministic algorithms are asked for",
             "nondeterministic-operation",
-            on,
-            cite(on, "cudnn.benchmark = True"),
+            (on, "cudnn.benchmark = True"),
             strength=Strength.WEAK,
             hint=Strength.WEAK,
             patch=replace_value(on, "False"),
+            is_symptom=False,
         )
 
 

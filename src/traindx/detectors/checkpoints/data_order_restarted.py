@@ -1,6 +1,6 @@
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.resumed_order import lost_orders
+from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.program import each_place, program_of
+from traindx.analysis.program.training.resumed_order import lost_orders, restarted_counts
 from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
@@ -12,7 +12,8 @@ def check(run: Run) -> Findings:
     ## What it detects
     A program that saves its step among the batches of an epoch and goes on from that step, while
     the order of its data is the same at every start (a generator that is seeded anew, no shuffling)
-    and nothing skips the batches that were seen or restores the generator.
+    and nothing skips the batches that were seen or restores the generator. Or one that shuffles by
+    the number of the epoch (`set_epoch`, a seed), and gives it the turns of the resumed loop.
 
     ## Why it matters
     The first examples of the epoch are trained on twice, the last ones never. A job that is
@@ -31,13 +32,18 @@ def check(run: Run) -> Findings:
             "The run resumes in the middle of an epoch, and its data begin at the first batch "
             "again",
             "data-order-lost-on-resume",
-            lost.order,
-            cite(lost.order, "the same order at every start"),
-            cite(lost.checkpoint.deed, "a run goes on from here"),
-            cite(lost.save, "and was saved in mid-epoch, without a position in the data"),
-            is_symptom=True,
+            (lost.order, "the same order at every start"),
+            (lost.checkpoint.deed, "a run goes on from here"),
+            (lost.save, "and was saved in mid-epoch, without a position in the data"),
         )
         return
+    for found in each_place(run, restarted_counts, lambda found: found.event.node):
+        yield finding(
+            "The order of an epoch is made of a number that starts at 0 again on resuming",
+            "data-order-lost-on-resume",
+            (found.event, "counts the epochs of this launch, not those of the run"),
+            (found.checkpoint.deed, "a run goes on from here"),
+        )
 
 
 _PROGRAM = """
@@ -78,7 +84,31 @@ _BY_HAND = _PROGRAM.replace(
 )
 _BY_EPOCH = _PROGRAM.replace("        if step % 50 == 0:\n    ", "    if step:\n")
 
+_SAMPLED = """
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+sampler = DistributedSampler(dataset)
+loader = DataLoader(dataset, 16, sampler=sampler)
+model = torch.nn.Linear(8, 2)
+optimizer = torch.optim.Adam(model.parameters())
+saved = torch.load("last.pt")
+model.load_state_dict(saved["model"])
+optimizer.load_state_dict(saved["optimizer"])
+for {turn}:
+    {order}
+    for x, y in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+"""
+_EPOCHS = 'range(saved["epoch"], 9)'
+_sampled = template(
+    _SAMPLED, turn=f"i, epoch in enumerate({_EPOCHS})", order="sampler.set_epoch(i)"
+)
+
 FIRES = {
+    "the sampler is told the turns of this launch": _sampled(),
+    "so is a seed": _sampled('i in range(9 - saved["epoch"])', "torch.manual_seed(7 + i)"),
     "a generator that is seeded anew": _program(),
     "a sampler with such a generator": _program("sampler=RandomSampler(dataset, generator=order)"),
     "no shuffling": _program("shuffle=False"),
@@ -89,6 +119,14 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: the sampler is told the epoch": _sampled(order="sampler.set_epoch(epoch)"),
+    "near miss: counted from the epoch on": _sampled(
+        f'i, epoch in enumerate({_EPOCHS}, saved["epoch"])'
+    ),
+    "near miss: turns on top of the epoch": _sampled(order='sampler.set_epoch(saved["epoch"] + i)'),
+    "near miss: the first epochs are passed over": _sampled(
+        "i in range(9)", 'if i < saved["epoch"]: continue\n    sampler.set_epoch(i)'
+    ),
     "near miss: its state is restored": _program(
         restore='order.set_state(saved["order"])', more=', "order": order.get_state()'
     ),

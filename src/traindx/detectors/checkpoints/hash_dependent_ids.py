@@ -1,10 +1,10 @@
 """Texts get their numbers from the order of a set or from Python's hash."""
 
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.hash_order import hash_ordered, hashed_texts
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.seeds import seeded, trains
-from traindx.examples import make_run
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -35,16 +35,13 @@ def check(run: Run) -> Findings:
             yield finding(
                 f"Numbers come from {what}: they differ from run to run in spite of the seeds",
                 "unseeded-randomness",
-                site,
-                cite(site, f"{what} is another one in every process"),
+                (site, f"{what} is another one in every process"),
+                is_symptom=False,
             )
             return
 
 
 _PROGRAM = """
-import torch
-from torch import nn
-
 torch.manual_seed(0)
 text = open("corpus.txt").read()
 words = text.split()
@@ -56,11 +53,7 @@ for x, y in loader:
     nn.functional.cross_entropy(model(x), y).backward()
     optimizer.step()
 """
-
-
-def _program(ids: str) -> Run:
-    return make_run(sources={"train.py": _PROGRAM.format(ids=ids)})
-
+_program = template(_PROGRAM, "ids")
 
 FIRES = {
     "a set is counted": _program("ids = {w: i for i, w in enumerate(set(words))}"),

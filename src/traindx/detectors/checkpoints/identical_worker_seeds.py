@@ -1,12 +1,9 @@
-"""Every worker of a loader draws the same random numbers."""
-
 from traindx.analysis.program.execution.values import constant
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.data import Feed, feeds
-from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.worker_seeds import SharedDraws, shared_draws
-from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength
+from traindx.analysis.program.training.claims import finding, node_of
+from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.worker_seeds import shared_draws
+from traindx.examples import script, template
+from traindx.model.findings import Strength
 from traindx.registry import Findings, Run, detector
 
 
@@ -32,33 +29,20 @@ def check(run: Run) -> Findings:
     A dataset that asks for its worker is left alone. Where the number of workers is not in sight,
     the finding is weaker.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for feed in feeds(story):
-            shared = shared_draws(feed)
-            site = None if shared is None else shared.at.site
-            if shared is not None and site is not None and site.node not in seen:
-                seen.add(site.node)
-                yield _finding(feed, shared)
-
-
-def _finding(feed: Feed, shared: SharedDraws) -> Finding:
-    count = constant(feed.settings.get("num_workers"))
-    workers = f"{count} workers" if isinstance(count, int) else "workers"
-    return finding(
-        f"All {workers} draw the same random numbers from `{shared.name}`",
-        "worker-seed-duplication",
-        shared.at,
-        cite(shared.at, shared.why),
-        cite(feed.loader, workers),
-        strength=Strength.STRONG if isinstance(count, int) else Strength.MODERATE,
-        is_symptom=True,
-    )
+    for shared in each_place(run, shared_draws, lambda shared: node_of(shared.at)):
+        count = constant(shared.feed.settings.get("num_workers"))
+        workers = f"{count} workers" if isinstance(count, int) else "workers"
+        yield finding(
+            f"All {workers} draw the same random numbers from `{shared.name}`",
+            "worker-seed-duplication",
+            (shared.at, shared.why),
+            (shared.feed.loader, workers),
+            strength=Strength.STRONG if isinstance(count, int) else Strength.MODERATE,
+        )
 
 
 _PROGRAM = """
 import numpy as np
-from torch.utils.data import DataLoader, Dataset
 
 class Images(Dataset):
     def __init__(self, seed):
@@ -69,17 +53,9 @@ class Images(Dataset):
 
 train_loader = DataLoader(Images(0), num_workers={workers}, shuffle=True{options})
 """
-
-
-def _program(
-    made: str = "np.random.default_rng(seed)",
-    draw: str = "self.rng.normal()",
-    workers: int = 4,
-    options: str = "",
-) -> Run:
-    text = _PROGRAM.format(made=made, draw=draw, workers=workers, options=options)
-    return make_run(sources={"train.py": text})
-
+_program = template(
+    _PROGRAM, made="np.random.default_rng(seed)", draw="self.rng.normal()", workers=4, options=""
+)
 
 _CHANGED = """
 import random
@@ -109,9 +85,7 @@ loader = build(images)
 
 FIRES = {
     "a generator of the dataset": _program(),
-    "a generator of the transform": make_run(
-        sources={"train.py": _CHANGED.format(draw="self.numbers.uniform(0.9, 1.1)")}
-    ),
+    "a generator of the transform": script(_CHANGED, draw="self.numbers.uniform(0.9, 1.1)"),
     "workers are seeded alike": _program(
         "None", "np.random.normal()", options=", worker_init_fn=lambda w: np.random.seed(7)"
     ),
@@ -119,9 +93,7 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: a generator that is never drawn from": make_run(
-        sources={"train.py": _CHANGED.format(draw="2")}
-    ),
+    "near miss: a generator that is never drawn from": script(_CHANGED, draw="2"),
     "near miss: a new generator for each example": _program(
         "None", "np.random.default_rng(i).normal()"
     ),

@@ -1,10 +1,7 @@
-"""The file of the best epoch is written over, or by a test that does not ask for the best."""
-
-from traindx.analysis.program.training.best_files import OverwrittenBest, overwritten_best
+from traindx.analysis.program.training.best_files import overwritten_best
 from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 CLAIMS = {
@@ -33,31 +30,19 @@ def check(run: Run) -> Findings:
     A file whose name has the epoch in it is another one each time. Where the best weights are
     loaded before the file is written again it holds the best still; both are left alone.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for found in overwritten_best(story):
-            place = (found.save.event.node, found.test.site.node)
-            if place not in seen:
-                seen.add(place)
-                yield _finding(found)
-
-
-def _finding(found: OverwrittenBest) -> Finding:
-    again = [] if found.again is None else [cite(found.again, "written again, best or not")]
-    return finding(
-        CLAIMS[found.reason],
-        "best-weights-overwritten",
-        found.place,
-        cite(found.test.site, "the best weights are saved under this test"),
-        *again,
-        is_symptom=True,
-    )
+    places = each_place(run, overwritten_best, lambda f: (f.save.event.node, f.test.site.node))
+    for found in places:
+        again = [] if found.again is None else [cite(found.again, "written again, best or not")]
+        yield finding(
+            CLAIMS[found.reason],
+            "best-weights-overwritten",
+            (found.test.site, "the best weights are saved under this test"),
+            *again,
+            at=found.place,
+        )
 
 
 _PROGRAM = """
-import torch
-from torch import nn
-
 model = nn.Linear(4, 2)
 optimizer = torch.optim.Adam(model.parameters())
 best = 0.0
@@ -87,8 +72,7 @@ _BARE = 'torch.save(model.state_dict(), "best.pt")'
 def _program(
     save: str = 'save("best.pt")', then: str = "", end: str = "", keep: str = _KEEP
 ) -> Run:
-    text = _PROGRAM.format(keep=keep.format(save=save, then=then), end=end)
-    return make_run(sources={"train.py": text})
+    return template(_PROGRAM)(keep=keep.format(save=save, then=then), end=end)
 
 
 FIRES = {

@@ -1,9 +1,9 @@
 from traindx.analysis.program.training.checkpoints import states_taken
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.restoration import bare_weights
-from traindx.examples import form, script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, Strength, detector
 
 
@@ -34,16 +34,14 @@ def check(run: Run) -> Findings:
         yield finding(
             "The script resumes, and its checkpoints hold the weights only",
             "incomplete-checkpoint",
-            save.deed,
-            cite(save.deed, "only the weights are saved"),
+            (save.deed, "only the weights are saved"),
             strength=Strength.MODERATE,
             hint=Strength.MODERATE,
+            is_symptom=False,
         )
 
 
 _PROGRAM = """
-import torch
-
 if args.resume:
     model.load_state_dict(torch.load("last.pt"))
 for epoch in range(start_epoch, 10):
@@ -53,7 +51,7 @@ for epoch in range(start_epoch, 10):
         optimizer.step()
     torch.save({saved}, "last.pt")
 """
-_program = form(_PROGRAM, "saved")
+_program = template(_PROGRAM, "saved")
 
 _CLASS = """
 import torch

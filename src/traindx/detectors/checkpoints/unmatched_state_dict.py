@@ -1,11 +1,11 @@
 """A state is loaded into a model that has none of its keys."""
 
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.restoration import asked_in_vain
 from traindx.analysis.program.training.state_keys import ForeignState, foreign_states
-from traindx.examples import make_run
+from traindx.examples import template
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
 
@@ -44,32 +44,26 @@ def check(run: Run) -> Findings:
         if asked.is_of(Kind.MODEL) and asked.restored.event.node not in seen:
             seen.add(asked.restored.event.node)
             yield finding(
-                f"The checkpoint has no key {asked.key!r}: the model is never restored",
+                f"The checkpoint has no key {asked.key!r}, so the model is never restored",
                 "state-dict-key-mismatch",
-                asked.restored,
-                cite(asked.restored, f"restored only from {asked.key!r}"),
-                cite(asked.save, f"saved here under {', '.join(sorted(asked.written))}"),
-                is_symptom=True,
+                (asked.restored, f"restored only from {asked.key!r}"),
+                (asked.save, f"saved here under {', '.join(sorted(asked.written))}"),
             )
 
 
 def _finding(found: ForeignState) -> Finding:
     held, wanted = (", ".join(f"{k}.*" for k in sorted(keys)[:SHOWN])
                     for keys in (found.held, found.wanted))  # fmt: skip
-    ending = "nothing is loaded, and strict=False hides it" if found.is_silent else "loading fails"
+    how = "the model's own state takes its place" if found.is_merged else "strict=False hides it"
+    ending = f"nothing is loaded, and {how}" if found.is_silent else "loading fails"
     return finding(
-        f"The loaded state has keys that the model has not: {ending}",
+        f"The loaded state has keys that the model does not have: {ending}",
         "state-dict-key-mismatch",
-        found.event,
-        cite(found.event, f"the state has {held}; the model has {wanted}"),
-        is_symptom=True,
+        (found.event, f"the state has {held}; the model has {wanted}"),
     )
 
 
 _PROGRAM = """
-import torch
-from torch import nn
-
 class Pretrained(nn.Module):
     def __init__(self):
         super().__init__()
@@ -91,24 +85,26 @@ state = torch.load("pretrained.pt")["weights"]
 """
 _STRICT = "net.load_state_dict(state)"
 _LOAD = "net.load_state_dict(state, strict=False)"
-
-
-def _program(
-    name: str = "backbone", rename: str = "", source: str = "Pretrained()", load: str = _LOAD
-) -> Run:
-    text = _PROGRAM.format(name=name, rename=rename, source=source, load=load)
-    return make_run(sources={"train.py": text})
-
+_program = template(_PROGRAM, name="backbone", rename="", source="Pretrained()", load=_LOAD)
 
 _AVERAGED = "torch.optim.swa_utils.AveragedModel(Pretrained())"
 _STRIP = "state = {k.removeprefix('module.'): v for k, v in state.items() if 'decoder' not in k}"
 
+_BY_NAME = """own = net.state_dict()
+for k, v in state.items():
+    if k in own:
+        own[k].copy_(v)"""
+_FIT = "own = net.state_dict()\nfit = {k: v for k, v in state.items() if k in own}\n"
+_MERGED = "own.update(fit)\nnet.load_state_dict(own)"
+
 FIRES = {
+    "what fits is merged into the own state, and nothing does": _program(load=_FIT + _MERGED),
     "a strict load of a state with a part more": _program("encoder", load=_STRICT),
     "the whole checkpoint in place of its weights": _program(
         "encoder", "state = torch.load('pretrained.pt')"
     ),
     "another name": _program(),
+    "copied by name, where there is one": _program(load=_BY_NAME),
     "a prefix that the keys do not have is removed": _program(rename=_STRIP),
     "an averaged model": _program("encoder", source=_AVERAGED),
     "an averaged model, another prefix removed": _program(
@@ -125,6 +121,10 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: copied by name": _program("encoder", load=_BY_NAME),
+    "near miss: what fits is merged, and the encoder does": _program(
+        "encoder", load=_FIT + _MERGED
+    ),
     "near miss: the part is taken out first": _program(
         "encoder", "del state['decoder.weight'], state['decoder.bias']", load=_STRICT
     ),

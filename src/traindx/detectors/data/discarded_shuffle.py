@@ -1,9 +1,9 @@
 """The data are shuffled into a copy, and the copy is thrown away."""
 
-from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.claims import finding, source_text
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.shuffled_copies import dropped_shuffles
-from traindx.examples import make_run
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 CAUSE = "unshuffled-training-data"
@@ -37,18 +37,14 @@ def check(run: Run) -> Findings:
             yield finding(
                 f"The shuffled copy of `{source_text(event)}` is thrown away",
                 CAUSE,
-                event,
-                cite(event, "returns a shuffled copy; the data keep their order"),
-                is_symptom=True,
+                (event, "returns a shuffled copy; the data keep their order"),
             )
 
 
 _TRAIN = """
 import random
 import numpy as np
-import torch
 from sklearn.utils import shuffle
-from torch.utils.data import DataLoader
 
 model = torch.nn.Linear(4, 2)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -62,11 +58,7 @@ for epoch in range(3):
         loss.backward()
         optimizer.step()
 """
-
-
-def _train(mix: str, over: str = "np.array_split(order, 10)") -> Run:
-    return make_run(sources={"train.py": _TRAIN.format(mix=mix, over=over)})
-
+_train = template(_TRAIN, "mix", over="np.array_split(order, 10)")
 
 FIRES = {
     "a permutation of a generator": _train("rng.permutation(order)"),

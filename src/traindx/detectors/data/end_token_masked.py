@@ -1,9 +1,7 @@
-"""The end token is the pad token, and pad tokens are masked."""
-
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.token_labels import ends_ignored, ends_left_out, ends_masked
-from traindx.examples import make_run
+from traindx.analysis.program.training.claims import cited, finding, node_of
+from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.token_labels import untrained_ends
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -26,27 +24,16 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     A program that adds no end token does not mean to train it, and is left alone.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for masking in (*ends_masked(story), *ends_ignored(story), *ends_left_out(story)):
-            site = masking.at.site
-            if site is None or site.node in seen or masking.because is None:
-                continue
-            seen.add(site.node)
-            is_placed = masking.because.site is not None
-            because = (cite(masking.because, "the end token"),) if is_placed else ()
-            yield finding(
-                "The end token is masked together with the padding: the model never learns to stop",
-                "eos-never-trained",
-                site,
-                cite(site, masking.says),
-                *because,
-                is_symptom=True,
-            )
+    for found in each_place(run, untrained_ends, lambda found: node_of(found.at)):
+        yield finding(
+            "The end token is masked together with the padding: the model never learns to stop",
+            "eos-never-trained",
+            (found.at, found.says),
+            *cited(found.because, "the end token"),
+        )
 
 
 _PROGRAM = """
-import torch
 from transformers import AutoTokenizer, AutoModelForCausalLM
 
 tokenizer = AutoTokenizer.from_pretrained("gpt2")
@@ -70,11 +57,7 @@ for batch in torch.utils.data.DataLoader(rows, 8, collate_fn=collate):
 """
 _EOS = "tokenizer.pad_token = tokenizer.eos_token"
 _MASK = "labels[labels == tokenizer.pad_token_id] = -100"
-
-
-def _program(pad: str = _EOS, end: str = " + tokenizer.eos_token", mask: str = _MASK) -> Run:
-    return make_run(sources={"sft.py": _PROGRAM.format(pad=pad, end=end, mask=mask)})
-
+_program = template(_PROGRAM, pad=_EOS, end=" + tokenizer.eos_token", mask=_MASK)
 
 FIRES = {
     "masked by the id of the pad token": _program(),

@@ -33,18 +33,19 @@ def check(run: Run) -> Findings:
         if other.value.site is not None:
             evidence.append(cite(other.value, f"labels: {other.order.value}"))
         if found.written is not None:
-            evidence.append(cite(found.written, "numbers without leading zeros: 10 sorts before 2"))
-        claim = f"Inputs stand {one.order.value}, their labels {other.order.value}"
-        yield finding(claim, "misaligned-labels", one.value, *evidence, is_symptom=True)
+            evidence.append(
+                cite(found.written, "numbers without leading zeros, so 10 sorts before 2")
+            )
+        claim = f"Inputs are {one.order.value}, their labels {other.order.value}"
+        yield finding(claim, "misaligned-labels", *evidence, at=one.value)
     for rows in each_place(run, unpaired_rows, lambda rows: site_of(rows.inputs.value).node):
         stand, labelled = rows.inputs.order.value, rows.labels.order.value
         yield finding(
-            f"The rows of the inputs stand {stand}, those of the labels {labelled}",
+            f"The rows of the inputs are {stand}, those of the labels {labelled}",
             "misaligned-labels",
-            rows.labels.value,
-            cite(rows.inputs.value, f"inputs: {stand}"),
-            cite(rows.labels.value, f"labels: {labelled}"),
-            is_symptom=True,
+            (rows.inputs.value, f"inputs: {stand}"),
+            (rows.labels.value, f"labels: {labelled}"),
+            at=rows.labels.value,
         )
 
 

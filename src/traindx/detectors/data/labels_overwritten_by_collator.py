@@ -1,10 +1,7 @@
-"""The collator replaces labels that leave the prompt out."""
-
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.kept_prompts import PromptKept, prompts_kept
-from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.analysis.program.training.claims import cited, finding, node_of
+from traindx.analysis.program.training.kept_prompts import prompts_kept
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -29,30 +26,16 @@ def check(run: Run) -> Findings:
     −100 behind the answer marks pads, which the collator leaves out as well; such labels are left
     alone.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for kept in prompts_kept(story):
-            site = kept.at.site
-            if site is not None and site.node not in seen:
-                seen.add(site.node)
-                yield _finding(kept)
-
-
-def _finding(kept: PromptKept) -> Finding:
-    masked = kept.masked
-    more = () if masked is None or masked.site is None else (cite(masked, "labels of -100"),)
-    return finding(
-        f"{kept.says}: the prompt is in the loss",
-        "prompt-in-loss",
-        kept.at,
-        cite(kept.at, "the prompt stays in the loss by this"),
-        *more,
-        is_symptom=True,
-    )
+    for kept in each_place(run, prompts_kept, lambda kept: node_of(kept.at)):
+        yield finding(
+            f"{kept.says}, so the prompt is in the loss",
+            "prompt-in-loss",
+            (kept.at, "this keeps the prompt in the loss"),
+            *cited(kept.masked, "labels of -100"),
+        )
 
 
 _PROGRAM = """
-from torch.utils.data import DataLoader, Dataset
 from transformers import DataCollatorForLanguageModeling, DataCollatorForSeq2Seq, Trainer
 
 class Dialogues(Dataset):
@@ -68,8 +51,7 @@ data = Dialogues(rows, tokenizer)
 {use}
 """
 _MASKED = '"labels": [-100] * len(prompt) + answer'
-_TRAINER = """trainer = Trainer(model=model, train_dataset=data, data_collator={collator})
-trainer.train()"""
+_TRAINER = "Trainer(model=model, train_dataset=data, data_collator={collator}).train()"
 _LOADER = """for batch in DataLoader(data, batch_size=8, shuffle=True, collate_fn={collator}):
     model(**batch).loss.backward()
     optimizer.step()"""
@@ -77,14 +59,10 @@ _PLAIN = "DataCollatorForLanguageModeling(tokenizer, mlm=False)"
 
 
 def _program(use: str, labels: str = _MASKED, collator: str = _PLAIN) -> Run:
-    text = _PROGRAM.format(labels=labels, use=use.format(collator=collator))
-    return make_run(sources={"train.py": text})
+    return template(_PROGRAM)(labels=labels, use=use.format(collator=collator))
 
 
 _BY_HAND = """
-import torch
-import torch.nn.functional as F
-
 for prompt, answer in pairs:
     ids = torch.tensor(prompt + answer)
     keep = torch.tensor([0] * len(prompt) + [1] * len(answer))
@@ -94,16 +72,12 @@ for prompt, answer in pairs:
     optimizer.step()
     optimizer.zero_grad()
 """
-
-
-def _by_hand(how: str, masked: str) -> Run:
-    return make_run(sources={"train.py": _BY_HAND.format(how=how, masked=masked)})
-
+_by_hand = template(_BY_HAND, "how", "masked")
 
 FIRES = {
     "a mask that is not used": _by_hand("", "pass"),
-    "given to a trainer": _program(_TRAINER),
-    "given to a loader": _program(_LOADER),
+    "passed to a trainer": _program(_TRAINER),
+    "passed to a loader": _program(_LOADER),
 }
 
 SILENT = {

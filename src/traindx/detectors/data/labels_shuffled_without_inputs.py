@@ -1,7 +1,7 @@
-from traindx.analysis.program.training.claims import cite, finding, location_of, source_text
+from traindx.analysis.program.training.claims import finding, location_of, source_text
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.row_order import disturbances
-from traindx.examples import form, script
+from traindx.examples import TRAINING, script, template
 from traindx.registry import Findings, Run, Strength, detector
 
 
@@ -21,12 +21,11 @@ def check(run: Run) -> Findings:
     ## What to do
     Index inputs and labels by one permutation; take the replacement out.
 
-    Labels that are rolled along the examples are a remark, for a forecast is made so, too.
-
     ## When it is wrong
-    Mixing examples permutes inputs too and is left alone; so is code that says by a name that it
-    disturbs labels on purpose, and what is no target of a loss: pairs that an estimate of mutual
-    information contrasts.
+    A forecast rolls labels along the examples, too, so rolled labels are only a remark. Mixing
+    examples permutes inputs too and is left alone; so is code that says by a name that it disturbs
+    labels on purpose, and what is no target of a loss: pairs that an estimate of mutual information
+    contrasts.
     """
     for found in each_place(run, disturbances, lambda disturbance: location_of(disturbance.value)):
         others = "inputs" if found.what == "Labels" else "labels"
@@ -34,8 +33,7 @@ def check(run: Run) -> Findings:
         yield finding(
             f"{found.what} are {found.how} while their {others} stay as they are",
             "label-noise" if found.how.startswith("replaced") else "misaligned-labels",
-            found.value,
-            cite(found.value, f"`{source_text(found.value)}`"),
+            (found.value, f"`{source_text(found.value)}`"),
             strength=Strength.MODERATE if is_remark else Strength.STRONG,
             hint=Strength.STRONG if is_remark else None,
             is_symptom=not is_remark,
@@ -43,9 +41,6 @@ def check(run: Run) -> Findings:
 
 
 _PROGRAM = """
-import torch
-from torch import nn
-
 model = nn.Linear(8, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for data, labels in loader:
@@ -55,12 +50,9 @@ for data, labels in loader:
     loss.backward()
     optimizer.step()
 """
-_program = form(_PROGRAM, before="pass", data="data", labels="labels")
+_program = template(_PROGRAM, before="pass", data="data", labels="labels")
 
 _PAIRS = """
-import torch
-from torch import nn
-
 critic = nn.Bilinear(4, 4, 1)
 optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
 
@@ -77,58 +69,36 @@ _ORDER = "order = torch.randperm(len(data))"
 
 _STORED = """
 import numpy as np
-import torch
-from torch.utils.data import DataLoader, TensorDataset
 
 images, classes = np.load("images.npy"), np.load("classes.npy")
 {before}
 loader = DataLoader(TensorDataset(torch.tensor(images), torch.tensor(classes)), 32)
-model = torch.nn.Linear(8, 3)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for x, y in loader:
-    optimizer.zero_grad()
-    torch.nn.functional.cross_entropy(model(x), y).backward()
-    optimizer.step()
 """
-_stored = form(_STORED, "before")
+_stored = template(_STORED + TRAINING, "before")
 
 _TWO = """
-import torch
-from torch.utils.data import DataLoader
-
 images, classes = torch.load("images.pt"), torch.load("classes.pt")
-model = torch.nn.Linear(8, 3)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-xs, ys = DataLoader(images, 32, {options}), DataLoader(classes, 32, {options})
-for x, y in zip(xs, ys):
-    optimizer.zero_grad()
-    torch.nn.functional.cross_entropy(model(x), y).backward()
-    optimizer.step()
+loader = zip(DataLoader(images, 32, {options}), DataLoader(classes, 32, {options}))
 """
+_two = template(_TWO + TRAINING, "options")
 
 _TABLE = """
 import pandas as pd
-import torch
 
 table = pd.read_csv("loans.csv")
 {before}
 table = table.sample(frac=1)
 {after}
 x, y = torch.tensor(table.values), torch.tensor(labels)
-model = torch.nn.Linear(8, 3)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for i in range(0, len(x), 32):
-    optimizer.zero_grad()
-    torch.nn.functional.cross_entropy(model(x[i : i + 32]), y[i : i + 32]).backward()
-    optimizer.step()
+loader = ((x[i : i + 32], y[i : i + 32]) for i in range(0, len(x), 32))
 """
-_table = form(_TABLE, "before", "after")
+_table = template(_TABLE + TRAINING, "before", "after")
 
 FIRES = {
     "inputs alone are shuffled": _stored("np.random.shuffle(images)"),
     "each is shuffled by itself": _stored("np.random.shuffle(images); np.random.shuffle(classes)"),
     "inputs alone are taken in an order": _stored("images = images[np.random.permutation(9)]"),
-    "two loaders that shuffle": script(_TWO, options="shuffle=True"),
+    "two loaders that shuffle": _two("shuffle=True"),
     "the table is shuffled after the labels left it": _table("labels = table.pop('y').values", ""),
     "permuted in the loss": _program(labels="labels[torch.randperm(len(labels))]"),
     "permuted before": _program(f"{_ORDER}; labels = labels[order]"),
@@ -159,7 +129,7 @@ for images, labels in loader:
 
 SILENT = {
     "near miss: what a generator is asked for": script(_WANTED),
-    "near miss: two loaders in order": script(_TWO, options="shuffle=False"),
+    "near miss: two loaders in order": _two("shuffle=False"),
     "near miss: the table is shuffled before": _table("", "labels = table.pop('y').values"),
     "near miss: both are shuffled": _stored(
         "np.random.seed(0); np.random.shuffle(images)\n"

@@ -1,9 +1,7 @@
-"""Every label is masked: the loss is computed over nothing."""
-
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.claims import cited, finding, node_of
+from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.token_labels import emptied_labels
-from traindx.examples import make_run
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -28,26 +26,16 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     A prompt that is padded to less than the whole leaves labels, and is left alone.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for masking in emptied_labels(story):
-            site = masking.at.site
-            if site is None or site.node in seen:
-                continue
-            seen.add(site.node)
-            more = () if masking.because is None else (cite(masking.because, "counted here"),)
-            yield finding(
-                f"No label is left in the loss: {masking.says}",
-                "labels-all-masked",
-                site,
-                cite(site, masking.says),
-                *more,
-                is_symptom=True,
-            )
+    for found in each_place(run, emptied_labels, lambda found: node_of(found.at)):
+        yield finding(
+            f"No label is left in the loss: {found.says}",
+            "labels-all-masked",
+            (found.at, found.says),
+            *cited(found.because, "counted here"),
+        )
 
 
 _PROGRAM = """
-import torch
 from transformers import AutoTokenizer, AutoModelForCausalLM
 
 tokenizer = AutoTokenizer.from_pretrained("gpt2")
@@ -67,15 +55,15 @@ for prompt, answer in pairs:
 """
 _PADDED = 'padding="max_length", truncation=True, max_length=256, return_tensors="pt"'
 _HEAD = 'labels = ids.clone()\n    labels[:, : asked["input_ids"].shape[1]] = -100'
+_program = template(_PROGRAM, options=_PADDED, labels=_HEAD)
 
 
-def _program(options: str = _PADDED, labels: str = _HEAD) -> Run:
-    return make_run(sources={"sft.py": _PROGRAM.format(options=options, labels=labels)})
+def _marked(marker: str) -> Run:
+    text = "text = f'### Q: {prompt} ### A: {answer}'; labels = ids.clone()"
+    return _program("", f"{text}; labels[:, : text.find({marker!r})] = -100")
 
 
 _COLLATOR = """
-import torch
-
 class Collator:
     def __init__(self, tokenizer, template):
         self.template = tokenizer.encode(template{how})
@@ -100,11 +88,7 @@ words = Words(vocabulary)
 collate = Collator(words, "### Answer:")
 loader = torch.utils.data.DataLoader([words.encode(t) for t in texts], collate_fn=collate)
 """
-
-
-def _collator(how: str) -> Run:
-    return make_run(sources={"collate.py": _COLLATOR.format(how=how)})
-
+_collator = template(_COLLATOR, "how")
 
 _ROLES = """
 import json
@@ -120,11 +104,7 @@ def labels_of(line):
 
 rows = [labels_of(line) for line in open("chat.jsonl")]
 """
-
-
-def _roles(role: str, bases: str = "Enum") -> Run:
-    return make_run(sources={"train.py": _ROLES.format(role=role, bases=bases)})
-
+_roles = template(_ROLES, "role", bases="Enum")
 
 FIRES = {
     "a text is compared with a member of an enumeration": _roles("Role.BOT"),
@@ -135,20 +115,8 @@ FIRES = {
     ),
     "never set": _program(labels="labels = torch.full_like(ids, -100)"),
     "a template with a BOS token in front": _collator(""),
+    "a marker that is in no text": _marked("### Answer:"),
 }
-
-_MARKED = _PROGRAM.replace(
-    "    {labels}\n",
-    "    text = f'### Q: {{prompt}} ### A: {{answer}}'\n    labels = ids.clone()\n"
-    "    labels[:, : text.find({labels})] = -100\n",
-)
-
-
-def _marked(marker: str) -> Run:
-    return make_run(sources={"sft.py": _MARKED.format(options="", labels=repr(marker))})
-
-
-FIRES["a marker that is in no text"] = _marked("### Answer:")
 
 SILENT = {
     "near miss: a marker of the text": _marked("### A:"),

@@ -1,4 +1,4 @@
-from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.claims import finding, source_text
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.twin_slices import twin_slices
 from traindx.examples import script, template
@@ -29,12 +29,11 @@ def check(run: Run) -> Findings:
     for given, wanted in twin_slices(program_of(run)):
         names = wanted.called("the target"), given.called("the input")
         yield finding(
-            f"`{names[0]}` is the same slice as `{names[1]}`: it is not moved by one",
+            f"`{names[0]}` is the same slice as `{names[1]}`: it is not shifted by one",
             "misaligned-labels",
-            wanted,
-            cite(given, f"input: `{source_text(given)}`"),
-            cite(wanted, f"target: `{source_text(wanted)}`"),
-            is_symptom=True,
+            (given, f"input: `{source_text(given)}`"),
+            (wanted, f"target: `{source_text(wanted)}`"),
+            at=wanted,
         )
 
 

@@ -1,7 +1,7 @@
-from traindx.analysis.program.training.claims import cite, cited, finding, source_text
+from traindx.analysis.program.training.claims import cited, finding, source_text
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.rank_shares import whole_feed
-from traindx.examples import form
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -35,18 +35,14 @@ def check(run: Run) -> Findings:
     yield finding(
         f"Every rank reads all of `{text or 'the dataset'}`: no distributed sampler",
         "missing-distributed-sampler",
-        feed.loader,
-        cite(feed.loader, f"the training loader {what}"),
-        cite(found.wrapped, "the model is trained on several ranks"),
+        (feed.loader, f"the training loader {what}"),
+        (found.wrapped, "the model is trained on several ranks"),
         *cited(found.idle_sampler, "no loader gets this sampler"),
-        is_symptom=True,
     )
 
 
 _PROGRAM = """
-import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
-from torch.utils.data import DataLoader
 
 torch.distributed.init_process_group("nccl")
 model = {model}
@@ -70,7 +66,7 @@ parser.add_argument("--local_rank")
 args = parser.parse_args()
 data = Rows(args.data)
 """
-_program = form(_PROGRAM, "options", dataset="data", model="DDP(Net())", sampler="")
+_program = template(_PROGRAM, "options", dataset="data", model="DDP(Net())", sampler="")
 
 FIRES = {
     "shuffled on every rank": _program("shuffle=True"),

@@ -1,18 +1,14 @@
-"""A distributed sampler repeats the same order in every epoch."""
+from itertools import islice
 
-from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.claims import (
-    cite,
     counter_of,
     finding,
     insert_at_top,
     is_same_scope,
 )
-from traindx.analysis.program.training.phases import Loop
-from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.sampler_epochs import epochs_not_set
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.examples import make_run, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -36,33 +32,24 @@ def check(run: Run) -> Findings:
     Frameworks call it themselves; loops that they run are left alone. So is a sampler that is made
     anew with a seed for every epoch, or that is handed on to code out of sight.
     """
-    for story in program_of(run).stories:
-        for made, loop in epochs_not_set(story):
-            yield _finding(made, loop)
-            return
-
-
-def _finding(made: Value, loop: Loop) -> Finding:
-    name, counter = made.called(), counter_of(loop.run.site)
-    can_patch = name and counter and is_same_scope(made, loop.run.site)
-    return finding(
-        "set_epoch of the sampler is not called in the loop: every epoch has the same order",
-        "sampler-epoch-not-set",
-        loop.run.site,
-        cite(made, "a sampler that shuffles by epoch"),
-        cite(loop.run.site, "epochs run here without set_epoch"),
-        is_symptom=True,
-        patch=insert_at_top(loop.run.site, f"{name}.set_epoch({counter})") if can_patch else None,
-    )
+    for made, loop in islice(each_place(run, epochs_not_set, lambda found: found), 1):
+        name, counter, epochs = made.called(), counter_of(loop.run.site), loop.run.site
+        can_patch = name and counter and is_same_scope(made, epochs)
+        yield finding(
+            "set_epoch of the sampler is not called in the loop: every epoch has the same order",
+            "sampler-epoch-not-set",
+            (made, "a sampler that shuffles by epoch"),
+            (epochs, "epochs run here without set_epoch"),
+            at=epochs,
+            patch=insert_at_top(epochs, f"{name}.set_epoch({counter})") if can_patch else None,
+        )
 
 
 _PROGRAM = """
-import torch
-from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 
-sampler = DistributedSampler(data{options})
-train_loader = DataLoader(data, batch_size=32, sampler=sampler)
+sampler = {sampler}
+train_loader = DataLoader(data, {loaded})
 for epoch in range(3):
     {top}
     for x, y in train_loader:
@@ -70,44 +57,30 @@ for epoch in range(3):
         torch.nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
 """
-
-
-def _program(top: str = "model.train()", options: str = "") -> Run:
-    return make_run(sources={"train.py": _PROGRAM.format(top=top, options=options)})
-
-
-_BATCHES = _PROGRAM.replace(
-    "batch_size=32, sampler=sampler",
-    "batch_sampler=torch.utils.data.BatchSampler(sampler, 32, False)",
-)
-
-
-def _batches(top: str) -> Run:
-    return make_run(sources={"train.py": _BATCHES.format(top=top, options="")})
-
-
-_CHOSEN = _PROGRAM.replace(
-    "DistributedSampler(data{options})",
-    "(RandomSampler if rank < 0 else DistributedSampler)",
-).replace("sampler=sampler", "sampler=sampler(data)")
+_USUAL = {"top": "model.train()", "sampler": "DistributedSampler(data)"}
+_program = template(_PROGRAM, **_USUAL, loaded="batch_size=32, sampler=sampler")
+_BATCHES = "batch_sampler=torch.utils.data.BatchSampler(sampler, 32, False)"
+_batches = template(_PROGRAM, **_USUAL, loaded=_BATCHES)
+_SET = "train_loader.sampler.set_epoch(epoch)"
+_SET_IF_DISTRIBUTED = f"if isinstance(train_loader.sampler, DistributedSampler): {_SET}"
 
 FIRES = {
     "never set": _program(),
     "made anew in one order": _program("sampler = DistributedSampler(data)"),
-    "in a batch sampler": _batches("model.train()"),
-    "of the loader's own sampler, beside a batch sampler": _batches(
-        "if isinstance(train_loader.sampler, DistributedSampler): "
-        "train_loader.sampler.set_epoch(epoch)"
-    ),
+    "in a batch sampler": _batches(),
+    "of the loader's own sampler, beside a batch sampler": _batches(_SET_IF_DISTRIBUTED),
     "of a sampler that has none": _batches(
-        "if hasattr(train_loader.sampler, 'set_epoch'): train_loader.sampler.set_epoch(epoch)"
+        f"if hasattr(train_loader.sampler, 'set_epoch'): {_SET}"
     ),
-    "chosen by a condition": make_run(sources={"train.py": _CHOSEN.format(top="model.train()")}),
+    "chosen by a condition": _program(
+        sampler="(RandomSampler if rank < 0 else DistributedSampler)",
+        loaded="batch_size=32, sampler=sampler(data)",
+    ),
 }
 
+_CALLING = _program("from engine import before_epoch; before_epoch(train_loader, epoch)")
 _ELSEWHERE = {
-    "train.py": "from engine import before_epoch\n"
-    + _PROGRAM.format(top="before_epoch(train_loader, epoch)", options=""),
+    "train.py": _CALLING.sources[0].text,
     "engine.py": "def before_epoch(loader, epoch):\n    loader.sampler.set_epoch(epoch)\n",
 }
 _ANEW = """sampler = DistributedSampler(data, seed=epoch)
@@ -117,21 +90,12 @@ SILENT = {
     "near miss: set through the batch sampler": _batches(
         "train_loader.batch_sampler.sampler.set_epoch(epoch)"
     ),
-    "near miss: set where the loader has it": _program(
-        "if isinstance(train_loader.sampler, DistributedSampler): "
-        "train_loader.sampler.set_epoch(epoch)"
-    ),
+    "near miss: set where the loader has it": _program(_SET_IF_DISTRIBUTED),
     "near miss: set in another file": make_run(sources=_ELSEWHERE),
-    "near miss: made anew for every epoch": make_run(
-        sources={
-            "train.py": _PROGRAM.replace("sampler = DistributedSampler(data{options})", "").format(
-                top=_ANEW
-            )
-        }
-    ),
+    "near miss: made anew for every epoch": _program(_ANEW, sampler="None"),
     "near miss: set by its attribute": _program("sampler.epoch = epoch"),
     "near miss: handed on with the epoch": _program("hooks.start(train_loader, epoch)"),
     "set": _program("sampler.set_epoch(epoch)"),
-    "near miss: no shuffling": _program(options=", shuffle=False"),
-    "near miss: set through the loader": _program("train_loader.sampler.set_epoch(epoch)"),
+    "near miss: no shuffling": _program(sampler="DistributedSampler(data, shuffle=False)"),
+    "near miss: set through the loader": _program(_SET),
 }

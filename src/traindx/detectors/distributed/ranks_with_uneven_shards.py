@@ -1,4 +1,4 @@
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.rank_shares import uneven_shares
 from traindx.examples import template
@@ -31,10 +31,8 @@ def check(run: Run) -> Findings:
                 "Each rank trains over its own shards to the end: ranks do different numbers of "
                 "steps and wait for each other",
                 "uneven-inputs",
-                found.share.site,
-                cite(found.share.site, "over the shards of this rank"),
-                cite(found.step, "every rank takes part in every step"),
-                is_symptom=True,
+                (found.share.site, "over the shards of this rank"),
+                (found.step, "every rank takes part in every step"),
             )
             return
 

@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding, source_text
 from traindx.analysis.program.training.picks import wrong_picks
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import form, script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -27,13 +27,10 @@ def check(run: Run) -> Findings:
     """
     for event, claim in each_place(run, wrong_picks, lambda pick: pick[0].node):
         evidence = cite(event, f"`{source_text(event)}`")
-        yield finding(claim, "metric-bug", event, evidence, is_symptom=True)
+        yield finding(claim, "metric-bug", evidence, at=event)
 
 
 _PROGRAM = """
-import torch
-from torch import nn
-
 model = nn.Linear(8, {units})
 {before}
 for epoch in range(3):
@@ -44,7 +41,7 @@ for epoch in range(3):
         correct += {count}
     print(100 * correct / len({over}))
 """
-_program = form(
+_program = template(
     _PROGRAM,
     pred="output.argmax(1)",
     top="correct = 0",

@@ -32,10 +32,8 @@ def check(run: Run) -> Findings:
         yield finding(
             f"{subject} compares predictions of shape ({size}, 1) with {shape}",
             "metric-bug",
-            pair,
-            cite(pair, f"`{source_text(pair)}` broadcasts to {size} times {size}"),
+            (pair, f"`{source_text(pair)}` broadcasts to {size} times {size}"),
             *([cite(loss, "the loss gets the labels with another dimension")] if loss else []),
-            is_symptom=True,
         )
 
 

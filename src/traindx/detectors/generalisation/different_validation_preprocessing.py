@@ -1,10 +1,10 @@
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.held_out_inputs import input_differences
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import form, script
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
-SCALED = "Validation scales or shifts the input in another way than training"
+SCALED = "Validation and training scale or shift the input differently"
 
 
 @detector(needs=("source",), suggests=("preprocessing-mismatch", "augmentation-in-validation"))
@@ -26,24 +26,19 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     Tests of robustness disturb inputs on purpose; functions that are named so are left alone. So
     are inputs that pass through functions out of sight, and a second view of a batch that the model
-    is also given as in training.
+    also gets as in training.
     """
     for found in each_place(run, input_differences, lambda difference: difference.held.event.node):
-        claim = "Validation adds noise" if found.is_noise else SCALED
+        claim = "Validation adds noise to the input" if found.is_noise else SCALED
         yield finding(
             f"{claim}: {found.says}",
             "augmentation-in-validation" if found.is_noise else "preprocessing-mismatch",
-            found.held.event,
-            cite(found.held.event, found.says),
-            cite(found.trained.event, "the same model in training"),
-            is_symptom=True,
+            (found.held.event, found.says),
+            (found.trained.event, "the same model in training"),
         )
 
 
 _PROGRAM = """
-import torch
-from torch import nn
-
 model = nn.Linear(8, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for epoch in range(3):
@@ -70,18 +65,15 @@ class Net(lightning.LightningModule):
         x = x{val}
         self.log("val", nn.functional.cross_entropy(self(x), y))
 """
-_program = form(_PROGRAM, "val", train="data", before="pass")
+_program = template(_PROGRAM, "val", train="data", before="pass")
 
-_lightning = form(_STEPS, "val", train="")
+_lightning = template(_STEPS, "val", train="")
 
 _CALLED = """
-import torch
-from torch import nn
-
 @torch.no_grad()
 def match(net, loader):
     for x, y in loader:
-        hits = net({val}).argmax(1) == y
+        hits = net(x + 4 * torch.randn_like(x)).argmax(1) == y
 
 def main():
     model = nn.Linear(8, 3)
@@ -92,12 +84,7 @@ def main():
         optimizer.step()
     match(model, {given})
 """
-
-
-def _called(given: str) -> Run:
-    text = _CALLED.replace("{val}", "x + 4 * torch.randn_like(x)").replace("{given}", given)
-    return script(text)
-
+_called = template(_CALLED, "given")
 
 FIRES = {
     "noise in a function that is handed held-out data": _called("val_loader"),

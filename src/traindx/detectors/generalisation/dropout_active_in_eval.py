@@ -1,6 +1,6 @@
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Instance
-from traindx.analysis.program.training.claims import cite, finding, source_text, with_argument
+from traindx.analysis.program.training.claims import finding, source_text, with_argument
 from traindx.analysis.program.training.modes import active_dropouts
 from traindx.analysis.program.training.operations import Operation
 from traindx.analysis.program.training.program import each_place
@@ -39,11 +39,11 @@ def check(run: Run) -> Findings:
         yield finding(
             f"`{name}` drops units in evaluation too: {says}",
             "validation-in-train-mode",
-            event,
-            cite(event, f"`{source_text(event)}`: {says}"),
+            (event, f"`{source_text(event)}`: {says}"),
             patch=patch if event.module.class_of(event.node) is not None else None,
             strength=Strength.MODERATE if is_asked else Strength.STRONG,
-            hint=Strength.MODERATE if is_asked else None,  # it may be meant
+            hint=Strength.MODERATE if is_asked else None,
+            is_symptom=False,
         )
 
 
@@ -81,14 +81,14 @@ _net = template(_NET, line="", name="Net")
 _ATTENTION = "x = F.scaled_dot_product_attention(x, x, x, dropout_p={})"
 
 FIRES = {
-    "a function that is not told the mode": _net("x = F.dropout(x, 0.3)"),
-    "told that it always trains": _net("x = F.dropout2d(x, 0.1, training=True)"),
+    "a function without training=": _net("x = F.dropout(x, 0.3)"),
+    "a function with training=True": _net("x = F.dropout2d(x, 0.1, training=True)"),
     "a layer made in forward": _net("x = nn.Dropout(0.5)(x)"),
     "attention with a fixed rate": _net(_ATTENTION.format("self.dropout")),
 }
 
 SILENT = {
-    "told the mode": _net("x = F.dropout(x, 0.3, self.training)"),
+    "a function with the mode": _net("x = F.dropout(x, 0.3, self.training)"),
     "a layer of the model": _net("x = self.drop(x)"),
     "near miss: under a condition on the mode": _net("x = F.dropout(x) if self.training else x"),
     "near miss: the other mode has left": _net(

@@ -2,7 +2,7 @@ from traindx.analysis.program.training.claims import cite, finding, replace_argu
 from traindx.analysis.program.training.idle_loaders import misplaced_scores, trainers_on_one_set
 from traindx.analysis.program.training.idle_parts import idle_parts
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import form, script
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 CAUSE = "evaluating-on-training-data"
@@ -10,7 +10,7 @@ CAUSE = "evaluating-on-training-data"
 
 @detector(needs=("source",), suggests=("evaluating-on-training-data",))
 def check(run: Run) -> Findings:
-    """An evaluation is given the training loader, and the held-out loader is never used.
+    """An evaluation runs on the training loader, and the held-out loader is never used.
 
     ## What it detects
     A loader named for validation or testing that nothing reads, beside a loop over the loader that
@@ -32,16 +32,14 @@ def check(run: Run) -> Findings:
     for event in each_place(run, trainers_on_one_set, lambda event: event.node):
         claim = "The trainer evaluates on its training data: `eval_dataset` is its `train_dataset`"
         same = cite(event, "train_dataset and eval_dataset are the same")
-        yield finding(claim, CAUSE, event, same, is_symptom=True)
+        yield finding(claim, CAUSE, same, at=event)
     for part in each_place(run, idle_parts, lambda part: part.score.node):
         yield finding(
             "The model is evaluated on its training data, and the test part of the split is "
             "never used",
             CAUSE,
-            part.score,
-            cite(part.score, "a score on the training part"),
-            cite(part.division.place, "the second part of this split lies idle"),
-            is_symptom=True,
+            (part.score, "a score on the training part"),
+            (part.division.place, "the second part of this split is never used"),
         )
     yield from _on_the_wrong_loader(run)
 
@@ -52,18 +50,13 @@ def _on_the_wrong_loader(run: Run) -> Findings:
         yield finding(
             f"The model is evaluated on `{found.name}`, and `{found.held_name}` is never used",
             CAUSE,
-            call or found.score,
-            cite(call or found.score, "evaluated on the training data"),
-            cite(found.held, "the held-out data, which nothing reads"),
-            is_symptom=True,
+            (call or found.score, "evaluated on the training data"),
+            (found.held, "the held-out data, which nothing reads"),
             patch=None if call is None else replace_argument(call, found.trained, found.held_name),
         )
 
 
 _PROGRAM = """
-import torch
-from torch.utils.data import DataLoader
-
 train_loader = DataLoader(train_set, batch_size=32, shuffle=True)
 test_loader = DataLoader(test_set, batch_size=32)
 
@@ -86,16 +79,15 @@ for epoch in range(3):
         optimizer.step()
     {call}
 """
-_program = form(_PROGRAM, "call")
-
-
-def _trainer(held: str) -> Run:
-    text = f"t = Trainer(model, args, train_dataset=ds['train'], eval_dataset={held})\nt.train()\n"
-    return script("import torch\nfrom transformers import Trainer\n" + text)
-
+_program = template(_PROGRAM, "call")
+_TRAINER = """
+from transformers import Trainer
+trainer = Trainer(model, args, train_dataset=ds['train'], eval_dataset={held})
+trainer.train()
+"""
+_trainer = template(_TRAINER, "held")
 
 _SPLIT = """
-import torch
 from sklearn.model_selection import train_test_split
 
 X_train, X_test, y_train, y_test = train_test_split(X, y)
@@ -108,10 +100,10 @@ for epoch in range(50):
     torch.nn.functional.cross_entropy(model(X_train), y_train).backward()
     optimizer.step()
 with torch.no_grad():
-    print((model({x}).argmax(1) == {y}).float().mean())
+    print({label}(model({x}).argmax(1) == {y}).float().mean())
 {more}
 """
-_split = form(_SPLIT, "x", "y", more="")
+_split = template(_SPLIT, "x", "y", more="", label="")
 
 FIRES = {
     "the wrong part": _split("X_train", "y_train", "print(X_test.shape)"),
@@ -121,10 +113,8 @@ FIRES = {
 
 SILENT = {
     "the right part": _split("X_test", "y_test"),
-    "near miss: a score that is said to be of training": script(
-        _SPLIT.format(x="X_train", y="y_train", more="").replace(
-            "print(", 'print("train accuracy", '
-        )
+    "near miss: a score that is said to be of training": _split(
+        "X_train", "y_train", label="'train accuracy', "
     ),
     "near miss: the other part goes to a file": _split(
         "X_train", "y_train", "torch.save(X_test, 'test.pt')"

@@ -1,10 +1,10 @@
 """The validation batches are an iterator that the first epoch uses up."""
 
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.data import Role, use_of
 from traindx.analysis.program.training.iterators import used_up
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -35,17 +35,12 @@ def check(run: Run) -> Findings:
                 f"`{loop.iterator.called('the iterator')}` is used up after the first epoch: "
                 "later ones validate on nothing",
                 "empty-validation",
-                loop.iterator,
-                cite(loop.iterator, "made once, and gone over once"),
-                cite(loop.run.site, "every epoch comes back to it here"),
-                is_symptom=True,
+                (loop.iterator, "made once, and gone over once"),
+                (loop.run.site, "every epoch comes back to it here"),
             )
 
 
 _PROGRAM = """
-import torch
-from torch import nn
-
 def batches(rows, size):
     for start in range(0, len(rows), size):
         yield rows[start : start + size, :4], rows[start : start + size, 4:]
@@ -64,12 +59,7 @@ for epoch in range(5):
             total += nn.functional.mse_loss(model(x), y).item(){after}
     print(total)
 """
-
-
-def _program(before: str, over: str, after: str = "") -> Run:
-    text = _PROGRAM.format(before=before, over=over, after=after)
-    return make_run(sources={"train.py": text})
-
+_program = template(_PROGRAM, "before", "over", after="")
 
 FIRES = {
     "a generator function called once": _program("held_out = batches(val_rows, 64)", "held_out"),

@@ -1,9 +1,9 @@
 from traindx.analysis.program.execution.values import Value
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.data import Feed
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.splits import Overlap, overlaps, redrawn_parts, shared_data
-from traindx.examples import form
+from traindx.examples import template
 from traindx.registry import Finding, Findings, Run, detector
 
 
@@ -46,10 +46,9 @@ def _overlapping(found: Overlap) -> Finding:
     return finding(
         f"Training and held-out data are cut so that {found.shared or 'many'} examples are in both",
         "data-leakage",
-        found.tail,
-        cite(found.head, first),
-        cite(found.tail, second),
-        is_symptom=True,
+        (found.head, first),
+        (found.tail, second),
+        at=found.tail,
     )
 
 
@@ -58,10 +57,8 @@ def _shared(train: Feed, held: Feed, shared: Value) -> Finding:
     return finding(
         f"`{train.name}` reads `{name}`, on which `{held.name}` tests",
         "data-leakage",
-        train.loader,
-        cite(train.loader, f"`{name}` is among the training data here"),
-        cite(held.loader, "and is held out here"),
-        is_symptom=True,
+        (train.loader, f"`{name}` is among the training data here"),
+        (held.loader, "and is held out here"),
     )
 
 
@@ -73,19 +70,15 @@ train_set, test_set = random_split(dataset, [0.9, 0.1])
 train_loader = DataLoader({train}, batch_size=32, shuffle=True)
 test_loader = DataLoader(test_set, batch_size=32)
 """
-_program = form(_PROGRAM, "train", made="")
+_program = template(_PROGRAM, "train", made="")
 
 _CUT = """
-import torch
-
 order = torch.randperm(1000)
 train_index, val_index = order[:{end}], order[{start}:]
 """
-_cut = form(_CUT, "end", "start")
+_cut = template(_CUT, "end", "start")
 
 _REDRAWN = """
-import torch
-
 n = 1000
 torch.manual_seed(0)
 order = torch.randperm(n)
@@ -93,7 +86,7 @@ train_index = order[:800]
 {again}
 val_index = order[800:]
 """
-_redrawn = form(_REDRAWN, "again")
+_redrawn = template(_REDRAWN, "again")
 
 FIRES = {
     "slices that overlap": _cut("800", "700"),

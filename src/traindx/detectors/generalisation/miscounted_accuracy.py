@@ -1,36 +1,31 @@
 """A metric is a sum that is divided by the wrong count."""
 
-from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Part, Value, depends_on
-from traindx.analysis.program.training.acts import Do
-from traindx.analysis.program.training.averages import (
-    means_over_examples,
-    of_last_batch,
-    of_other_data,
-)
 from traindx.analysis.program.training.claims import cite, finding, source_text
-from traindx.analysis.program.training.counters import (
-    Counter,
-    counter_of,
-    counters,
-    counts_matches,
-    half_reset,
-    is_index,
-    is_one,
-    is_over,
-    is_size,
-    length_of,
-    quotients,
-)
-from traindx.analysis.program.training.kinds import Kind
-from traindx.analysis.program.training.loaders import batch_size, is_loader
-from traindx.analysis.program.training.phases import Loop, Phase, source_of
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.examples import make_run
+from traindx.analysis.program.training.miscounts import Miscounted, miscounts
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
-Counters = dict[object, Counter]
-STEPS = (Do.STEP, Do.MANUAL_UPDATE)
+CLAIMS = {
+    Miscounted.SUM_OF_ALL_EPOCHS: (
+        "`{}` grows over all epochs and is divided by the length of one"
+    ),
+    Miscounted.ALL_EPOCHS: "`{}` and `{}` are never reset, so the metric is a mean over all epochs",
+    Miscounted.INDEX_AS_COUNT: "`{}` grows by the index of the batch and is divided by as a count",
+    Miscounted.SUM_GOES_ON: (
+        "A mean is taken of one epoch, and the sum in it goes on from the epoch before"
+    ),
+    Miscounted.COUNT_GOES_ON: (
+        "A mean is taken of one epoch, and the count in it goes on from the epoch before"
+    ),
+    Miscounted.LAST_BATCH: "The matches of the last batch are divided by the examples of all",
+    Miscounted.OTHER_DATA: "Held-out examples are divided by the number of those in `{}`",
+    Miscounted.EXAMPLES_BY_BATCHES: "Examples are counted and divided by the number of batches",
+    Miscounted.EXAMPLES_BY_COUNTED_BATCHES: (
+        "Examples are counted and divided by batches, `{}`, which grows by one"
+    ),
+    Miscounted.MEANS_BY_EXAMPLES: "`{}` adds up means of batches and is divided by examples",
+}
 
 
 @detector(needs=("source",), suggests=("metric-bug",))
@@ -58,140 +53,13 @@ def check(run: Run) -> Findings:
     counts of steps, and counts that are divided once more, by the size of a batch or the number of
     epochs.
     """
-    program = program_of(run)
-    is_of_one = any(_gives_one(story) for story in program.stories)
-    seen: set[object] = set()
-    for story in program.stories:
-        known = counters(story)
-        for event, above, below in quotients(story) if known else ():
-            claim = (
-                _never_reset(event, above, below, known)
-                or _of_all_epochs(event, above, below, known)
-                or _by_index(above, below, known)
-                or _half_reset(story, event, above, below)
-                or _left_out(story, event, above, below, known)
-            )
-            if not claim and not is_of_one:
-                claim = _per_batch(story, above, below, known) or _means(story, above, below, known)
-            if claim and event.node not in seen:
-                seen.add(event.node)
-                yield finding(
-                    claim,
-                    "metric-bug",
-                    event,
-                    cite(event, f"`{source_text(event)}`"),
-                    is_symptom=True,
-                )
-
-
-def _gives_one(story: Story) -> bool:
-    """Tell whether a loader gives one example at a time, so that batches are examples."""
-    made = (e.result for e in story.events if not e.is_own)
-    return any(is_loader(v) and batch_size(story, v) == 1 for v in made if v is not None)
-
-
-def _never_reset(event: ProgramEvent, above: Value, below: Value, known: Counters) -> str:
-    counter = counter_of(above, known)
-    length = length_of(below)
-    if counter is None or length is None or not event.loops or len(counter.events[0].loops) < 2:
-        return ""
-    data = length.of if isinstance(length, Part) and length.key == "dataset" else length
-    if not is_over(counter.loop, data) or any(is_size(t) for t in counter.terms):
-        return ""
-    outer = event.loops[-1]
-    is_inner = outer.site.node is not counter.loop.site.node
-    if is_inner and counter.carries_over(outer):
-        return f"`{counter.name}` grows over all epochs and is divided by the length of one"
-    return ""
-
-
-def _of_all_epochs(event: ProgramEvent, above: Value, below: Value, known: Counters) -> str:
-    """Right examples and examples of held-out data, both counted on through all epochs."""
-    right, all_ = counter_of(above, known), counter_of(below, known)
-    if (
-        right is None
-        or all_ is None
-        or not event.loops
-        or not all(map(counts_matches, right.terms))
-    ):
-        return ""
-    outer, inner = event.loops[-1], Loop(right.story, right.loop)
-    is_outer = outer.site.node is not inner.run.site.node and len(right.events[0].loops) > 1
-    if (
-        not is_outer
-        or inner.phase is not Phase.HELD_OUT
-        or not Loop(right.story, outer).does(*STEPS)
-    ):
-        return ""
-    if right.carries_over(outer) and all_.carries_over(outer):
-        return (
-            f"`{right.name}` and `{all_.name}` grow over all epochs: a mean of every epoch so far"
-        )
-    return ""
-
-
-def _by_index(above: Value, below: Value, known: Counters) -> str:
-    """A count that grows by the index of `enumerate` and that a sum is divided by."""
-    for counter in known.values():
-        sums = [e.result for e in counter.events if e.result is not None]
-        if not any(is_index(t) for t in counter.terms):
-            continue
-        if any(depends_on(below, s) for s in sums) and not _is_weighted(above, counter):
-            return f"`{counter.name}` grows by the index of the batch and is divided by as a count"
-    return ""
-
-
-def _half_reset(story: Story, event: ProgramEvent, above: Value, below: Value) -> str:
-    """A mean of which the sum begins anew in every epoch and the count does not, or the reverse."""
-    which = half_reset(story, event, above, below)
-    if not which:
-        return ""
-    whole = "the sum" if which == "above" else "the count"
-    return f"A mean is taken of one epoch, and {whole} in it goes on from the epoch before"
-
-
-def _left_out(
-    story: Story, event: ProgramEvent, above: Value, below: Value, known: Counters
-) -> str:
-    """The matches of the last batch alone, or a number of examples of other data."""
-    if of_last_batch(story, event, above, below, known):
-        return "The matches of the last batch are divided by the examples of all"
-    other = of_other_data(story, above, below, known)
-    return f"Held-out examples are divided by the number of those in `{other}`" if other else ""
-
-
-def _means(story: Story, above: Value, below: Value, known: Counters) -> str:
-    counter = means_over_examples(story, above, below, known)
-    name = "" if counter is None else counter.name
-    return f"`{name}` adds up means of batches and is divided by examples" if counter else ""
-
-
-def _is_weighted(above: Value, counter: Counter) -> bool:
-    return any(depends_on(above, t) for t in counter.terms)
-
-
-def _per_batch(story: Story, above: Value, below: Value, known: Counters) -> str:
-    """A count of right examples, grown in a loop over batches, that is divided by the batches."""
-    counter = counter_of(above, known)
-    if counter is None or not all(counts_matches(t) for t in counter.terms):
-        return ""
-    over = None if counter.loop.over is None else source_of(counter.loop.over)
-    if over is None or story.kind_of(over).kind is not Kind.LOADER:
-        return ""
-    length = length_of(below)
-    if length is not None and is_over(counter.loop, length):
-        return "Examples are counted and divided by the number of batches"
-    other = counter_of(below, known)
-    is_of_batches = other is not None and all(map(is_one, other.terms))
-    if is_of_batches and other is not None and other.loop.site.node is counter.loop.site.node:
-        return f"Examples are counted and divided by batches, `{other.name}`, which grows by one"
-    return ""
+    for found in miscounts(program_of(run)):
+        claim = CLAIMS[found.wrong].format(*found.names)
+        shown = cite(found.event, f"`{source_text(found.event)}`")
+        yield finding(claim, "metric-bug", shown, at=found.event)
 
 
 _EPOCHS = """
-import torch
-from torch import nn
-
 net = nn.Linear(4, 3)
 opt = torch.optim.AdamW(net.parameters(), lr=1e-3)
 right = seen = 0
@@ -209,49 +77,36 @@ for epoch in range(10):
             seen += len(y)
     print(epoch, right / seen)
 """
-
+_epochs = template(_EPOCHS, top="pass")
 _PROGRAM = """
-import torch
-from torch import nn
-
-model = nn.Linear(8, {units})
+model = nn.Linear(8, 3)
 {before}
 for epoch in range(3):
     {top}
     for data, target in val_loader:
         output = model(data)
-        pred = {pred}
+        pred = output.argmax(1)
         correct += {count}
     print(100 * correct / len({over}))
 """
-
-
-def _program(
-    pred: str = "output.argmax(1)",
-    top: str = "correct = 0",
-    before: str = "",
-    units: int = 3,
-    over: str = "val_loader.dataset",
-    count: str = "(pred == target).sum().item()",
-) -> Run:
-    text = _PROGRAM.format(pred=pred, top=top, before=before, units=units, over=over, count=count)
-    return make_run(sources={"train.py": text})
-
-
-_COUNTED = """
-import torch
-from torch.utils.data import DataLoader
-
-loader = DataLoader(data, batch_size=32)
+_program = template(
+    _PROGRAM,
+    over="val_loader.dataset",
+    count="(pred == target).sum().item()",
+    top="correct = 0",
+    before="",
+)
+_FUNCTION = """
+loader = DataLoader(data, batch_size={size})
 
 def accuracy(model, batches):
     hits, count = 0, 0
     for x, y in batches:
-        hits += (model(x).argmax(-1) == y).sum().item()
-        count += 1
+        hits += (model(x).argmax(-1) == y).{mean}.item()
+        count += {step}
     return hits / count
 """
-
+_function = template(_FUNCTION, step="1", mean="sum()", size="32")
 _INDEXED = """
 def mean_loss(model, loader, loss_fn):
     total, count = 0.0, 0
@@ -260,10 +115,8 @@ def mean_loss(model, loader, loss_fn):
         count += {step}
     return total / (count + 1)
 """
-
+_indexed = template(_INDEXED, step="i")
 _METER = """
-import torch
-
 class Accuracy:
     def __init__(self):
         self.hits = 0
@@ -286,40 +139,33 @@ for epoch in range(5):
         meter.update(model(x), y)
     print(meter.value())
 """
+_meter = template(_METER, "reset")
 _COUNTS = """
-import torch
 {before}
 for epoch in range(5):
     {top}
     for x, y in loader:
-        loss = torch.nn.functional.mse_loss(model(x), y)
+        loss = F.mse_loss(model(x), y)
         total += loss.item() * len(x)
         seen += len(x)
     print(total / seen)
 """
-
-
-def _meter(reset: str) -> Run:
-    return make_run(sources={"train.py": _METER.format(reset=reset)})
-
-
-def _counts(before: str, top: str) -> Run:
-    return make_run(sources={"train.py": _COUNTS.format(before=before, top=top)})
-
+_counts = template(_COUNTS, "before", "top")
+_once = {"before": "correct = 0", "top": "pass"}
 
 FIRES = {
     "a reset that misses the count": _meter("self.hits = 0; self.total = 0"),
     "a reset that misses the sum": _meter("self.count = 0"),
     "a count that is made before the epochs": _counts("seen = 0", "total = 0.0"),
     "a sum that is made before the epochs": _counts("total = 0.0", "seen = 0"),
-    "both counts go on growing": make_run(sources={"train.py": _EPOCHS.format(top="pass")}),
-    "counted by the index": make_run(sources={"train.py": _INDEXED.format(step="i")}),
-    "never reset": _program(top="pass", before="correct = 0"),
+    "both counts go on growing": _epochs(),
+    "counted by the index": _indexed(),
+    "never reset": _program(**_once),
     "never reset, a weighted mean": _program(
-        top="pass", before="correct = 0", count="(pred == target).float().mean() * data.size(0)"
+        count="(pred == target).float().mean() * data.size(0)", **_once
     ),
-    "divided by the number of batches": _program(over="val_loader"),
-    "divided by a count of batches": make_run(sources={"train.py": _COUNTED}),
+    "divided by the number of batches": _program("val_loader"),
+    "divided by a count of batches": _function(),
 }
 
 _LATER = """
@@ -338,39 +184,19 @@ SILENT = {
     "near miss: made in the loop": _counts("", "total, seen = 0.0, 0"),
     "near miss: a mean of all so far": _counts("total, seen = 0.0, 0", "pass"),
     "near miss: reset by a rule": _counts("total, seen = 0.0, 0", "if fresh: total = 0.0"),
-    "near miss: both counts start anew": make_run(
-        sources={"train.py": _EPOCHS.format(top="right = seen = 0")}
-    ),
-    "near miss: printed and reset at the top of the next epoch": make_run(
-        sources={"train.py": _LATER}
-    ),
-    "near miss: counted by one": make_run(sources={"train.py": _INDEXED.format(step="1")}),
+    "near miss: both counts start anew": _epochs("right = seen = 0"),
+    "near miss: printed and reset at the top of the next epoch": script(_LATER),
+    "near miss: counted by one": _indexed("1"),
     "over classes": _program(),
-    "near miss: steps by the epoch": _program(
-        top="pass", before="correct = 0", over="val_loader", count="1"
-    ),
-    "near miss: examples by the epoch": _program(
-        top="pass", before="correct = 0", count="data.size(0)"
-    ),
-    "near miss: divided by the epochs too": _program(
-        top="pass", before="correct = 0", over="val_loader.dataset) / (epoch + 1"
-    ),
-    "near miss: divided by the size of a batch too": _program(over="val_loader) / (BATCH"),
+    "near miss: steps by the epoch": _program("val_loader", "1", **_once),
+    "near miss: examples by the epoch": _program(count="data.size(0)", **_once),
+    "near miss: divided by the epochs too": _program("val_loader.dataset) / (epoch + 1", **_once),
+    "near miss: divided by the size of a batch too": _program("val_loader) / (BATCH"),
     "near miss: set to zero in place": _program(top="correct.zero_()", before="correct = zeros(1)"),
-    "near miss: a mean of means": _program(
-        over="val_loader", count="(pred == target).float().mean().item()"
-    ),
-    "near miss: shares": _program(
-        over="val_loader", count="(pred == target).sum().item() / len(target)"
-    ),
-    "near miss: batches of one": make_run(
-        sources={"train.py": _COUNTED.replace("batch_size=32", "batch_size=1")}
-    ),
-    "near miss: examples are counted": make_run(
-        sources={"train.py": _COUNTED.replace("count += 1", "count += len(y)")}
-    ),
-    "near miss: a mean over batches": make_run(
-        sources={"train.py": _COUNTED.replace(".sum()", ".float().mean()")}
-    ),
+    "near miss: a mean of means": _program("val_loader", "(pred == target).float().mean().item()"),
+    "near miss: shares": _program("val_loader", "(pred == target).sum().item() / len(target)"),
+    "near miss: batches of one": _function(size="1"),
+    "near miss: examples are counted": _function("len(y)"),
+    "near miss: a mean over batches": _function(mean="float().mean()"),
     "near miss: reset every epoch": _program(top="correct, total = 0, 0"),
 }

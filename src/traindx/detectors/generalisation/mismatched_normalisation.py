@@ -1,7 +1,7 @@
-from traindx.analysis.program.training.claims import cite, finding, site_of, source_text
+from traindx.analysis.program.training.claims import finding, site_of, source_text
 from traindx.analysis.program.training.normalisation import other_normalisations
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import script
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -31,10 +31,9 @@ def check(run: Run) -> Findings:
         yield finding(
             f"`{names[0]}` and `{names[1]}` normalise differently: the second {how}",
             "preprocessing-mismatch",
-            second or found.held,
-            cite(found.first, f"training: {source_text(found.first)}"),
-            cite(second or found.held, f"held-out data: {how}"),
-            is_symptom=True,
+            (found.first, f"training: {source_text(found.first)}"),
+            (second or found.held, f"held-out data: {how}"),
+            at=second or found.held,
         )
 
 
@@ -46,17 +45,10 @@ train_transform = transforms.Compose([
     transforms.ToTensor(),
     transforms.Normalize((0.5,), (0.5,)),
 ])
-val_transform = transforms.Compose([transforms.ToTensor(){val}])
+{name} = transforms.Compose([transforms.ToTensor(){val}])
 """
-
-
-def _program(val: str, name: str = "val_transform") -> Run:
-    return script(_PROGRAM.replace("val_transform", name), val=val)
-
-
-def _renamed(val: str) -> Run:
-    return _program(", transforms.Normalize((0.25,), (0.38,))", val)
-
+_program = template(_PROGRAM, "val", name="val_transform")
+_renamed = template(_PROGRAM, "name", val=", transforms.Normalize((0.25,), (0.38,))")
 
 FIRES = {
     "under another word": _renamed("test_tfm"),

@@ -1,11 +1,7 @@
-"""The held-out data are empty, or too few for one batch."""
-
-from traindx.analysis.program.execution.values import Answer, Value
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.data import Feed, Role, feeds
-from traindx.analysis.program.training.lengths import batches_of, length_of_data
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.examples import make_run
+from traindx.analysis.program.training.claims import finding, node_of, shown
+from traindx.analysis.program.training.empty_feeds import empty_feeds
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -29,43 +25,20 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     A list that is filled out of sight is left alone.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for feed in feeds(story):
-            data = feed.dataset
-            if data is None or feed.role is not Role.HELD_OUT or feed.loader.site is None:
-                continue
-            if feed.loader.site.node in seen or story.escapes(data) is Answer.YES:
-                continue
-            reason = _emptiness(story, feed, data)
-            if reason:
-                seen.add(feed.loader.site.node)
-                yield finding(
-                    f"`{feed.name}` gives no batch: {reason}",
-                    "empty-validation",
-                    feed.loader,
-                    cite(data if data.site is not None else feed.loader, reason),
-                    cite(feed.loader, "it is read here"),
-                    is_symptom=True,
-                )
-
-
-def _emptiness(story: Story, feed: Feed, data: Value) -> str:
-    """Why a loader has nothing to give, whatever the data are; empty where it may have."""
-    rows = length_of_data(story, data)
-    if rows == 0:
-        return "what it reads is always empty"
-    if rows is None or batches_of(story, feed.loader) != 0:
-        return ""
-    return f"{rows} examples do not fill one batch, and drop_last leaves it out"
+    for found in each_place(run, empty_feeds, lambda found: node_of(found.feed.loader)):
+        loader = found.feed.loader
+        yield finding(
+            f"`{found.feed.name}` gives no batch: {found.reason}",
+            "empty-validation",
+            (shown(found.feed.dataset, loader), found.reason),
+            (loader, "it is read here"),
+            at=loader,
+        )
 
 
 _PROGRAM = """
 import csv
 import numpy as np
-import torch
-from torch import nn
-from torch.utils.data import DataLoader
 
 rows = list(csv.DictReader(open("patients.csv")))
 held_out = set(np.random.default_rng(0).permutation(60)[:12].tolist())
@@ -109,11 +82,7 @@ rows = [json.loads(line) for line in open("rows.jsonl")]
 train = [r for r in rows if r["part"] != Part.TEST]
 val = [r for r in rows if r["part"] == Part.TEST{value}]
 """
-
-
-def _program(split: str, more: str = "") -> Run:
-    return make_run(sources={"train.py": _PROGRAM.format(split=split, more=more)})
-
+_program = template(_PROGRAM, "split", more="")
 
 FIRES = {
     "a slice behind the last row": _program("cut = len(rows)\ntrain, val = rows[:cut], rows[cut:]"),

@@ -1,7 +1,7 @@
-from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.claims import finding, source_text
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.splits import repeated_before
-from traindx.examples import form
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -33,10 +33,8 @@ def check(run: Run) -> Findings:
             yield finding(
                 f"Examples are repeated before `{name}` is split: copies are in both parts",
                 "data-leakage",
-                found,
-                cite(found, f"`{source_text(found)}` draws examples again"),
-                cite(division.place, "the data are split only here"),
-                is_symptom=True,
+                (found, f"`{source_text(found)}` draws examples again"),
+                (division.place, "the data are split only here"),
             )
             return
 
@@ -60,7 +58,7 @@ again = np.random.choice(rare, size=900{options})
 index = np.concatenate([np.where(y == 0)[0], again])
 X, y = X[index], y[index]"""
 
-_program = form(_PROGRAM, "before", split=_BY_LIBRARY)
+_program = template(_PROGRAM, "before", split=_BY_LIBRARY)
 
 FIRES = {
     "in another language": _program(

@@ -1,4 +1,5 @@
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding, source_text
+from traindx.analysis.program.training.encoded_targets import encoded_targets
 from traindx.analysis.program.training.leaked_targets import leaked_targets
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
@@ -32,10 +33,16 @@ def check(run: Run) -> Findings:
         yield finding(
             f"The features hold the target: {leak.says}",
             "data-leakage",
-            leak.at,
-            cite(leak.at, leak.says),
-            cite(leak.pair, "features and targets side by side"),
-            is_symptom=True,
+            (leak.at, leak.says),
+            (leak.pair, "features and targets side by side"),
+        )
+        return
+    for encoded in (x for story in program_of(run).stories for x in encoded_targets(story)):
+        yield finding(
+            f"The features hold means of all targets: `{source_text(encoded.statistic)}`",
+            "data-leakage",
+            (encoded.statistic, "computed of rows that are held out later, too"),
+            (encoded.pair, "some of the rows, with features that have it"),
         )
         return
 
@@ -53,14 +60,25 @@ loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(X_train, y_t
 """
 _program = template(_PROGRAM, made="", after="pass")
 _APART = 'y = table["price"].values\nX = table.drop(columns="price").values'
+_SOME = 'y = table["price"].values\nX = table[["area", "mean"]].values'
 
 FIRES = {
     "the whole table": _program('y = table["price"].values\nX = table.values'),
     "joined": _program("X = np.column_stack([a, b])\ny = c\nX = np.hstack([X, y.reshape(-1, 1)])"),
     "overwritten after the split": _program(_APART, "X_test[:, 0] = y_test"),
+    "means by group, of all rows": _program(
+        'table["mean"] = table.groupby("city")["price"].transform("mean")\n' + _SOME
+    ),
+    "means by group, looked up": _program(
+        'means = table.groupby("city")["price"].mean()\n'
+        'table["mean"] = table["city"].map(means)\n' + _SOME
+    ),
 }
 
 SILENT = {
+    "near miss: counts by group": _program(
+        'table["mean"] = table.groupby("city")["area"].transform("mean")\n' + _SOME
+    ),
     "dropped": _program(_APART),
     "near miss: taken out of the table": _program(
         'y = table.pop("price").values\nX = table.values'

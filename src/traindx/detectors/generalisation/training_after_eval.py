@@ -1,22 +1,12 @@
-"""The model is still in evaluation mode while it trains."""
-
-from traindx.analysis.program.execution.events import EventForm, ProgramEvent
-from traindx.analysis.program.execution.values import Answer, Value, constant
-from traindx.analysis.program.training.acts import Deed, Do
-from traindx.analysis.program.training.claims import cite, finding, insert_before
-from traindx.analysis.program.training.freezing import switches
-from traindx.analysis.program.training.modes import (
-    excludes,
-    is_made_in_sight,
-    last_mode,
-    may_be_evaluating,
-    mode_dependent,
-    varies,
+from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.program import program_of
+from traindx.analysis.program.training.wrong_modes import (
+    EvalModeTraining,
+    PartInEvalMode,
+    parts_in_eval_mode,
+    training_in_eval_mode,
 )
-from traindx.analysis.program.training.ownership import trains
-from traindx.analysis.program.training.phases import handed_models, training_passes
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.examples import make_run
+from traindx.examples import script, template
 from traindx.model.findings import Finding, Strength
 from traindx.registry import Findings, Run, detector
 
@@ -29,7 +19,9 @@ def check(run: Run) -> Findings:
     A model whose parameters an optimizer holds and whose training pass runs in evaluation mode:
     after `eval()` before the loop, or at the end of validation without a `train()` before the next
     epoch, or the next batch where validation runs every so many batches, or after a mode that was
-    meant to be restored and was read too late; or in which `from_pretrained` gave it.
+    meant to be restored and was read too late; or in which `from_pretrained` gave it. Also a part
+    of such a model that was put into evaluation mode for a pass without gradients, as to see its
+    output width, and was left so; Lightning leaves it so, too.
 
     ## Why it matters
     Dropout is off and batch norm uses (and never updates) its running statistics. The first epoch
@@ -40,128 +32,82 @@ def check(run: Run) -> Findings:
 
     ## When it is wrong
     Fine-tuning with frozen statistics calls `eval()` on purpose, usually on a part of the model;
-    parts are not looked at, and a model without dropout and batch norm is left alone.
+    a part that ran no pass in that mode, or is frozen, is left alone, and so is a model without
+    dropout and batch norm.
     """
     for story in program_of(run).stories:
-        seen: set[object] = set()
-        for event, _ in training_passes(story):
-            for model, mode in _models(story, event):
-                layers = mode_dependent(story, model)
-                if layers and event.node not in seen and _is_as_loaded(story, event, model, mode):
-                    seen.add(event.node)
-                    yield _as_loaded(story, event, model, layers)
-                setting = _left_in_eval(story, event, model, mode)
-                if setting is None or event.node in seen or setting.event.node in seen:
-                    continue
-                is_shared = bool(set(_nodes(event)) & set(_nodes(setting.event)))
-                if layers or (is_shared and not is_made_in_sight(model)):
-                    seen |= {event.node, setting.event.node}
-                    yield _finding(story, event, setting, layers)
+        yield from map(_part_left_in_eval, parts_in_eval_mode(story))
+        for found in training_in_eval_mode(story):
+            yield _as_loaded(found) if found.setting is None else _left_in_eval(found)
 
 
-def _models(story: Story, event: ProgramEvent) -> list[tuple[Value, Value]]:
-    """The models that run in a call, with the modes that they are in."""
-    own = [] if event.mode is None or event.receiver is None else [(event.receiver, event.mode)]
-    return own or handed_models(story, event)
-
-
-def _nodes(event: ProgramEvent) -> list[object]:
-    return [loop.site.node for loop in event.loops]
-
-
-def _left_in_eval(story: Story, event: ProgramEvent, model: Value, mode: Value) -> Deed | None:
-    """What put a model that an optimizer trains into evaluation mode before a pass."""
-    if not may_be_evaluating(mode) or not any(
-        d.subject is not None and trains(d.subject, model) for d in story.does(Do.STEP)
-    ):
-        return None
-    setting = last_mode(story, model, event)
-    if setting is None or excludes(setting.event, event) or _is_meant(story, model, setting, event):
-        return None
-    if constant(mode) is not False:  # on some path: every so many steps, not by a setting
-        own = [g for g in setting.event.guards if g not in event.guards]
-        if not own or not all(varies(g) for g in own):
-            return None
-    others = story.handed_on(model, after=setting.event, before=event)
-    return (
-        None if any(e.node is not event.node and e.name != event.name for e in others) else setting
-    )
-
-
-def _is_meant(story: Story, model: Value, setting: Deed, event: ProgramEvent) -> bool:
-    """Tell whether most of a model is frozen as it is, or modes are written back by hand."""
-    is_frozen = any(s.model is model and s.is_on is False and s.is_whole for s in switches(story))
-    between = (e for e in story.events if setting.event.order < e.order < event.order)
-    return is_frozen or any(e.act is EventForm.STORE and e.name == "training" for e in between)
-
-
-def _is_as_loaded(story: Story, event: ProgramEvent, model: Value, mode: Value) -> bool:
-    """Tell whether a model trains in the evaluation mode in which a library has loaded it."""
-    is_loaded = constant(mode) is False and last_mode(story, model, event) is None
-    return is_loaded and story.escapes(model, before=event) is Answer.NO and model.site is not None
-
-
-def _as_loaded(story: Story, event: ProgramEvent, model: Value, layers: list[str]) -> Finding:
-    name = model.called("the model")
+def _as_loaded(found: EvalModeTraining) -> Finding:
+    layers = ", ".join(found.layers)
     return finding(
-        f"`{name}` trains in evaluation mode, as from_pretrained gives it ({', '.join(layers)})",
+        f"`{found.name}` trains in evaluation mode, as from_pretrained gives it ({layers})",
         "training-in-eval-mode",
-        event,
-        cite(model, "from_pretrained puts the model into evaluation mode"),
-        cite(event, "and no train() before this training step"),
-        strength=Strength.MODERATE,  # many fine-tune so and do well: it explains little by itself
-        is_symptom=True,
-        patch=insert_before(event.loops[-1].site, f"{name}.train()") if model.names else None,
+        (found.model, "from_pretrained puts the model into evaluation mode"),
+        (found.event, "and no train() before this training step"),
+        at=found.event,
+        strength=Strength.MODERATE,
+        patch=found.patch(),
     )
 
 
-def _finding(story: Story, event: ProgramEvent, setting: Deed, layers: list[str]) -> Finding:
-    name = setting.text
-    touched = f" ({', '.join(layers)})" if layers else ""
-    batches = event.loops[-1]
-    # where validation interrupts the passes over batches, a line before them changes nothing
-    settings = [d for d in story.does(Do.EVAL_MODE) if d.subject is setting.subject]
-    is_inside = any(batches.site.node in _nodes(d.event) for d in settings)
+def _left_in_eval(found: EvalModeTraining) -> Finding:
+    name, at = found.name, found.setting or found.event
+    layers = f" ({', '.join(found.layers)})" if found.layers else ""
     return finding(
-        f"`{name}` trains after `{name}.eval()`{touched}",
+        f"`{name}` trains after `{name}.eval()`{layers}",
         "training-in-eval-mode",
-        setting,
-        cite(setting, f"{name} is put into evaluation mode here"),
-        cite(event, "and no train() before this training step"),
-        is_symptom=True,
-        patch=None if is_inside else insert_before(batches.site, f"{name}.train()"),
+        (at, f"{name} is put into evaluation mode here"),
+        (found.event, "and no train() before this training step"),
+        patch=found.patch(),
     )
 
 
-_PROGRAM = """
-import torch
-from torch import nn
+def _part_left_in_eval(found: PartInEvalMode) -> Finding:
+    name = found.setting.text
+    return finding(
+        f"`{name}` trains in evaluation mode ({', '.join(found.layers)}), as a part of the model",
+        "training-in-eval-mode",
+        (found.setting, f"{name} is put into evaluation mode here"),
+        (found.earlier, "for this pass, and not back"),
+        (found.event, "it is still in evaluation mode in this training step"),
+        patch=found.patch(),
+        is_symptom=False,
+    )
 
+
+_MODEL = """
 model = nn.Sequential(nn.Linear(4, 8), nn.{layer}, nn.Linear(8, 2))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+_STEP = """
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(data), target).backward()
+        optimizer.step()
+"""
+_EPOCHS = """
 {before}
 for epoch in range(3):
     {top}
     for data, target in train_loader:
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(model(data), target).backward()
-        optimizer.step()
+"""
+_VALIDATION = """
     {validation}
     with torch.no_grad():
         for data, target in val_loader:
             output = model(data)
 """
-
-
-def _program(
-    before: str = "", top: str = "pass", validation: str = "model.eval()", layer: str = "Dropout()"
-) -> Run:
-    text = _PROGRAM.format(before=before, top=top, validation=validation, layer=layer)
-    return make_run(sources={"train.py": text})
-
-
+_program = template(
+    _MODEL + _EPOCHS + _STEP + _VALIDATION,
+    before="",
+    validation="model.eval()",
+    top="pass",
+    layer="Dropout()",
+)
 _HIDDEN = """
-import torch
 from losses import score_matching
 
 def run(net, batches, test_batch):
@@ -178,40 +124,57 @@ def run(net, batches, test_batch):
                 test_loss = score_matching(net, test_batch)
             {after}
 """
-
-
-def _hidden(top: str = "pass", after: str = "pass") -> Run:
-    return make_run(sources={"run.py": _HIDDEN.format(top=top, after=after)})
-
-
-FIRES = {
-    "validation among the batches, the pass out of sight": _hidden(),
-    "never back after validation": _program(),
-    "train once before all epochs": _program(before="model.train()"),
-    "eval before the loop": _program(before="model.eval()", validation="pass"),
-}
-
+_hidden = template(_HIDDEN, top="pass", after="pass")
 _EVERY = """
-import torch
-from torch import nn
-model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(), nn.Linear(8, 2))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 def validate():
     model.eval()
     with torch.no_grad():
         for data, target in val_loader:
             output = model(data)
-{back}
+    {back}
 for epoch in range(3):
     model.train()
     for i, (data, target) in enumerate(train_loader):
         if i % 100 == 0:
             validate()
-        optimizer.zero_grad()
-        nn.functional.cross_entropy(model(data), target).backward()
-        optimizer.step()
 """
-FIRES["every so many batches"] = make_run(sources={"train.py": _EVERY.format(back="")})
+_every = template(_MODEL + _EVERY + _STEP, back="pass", layer="Dropout()")
+_PART = """
+import lightning as L
+import torch
+from torch import nn
+
+def width_of(body):
+    body.eval()
+    with torch.no_grad():
+        width = body(torch.zeros(1, 8)).shape[1]
+    {back}
+    return width
+
+class Net(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.2))
+        self.head = nn.Linear(width_of(self.body), 2)
+    def forward(self, x):
+        return self.head(self.body(x))
+    def training_step(self, batch, index):
+        return nn.functional.cross_entropy(self(batch[0]), batch[1])
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.{trained}parameters())
+
+L.Trainer().fit(Net(), loader)
+"""
+_part = template(_PART, back="pass", trained="")
+
+FIRES = {
+    "a part that was asked for its width": _part(),
+    "validation among the batches, the pass out of sight": _hidden(),
+    "never back after validation": _program(),
+    "train once before all epochs": _program("model.train()"),
+    "eval before the loop": _program("model.eval()", "pass"),
+    "every so many batches": _every(),
+}
 
 _TRIALS = """
 import torch
@@ -237,37 +200,30 @@ for width in widths:
             optimizer.step()
         model.eval()
 """
-
 _ATTACK = """
-import torch
-from torch import nn
-model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(), nn.Linear(8, 2))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 def attack(x, y):
     noise = torch.zeros_like(x).requires_grad_(True)
     loss = nn.functional.cross_entropy(model(x + noise), y)
     slope, = torch.autograd.grad(loss, noise)
     return (x + slope.sign()).detach()
-for x, y in train_loader:
-    model.eval()
-    harder = attack(x, y)
-    model.train()
-    optimizer.zero_grad()
-    nn.functional.cross_entropy(model(harder), y).backward()
-    optimizer.step()
+for epoch in range(3):
+    for x, target in train_loader:
+        model.eval()
+        data = attack(x, target)
+        model.train()
 """
 
 SILENT = {
-    "near miss: an attack in evaluation mode": make_run(sources={"train.py": _ATTACK}),
-    "near miss: a new model of the same width for each trial": make_run(
-        sources={"train.py": _TRIALS}
+    "near miss: a part that is put back": _part("body.train()"),
+    "near miss: a part that no optimizer trains": _part(trained="head."),
+    "near miss: an attack in evaluation mode": template(_MODEL + _ATTACK + _STEP)(
+        layer="Dropout()"
     ),
-    "near miss: back in training mode for every batch": _hidden(top="net.train()"),
+    "near miss: a new model of the same width for each trial": script(_TRIALS),
+    "near miss: back in training mode for every batch": _hidden("net.train()"),
     "near miss: the last validation ends the run": _hidden(after="return"),
-    "every so many batches, and back": make_run(
-        sources={"train.py": _EVERY.format(back="    model.train()")}
-    ),
+    "every so many batches, and back": _every("model.train()"),
     "train at the top of the epoch": _program(top="model.train()"),
     "near miss: nothing that minds the mode": _program(layer="ReLU()"),
-    "near miss: another model is evaluated": _program(before="teacher.eval()", validation="pass"),
+    "near miss: another model is evaluated": _program("teacher.eval()", "pass"),
 }

@@ -1,28 +1,8 @@
-"""The loader that is called validation holds the training data."""
-
-from collections.abc import Iterator
-
-from traindx.analysis.program.execution.values import Value
-from traindx.analysis.program.training.acts import Do
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.loaders import (
-    dataset_of,
-    has_sampler,
-    is_held_out,
-    is_loader,
-    is_switched,
-    named_loaders,
-    same_data,
-    same_selection,
-)
-from traindx.analysis.program.training.phases import Loop, evaluations, loops_of, phase_word
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.analysis.program.training.same_rows import overlap, same_rows
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.repeated_data import repeated_data
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
-
-Named = tuple[str, Value]
 
 
 @detector(needs=("source",), suggests=("evaluating-on-training-data",))
@@ -49,95 +29,34 @@ def check(run: Run) -> Findings:
     is switched from one split to the other, or that draws new examples, may be the same object; the
     training split of another dataset is held-out data.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for train, held in _pairs(story):
-            says = _same(story, train, held)
-            node = None if held[1].site is None else held[1].site.node
-            if says and node not in seen:
-                seen.add(node)
-                yield _finding(train, held, says)
-
-
-def _pairs(story: Story) -> Iterator[tuple[Named, Named]]:
-    """Pairs of loaders: one that is trained on, and one for held-out data."""
-    for loaders in named_loaders(story):
-        trained = [(n, v) for n, v in loaders.items() if phase_word(n) == "train"]
-        held = [(n, v) for n, v in loaders.items() if is_held_out(n)]
-        yield from ((t, h) for t in trained for h in held)
-    over = [x.over for x in loops_of(story) if x.does(Do.BACKWARD) and x.over is not None]
-    for evaluation in evaluations(story):
-        held_out = None if evaluation.loop is None else evaluation.loop.over
-        if held_out is not None and is_loader(held_out):
-            name = next((n for n in sorted(held_out.names) if is_held_out(n)), evaluation.split)
-            if not name and _runs_over_others(story, evaluation.loop):
-                continue  # the score on training data, beside that on others
-            name = name or "the evaluation"
-            others = [v for v in over if is_loader(v) and v is not held_out]
-            yield from (((_train_name(v), v), (name, held_out)) for v in others)
-
-
-def _runs_over_others(story: Story, loop: Loop | None) -> bool:
-    """Tell whether a loop of a function goes over several data in the course of a program."""
-    runs = (r for e in story.events for r in e.loops)
-    same = [r for r in runs if loop is not None and r.site.node is loop.run.site.node]
-    return len({id(dataset_of(r.over)) for r in same if r.over is not None}) > 1
-
-
-def _train_name(loader: Value) -> str:
-    return next((n for n in sorted(loader.names) if phase_word(n) == "train"), "the training data")
-
-
-def _same(story: Story, train: Named, held: Named) -> str:
-    """Say in what way two loaders give the same examples; empty where they may not."""
-    (train_name, one), (_, other) = train, held
-    if one is other:
-        return f"the same loader as {train_name}"
-    data = dataset_of(one)
-    if has_sampler(one) or has_sampler(other):
-        return ""
-    shared = overlap(story, one, other)
-    if shared:
-        return f"it shares rows with {train_name}, for {shared}"
-    if not same_data(data, dataset_of(other)) and not same_rows(story, one, other):
-        return ""
-    if data is None or is_switched(story, data, [one, other]) or not same_selection(one, other):
-        return ""
-    return f"it reads the same data as {train_name}"
-
-
-def _finding(train: Named, held: Named, says: str) -> Finding:
-    (_, one), (name, other) = train, held
-    where = dataset_of(other) if one is not other else None
-    at = where if where is not None and where.site is not None else other
-    return finding(
-        f"`{name}` holds training data: {says}",
-        "evaluating-on-training-data",
-        other,
-        cite(at, f"{name}: {says}"),
-        is_symptom=True,
-    )
+    for found in each_place(run, repeated_data, lambda found: found.node):
+        yield finding(
+            f"`{found.name}` holds training data: {found.says}",
+            "evaluating-on-training-data",
+            (found.place, f"{found.name}: {found.says}"),
+            at=found.held,
+        )
 
 
 _PROGRAM = """
-from torch.utils.data import DataLoader
 from torchvision import datasets
 
-train_set = datasets.MNIST("data", train=True)
+train_set = {data}
 {made}
 train_loader = DataLoader(train_set, batch_size=32, shuffle=True)
 val_loader = {val}
+{then}
 """
-
-
-def _program(val: str, made: str = "") -> Run:
-    return make_run(sources={"train.py": _PROGRAM.format(val=val, made=made)})
-
-
+_program = template(
+    _PROGRAM,
+    val="DataLoader(train_set, batch_size=32)",
+    made="",
+    data='datasets.MNIST("data", train=True)',
+    then="",
+)
+_OF_ITS_OWN = "DataLoader(val_set, batch_size=32)"
 _FORGOTTEN = """
 import numpy as np
-import torch
-from torch.utils.data import DataLoader, Dataset
 
 class Rows(Dataset):
     def __init__(self, train=True, seed=0):
@@ -168,25 +87,17 @@ class Noisy(Rows):
 train_loader = DataLoader(Noisy(train=True), 32, shuffle=True)
 val_loader = DataLoader(Noisy(train=False), 32)
 """
-_KEEP = "order[:cut] if train else order[cut:]"
-
-
-def _forgotten(handed: str, keep: str = _KEEP) -> Run:
-    return make_run(sources={"train.py": _FORGOTTEN.format(handed=handed, keep=keep)})
-
+_forgotten = template(_FORGOTTEN, handed="", keep="order[:cut] if train else order[cut:]")
 
 FIRES = {
-    "a split that is not handed on": _forgotten(""),
+    "a split that is not handed on": _forgotten(),
     "a split that is asked for and not taken": _forgotten("train=train", "order[:cut]"),
     "the same loader": _program("train_loader"),
-    "the same dataset": _program("DataLoader(train_set, batch_size=32)"),
+    "the same dataset": _program(),
     "the same tensors": _program(
-        "DataLoader(TensorDataset(x, y))\ntrain_loader = DataLoader(TensorDataset(x, y))",
-        "from torch.utils.data import TensorDataset",
+        "DataLoader(TensorDataset(x, y))\ntrain_loader = DataLoader(TensorDataset(x, y))"
     ),
-    "the training split": _program(
-        "DataLoader(val_set, batch_size=32)", 'val_set = datasets.MNIST("data", train=True)'
-    ),
+    "the training split": _program(_OF_ITS_OWN, 'val_set = datasets.MNIST("data", train=True)'),
 }
 
 _DRAWN = """
@@ -196,14 +107,6 @@ class Sums(Dataset):
 
 train_set = Sums()
 """
-
-
-def _own(made: str, then: str = "") -> Run:
-    text = _PROGRAM.format(val="DataLoader(train_set, batch_size=32)", made="")
-    text = text.replace('train_set = datasets.MNIST("data", train=True)', made)
-    return make_run(sources={"train.py": text + then})
-
-
 _GRAPH = """
 from dgl.dataloading import DataLoader
 
@@ -221,29 +124,23 @@ SILENT = {
     "near miss: the same loader until there is another": _program(
         "train_loader\nif args.val:\n    val_loader = DataLoader(load(args.val))"
     ),
-    "near miss: one dataset that is switched": _own(
-        'train_set = News("news.csv")', 'train_set.set_split("val")'
+    "near miss: one dataset that is switched": _program(
+        data='News("news.csv")', then='train_set.set_split("val")'
     ),
-    "near miss: switched by way of its loader": _own(
-        'train_set = News("news.csv")', 'val_loader.dataset.part = "val"'
+    "near miss: switched by way of its loader": _program(
+        data='News("news.csv")', then='val_loader.dataset.part = "val"'
     ),
-    "near miss: examples that are drawn anew": _own(_DRAWN),
+    "near miss: examples that are drawn anew": _program(made=_DRAWN),
     "near miss: the training split of another dataset": _program(
-        "DataLoader(val_set, batch_size=32)", 'val_set = datasets.USPS("data", train=True)'
+        _OF_ITS_OWN, 'val_set = datasets.USPS("data", train=True)'
     ),
-    "the test split": _program(
-        "DataLoader(val_set, batch_size=32)", 'val_set = datasets.MNIST("data", train=False)'
-    ),
+    "the test split": _program(_OF_ITS_OWN, 'val_set = datasets.MNIST("data", train=False)'),
     "near miss: other tensors": _program(
-        "DataLoader(TensorDataset(x_val, y))\ntrain_loader = DataLoader(TensorDataset(x, y))",
-        "from torch.utils.data import TensorDataset",
+        "DataLoader(TensorDataset(x_val, y))\ntrain_loader = DataLoader(TensorDataset(x, y))"
     ),
-    "near miss: a loader of another library, with other nodes of one graph": make_run(
-        sources={"train.py": _GRAPH}
-    ),
+    "near miss: a loader of another library, with other nodes of one graph": script(_GRAPH),
     "near miss: other indices": _program("DataLoader(train_set, sampler=val_sampler)"),
     "near miss: a random split": _program(
-        "DataLoader(val_set, batch_size=32)",
-        "train_set, val_set = random_split(train_set, [0.9, 0.1])",
+        _OF_ITS_OWN, "train_set, val_set = random_split(train_set, [0.9, 0.1])"
     ),
 }

@@ -1,4 +1,4 @@
-from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.claims import finding, source_text
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.splits import cut_by_class
 from traindx.examples import template
@@ -30,10 +30,9 @@ def check(run: Run) -> Findings:
         yield finding(
             f"`{name}` is sorted by label and then cut in two: each part has its own classes",
             "distribution-shift",
-            division.whole,
-            cite(order, "in the order of the labels"),
-            cite(division.tail, f"`{source_text(division.tail)}`: the later classes"),
-            is_symptom=True,
+            (order, "in the order of the labels"),
+            (division.tail, f"`{source_text(division.tail)}`: the later classes"),
+            at=division.whole,
         )
         return
 

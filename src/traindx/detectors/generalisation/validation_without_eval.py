@@ -1,12 +1,10 @@
-"""Validation runs with dropout on and batch statistics."""
-
-from traindx.analysis.program.execution.values import Answer, SuperValue
-from traindx.analysis.program.training.acts import Deed, Do
-from traindx.analysis.program.training.claims import cite, finding, surround
-from traindx.analysis.program.training.modes import is_mode_sure, last_mode, mode_dependent
-from traindx.analysis.program.training.phases import HeldOutPass, evaluations, training_passes
+from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
+from traindx.analysis.program.training.wrong_modes import (
+    TrainModeEvaluation,
+    evaluation_in_train_mode,
+)
+from traindx.examples import template
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
 
@@ -34,72 +32,28 @@ def check(run: Run) -> Findings:
     sight, or is one of several whose modes are set together.
     """
     for story in program_of(run).stories:
-        for evaluation in evaluations(story):
-            forward = _in_training_mode(evaluation)
-            model = evaluation.forward.subject
-            if forward is None or model is None or not is_mode_sure(story, model, forward.event):
-                continue
-            layers = mode_dependent(story, model)
-            if layers and not evaluation.is_sampled and not _is_meant(evaluation, forward):
-                yield _finding(evaluation, forward, layers)
+        for found in evaluation_in_train_mode(story):
+            yield _finding(found)
 
 
-def _in_training_mode(evaluation: HeldOutPass) -> Deed | None:
-    """The first run of the pass, where every run of it is in training mode."""
-    passes = evaluation.passes
-    is_training = all(d.event.is_training is Answer.YES for d in passes)
-    return passes[0] if is_training else None
-
-
-def _is_meant(evaluation: HeldOutPass, forward: Deed) -> bool:
-    """Tell whether the evaluation itself sets the training mode that it runs in."""
-    mode = last_mode(evaluation.story, forward.subject, forward.event)
-    if mode is None or mode.event.by_framework or mode.event.function is not forward.event.function:
-        return False
-    if _also_trains(evaluation, mode):
-        return False
-    return not evaluation.learns or (evaluation.loop is not None and evaluation.loop.holds(mode))
-
-
-def _also_trains(evaluation: HeldOutPass, mode: Deed) -> bool:
-    """Tell whether training comes by the same line: a helper of both, which undoes `eval()`."""
-    forward = evaluation.forward
-    passes = (event for event, _ in training_passes(evaluation.story))
-    is_shared = any(event.node is forward.event.node for event in passes)
-    return is_shared and any(
-        d.subject is forward.subject and d.event.function is not mode.event.function
-        for d in evaluation.story.does(Do.EVAL_MODE)
-    )
-
-
-def _finding(evaluation: HeldOutPass, forward: Deed, layers: list[str]) -> Finding:
-    story, name = evaluation.story, forward.text
-    mode = last_mode(story, forward.subject, forward.event)
-    by_class = mode is not None and isinstance(mode.subject, SuperValue)
-    evidence = [cite(forward, f"{name} runs here in training mode")]
-    if mode is not None:
-        evidence.append(cite(mode, "its mode was last set here, to training"))
-    is_set_again = any(
-        d.subject is forward.subject and d.event.loops for d in story.does(Do.TRAIN_MODE)
-    )
-    behave = "behaves" if len(layers) == 1 else "behave"
+def _finding(found: TrainModeEvaluation) -> Finding:
+    name, evaluation = found.forward.text, found.evaluation
+    evidence = [cite(found.forward, f"{name} runs here in training mode")]
+    if found.mode is not None:
+        evidence.append(cite(found.mode, "its mode was last set here, to training"))
+    behave = "behaves" if len(found.layers) == 1 else "behave"
     return finding(
         f"The {evaluation.split or 'evaluation'} {evaluation.form} runs {name} in training mode: "
-        f"{', '.join(layers)} {behave} as in training",
+        f"{', '.join(found.layers)} {behave} as in training",
         "validation-in-train-mode",
-        mode if by_class and mode is not None else forward,
         *evidence,
-        is_symptom=True,
-        patch=None
-        if by_class
-        else surround(evaluation.site, f"{name}.eval()", "" if is_set_again else f"{name}.train()"),
+        at=found.place,
+        patch=found.patch(),
     )
 
 
 _PROGRAM = """
-import torch
-from torch import nn
-
+{helper}
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -109,7 +63,8 @@ class Net(nn.Module):
     def forward(self, x):
         return self.drop(self.fc(x))
 
-model = Net()
+    {method}
+model = {model}
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for epoch in range(3):
     model.train()
@@ -118,17 +73,20 @@ for epoch in range(3):
         nn.functional.cross_entropy(model(data), target).backward()
         optimizer.step()
     {validation}
-    with torch.no_grad():
+    with {context}:
         for data, target in val_loader:
             output = model(data)
 """
-
-
+_program = template(
+    _PROGRAM,
+    validation="pass",
+    layer="Dropout(0.5)",
+    model="Net()",
+    method="",
+    helper="",
+    context="torch.no_grad()",
+)
 _AT_ONCE = """
-import torch
-import torch.nn.functional as F
-from torch import nn
-
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -151,23 +109,13 @@ def main():
 
 main()
 """
-
-
-def _at_once(
-    mode: str = "pass",
-    scores: str = "loss_val = F.cross_entropy(model(x)[val_nodes], labels[val_nodes])",
-    training: str = ", training=self.training",
-) -> Run:
-    return make_run(
-        sources={"train.py": _AT_ONCE.format(mode=mode, scores=scores, training=training)}
-    )
-
-
-def _program(validation: str = "pass", layer: str = "Dropout(0.5)") -> Run:
-    return make_run(sources={"train.py": _PROGRAM.format(validation=validation, layer=layer)})
-
-
-_OWN_CONTEXT = """
+_at_once = template(
+    _AT_ONCE,
+    mode="pass",
+    scores="loss_val = F.cross_entropy(model(x)[val_nodes], labels[val_nodes])",
+    training=", training=self.training",
+)
+_EVALUATING = """
 from contextlib import contextmanager
 
 @contextmanager
@@ -176,40 +124,26 @@ def evaluating(net):
     yield
     net.train()
 """
-
-
-def _context() -> Run:
-    text = _PROGRAM.format(validation="pass", layer="Dropout(0.5)")
-    text = text.replace("with torch.no_grad():", "with torch.no_grad(), evaluating(model):")
-    return make_run(sources={"train.py": _OWN_CONTEXT + text})
-
-
-_OWN_TRAIN = """
+_TRAIN = """
     def train(self, mode=True):
         {call}
         for m in self.fc.modules():
             if isinstance(m, nn.BatchNorm1d):
                 m.eval()
         return self
-
-model = {model}
 """
 
 
 def _own_train(call: str, model: str = "Net()") -> Run:
-    text = _PROGRAM.format(validation="model.eval()", layer="Dropout(0.5)")
-    text = text.replace("\nmodel = Net()\n", _OWN_TRAIN.format(call=call, model=model))
-    return make_run(sources={"train.py": text})
+    return _program("model.eval()", model=model, method=_TRAIN.format(call=call))
 
 
-def _named(maker: str, validation: str = "pass") -> Run:
-    text = _PROGRAM.format(validation=validation, layer="Dropout(0.5)")
-    text = text.replace("model = Net()", f"import torchvision\nmodel = torchvision.models.{maker}")
-    return make_run(sources={"train.py": text})
+def _torchvision(maker: str, validation: str = "pass") -> Run:
+    return _program(validation, model=f"torchvision.models.{maker}", helper="import torchvision")
 
 
 FIRES = {
-    "batch norm of a model of torchvision": _named("resnet18(num_classes=2).to('cuda')"),
+    "batch norm of a model of torchvision": _torchvision("resnet18(num_classes=2).to('cuda')"),
     "a train of its own forgets the mode": _own_train("super().train()"),
     "a train of its own sets training": _own_train("super().train(True)"),
     "dropout stays on": _program(),
@@ -223,8 +157,8 @@ FIRES = {
 }
 
 SILENT = {
-    "near miss: a model of torchvision, eval before": _named("resnet18()", "model.eval()"),
-    "near miss: a model of torchvision without modes": _named("vit_b_16()"),
+    "near miss: a model of torchvision, eval before": _torchvision("resnet18()", "model.eval()"),
+    "near miss: a model of torchvision without modes": _torchvision("vit_b_16()"),
     "near miss: a train of its own hands the mode on": _own_train("super().train(mode)"),
     "near miss: by name, in a part": _own_train("super().train(mode=mode)", "nn.Sequential(Net())"),
     "eval before the loop": _program("model.eval()"),
@@ -237,7 +171,9 @@ SILENT = {
         "parts = nn.ModuleDict({'net': model})\n    parts.eval()"
     ),
     "near miss: a function out of sight": _program("set_mode([model], 'eval')"),
-    "near miss: a context of its own": _context(),
+    "near miss: a context of its own": _program(
+        helper=_EVALUATING, context="torch.no_grad(), evaluating(model)"
+    ),
     "eval before all data at once": _at_once("model.eval()"),
     "near miss: targets without gradients": _at_once(scores="soft = model(train_x)"),
     "near miss: a pass of nobody knows what": _at_once(scores="z = model(x)"),

@@ -1,8 +1,8 @@
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.kinds import names_of
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.unrun_models import unrun_models
-from traindx.examples import form, script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -32,18 +32,14 @@ def check(run: Run) -> Findings:
         names = [next(iter(names_of(a)[::-1]), "a part of the batch") for a in loss.args]
         yield finding(
             f"The loss in `{loss.function_name}` compares `{names[0]}` with `{names[1]}`, "
-            "both data",
+            "and neither comes from the model",
             "metric-bug",
-            loss,
-            cite(loss, "neither is an output of the model"),
-            cite(found.loop.run.site, f"{found.mode.text} does not run in this loop"),
-            is_symptom=True,
+            (loss, "neither is an output of the model"),
+            (found.loop.run.site, f"{found.mode.text} does not run in this loop"),
         )
 
 
 _LOOP = """
-import torch
-
 @torch.no_grad()
 def validate(model, criterion, loader, prepare):
     model.eval()
@@ -55,11 +51,9 @@ def validate(model, criterion, loader, prepare):
         total += loss.item()
     return total / len(loader)
 """
-_loop = form(_LOOP, "line", made="pass")
+_loop = template(_LOOP, "line", made="pass")
 
 _GATHERED = """
-import torch
-
 @torch.no_grad()
 def validate(model, criterion, loader):
     model.eval()
@@ -70,11 +64,6 @@ def validate(model, criterion, loader):
         total += criterion(a, b).item()
     return total
 """
-
-
-def _gathered() -> Run:
-    return script(_GATHERED)
-
 
 _OWN_CLASS = """
 import torch
@@ -103,7 +92,7 @@ SILENT = {
     "near miss: the outputs under the name of the inputs": _loop(
         "inputs = model(inputs); loss = criterion(inputs, targets)"
     ),
-    "near miss: outputs that were gathered before": _gathered(),
+    "near miss: outputs that were gathered before": script(_GATHERED),
     "near miss: a step that may run the model": _loop(
         "inputs, targets = run_step(batch); loss = criterion(inputs, targets)"
     ),

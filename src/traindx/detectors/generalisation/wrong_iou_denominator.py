@@ -1,4 +1,4 @@
-from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.claims import finding, source_text
 from traindx.analysis.program.training.overlap_scores import halved_overlaps
 from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
@@ -26,11 +26,9 @@ def check(run: Run) -> Findings:
     """
     for event in each_place(run, halved_overlaps, lambda found: found.node):
         yield finding(
-            "The overlap is divided by the sum of both areas: at best 0.5, no IoU",
+            "The overlap is divided by the sum of both areas: a perfect prediction scores 0.5",
             "metric-bug",
-            event,
-            cite(event, f"`{source_text(event)}`"),
-            is_symptom=True,
+            (event, f"`{source_text(event)}`"),
         )
 
 

@@ -1,12 +1,7 @@
-"""A running total or list keeps every step's loss, and with it every step's graph."""
-
-from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Value
-from traindx.analysis.program.training.claims import cite, finding, replace, source_text, use_of
+from traindx.analysis.program.training.claims import finding, replace, source_text, use_of
 from traindx.analysis.program.training.kept_graphs import kept_graphs
-from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -31,54 +26,36 @@ def check(run: Run) -> Findings:
     alone, and so are those kept under `no_grad`, those of a loss that is detached in place before
     and queues of a fixed length.
     """
-    for story in program_of(run).stories:
-        seen: set[object] = set()
-        for kept in kept_graphs(story):
-            if kept.event.node not in seen:
-                seen.add(kept.event.node)
-                yield _finding(kept.event, kept.value)
-
-
-def _finding(event: ProgramEvent, kept: Value) -> Finding:
-    use = use_of(event, kept)
-    name = source_text(use) if use is not None else "a tensor"
-    shown = f"`{name}`" if use is not None else name
-    held = event.receiver if event.name == ".append" else event.result
-    holder = "the total" if held is None else min(sorted(held.names), key=len, default="the total")
-    return finding(
-        f"`{holder}` keeps {shown} of every step, and with it the step's graph",
-        "graph-kept-alive",
-        event,
-        cite(event, f"{name} is kept with its graph here"),
-        is_symptom=True,
-        patch=None if use is None else replace(use, f"{name}.item()"),
-    )
+    for kept in each_place(run, kept_graphs, lambda kept: kept.event.node):
+        event, use = kept.event, use_of(kept.event, kept.value)
+        name = source_text(use) if use is not None else "a tensor"
+        held = event.result if event.name.startswith("operator.") else event.receiver
+        names = [] if held is None else sorted(held.names)
+        yield finding(
+            f"`{min(names, key=len, default='the total')}` keeps `{name}` of every step, and with "
+            "it the step's graph",
+            "graph-kept-alive",
+            (event, f"{name} is kept with its graph here"),
+            patch=None if use is None else replace(use, f"{name}.{kept.remedy}"),
+        )
 
 
 _LOOP = """
-import torch
-
+import collections
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-losses = []
+losses = {losses}
 for epoch in range(10):
     total = 0
     for data, target in loader:
         optimizer.zero_grad()
         loss = criterion(model(data), target)
-        loss.backward()
+        {minimised}.backward()
         optimizer.step()
         {kept}
     print(total / len(loader))
 """
-
-
-def _loop(kept: str) -> Run:
-    return make_run(sources={"train.py": _LOOP.format(kept=kept)})
-
-
+_loop = template(_LOOP, "kept", minimised="loss", losses="[]")
 _SUM = """
-import torch
-
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for data, targets in loader:
     optimizer.zero_grad()
@@ -90,21 +67,18 @@ for data, targets in loader:
     optimizer.step()
 """
 
-_SCALED = _LOOP.replace("loss.backward()", "scaler.scale(loss).backward()")
-
-_DIVIDED = _LOOP.replace("loss.backward()", "(loss / 4).backward()")
-
 FIRES = {
     "a list that is emptied after the epoch": _loop("losses.append(loss)\n    losses.clear()"),
     "a list that is added to": _loop("losses += [loss]"),
     "detached only after": _loop("total += loss\n        loss.detach_()"),
-    "a part of an accumulation": make_run(
-        sources={"train.py": _DIVIDED.format(kept="losses.append(loss)")}
-    ),
-    "a scaled loss": make_run(sources={"train.py": _SCALED.format(kept="total += loss")}),
+    "a part of an accumulation": _loop("losses.append(loss)", "(loss / 4)"),
+    "a scaled loss": _loop("total += loss", "scaler.scale(loss)"),
     "a running total": _loop("total += loss"),
     "a weighted total": _loop("total += loss * data.size(0)"),
     "a list of losses": _loop("losses.append(loss)"),
+    "a list of records": _loop("losses.append((epoch, loss))"),
+    "a long queue": _loop("losses.append(loss)", losses="collections.deque(maxlen=50_000)"),
+    "a table by step": _loop("losses[id(data)] = loss", losses="dict()"),
 }
 
 SILENT = {
@@ -112,20 +86,20 @@ SILENT = {
         "total = torch.tanh(torch.mm(loss.view(1, 1), weight) + total)"
     ),
     "the number is kept": _loop("total += loss.item()"),
-    "near miss: a part of an accumulation as a number": make_run(
-        sources={"train.py": _DIVIDED.format(kept="total += loss.item() / 4")}
+    "near miss: a part of an accumulation as a number": _loop(
+        "total += loss.item() / 4", "(loss / 4)"
     ),
     "near miss: detached in place": _loop("loss.detach_()\n        total += loss"),
     "near miss: reduced over the ranks": _loop("loss = mean_of_ranks(loss); total += loss"),
     "near miss: a list that is emptied": _loop(
         "losses.append(loss)\n        if len(losses) > 9:\n            del losses[:]"
     ),
-    "near miss: a queue of a fixed length": make_run(
-        sources={
-            "train.py": _LOOP.format(kept="losses.append(loss)").replace("[]", "deque(maxlen=9)")
-        }
+    "near miss: a list of records of numbers": _loop("losses.append((epoch, loss.item()))"),
+    "near miss: the last one in a table": _loop("losses['last'] = loss", losses="dict()"),
+    "near miss: a queue of a fixed length": _loop(
+        "losses.append(loss)", losses="collections.deque(maxlen=9)"
     ),
     "near miss: detached": _loop("losses.append(loss.detach())"),
-    "near miss: a sum over heads that is trained": make_run(sources={"train.py": _SUM}),
+    "near miss: a sum over heads that is trained": script(_SUM),
     "float": _loop("total += float(loss)"),
 }

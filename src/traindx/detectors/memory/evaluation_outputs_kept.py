@@ -1,11 +1,11 @@
-"""The full outputs of a whole evaluation are kept on the device."""
-
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.hoards import kept_outputs, trainer_outputs
-from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import template
 from traindx.model.findings import Strength
 from traindx.registry import Findings, Run, detector
+
+CAUSE = "evaluation-outputs-kept"
 
 
 @detector(needs=("source",), suggests=("evaluation-outputs-kept",))
@@ -32,35 +32,27 @@ def check(run: Run) -> Findings:
     A validation set of a few batches fits. Outputs of one row per example are small, and are left
     alone.
     """
-    for story in program_of(run).stories:
-        seen: set[object] = set()
-        for kept in kept_outputs(story):
-            if kept.event.node not in seen:
-                seen.add(kept.event.node)
-                forward = kept.evaluation.forward
-                yield finding(
-                    f"The {kept.evaluation.split} loop keeps every output of "
-                    f"{forward.text} on the device",
-                    "evaluation-outputs-kept",
-                    kept.event,
-                    cite(kept.event, "the full outputs of each batch are kept here"),
-                    cite(forward, "scores for every position and class"),
-                    strength=Strength.MODERATE,
-                )
-        for event in trainer_outputs(story):
-            yield finding(
-                "The trainer keeps the logits of the whole evaluation on the device for a metric",
-                "evaluation-outputs-kept",
-                event,
-                cite(event, "compute_metrics gets the scores of every token at every position"),
-                strength=Strength.MODERATE,
-            )
+    for kept in each_place(run, kept_outputs, lambda kept: kept.event.node):
+        forward, split = kept.evaluation.forward, kept.evaluation.split
+        yield finding(
+            f"The {split} loop keeps every output of {forward.text} on the device",
+            CAUSE,
+            (kept.event, "the full outputs of each batch are kept here"),
+            (forward, "scores for every position and class"),
+            strength=Strength.MODERATE,
+            is_symptom=False,
+        )
+    for event in each_place(run, trainer_outputs, lambda event: event.node):
+        yield finding(
+            "The trainer keeps the logits of the whole evaluation on the device for a metric",
+            CAUSE,
+            (event, "compute_metrics gets the scores of every token at every position"),
+            strength=Strength.MODERATE,
+            is_symptom=False,
+        )
 
 
 _PROGRAM = """
-import torch
-from torch import nn
-
 class Tagger(nn.Module):
     def __init__(self):
         super().__init__()
@@ -84,15 +76,9 @@ def validate(val_loader):
 print(validate(val_loader))
 """
 _SCORE = "nn.functional.cross_entropy(torch.cat(found).flatten(0, 1), torch.cat(targets).flatten())"
-
-
-def _program(keep: str = "found.append(model(ids))", score: str = _SCORE) -> Run:
-    return make_run(sources={"train.py": _PROGRAM.format(keep=keep, score=score)})
-
+_program = template(_PROGRAM, keep="found.append(model(ids))", score=_SCORE)
 
 _IMAGES = """
-import torch
-from torch import nn
 from accelerate import Accelerator
 
 class Runner:
@@ -113,29 +99,18 @@ class Runner:
 
 Runner(test_loader).evaluate()
 """
-
-
-def _images(what: str) -> Run:
-    return make_run(sources={"run.py": _IMAGES.format(what=what)})
-
+_images = template(_IMAGES, "what")
 
 _TRAINER = """
+def score(pair):
+    return dict(accuracy=0.5)
 from transformers import {model}, Trainer, TrainingArguments
 model = {model}.from_pretrained("small")
 arguments = TrainingArguments("out"{settings})
 trainer = Trainer(model=model, args=arguments, train_dataset=a, eval_dataset=b{more})
 trainer.train()
 """
-
-
-def _trainer(model: str, more: str = ", compute_metrics=score", settings: str = "") -> Run:
-    text = "def score(pair):\n    return {}\n" + _TRAINER
-    return make_run(
-        sources={
-            "t.py": text.replace("{}\n", "{{}}\n").format(model=model, more=more, settings=settings)
-        }
-    )
-
+_trainer = template(_TRAINER, "model", more=", compute_metrics=score", settings="")
 
 FIRES = {
     "a trainer of a causal language model": _trainer("AutoModelForCausalLM"),
@@ -153,6 +128,9 @@ SILENT = {
     ),
     "near miss: moved to the host in time": _trainer(
         "AutoModelForCausalLM", settings=", eval_accumulation_steps=8"
+    ),
+    "near miss: a trainer without a GPU": _trainer(
+        "AutoModelForCausalLM", settings=", use_cpu=True"
     ),
     "near miss: moved to the host": _program("found.append(model(ids).cpu())"),
     "near miss: the best class alone": _program("found.append(model(ids).argmax(-1))"),

@@ -1,7 +1,7 @@
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.needless_graphs import needless_graphs
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import form, script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -33,17 +33,15 @@ def check(run: Run) -> Findings:
         yield finding(
             f"The {found.evaluation.split} loop runs {forward.text} while gradients are recorded",
             "evaluation-with-grad",
-            forward,
-            cite(found.loop.run.site, "the loop"),
-            cite(forward, "a graph is built here, and never used"),
+            (found.loop.run.site, "the loop"),
+            (forward, "a graph is built here, and never used"),
+            at=forward,
             patch=found.patch(),
+            is_symptom=False,
         )
 
 
 _PROGRAM = """
-import torch
-from torch import nn
-
 model = nn.Linear(4, 2)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
@@ -64,14 +62,12 @@ for epoch in range(3):
         optimizer.step()
     {call}
 """
-_program = form(
+_program = template(
     _PROGRAM, decorator="", forward="output = model(data)", call="validate(model, val_loader)"
 )
 
 _INLINE = """
-import torch
-from torch import nn
-
+{before}
 def main():
     model = nn.Linear(4, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -82,27 +78,19 @@ def main():
             nn.functional.cross_entropy(model(data), target).backward()
             optimizer.step()
         model.eval()
-        for data, target in val_loader:
-            output = model(data)
+        {validation}
 
 main()
 """
-
-_IN_CONTEXT = _INLINE.replace(
-    "for data, target in val_loader:\n            output",
-    "with {context}:\n            for data, target in val_loader:\n                output",
-)
+_VALIDATION = "for data, target in val_loader: output = model(data)"
+_inline = template(_INLINE, validation=_VALIDATION, before="")
 
 
 def _in_context(context: str, before: str = "") -> Run:
-    text = _IN_CONTEXT.format(context=context)
-    return script(text.replace("def main", f"{before}\ndef main"))
+    return _inline(f"with {context}:\n            {_VALIDATION}", before)
 
 
 _BY_PHASE = """
-import torch
-from torch import nn
-
 GRADIENTS = {{"train": torch.enable_grad, "{held}": torch.no_grad}}
 model = nn.Linear(4, 2)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -124,16 +112,34 @@ for epoch in range(3):
     for phase in ("train", "val"):
         run(phase)
 """
-_by_phase = form(_BY_PHASE, "held")
+_by_phase = template(_BY_PHASE, "held")
+
+_LATER = """
+def predictions(model, loader):
+    with torch.no_grad():
+        return {opened}model(x).argmax(1) == y for x, y in loader{closed}
+
+model = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in train_loader:
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(model(x), y).backward()
+    optimizer.step()
+model.eval()
+for right in predictions(model, val_loader):
+    print(right.float().mean().item())
+"""
 
 FIRES = {
+    "a generator that runs behind the context": script(_LATER, opened="(", closed=")"),
     "a phase that no table knows": _by_phase("valid"),
     "a validation function": _program(),
     "in a context that leaves gradients on": _in_context("torch.autocast('cuda')"),
-    "a loop in the epoch": script(_INLINE),
+    "a loop in the epoch": _inline(),
 }
 
 SILENT = {
+    "near miss: a list that is made in the context": script(_LATER, opened="[", closed="]"),
     "near miss: a phase that the table knows": _by_phase("val"),
     "near miss: a context under a name": _in_context("off()", "off = torch.no_grad"),
     "near miss: a context that is made before": _in_context("context", "context = torch.no_grad()"),

@@ -1,19 +1,14 @@
-"""Gradients are clipped while they still carry the loss scale."""
-
-from traindx.analysis.program.training.acts import Deed
 from traindx.analysis.program.training.claims import (
-    cite,
     finding,
     insert_before,
     is_same_function,
     receiver_of,
     source_text,
 )
-from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.scaling import scaled_clip
-from traindx.analysis.program.training.updates import Update, updates
-from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength
+from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.scaling import ScaledClip, scaled_clips
+from traindx.examples import script, template
+from traindx.model.findings import Strength
 from traindx.registry import Findings, Run, detector
 
 
@@ -23,9 +18,9 @@ def check(run: Run) -> Findings:
 
     ## What it detects
     A step through a gradient scaler that also scaled the loss, where gradients are clipped, by
-    torch's functions or by hand, between the backward pass and the step without `unscale_` of that
-    optimizer before. The same where a framework (Accelerate, Fabric) that may run in float16 scales
-    the loss, and gradients are clipped past it.
+    torch's functions, by hand or by a hook of the parameters, without `unscale_` of that optimizer
+    before. The same where a framework (Accelerate, Fabric) that may run in float16 scales the loss,
+    and gradients are clipped past it.
 
     ## Why it matters
     The gradients are still multiplied by the loss scale (65536 at first), so nearly every step is
@@ -39,32 +34,34 @@ def check(run: Run) -> Findings:
     A limit that is multiplied by the scale is right without unscaling; such a loop asks the scaler
     for its scale and is left alone. So is a `scale` or a scaler that is not torch's, or is off.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for update in updates(story):
-            clip = scaled_clip(update)
-            if clip is not None and clip.event.node not in seen:
-                seen.add(clip.event.node)
-                yield _finding(run, update, clip)
-
-
-def _finding(run: Run, update: Update, clip: Deed) -> Finding:
-    step, is_engine = update.step, update.step.through is None
-    scaler = receiver_of(update.backward if is_engine else step)
-    name = "scaler" if scaler is None else source_text(scaler)
-    call = f"{name}.unscale_gradients()" if is_engine else f"{name}.unscale_({step.text})"
     is_felt = _is_scaled_up(run)
-    return finding(
-        f"Gradients are clipped before `{call}`, at the scale of the loss scaler",
-        "clip-without-unscale",
-        clip,
-        cite(clip, "clipped here, still scaled"),
-        cite(step, "unscaled only here"),
-        strength=Strength.STRONG if is_felt else Strength.MODERATE,
-        hint=None if is_felt else Strength.WEAK,
-        is_symptom=is_felt,
-        patch=insert_before(clip, call) if is_same_function(clip, step) else None,
-    )
+    for found in each_place(run, scaled_clips, lambda found: found.clip.event.node):
+        clip, step, call = found.clip, found.update.step, _unscale(found)
+        yield finding(
+            f"Gradients are clipped before `{call}`, at the scale of the loss scaler",
+            "clip-without-unscale",
+            (
+                clip,
+                "clipped by this hook, still scaled"
+                if found.is_hook
+                else "clipped here, still scaled",
+            ),
+            (step, "unscaled only here"),
+            strength=Strength.STRONG if is_felt else Strength.MODERATE,
+            hint=None if is_felt else Strength.WEAK,
+            is_symptom=is_felt,
+            patch=None
+            if found.is_hook or not is_same_function(clip, step)
+            else insert_before(clip, call),
+        )
+
+
+def _unscale(found: ScaledClip) -> str:
+    """The call that is missing before the clip."""
+    step, is_engine = found.update.step, found.update.step.through is None
+    scaler = receiver_of(found.update.backward if is_engine else step)
+    name = "scaler" if scaler is None else source_text(scaler)
+    return f"{name}.unscale_gradients()" if is_engine else f"{name}.unscale_({step.text})"
 
 
 def _is_scaled_up(run: Run) -> bool:
@@ -74,27 +71,25 @@ def _is_scaled_up(run: Run) -> bool:
 
 
 _LOOP = """
-import torch
-
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-scaler = torch.amp.GradScaler("cuda")
+scaler = {made}
 for data, target in loader:
     optimizer.zero_grad()
     with torch.autocast("cuda", dtype=torch.float16):
         loss = criterion(model(data), target)
-    scaler.scale(loss).backward()
+    {by}.scale(loss).backward()
     {clip}
     scaler.step(optimizer)
     scaler.update()
 """
 _CLIP = "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)"
-
-
-def _loop(clip: str, made: str = 'torch.amp.GradScaler("cuda")') -> Run:
-    text = _LOOP.format(clip=clip).replace('torch.amp.GradScaler("cuda")', made)
-    return make_run(sources={"train.py": text})
-
-
+_loop = template(_LOOP, clip=_CLIP, made='torch.amp.GradScaler("cuda")', by="scaler")
+_HOOKED = """
+model = torch.nn.Linear(4, 2)
+for p in model.parameters():
+    p.register_hook(lambda g: {given})
+""" + _LOOP.format(clip="pass", made='torch.amp.GradScaler("cuda")', by="scaler")
+_hooked = template(_HOOKED, "given")
 _TRAINER = """
 import torch
 from torch import nn
@@ -117,9 +112,7 @@ class T:
             self.backward(loss)
             self.update()
 """
-
 _ACCELERATE = """
-import torch
 from accelerate import Accelerator
 acc = Accelerator(gradient_accumulation_steps=4, mixed_precision="fp16")
 model, opt, loader = acc.prepare(model, torch.optim.SGD(model.parameters(), lr=.1), loader)
@@ -128,43 +121,28 @@ for x, y in loader:
         loss = torch.nn.functional.mse_loss(model(x), y)
         acc.backward(loss)
         if acc.sync_gradients:
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            {by}.clip_grad_norm_(model.parameters(), 1.0)
         opt.step()
         opt.zero_grad()
 """
+_accelerate = template(_ACCELERATE, "by")
 
 FIRES = {
-    "past Accelerate": make_run(sources={"train.py": _ACCELERATE}),
-    "in methods of a trainer": make_run(sources={"train.py": _TRAINER}),
-    "no unscale_": _loop(_CLIP),
+    "past Accelerate": _accelerate("torch.nn.utils"),
+    "in methods of a trainer": script(_TRAINER),
+    "no unscale_": _loop(),
+    "by a hook of the parameters": _hooked("g.clamp(-1, 1)"),
 }
 
-_TRAINER_SOUND = """
-import torch
-from accelerate import Accelerator
-acc = Accelerator(gradient_accumulation_steps=4, mixed_precision="fp16")
-model, opt, loader = acc.prepare(model, torch.optim.SGD(model.parameters(), lr=.1), loader)
-for x, y in loader:
-    with acc.accumulate(model):
-        loss = torch.nn.functional.mse_loss(model(x), y)
-        acc.backward(loss)
-        if acc.sync_gradients:
-            acc.clip_grad_norm_(model.parameters(), 1.0)
-        opt.step()
-        opt.zero_grad()
-"""
-
 SILENT = {
-    "near miss: clipped by Accelerate": make_run(sources={"train.py": _TRAINER_SOUND}),
+    "near miss: clipped by Accelerate": _accelerate("acc"),
+    "near miss: a hook that takes out NaN": _hooked("torch.nan_to_num(g)"),
+    "near miss: a hook whose limit is scaled": _hooked("g.clamp(-0.5 * scaler.get_scale(), 9)"),
     "unscaled first": _loop(f"scaler.unscale_(optimizer)\n    {_CLIP}"),
     "no clipping": _loop("pass"),
-    "near miss: a scaler of its own kind": _loop(_CLIP, "TermScaler(1000)"),
-    "near miss: switched off": _loop(_CLIP, "torch.amp.GradScaler(enabled=False)"),
-    "near miss: a weight scales the loss": make_run(
-        sources={
-            "train.py": _LOOP.format(clip=_CLIP).replace("scaler.scale(loss)", "ramp.scale(loss)")
-        }
-    ),
+    "near miss: a scaler of its own kind": _loop(made="TermScaler(1000)"),
+    "near miss: switched off": _loop(made="torch.amp.GradScaler(enabled=False)"),
+    "near miss: a weight scales the loss": _loop(by="ramp"),
     "near miss: the limit is scaled": _loop(
         "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0 * scaler.get_scale())"
     ),

@@ -1,10 +1,7 @@
-"""An operation in half precision makes a number that float16 does not hold."""
-
-from traindx.analysis.program.training.claims import cite, finding, source_text
-from traindx.analysis.program.training.facts.half_overflows import HalfOverflow, half_overflows
-from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.analysis.program.training.claims import finding, source_text
+from traindx.analysis.program.training.facts.half_overflows import half_overflows
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 CAUSE = "fp16-overflow"
@@ -31,49 +28,26 @@ def check(run: Run) -> Findings:
     Scores that never come near their bound stay finite. Under autocast torch computes exponentials
     in float32; such are left alone.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for found in half_overflows(story):
-            if found.event.node not in seen:
-                seen.add(found.event.node)
-                yield _finding(found)
-
-
-def _finding(found: HalfOverflow) -> Finding:
-    text = source_text(found.event)
-    what = "reaches" if found.is_exponential else "writes"
-    return finding(
-        f"`{text}` {what} {found.number:.2g} in float16, which ends at 65504",
-        CAUSE,
-        found.event,
-        cite(found.event, f"{what} {found.number:.2g}"),
-        is_symptom=True,
-    )
+    for found in each_place(run, half_overflows, lambda found: found.event.node):
+        what = f"{'reaches' if found.is_exponential else 'writes'} {found.number:.2g}"
+        yield finding(
+            f"`{source_text(found.event)}` {what} in float16, which ends at 65504",
+            CAUSE,
+            (found.event, what),
+        )
 
 
 _SCORES = """
-import torch
-import torch.nn.functional as F
-from torch import nn
-
 net = nn.Linear(8, 8){half}
 x = torch.randn(4, 8).half()
 a = {made}
 {after}
 """
-
-
-def _scores(made: str, after: str, half: str = ".half()") -> Run:
-    text = _SCORES.format(made=made, after=after, half=half)
-    return make_run(sources={"train.py": text})
-
+_scores = template(_SCORES, "made", "after", half=".half()")
 
 _COSINES = "F.normalize(net(x), dim=-1) @ F.normalize(net(x), dim=-1).T"
 
 _NET = """
-import torch
-from torch import nn
-
 class Pool(nn.Module):
     def __init__(self):
         super().__init__()
@@ -96,12 +70,7 @@ for x, mask, y in loader:
     scaler.update()
 """
 _AUTOCAST = 'torch.autocast("cuda", dtype=torch.float16)'
-
-
-def _net(filled: str, context: str = _AUTOCAST, half: str = "") -> Run:
-    text = _NET.format(filled=filled, context=context, half=half)
-    return make_run(sources={"train.py": text})
-
+_net = template(_NET, "filled", context=_AUTOCAST, half="")
 
 FIRES = {
     "filled under autocast": _net("scores.masked_fill(mask, -1e9)"),

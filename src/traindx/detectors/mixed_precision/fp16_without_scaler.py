@@ -1,17 +1,11 @@
-"""Training in float16 without a gradient scaler."""
-
 import numpy as np
 
 from traindx.analysis.program.execution.values import Result
-from traindx.analysis.program.training.acts import Deed, Do
-from traindx.analysis.program.training.claims import cite, finding, source_text
-from traindx.analysis.program.training.losses import losses
-from traindx.analysis.program.training.operations import operation_of
-from traindx.analysis.program.training.precision import autocast_type, half_cast
-from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.scaling import knows_scaling
-from traindx.analysis.program.training.updates import Update, is_one_turn, updates
-from traindx.examples import make_run
+from traindx.analysis.program.training.acts import Deed
+from traindx.analysis.program.training.claims import finding, source_text
+from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.unscaled_halves import unscaled_halves
+from traindx.examples import template
 from traindx.model.findings import Finding, Strength
 from traindx.registry import Findings, Run, detector
 
@@ -35,44 +29,20 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     Models with large gradients may train without scaling; and the default type can be set globally.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for update in updates(story):
-            if update.step.through is not None or update.backward.through is not None:
-                continue
-            if update.backward.event.node in seen:
-                continue
-            cast, context = half_cast(update.backward.subject), _float16_context(update)
-            if cast is not None or (context is not None and not knows_scaling(story)):
-                seen.add(update.backward.event.node)
-            if cast is not None:
-                yield _cast_finding(run, update.backward, cast)
-            elif context is not None and not knows_scaling(story):
-                yield _context_finding(update.backward, context)
-
-
-def _float16_context(update: Update) -> Result | None:
-    """The autocast in float16 around the forward pass or the loss of a backward pass."""
-    story, backward = update.story, update.backward.event
-    operation = operation_of(update.backward.subject)
-    if operation is not None and operation.name == "mul":
-        return None  # a scale written by hand
-    computed = [*(d.event for d in story.does(Do.FORWARD)), *losses(story, story.events)]
-    for event in computed:
-        if event.order < backward.order and is_one_turn(event, backward):
-            for context in event.contexts:
-                if isinstance(context, Result) and autocast_type(context) == "float16":
-                    return context
-    return None
+    for found in each_place(run, unscaled_halves, lambda found: found.backward.event.node):
+        if found.cast is not None:
+            yield _cast_finding(run, found.backward, found.cast)
+        elif found.context is not None:
+            yield _context_finding(found.backward, found.context)
 
 
 def _context_finding(backward: Deed, context: Result) -> Finding:
     return finding(
         "The loss is computed in float16 and its gradients are not scaled",
         "fp16-overflow",
-        context,
-        cite(context, f"float16 by `{source_text(context)}`"),
-        cite(backward, "backward without a scaler"),
+        (context, f"float16 by `{source_text(context)}`"),
+        (backward, "backward without a scaler"),
+        is_symptom=False,
     )
 
 
@@ -84,8 +54,8 @@ def _cast_finding(run: Run, backward: Deed, cast: Result) -> Finding:
     return finding(
         f"The loss is cast to float16 before backward, where the largest number is 65504{then}",
         "fp16-overflow",
-        backward,
-        cite(cast, f"`{source_text(cast)}`, and backward starts from it"),
+        (cast, f"`{source_text(cast)}`, and backward starts from it"),
+        at=backward,
         strength=strength,
         hint=strength,
         is_symptom=is_broken,
@@ -93,8 +63,6 @@ def _cast_finding(run: Run, backward: Deed, cast: Result) -> Finding:
 
 
 _LOOP = """
-import torch
-
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 {made}
 for data, target in loader:
@@ -103,12 +71,7 @@ for data, target in loader:
         loss = criterion(model(data), target)
     {step}
 """
-
-
-def _loop(context: str, made: str = "", step: str = "loss.backward(); optimizer.step()") -> Run:
-    text = _LOOP.format(context=context, made=made, step=step)
-    return make_run(sources={"train.py": text})
-
+_loop = template(_LOOP, "context", made="", step="loss.backward(); optimizer.step()")
 
 FIRES = {
     "the default type on CUDA": _loop('torch.autocast("cuda")'),

@@ -1,8 +1,5 @@
-"""The loss is scaled, and the optimizer steps on scaled gradients."""
-
-from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.claims import (
-    cite,
     finding,
     is_same_function,
     receiver_of,
@@ -10,10 +7,10 @@ from traindx.analysis.program.training.claims import (
     replace_statement,
     source_text,
 )
-from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.scaling import is_bypassed, unscaled_backward
-from traindx.analysis.program.training.updates import updates
-from traindx.examples import make_run
+from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.scaling import BypassedScaler, bypassed_scalers
+from traindx.analysis.program.training.updates import Update
+from traindx.examples import script, template
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
 
@@ -39,54 +36,41 @@ def check(run: Run) -> Findings:
     `scale` of something else than torch's gradient scaler (a weight that ramps a loss up), a scaler
     that is switched off, and an optimizer that is given the scaler.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for update in updates(story):
-            if update.step.event.node in seen:
-                continue
-            plain = unscaled_backward(update)
-            if plain is not None:
-                seen.add(update.step.event.node)
-                yield _unscaled(plain, update.step)
-            elif is_bypassed(update):
-                seen.add(update.step.event.node)
-                has_update = bool(story.does(Do.SCALER_UPDATE))
-                yield _finding(update.backward, update.step, has_update=has_update)
+    for found in each_place(run, bypassed_scalers, lambda found: found.update.step.event.node):
+        yield _bypassed(found.update) if found.plain is None else _unscaled(found)
 
 
-def _unscaled(backward: Deed, step: Deed) -> Finding:
-    name = "scaler" if (scaler := receiver_of(step)) is None else source_text(scaler)
-    loss = receiver_of(backward)
+def _unscaled(found: BypassedScaler) -> Finding:
+    backward, step = found.plain or found.update.backward, found.update.step
+    scaler, loss = receiver_of(step), receiver_of(backward)
+    name = "scaler" if scaler is None else source_text(scaler)
     text = "loss" if loss is None else source_text(loss)
     return finding(
         f"`{name}` steps the optimizer and never scaled `{text}`",
         "scaler-bypassed",
-        backward,
-        cite(backward, "backward on the loss as it is"),
-        cite(step, f"and {name}.step divides the gradients by a scale that nobody applied"),
-        is_symptom=True,
+        (backward, "backward on the loss as it is"),
+        (step, f"and {name}.step divides the gradients by a scale that nobody applied"),
         patch=None if loss is None else replace(loss, f"{name}.scale({text})"),
     )
 
 
-def _finding(backward: Deed, step: Deed, *, has_update: bool) -> Finding:
+def _bypassed(update: Update) -> Finding:
+    backward, step = update.backward, update.step
     scaled = None if backward.subject is None else receiver_of(backward.subject)
     name = "scaler" if scaled is None else source_text(scaled)
+    has_update = bool(update.story.does(Do.SCALER_UPDATE))
     lines = [f"{name}.step({step.text})", *([] if has_update else [f"{name}.update()"])]
     return finding(
         f"The loss is scaled by `{name}` and `{step.text}.step()` bypasses it",
         "scaler-bypassed",
-        step,
-        cite(backward, "gradients are scaled here"),
-        cite(step, "and applied without the scaler here"),
-        is_symptom=True,
+        (backward, "gradients are scaled here"),
+        (step, "and applied without the scaler here"),
+        at=step,
         patch=replace_statement(step, *lines) if is_same_function(step, backward) else None,
     )
 
 
 _LOOP = """
-import torch
-
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 scaler = {scaler}
 for data, target in loader:
@@ -95,12 +79,7 @@ for data, target in loader:
     {backward}
     {step}
 """
-
-
-def _loop(backward: str, step: str, scaler: str = 'torch.amp.GradScaler("cuda")') -> Run:
-    text = _LOOP.format(backward=backward, step=step, scaler=scaler)
-    return make_run(sources={"train.py": text})
-
+_loop = template(_LOOP, "backward", "step", scaler='torch.amp.GradScaler("cuda")')
 
 _SCALED = "scaler.scale(loss).backward()"
 
@@ -124,7 +103,7 @@ for x, y in loader:
 """
 
 FIRES = {
-    "in a wrapper": make_run(sources={"train.py": _WRAPPER}),
+    "in a wrapper": script(_WRAPPER),
     "plain step": _loop(_SCALED, "optimizer.step()"),
     "never asked to scale": _loop("loss.backward()", "scaler.step(optimizer); scaler.update()"),
     "made on a condition": _loop(_SCALED, "optimizer.step()", "GradScaler() if amp else None"),

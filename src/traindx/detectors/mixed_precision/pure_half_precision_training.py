@@ -1,20 +1,9 @@
-"""The weights that an optimizer updates are half precision."""
-
-from traindx.analysis.program.execution.values import Result, Value
-from traindx.analysis.program.training.acts import Deed
-from traindx.analysis.program.training.claims import cite, finding, remove_alone, source_text
-from traindx.analysis.program.training.ownership import holders, parameters_given
-from traindx.analysis.program.training.precision import Conversion, conversion_of
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.analysis.program.training.settings import constants_of
-from traindx.analysis.program.training.updates import Update, updates
-from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength
+from traindx.analysis.program.training.claims import finding, remove_alone, source_text
+from traindx.analysis.program.training.lossy_weights import lossy_weights
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import script, template
+from traindx.model.findings import Strength
 from traindx.registry import Findings, Run, detector
-
-# Adam moves a weight by about the learning rate; bfloat16 has eight bits, so that a step of 1e-4 is
-# rounded away in every weight above 0.03, which is most of them in layers of usual width
-LOST_RATE = 1e-4
 
 
 @detector(needs=("source",), suggests=("half-precision-weights",))
@@ -40,86 +29,46 @@ def check(run: Run) -> Findings:
     is left alone that is made anew from the converted one, given new layers, converted again, or
     handed to something out of sight before the optimizer is made.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for update in updates(story):
-            for model in _models(update):
-                found = conversion_of(story, model, update.step.event)
-                if found is None or found.is_mixed or not _is_lossy(story, found, update):
-                    continue
-                if found.site.node not in seen:
-                    seen.add(found.site.node)
-                    yield _finding(found, update.step)
+    for found in each_place(run, lossy_weights, lambda found: found.conversion.site.node):
+        site, dtype, step = found.conversion.site, found.conversion.dtype, found.step
+        is_half = dtype == "float16"
+        name = "the framework's AdamW" if step.event.by_framework else step.text
+        yield finding(
+            f"`{source_text(site)}` makes the weights {dtype}, and {name} updates them without a "
+            "float32 copy",
+            "half-precision-weights",
+            (site, f"the weights become {dtype} here"),
+            (step, "and are updated here"),
+            strength=Strength.STRONG if is_half else Strength.MODERATE,
+            is_symptom=is_half,
+            patch=remove_alone(site),
+        )
 
 
-def _is_lossy(story: Story, found: Conversion, update: Update) -> bool:
-    """Tell whether the updates are smaller than what the weights can show."""
-    if found.dtype == "float16":
-        return True
-    optimizer = update.optimizer
-    if found.dtype != "bfloat16" or not isinstance(optimizer, Result):
-        return False
-    rate = optimizer.kwargs.get("lr") or next(iter(optimizer.args[1:2]), None)
-    rates = [r for r in constants_of(story, rate) if isinstance(r, float)]
-    return "Adam" in optimizer.maker and bool(rates) and max(rates) <= LOST_RATE
-
-
-def _models(update: Update) -> list[Value]:
-    """The models whose parameters an optimizer of torch holds, in whatever groups."""
-    optimizer = update.optimizer
-    if not isinstance(optimizer, Result) or not optimizer.maker.startswith("torch.optim."):
-        return []
-    return [model for model, _ in holders(parameters_given(optimizer))]
-
-
-def _finding(found: Conversion, step: Deed) -> Finding:
-    text, is_half = source_text(found.site), found.dtype == "float16"
-    name = step.text if not step.event.by_framework else "the framework's AdamW"
-    return finding(
-        f"`{text}` makes the weights {found.dtype}, and {name} updates them as they are",
-        "half-precision-weights",
-        found.site,
-        cite(found.site, f"the weights become {found.dtype} here"),
-        cite(step, "and are updated here"),
-        strength=Strength.STRONG if is_half else Strength.MODERATE,
-        is_symptom=is_half,
-        patch=remove_alone(found.site),
-    )
-
-
-_PROGRAM = """
-import torch
-from torch import nn
-
-model = nn.Linear(4, 2)
-{convert}
-optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-for data, target in loader:
-    optimizer.zero_grad()
-    nn.functional.cross_entropy(model(data), target).backward()
-    optimizer.step()
+_TRAINING = """
+opt = torch.optim.AdamW({parameters}, lr={rate})
+for x, y in loader:
+    opt.zero_grad()
+    nn.functional.cross_entropy(net(x), y).backward()
+    opt.step()
 {after}
 """
-
-
-def _program(convert: str, after: str = "") -> Run:
-    return make_run(sources={"train.py": _PROGRAM.format(convert=convert, after=after)})
-
-
+_program = template(
+    "net = nn.Linear(4, 2)\n{convert}" + _TRAINING,
+    convert="",
+    after="",
+    parameters="net.parameters()",
+    rate="1e-3",
+)
+_small_steps = template(
+    "{build}" + _TRAINING, build="", after="", parameters="net.parameters()", rate="1e-4"
+)
 _BUILT = """
-import torch
-from torch import nn
 def build(half=True):
     net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2))
     return net.half() if half else net
 net = build().cuda()
-opt = torch.optim.AdamW(net.parameters(), lr=1e-4)
-for x, y in loader:
-    opt.zero_grad()
-    nn.functional.cross_entropy(net(x.half()), y).backward()
-    opt.step()
 """
-
 _LEARNER = """
 import torch
 from torch import nn
@@ -133,43 +82,30 @@ class Learner:
             nn.functional.cross_entropy(self.model(x), y).backward()
             self.opt.step()
 """
-
 _TRANSFORMERS = """
-import torch
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
-{more}
 model = AutoModelForCausalLM.from_pretrained("gpt2", torch_dtype=torch.{dtype})
 {after}
 arguments = TrainingArguments("out", learning_rate={rate}, bf16=True)
 Trainer(model=model, args=arguments, train_dataset=data).train()
 """
-
-
-def _transformers(dtype: str = "bfloat16", rate: str = "1e-5", after: str = "") -> Run:
-    more = "from peft import get_peft_model" if "peft" in after else ""
-    text = _TRANSFORMERS.format(dtype=dtype, rate=rate, after=after, more=more)
-    return make_run(sources={"train.py": text})
-
-
-_GROUPS = """
-import torch
-from torch import nn
-model = nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 8)).to(torch.bfloat16)
+_transformers = template(_TRANSFORMERS, dtype="bfloat16", rate="1e-5", after="")
+_GROUPED = """
+net = nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 8)).to(torch.bfloat16)
 {after}
 decay, plain = [], []
-for p in model.parameters():
+for p in net.parameters():
     (decay if p.dim() > 1 else plain).append(p)
-opt = torch.optim.AdamW([{{"params": decay}}, {{"params": plain, "weight_decay": 0.0}}], lr=1e-4)
-for x, y in loader:
-    opt.zero_grad()
-    nn.functional.cross_entropy(model(x.bfloat16()).float(), y).backward()
-    opt.step()
 """
 
-_DEFAULT = """
+
+def _groups(after: str = "") -> Run:
+    groups = '[{"params": decay}, {"params": plain, "weight_decay": 0.0}]'
+    return _small_steps(_GROUPED.format(after=after), parameters=groups)
+
+
+_BUILDING = """
 import contextlib
-import torch
-from torch import nn
 
 class Net(nn.Module):
     def __init__(self):
@@ -185,17 +121,11 @@ def building_in(dtype):
     yield
     torch.set_default_dtype(before)
 
-{build}
-opt = torch.optim.AdamW(net.parameters(), lr=1e-4)
-for x, y in loader:
-    opt.zero_grad()
-    nn.functional.cross_entropy(net(x), y).backward()
-    opt.step()
 """
 
 
 def _default(build: str) -> Run:
-    return make_run(sources={"train.py": _DEFAULT.format(build=build)})
+    return _small_steps(_BUILDING + build)
 
 
 FIRES = {
@@ -203,16 +133,16 @@ FIRES = {
     "made with float16 as the default": _default(
         "torch.set_default_dtype(torch.float16); net = nn.Sequential(nn.Linear(4, 2))"
     ),
-    "bfloat16, in groups": make_run(sources={"train.py": _GROUPS.format(after="")}),
+    "bfloat16, in groups": _groups(),
     "loaded in bfloat16, with steps that it cannot show": _transformers(),
-    "in a class": make_run(sources={"train.py": _LEARNER}),
-    "by a function that builds the model": make_run(sources={"train.py": _BUILT}),
-    "half": _program("model.half()"),
-    "half on the device": _program("model = model.cuda().half()"),
+    "in a class": script(_LEARNER),
+    "by a function that builds the model": _small_steps(_BUILT),
+    "half": _program("net.half()"),
+    "half on the device": _program("net = net.cuda().half()"),
     "wrapped afterwards": _program(
-        "model.half()\nmodel = nn.DataParallel(model.cuda())\nmodel = torch.compile(model)"
+        "net.half()\nnet = nn.DataParallel(net.cuda())\nnet = torch.compile(net)"
     ),
-    "to float16": _program("model.to(torch.float16)"),
+    "to float16": _program("net.to(torch.float16)"),
 }
 
 SILENT = {
@@ -226,27 +156,23 @@ SILENT = {
     "near miss: a default that is an option": _default(
         "torch.set_default_dtype(args.dtype); net = Net()"
     ),
-    "near miss: bfloat16, and the parameters in full precision again": make_run(
-        sources={
-            "train.py": _GROUPS.format(
-                after="for p in model.parameters():\n    p.data = p.data.float()"
-            )
-        }
+    "near miss: bfloat16, and the parameters in full precision again": _groups(
+        "for p in net.parameters():\n    p.data = p.data.float()"
     ),
     "loaded in float32": _transformers("float32"),
     "near miss: loaded in bfloat16, with adapters": _transformers(
-        after="model = get_peft_model(model, config)"
+        after="from peft import get_peft_model\nmodel = get_peft_model(model, config)"
     ),
     "near miss: loaded in bfloat16, with large steps": _transformers(rate="1e-3"),
-    "bfloat16": _program("model.to(torch.bfloat16)"),
-    "near miss: half after training, for inference": _program("", "model.half()"),
+    "bfloat16": _program("net.to(torch.bfloat16)"),
+    "near miss: half after training, for inference": _program("", "net.half()"),
     "near miss: adapters are added to it": _program(
-        "model = model.half().cuda()\nmodel = get_peft_model(model, LoraConfig(r=8))"
+        "net = net.half().cuda()\nnet = get_peft_model(net, LoraConfig(r=8))"
     ),
-    "near miss: adapters are put into it": _program("model.half()\nadd_lora(model, rank=8)"),
+    "near miss: adapters are put into it": _program("net.half()\nadd_lora(net, rank=8)"),
     "near miss: a new head in full precision": _program(
-        "model.half()\nmodel.requires_grad_(False)\nmodel.head = nn.Linear(4, 2)"
+        "net.half()\nnet.requires_grad_(False)\nnet.head = nn.Linear(4, 2)"
     ),
-    "near miss: converted again": _program("model.half()\nmodel.to(torch.float32)"),
+    "near miss: converted again": _program("net.half()\nnet.to(torch.float32)"),
     "near miss: the teacher only": _program("teacher.half()"),
 }

@@ -1,5 +1,3 @@
-"""The gradient scaler steps again before it was updated."""
-
 from traindx.analysis.program.training.claims import (
     cite,
     finding,
@@ -7,10 +5,9 @@ from traindx.analysis.program.training.claims import (
     receiver_of,
     source_text,
 )
-from traindx.analysis.program.training.program import program_of
-from traindx.analysis.program.training.scaling import MissedUpdate, missed_updates
-from traindx.examples import make_run
-from traindx.model.findings import Finding
+from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.scaling import missed_updates
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -20,7 +17,9 @@ def check(run: Run) -> Findings:
 
     ## What it detects
     A loop with `scaler.scale(loss).backward()` and `scaler.step(optimizer)`, where nothing in the
-    program calls `update()` of that scaler, or only after the loop or in some of its turns.
+    program calls `update()` of that scaler, or only after the loop, in some of its turns or where
+    gradients are finite. Or where the scale is the same at every step: `update(65536.0)`, or a
+    scaler that is made anew for each.
 
     ## Why it matters
     The scaler still thinks that it is within the same step: a second `unscale_` or `step` raises,
@@ -33,33 +32,29 @@ def check(run: Run) -> Findings:
     A scaler that is handed to a function out of sight may be updated there; such loops are left
     alone.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for missed in missed_updates(story):
-            if missed.step.event.node not in seen:
-                seen.add(missed.step.event.node)
-                yield _finding(missed)
-
-
-def _finding(missed: MissedUpdate) -> Finding:
-    step, late = missed.step, missed.late
-    site = receiver_of(step)
-    scaler = "scaler" if site is None else source_text(site)
-    how = "never" if late is None else "does not follow each with"
-    return finding(
-        f"The loop calls `{scaler}.step` and {how} `{scaler}.update()`",
-        "missing-scaler-update",
-        step if late is None else late,
-        cite(step, "the scaler steps here, and is not updated before it steps again"),
-        *(() if late is None else (cite(late, "it is updated only here"),)),
-        is_symptom=True,
-        patch=insert_after(step, f"{scaler}.update()") if late is None else None,
-    )
+    for found in each_place(run, missed_updates, lambda found: found.step.event.node):
+        step, late, site = found.step, found.late, receiver_of(found.step)
+        scaler = "scaler" if site is None else source_text(site)
+        if found.fixed is not None:
+            yield finding(
+                f"Every `{scaler}.step` has the same loss scale: it never backs off",
+                "missing-scaler-update",
+                (found.fixed, "the scale is set anew here, whatever overflowed"),
+                (step, "the scaler steps here"),
+            )
+            continue
+        how = "never" if late is None else "does not follow each with"
+        yield finding(
+            f"The loop calls `{scaler}.step` and {how} `{scaler}.update()`",
+            "missing-scaler-update",
+            (step, "the scaler steps here, and is not updated before it steps again"),
+            *(() if late is None else (cite(late, "it is updated only here"),)),
+            at=step if late is None else late,
+            patch=insert_after(step, f"{scaler}.update()") if late is None else None,
+        )
 
 
 _LOOP = """
-import torch
-
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 scaler = torch.amp.GradScaler("cuda")
 for data, target in loader:
@@ -67,17 +62,17 @@ for data, target in loader:
     with torch.autocast("cuda", dtype=torch.float16):
         loss = criterion(model(data), target)
     scaler.scale(loss).backward()
-    scaler.step(optimizer)
+    {step}
     {more}
+{after}
 """
-
-
-def _loop(more: str) -> Run:
-    return make_run(sources={"train.py": _LOOP.format(more=more)})
-
-
+_loop = template(_LOOP, more="pass", step="scaler.step(optimizer)", after="")
+_FINITE = """scaler.unscale_(optimizer)
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    if torch.isfinite(norm):
+        scaler.step(optimizer)
+        scaler.update()"""
 _WRAPPER = """
-import torch
 class Stepper:
     def __init__(self, opt, amp):
         self.opt = opt
@@ -88,51 +83,39 @@ class Stepper:
             self.scaler.unscale_(self.opt)
             torch.nn.utils.clip_grad_norm_(params, clip)
         self.scaler.step(self.opt)
+        {more}
         self.opt.zero_grad(set_to_none=True)
 model = torch.nn.Linear(3, 3)
 st = Stepper(torch.optim.SGD(model.parameters(), lr=.1), True)
 for x, y in loader:
     st(torch.nn.functional.mse_loss(model(x), y), model.parameters(), 1.0)
 """
+_wrapper = template(_WRAPPER, more="pass")
 
 FIRES = {
-    "in a wrapper": make_run(sources={"train.py": _WRAPPER}),
-    "no update": _loop("pass"),
-    "after the loop": make_run(sources={"train.py": _LOOP.format(more="") + "scaler.update()"}),
+    "in a wrapper": _wrapper(),
+    "no update": _loop(),
+    "after the loop": _loop(after="scaler.update()"),
+    "set to the same scale": _loop("scaler.update(2.0 ** 16)"),
+    "a scaler for every step": _loop(
+        step='scaler = torch.amp.GradScaler("cuda")\n    scaler.scale(loss).backward()\n'
+        "    scaler.step(optimizer)\n    scaler.update()"
+    ),
+    "finite gradients only": _loop(step=_FINITE),
 }
 
-_WRAPPER_SOUND = """
-import torch
-class Stepper:
-    def __init__(self, opt, amp):
-        self.opt = opt
-        self.scaler = torch.amp.GradScaler("cuda", enabled=amp)
-    def __call__(self, loss, params, clip=None):
-        self.scaler.scale(loss).backward()
-        if clip is not None:
-            self.scaler.unscale_(self.opt)
-            torch.nn.utils.clip_grad_norm_(params, clip)
-        self.scaler.step(self.opt)
-        self.scaler.update()
-        self.opt.zero_grad(set_to_none=True)
-model = torch.nn.Linear(3, 3)
-st = Stepper(torch.optim.SGD(model.parameters(), lr=.1), True)
-for x, y in loader:
-    st(torch.nn.functional.mse_loss(model(x), y), model.parameters(), 1.0)
-"""
-
 SILENT = {
-    "updated in a wrapper": make_run(sources={"train.py": _WRAPPER_SOUND}),
+    "updated in a wrapper": _wrapper("self.scaler.update()"),
     "updated": _loop("scaler.update()"),
-    "near miss: one update for several optimizers": make_run(
-        sources={
-            "train.py": _LOOP.format(more="scaler.update()").replace(
-                "    scaler.step(optimizer)", "    for o in optimizers:\n        scaler.step(o)"
-            )
-        }
+    "near miss: the scale is halved": _loop("scaler.update(scaler.get_scale() / 2)"),
+    "near miss: a small scale of one's own": _loop("scaler.update(128.0)"),
+    "near miss: set once": _loop("scaler.update(2.0 ** 16 if step == 9 else None)"),
+    "near miss: updated in any case": _loop("scaler.update()", _FINITE),
+    "near miss: one update for several optimizers": _loop(
+        "scaler.update()", "for o in optimizers: scaler.step(o)"
     ),
     "near miss: handed to a function out of sight": _loop("finish(scaler)"),
-    "near miss: a scaler of features": make_run(
-        sources={"train.py": "for x in data:\n    scaler.step(x)\n    loss.backward()\n"}
+    "near miss: a scaler of features": script(
+        "for x in data:\n    scaler.step(x)\n    loss.backward()\n"
     ),
 }

@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding, source_text
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.triangles import closed_masks
-from traindx.examples import form, script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 CAUSE = "fully-masked-attention"
@@ -35,22 +35,17 @@ def check(run: Run) -> Findings:
             yield finding(
                 f"`{written}` masks the diagonal too: the first position sees nothing",
                 CAUSE,
-                mask,
-                cite(mask, f"`{written}` begins at the diagonal, which is number 0"),
-                cite(use, "what it marks is masked here"),
-                is_symptom=True,
+                (mask, f"`{written}` begins at the diagonal, which is number 0"),
+                (use, "what it marks is masked here"),
                 patch=found.patch(),
             )
         else:
             claim = "The mask leaves a position nothing to see: its softmax is over an empty set"
             row, made = cite(use, "a whole row is masked here"), cite(mask, "the mask")
-            yield finding(claim, CAUSE, use, row, made, is_symptom=True)
+            yield finding(claim, CAUSE, row, made, at=use)
 
 
 _LAYER = """
-import torch
-from torch import nn
-
 class Block(nn.Module):
     def __init__(self):
         super().__init__()
@@ -62,8 +57,6 @@ class Block(nn.Module):
         return self.attention(x, x, x, attn_mask={given})[0]
 """
 _SCORES = """
-import torch
-
 def attend(q, k, n):
     mask = {mask}
     return (q @ k.T).masked_fill({given}, {value}).softmax(-1)
@@ -78,9 +71,9 @@ def hardest(z, n):
 _OPEN = "torch.triu(torch.ones(n, n, dtype=torch.bool))"
 _SHIFTED = "torch.triu(torch.ones(n, n, dtype=torch.bool), diagonal=1)"
 
-_layer = form(_LAYER, "mask", path="model.py", given="causal")
+_layer = template(_LAYER, "mask", path="model.py", given="causal")
 
-_scores = form(_SCORES, "mask", path="model.py", given="mask", value="float('-inf')")
+_scores = template(_SCORES, "mask", path="model.py", given="mask", value="float('-inf')")
 
 FIRES = {
     "what is allowed, where True blocks": _layer(f"{_OPEN}.transpose(0, 1)"),

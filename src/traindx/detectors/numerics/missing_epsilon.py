@@ -1,13 +1,8 @@
-"""A loss holds an operation that breaks at the edge of its domain."""
-
-from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.values import Answer, origins
-from traindx.analysis.program.training.acts import Do
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.domain_edges import Edge, edge_of, edge_of_exponential
-from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
-from traindx.model.findings import Finding, Strength
+from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.domain_edges import unguarded_edges
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import template
+from traindx.model.findings import Strength
 from traindx.registry import Findings, Run, detector
 
 CAUSE = "unstable-operation"
@@ -23,7 +18,8 @@ def check(run: Run) -> Findings:
     of squares, or an arc cosine, with nothing that keeps the argument away from the edge. In any
     forward pass: the root of `1 - x²`. The exponential of a loss, as what is minimised. Some edges
     are certain: the diagonal of distances to itself, the logarithm of a ReLU or of a masked
-    softmax, a softmax that is written out without its shift, the logarithm of `1 - p`.
+    softmax, a softmax that is written out without its shift, the logarithm of `1 - p`, an arc
+    cosine or logarithm of what is clamped to the very edge.
 
     ## Why it matters
     Log of 0 is −∞, x/0 is NaN, and the gradient of a root is infinite at 0. One sample at the edge
@@ -35,94 +31,45 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     The edge may never be reached by the data; hence a remark, which counts once the loss is NaN.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        losses = [d.subject for d in story.does(Do.BACKWARD) if d.subject is not None]
-        minimised = {id(v) for loss in losses for v in origins(loss)}
-        for event in story.events:
-            if event.node in seen or event.gradients is Answer.NO or event.is_own:
-                continue
-            is_loss = id(event.result) in minimised or _is_named_for_loss(event)
-            edge = edge_of(event, is_loss)
-            if edge is None and any(event.result is loss for loss in losses):
-                edge = edge_of_exponential(story, event.result)
-            if edge is not None:
-                seen.add(event.node)
-                yield _finding(event, edge, id(event.result) in minimised)
-
-
-def _is_named_for_loss(event: ProgramEvent) -> bool:
-    function = event.function
-    cls = None if function is None else event.module.class_of(function)
-    names = (str(getattr(function, "name", "")), "" if cls is None else cls.name)
-    return any("loss" in name.lower() for name in names)
-
-
-def _finding(event: ProgramEvent, edge: Edge, is_minimised: bool) -> Finding:
-    what, better, is_certain = edge
-    claim = f"The loss holds an operation that can give NaN: {what}"
-    if is_certain and is_minimised:
-        says = cite(event, f"{what}; {better}")
-        return finding(claim, CAUSE, event, says, is_symptom=True)
-    return Finding(
-        claim=claim,
-        strength=Strength.MODERATE,
-        evidence=(event.cite(f"{what}; {better}"),),
-        suggests={CAUSE: Strength.MODERATE},
-        location=event.location,
-    )
+    for found in each_place(run, unguarded_edges, lambda found: found.event.node):
+        what, better, _ = found.edge
+        yield finding(
+            f"The loss holds an operation that can give NaN: {what}",
+            CAUSE,
+            (found.event, f"{what}; {better}"),
+            strength=Strength.STRONG if found.is_reached else Strength.MODERATE,
+            is_symptom=found.is_reached,
+            hint=None if found.is_reached else Strength.MODERATE,
+        )
 
 
 _LOSS = """
-import torch
-import torch.nn.functional as F
-
 def {name}(output, target):
     p = F.softmax(output, dim=1)
     return -({expression}).mean()
 """
-
-
-def _loss(expression: str, name: str = "my_loss") -> Run:
-    return make_run(sources={"loss.py": _LOSS.format(expression=expression, name=name)})
-
-
+_loss = template(_LOSS, "expression", name="my_loss")
 _MARGIN = """
-import torch
-from torch import nn
-import torch.nn.functional as F
-
 class Margin(nn.Module):
     def forward(self, x, label):
         cosine = F.linear(F.normalize(x), F.normalize(self.weight))
         return {expression}
 """
+_margin = template(_MARGIN, "expression")
 _MINIMISED = """
-import torch
-from torch import nn
-
 criterion = nn.CrossEntropyLoss()
 for data, target in train_loader:
     optimizer.zero_grad()
+    {before}
     loss = {expression}
     loss.backward()
     optimizer.step()
 """
-
-
-def _margin(expression: str) -> Run:
-    return make_run(sources={"margin.py": _MARGIN.format(expression=expression)})
-
-
-def _minimised(expression: str) -> Run:
-    return make_run(sources={"train.py": _MINIMISED.format(expression=expression)})
+_minimised = template(_MINIMISED, "expression", before="")
 
 
 def _distances(root: str) -> Run:
-    text = _MINIMISED.replace(
-        "    loss =", "    e = model(data)\n    sq = e.pow(2).sum(1)\n    loss ="
-    )
-    return make_run(sources={"train.py": text.format(expression=root)})
+    return _minimised(root, "e = model(data)\n    sq = e.pow(2).sum(1)")
 
 
 _PAIRS = "(sq[:, None] + sq[None, :] - 2 * e @ e.t())"
@@ -148,6 +95,7 @@ FIRES = {
     "a root under where": _minimised(
         "torch.where((z := nn.Linear(8, 1)(data)) > 0, z.sqrt(), 0.0).mean()"
     ),
+    "an arc cosine at the edge": _minimised("model(data).clamp(-1, 1).acos().mean()"),
     "a root": _loss("torch.sqrt(((output - target) ** 2).sum(1))"),
 }
 
@@ -175,6 +123,9 @@ SILENT = {
         "torch.log(torch.relu(model(data)) + 1).mean()"
     ),
     "near miss: with an epsilon": _loss("target * torch.log(p + 1e-8)"),
+    "near miss: an arc cosine short of the edge": _minimised(
+        "model(data).clamp(-1 + 1e-6, 1 - 1e-6).acos().mean()"
+    ),
     "near miss: clamped": _loss("torch.acos((output * target).clamp(-0.999, 0.999))"),
     "near miss: no loss": _loss("target * torch.log(p)", "entropy_metric"),
 }

@@ -1,4 +1,4 @@
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.graphs import last_batch_learnt
 from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
@@ -27,12 +27,11 @@ def check(run: Run) -> Findings:
     """
     for forward, backward in each_place(run, last_batch_learnt, lambda found: found[1].event.node):
         yield finding(
-            "Backward runs behind the loop over batches: only the last batch is trained on",
+            "Backward runs after the loop over batches: only the last batch is trained on",
             "missing-backward",
-            backward,
-            cite(forward, "the model runs on every batch here"),
-            cite(backward, "and backward only after the last one"),
-            is_symptom=True,
+            (forward, "the model runs on every batch here"),
+            (backward, "and backward only after the last one"),
+            at=backward,
         )
 
 
@@ -53,8 +52,6 @@ for epoch in range(9):
 """
 _epochs = template(_EPOCHS, inside="pass", behind="output", batch="x, y in train_loader")
 _METHOD = """
-import torch
-from torch import nn
 class T:
     def run(self, model, train_loader, opt, crit):
         for epoch in range(3):
@@ -71,8 +68,6 @@ FIRES = {
 }
 
 _METHOD_SOUND = """
-import torch
-from torch import nn
 policy = nn.Linear(4, 2)
 opt = torch.optim.Adam(policy.parameters(), lr=1e-3)
 for episode in range(100):

@@ -1,27 +1,12 @@
 """Weights are drawn with a standard deviation that is far too large, or far too small."""
 
-from traindx.analysis.program.training.claims import cite, finding, source_text
-from traindx.analysis.program.training.initialisation import (
-    Draw,
-    draws,
-    fan_in,
-    is_rescaled,
-    is_weight,
-)
-from traindx.analysis.program.training.kinds import Kind
-from traindx.analysis.program.training.layers import layer_kind
-from traindx.analysis.program.training.linearity import WEIGHTED
-from traindx.analysis.program.training.ownership import holding_of, optimizers_of
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.analysis.program.training.step_sizes import is_adaptive
-from traindx.examples import make_run
+from traindx.analysis.program.training.claims import finding, source_text
+from traindx.analysis.program.training.initial_scale import misscaled_draws
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 CAUSE = "bad-initialisation"
-LARGE = 4.0  # times the spread of the input, in each layer; sound rules end at the root of two
-SMALL = 0.01  # a narrow transformer begins at 0.1
-LAYERS = 2  # a single one may have a reason: a head, a projection of random features
-NORMALISES = ("BatchNorm", "InstanceNorm", "GroupNorm")  # the scale of what is before them is lost
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
@@ -45,47 +30,18 @@ def check(run: Run) -> Findings:
     Layers whose outputs are normalised forget the scale of their weights; such models are left
     alone, and so are single layers, embeddings, and weights that are loaded or written later.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        large, small = _out_of_scale(story)
-        for found, says in ((large, "too large"), (small, "too small")):
-            first = found[0] if len(found) >= LAYERS else None
-            if first is None or first.event.node in seen:
-                continue
-            seen.add(first.event.node)
-            spread = f"a standard deviation of {first.std:.3g}"
-            spread = f"a gain of {first.std:.3g}" if first.is_relative else spread
-            yield finding(
-                f"`{source_text(first.event) or 'the initial weight'}` draws weights with {spread},"
-                f" {says} for {len(found)} layers",
-                CAUSE,
-                first.event,
-                cite(first.event, f"mean {first.mean:g}, {spread}"),
-                is_symptom=True,
-            )
-
-
-def _out_of_scale(story: Story) -> tuple[list[Draw], list[Draw]]:
-    """The weights that blow up their input, and those that shrink it to nothing."""
-    kinds = [layer_kind(layer) for layer in story.made(Kind.MODEL)]
-    if any(kind.startswith(NORMALISES) for kind in kinds):
-        return [], []
-    weights = [d for d in draws(story) if _is_weight(d) and not is_rescaled(story, d.owner)]
-    gains = [(d, d.gain(fan_in(story, d.owner) or 1)) for d in weights]
-    holding = holding_of(story, *optimizers_of(story))
-    are_plain = not any(is_adaptive(o) for o in optimizers_of(story)) and not holding.is_open
-    small = [d for d, gain in gains if 0 < gain < SMALL and are_plain and holding.has(d.owner)]
-    return [d for d, gain in gains if gain > LARGE], small
-
-
-def _is_weight(draw: Draw) -> bool:
-    return layer_kind(draw.owner) in WEIGHTED or is_weight(draw.owner)
+    for found in each_place(run, misscaled_draws, at=lambda found: found.draw.event.node):
+        draw, says = found.draw, "too large" if found.is_large else "too small"
+        spread = f"a {'gain' if draw.is_relative else 'standard deviation'} of {draw.std:.3g}"
+        yield finding(
+            f"`{source_text(draw.event) or 'the initial weight'}` draws weights with {spread},"
+            f" {says} for {found.layers} layers",
+            CAUSE,
+            (draw.event, f"mean {draw.mean:g}, {spread}"),
+        )
 
 
 _PROGRAM = """
-import torch
-from torch import nn
-
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -107,10 +63,7 @@ for x, y in train_loader:
     optimizer.step()
 """
 
-
-def _program(init: str, norm: str = "") -> Run:
-    return make_run(sources={"train.py": _PROGRAM.format(init=init, norm=norm)})
-
+_program = template(_PROGRAM, "init", norm="")
 
 _BY_HAND = """
 import torch
@@ -128,22 +81,24 @@ class Net(nn.Module):
 
 FIRES = {
     "the mean for the standard deviation": _program("nn.init.normal_(m.weight, 0.02)"),
+    "the mean by the width": _program("nn.init.normal_(m.weight, (2 / m.in_features) ** 0.5)"),
     "in place": _program("m.weight.data.normal_(0, 1)"),
     "uniform": _program("nn.init.uniform_(m.weight)"),
     "a gain": _program("nn.init.xavier_normal_(m.weight, gain=10)"),
-    "parameters of its own": make_run(sources={"train.py": _BY_HAND.format(scale="")}),
+    "parameters of its own": script(_BY_HAND, scale=""),
     "far too small": _program("nn.init.normal_(m.weight, std=1e-6)"),
 }
 SILENT = {
-    "near miss: normalised before use": make_run(
-        sources={
-            "train.py": _BY_HAND.format(scale="")
-            .replace("self.one)", "nn.functional.normalize(self.one))")
-            .replace("@ self.two", "@ (self.two / 10)")
-        }
+    "near miss: normalised before use": script(
+        _BY_HAND.format(scale="")
+        .replace("self.one)", "nn.functional.normalize(self.one))")
+        .replace("@ self.two", "@ (self.two / 10)")
+    ),
+    "near miss: the width by name": _program(
+        "nn.init.normal_(m.weight, std=(2 / m.in_features) ** 0.5)"
     ),
     "near miss: std by name": _program("nn.init.normal_(m.weight, std=0.02)"),
-    "near miss: with the width": make_run(sources={"train.py": _BY_HAND.format(scale=" * 0.05")}),
+    "near miss: with the width": script(_BY_HAND, scale=" * 0.05"),
     "near miss: normalised": _program("nn.init.normal_(m.weight, 0.02)", "nn.BatchNorm1d(128)"),
     "near miss: drawn again": _program(
         "nn.init.normal_(m.weight, 0.02); nn.init.kaiming_normal_(m.weight)"

@@ -1,7 +1,6 @@
 from traindx.analysis.program.execution.values import Result
 from traindx.analysis.program.training.claims import (
     argument_site,
-    cite,
     cited,
     finding,
     node_of,
@@ -11,7 +10,7 @@ from traindx.analysis.program.training.claims import (
 from traindx.analysis.program.training.pairing import BroadcastLoss, broadcast_losses, paired_losses
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.shapes import shape_of
-from traindx.examples import form, script
+from traindx.examples import script, template
 from traindx.registry import Finding, Findings, Run, detector
 
 CAUSE = "target-shape-broadcast"
@@ -53,11 +52,9 @@ def _of_torch(found: BroadcastLoss) -> Finding:
     return finding(
         f"{loss.label} broadcasts a shape of (N, 1) against a shape of (N)",
         CAUSE,
-        loss.event,
-        cite(loss.event, "the two meet here and broadcast to (N, N)"),
+        (loss.event, "the two meet here and broadcast to (N, N)"),
         *cited(found.column, "a column: (N, 1)"),
         *cited(found.row, "one dimension: (N)"),
-        is_symptom=True,
         patch=None if site is None else replace(site, f"{source_text(site)}.squeeze(1)"),
     )
 
@@ -68,17 +65,11 @@ def _by_hand(difference: Result) -> Finding:
     return finding(
         "The loss takes a difference that broadcasts (N, 1) against (N)",
         CAUSE,
-        difference,
-        cite(difference, f"`{source_text(difference)}` broadcasts {shown} to N x N pairs"),
-        is_symptom=True,
+        (difference, f"`{source_text(difference)}` broadcasts {shown} to N x N pairs"),
     )
 
 
 _PROGRAM = """
-import torch
-from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
-
 model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, {units}))
 x = torch.tensor(frame[features].values)
 y = {target}
@@ -90,13 +81,11 @@ for data, target in train_loader:
     loss = criterion(output, target)
     loss.backward()
 """
-_program = form(_PROGRAM, "target", change="pass", units=1)
+_program = template(_PROGRAM, "target", change="pass", units=1)
 
 _COLUMN = 'torch.tensor(frame["price"].values).float()'
 
 _HAND = """
-import torch
-
 n = 50
 x = torch.randn(n, 3)
 y = {target}
@@ -109,12 +98,9 @@ for step in range(100):
     loss.backward()
     optimizer.step()
 """
-_hand = form(_HAND, "target", loss="((output - y) ** 2).mean()")
+_hand = template(_HAND, "target", loss="((output - y) ** 2).mean()")
 
 _VALUES = """
-import torch
-from torch import nn
-
 online = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 2))
 older = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 2))
 opt = torch.optim.Adam(online.parameters(), lr=1e-3)
@@ -132,13 +118,9 @@ def learn(batch):
 for step in range(1000):
     learn(memory.sample(32))
 """
-_values = form(_VALUES, axis="1", loss="loss = (wanted - value).pow(2).mean()")
+_values = template(_VALUES, axis="1", loss="loss = (wanted - value).pow(2).mean()")
 
 _ROWS = """
-import torch
-from torch import nn
-from torch.utils.data import DataLoader, Dataset
-
 class Rows(Dataset):
     def __init__(self, n):
         self.x = torch.randn(n, 10)
@@ -157,9 +139,6 @@ for x, y in DataLoader(Rows(500), 32, shuffle=True):
 """
 
 _RANKS = """
-import torch
-from torch import nn
-
 net = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1))
 X, y = torch.randn(500, 6), torch.randn(500)
 opt = torch.optim.Adam(net.parameters(), lr=1e-3)

@@ -2,14 +2,13 @@
 
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.claims import (
-    cite,
     finding,
     is_same_function,
     move_before,
 )
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.updates import has_gradients, late_for
-from traindx.examples import make_run
+from traindx.examples import script
 from traindx.registry import Findings, Run, detector
 
 
@@ -45,10 +44,11 @@ def check(run: Run) -> Findings:
             yield finding(
                 "Gradients are clipped after the step, where it has no effect",
                 "clip-after-step",
-                clip,
-                cite(step, "the step uses the gradients here"),
-                cite(clip, "they are clipped only here"),
+                (step, "the step uses the gradients here"),
+                (clip, "they are clipped only here"),
+                at=clip,
                 patch=_patch(clip, step),
+                is_symptom=False,
             )
             break
 
@@ -77,12 +77,10 @@ _CLIP = "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)"
 
 def _loop(*order: str) -> Run:
     body = "\n".join(f"    {line}" for line in order)
-    return make_run(sources={"train.py": _LOOP.format(order=body)})
+    return script(_LOOP, order=body)
 
 
 _HELPER = """
-import torch
-from torch import nn
 model = nn.Linear(4, 2)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 def clip(m):
@@ -96,21 +94,17 @@ for x, y in loader:
 """
 
 FIRES = {
-    "at the beginning of a turn": make_run(
-        sources={
-            "train.py": _LOOP.format(order="    optimizer.step()").replace(
-                "    optimizer.zero_grad()", f"    {_CLIP}\n    optimizer.zero_grad()"
-            )
-        }
+    "at the beginning of a turn": script(
+        _LOOP.format(order="    optimizer.step()").replace(
+            "    optimizer.zero_grad()", f"    {_CLIP}\n    optimizer.zero_grad()"
+        )
     ),
-    "before backward": make_run(
-        sources={
-            "train.py": _LOOP.format(order="    optimizer.step()").replace(
-                "    loss.backward()", f"    {_CLIP}\n    loss.backward()"
-            )
-        }
+    "before backward": script(
+        _LOOP.format(order="    optimizer.step()").replace(
+            "    loss.backward()", f"    {_CLIP}\n    loss.backward()"
+        )
     ),
-    "clamped by a helper": make_run(sources={"train.py": _HELPER}),
+    "clamped by a helper": script(_HELPER),
     "after the step": _loop("optimizer.step()", _CLIP),
     "by its old name": _loop("optimizer.step()", _CLIP.replace("norm_", "norm")),
 }
@@ -118,14 +112,12 @@ FIRES = {
 _BY_HAND = "for p, g in zip(params, torch.autograd.grad(model(data).sum(), params)): p.grad = g"
 
 SILENT = {
-    "near miss: at the beginning of a turn, where a step may have been left out": make_run(
-        sources={
-            "train.py": _LOOP.format(order="    pass").replace(
-                "    optimizer.zero_grad()",
-                f"    if full:\n        {_CLIP}\n        optimizer.step()"
-                "\n        optimizer.zero_grad()",
-            )
-        }
+    "near miss: at the beginning of a turn, where a step may have been left out": script(
+        _LOOP.format(order="    pass").replace(
+            "    optimizer.zero_grad()",
+            f"    if full:\n        {_CLIP}\n        optimizer.step()"
+            "\n        optimizer.zero_grad()",
+        )
     ),
     "near miss: gradients of another loss, by autograd.grad": _loop(
         "optimizer.step()", _BY_HAND, _CLIP, "second.step()"

@@ -37,10 +37,8 @@ def check(run: Run) -> Findings:
         yield finding(
             f"`{source_text(fill.event)}` gives {what} the same value",
             "bad-initialisation",
-            fill.event,
-            cite(fill.event, f"{fill.value:g} for all units"),
+            (fill.event, f"{fill.value:g} for all units"),
             *more,
-            is_symptom=True,
         )
 
 
@@ -77,8 +75,6 @@ class Control(nn.Module):
 """
 _gate = template(_GATE, part="")
 _BRANCH = """
-from torch import nn
-
 class Block(nn.Module):
     def __init__(self):
         super().__init__()
@@ -109,7 +105,19 @@ class Adapter(nn.Module):
 """
 _lora = template(_LORA, down="")
 
+_NAMED = """
+model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+for name, p in model.named_parameters():
+    if {which}:
+        nn.init.constant_(p, 0.1)
+loss.backward()
+"""
+
+_named = template(_NAMED, "which")
+
 FIRES = {
+    "all weights, by name": _named('"weight" in name'),
+    "all weights, by shape": _named("p.dim() > 1"),
     "both factors of a low-rank product": _lora("torch.zeros(4, 8)"),
     "zeros": _program("nn.init.zeros_(m.weight)"),
     "a constant": _program("nn.init.constant_(m.weight, 0.5)"),
@@ -123,6 +131,8 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: all biases, by name": _named('name.endswith("bias")'),
+    "near miss: the last layer, by name": _named('name.startswith("2.")'),
     "near miss: one of two factors": _lora("torch.randn(4, 8)"),
     "near miss: the last layer of each residual branch": script(_BRANCH),
     "kaiming": _program("nn.init.kaiming_normal_(m.weight)"),

@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding, shown
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.severance import severed_losses
-from traindx.examples import form, script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, Strength, detector
 
 CAUSE = "detached-loss"
@@ -38,7 +38,15 @@ def check(run: Run) -> Findings:
             claim = f"`requires_grad` is set on `{backward.text or 'loss'}` before backward"
             remark = Strength.MODERATE
             evidence = cite(found.set_by, FORCED)
-            yield finding(claim, CAUSE, found.set_by, evidence, strength=remark, hint=remark)
+            yield finding(
+                claim,
+                CAUSE,
+                evidence,
+                at=found.set_by,
+                strength=remark,
+                hint=remark,
+                is_symptom=False,
+            )
             continue
         place = shown(found.cut, backward)
         claim = f"The loss is detached from the graph by {found.how} before backward"
@@ -46,12 +54,10 @@ def check(run: Run) -> Findings:
         if found.how == "no_grad":
             claim, first, what = UNRECORDED, "computed under no_grad here", "the sum"
         second = cite(backward, f"backward is called on {what} here")
-        yield finding(claim, CAUSE, place, cite(place, first), second, is_symptom=True)
+        yield finding(claim, CAUSE, (place, first), second)
 
 
 _LOOP = """
-import torch
-
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for data, target in loader:
     optimizer.zero_grad()
@@ -67,9 +73,6 @@ def _loop(*more: str) -> Run:
 
 
 _TOWERS = """
-import torch
-from torch import nn
-
 class Towers(nn.Module):
     def __init__(self):
         super().__init__()
@@ -91,11 +94,11 @@ for a, b in loader:
     loss.backward()
     optimizer.step()
 """
-_towers = form(_TOWERS, "cut", held="model.parameters()")
+_towers = template(_TOWERS, "cut", held="model.parameters()")
 
 FIRES = {
     "only a scale is left with a gradient": _towers(".detach()"),
-    "told to require gradients": _loop("loss.requires_grad = True", "loss.backward()"),
+    "set to require gradients": _loop("loss.requires_grad = True", "loss.backward()"),
     "a new tensor to silence the error": _loop(
         "loss = torch.tensor(loss.item(), requires_grad=True)", "loss.backward()"
     ),

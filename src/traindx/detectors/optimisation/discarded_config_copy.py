@@ -1,4 +1,4 @@
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.configuration import discarded_copies
 from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
@@ -28,9 +28,7 @@ def check(run: Run) -> Findings:
         yield finding(
             f"The result of {name} is thrown away: the configuration stays as it was",
             "config-not-applied",
-            call,
-            cite(call, f"{name} returns a changed copy, which nothing takes"),
-            is_symptom=True,
+            (call, f"{name} returns a changed copy, which nothing takes"),
         )
 
 

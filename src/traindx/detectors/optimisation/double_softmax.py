@@ -1,16 +1,24 @@
 """Probabilities are handed to a loss that wants logits."""
 
+from dataclasses import replace as replaced
+
 from traindx.analysis.program.execution.values import Result, Value
-from traindx.analysis.program.training.claims import cite, finding, replace, source_text
-from traindx.analysis.program.training.contents import Content, contents
-from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.claims import (
+    argument_of,
+    finding,
+    receiver_of,
+    replace,
+    source_text,
+)
+from traindx.analysis.program.training.contents import IN_UNIT_INTERVAL, Content, contents
+from traindx.analysis.program.training.operations import name_of_operation
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
-from traindx.registry import Findings, Run, detector
+from traindx.examples import script, template
+from traindx.registry import Findings, Run, Strength, detector
 
 WRONG = {
-    "cross_entropy": {Content.PROBABILITIES},
-    "binary_cross_entropy_with_logits": {Content.UNIT_INTERVAL, Content.PROBABILITIES},
+    "cross_entropy": {Content.PROBABILITIES, Content.UNIT_INTERVAL},
+    "binary_cross_entropy_with_logits": IN_UNIT_INTERVAL,
     "Categorical": {Content.PROBABILITIES},
 }
 
@@ -47,35 +55,32 @@ def check(run: Run) -> Findings:
         if made.site is None or made.site.node in seen:
             continue
         seen.add(made.site.node)
-        yield finding(
+        shown = finding(
             f"A {content.value} is applied before {loss.label}, which applies its own",
             "softmax-before-cross-entropy",
-            made,
-            cite(made, f"{content.value} here"),
-            cite(loss.event, f"its result goes into {loss.label} here"),
-            is_symptom=True,
+            (made, f"{content.value} here"),
+            (loss.event, f"its result goes into {loss.label} here"),
             patch=_patch(made),
         )
+        if name_of_operation(made) == "div":  # written by hand: its danger goes when it goes
+            shown = replaced(shown, against={"unstable-operation": Strength.STRONG})
+        yield shown
 
 
 def _patch(made: Value) -> str | None:
-    """Replace a function by its argument."""
-    is_function = isinstance(made, Result) and made.receiver is None and made.args
-    operation = operation_of(made)
-    if not is_function or operation is None or operation.operands[0].site is None:
-        return None
-    return replace(made, source_text(operation.operands[0]))
+    """Replace a function, or a method, by what it is given."""
+    is_one = isinstance(made, Result) and name_of_operation(made) in ("softmax", "sigmoid")
+    if not is_one or not isinstance(made, Result) or made.maker == "()":
+        return None  # of a layer, the call may be that of a chain which ends in it
+    given = argument_of(made) if made.receiver is None else receiver_of(made)
+    return None if given is None else replace(made, source_text(given))
 
 
 _MODEL = """
-import torch
-import torch.nn.functional as F
-from torch import nn
-
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
-        self.fc = nn.Linear(784, 10)
+        self.fc, self.aux = nn.Linear(784, 10), nn.Linear(10, 10)
 
     def forward(self, x):
         x = self.fc(x)
@@ -89,15 +94,10 @@ for data, target in loader:
     loss.backward()
 """
 
-
-def _program(returned: str, criterion: str = "nn.CrossEntropyLoss()") -> Run:
-    return make_run(sources={"train.py": _MODEL.format(returned=returned, criterion=criterion)})
-
+_program = template(_MODEL, "returned", criterion="nn.CrossEntropyLoss()")
 
 _LIGHTNING = """
 import lightning as L
-import torch.nn.functional as F
-from torch import nn
 
 class Classifier(L.LightningModule):
     def __init__(self):
@@ -113,15 +113,9 @@ class Classifier(L.LightningModule):
         return F.cross_entropy(scores, y)
 """
 
-
-def _lightning(returned: str) -> Run:
-    return make_run(sources={"model.py": _LIGHTNING.format(returned=returned)})
-
+_lightning = template(_LIGHTNING, "returned")
 
 _TWO_OUTPUTS = """
-import torch.nn.functional as F
-from torch import nn
-
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -141,27 +135,13 @@ _ON_DEMAND = """if as_probabilities:
             logits = F.softmax(logits, dim=1)
         return logits"""
 
+_two = template(_TWO_OUTPUTS, "taken", "given", returned=_BOTH)
 
-def _two(taken: str, given: str, returned: str = _BOTH) -> Run:
-    text = _TWO_OUTPUTS.format(taken=taken, given=given, returned=returned)
-    return make_run(sources={"train.py": text})
-
-
-_ENSEMBLE = "torch.stack([F.{last}(self.fc(x), -1), F.{last}(self.aux(x), -1)]).{over}"
+_ENSEMBLE = "torch.stack([F.{last}(x, -1), F.{last}(self.aux(x), -1)]).{over}"
 
 
 def _ensemble(last: str, over: str = "mean(0)") -> Run:
-    text = _ENSEMBLE.format(last=last, over=over)
-    program = (
-        "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n"
-        "class Net(nn.Module):\n"
-        "    def __init__(self):\n        super().__init__()\n"
-        "        self.fc, self.aux = nn.Linear(4, 3), nn.Linear(4, 3)\n"
-        f"    def forward(self, x):\n        return {text}\n"
-        "net = Net()\nfor x, y in loader:\n"
-        "    F.cross_entropy(net(x), y).backward()\n"
-    )
-    return make_run(sources={"train.py": program})
+    return _program(_ENSEMBLE.format(last=last, over=over))
 
 
 FIRES = {
@@ -170,20 +150,20 @@ FIRES = {
     "the first of two outputs, by its index": _two("out", "out[0]"),
     "through the forward of a Lightning module": _lightning("F.softmax(self.fc(x), dim=1)"),
     "softmax in forward": _program("F.softmax(x, dim=1)"),
+    "sigmoid before cross-entropy": _program("self.aux(x).sigmoid()"),
+    "attention over frames": _program(
+        "(x.softmax(-1) * self.aux(x).sigmoid()).sum(-1)", "nn.BCEWithLogitsLoss()"
+    ),
+    "the highest of many": _program("torch.sigmoid(x).amax(1)", "nn.BCEWithLogitsLoss()"),
     "sigmoid before BCE with logits": _program("torch.sigmoid(x)", "nn.BCEWithLogitsLoss()"),
-    "a Sequential that ends in Softmax": make_run(
-        sources={
-            "t.py": "from torch import nn\n"
-            "net = nn.Sequential(nn.Linear(4, 3), nn.Softmax(dim=1))\n"
-            "for x, y in data:\n"
-            "    nn.functional.cross_entropy(net(x), y).backward()\n"
-        }
+    "a Sequential that ends in Softmax": script(
+        "net = nn.Sequential(nn.Linear(4, 3), nn.Softmax(dim=1))\n"
+        "for x, y in data:\n"
+        "    nn.functional.cross_entropy(net(x), y).backward()\n"
     ),
 }
 
 _DISTILLED = """
-from torch import nn
-
 class Distilled(nn.Module):
     def __init__(self, base):
         super().__init__()
@@ -203,17 +183,11 @@ for x, y in data:
 SILENT = {
     "near miss: the average of logarithms": _ensemble("log_softmax"),
     "near miss: the average over classes": _ensemble("softmax", "mean(-1)"),
-    "near miss: soft targets, of a loss that takes two arguments": make_run(
-        sources={"t.py": _DISTILLED}
-    ),
+    "near miss: soft targets, of a loss that takes two arguments": script(_DISTILLED),
     "near miss: the second of two outputs": _two("probs, logits", "logits"),
     "near miss: the last of two outputs, by its index": _two("out", "out[-1]"),
     "near miss: softmax only on demand": _two("out", "out", _ON_DEMAND),
-    "near miss: the layer below the sigmoid": make_run(
-        sources={
-            "train.py": """
-from torch import nn
-
+    "near miss: the layer below the sigmoid": script("""
 class Confidence(nn.Module):
     def __init__(self):
         super().__init__()
@@ -222,9 +196,11 @@ class Confidence(nn.Module):
 
     def loss(self, x, y):
         return self.loss_fn(self.token[0](x).squeeze(-1), y)
-"""
-        }
+"""),
+    "near miss: attention over scores": _program(
+        "(x.softmax(-1) * self.aux(x)).sum(-1)", "nn.BCEWithLogitsLoss()"
     ),
+    "near miss: a gate": _program("self.aux(x) * torch.sigmoid(x)", "nn.BCEWithLogitsLoss()"),
     "logits of a Lightning module": _lightning("self.fc(x)"),
     "logits": _program("x"),
     "near miss: log-softmax with NLL": _program("F.log_softmax(x, dim=1)", "nn.NLLLoss()"),

@@ -1,9 +1,10 @@
 """The weight decay is so large that it decides what the weights become."""
 
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.decay import Decay, decays_of
-from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
+from traindx.analysis.program.training.program import each_place, program_of
+from traindx.analysis.program.training.shrinkage import gradient_decays, shrinkages
+from traindx.examples import make_run, template
 from traindx.registry import Findings, Run, detector
 
 SHARE = 5e-3  # of a weight per step: half of it is gone after 140 steps, whatever the data say
@@ -32,19 +33,24 @@ def check(run: Run) -> Findings:
     """
     seen: set[object] = set()
     for story in program_of(run).stories:
-        for decay in decays_of(story):
+        for decay in (*decays_of(story), *gradient_decays(story)):
             place = decay.place if decay.place.site is not None else decay.optimizer
             if place.site is None or place.site.node in seen or not _is_excessive(decay):
                 continue
             seen.add(place.site.node)
-            what = "A penalty in the loss" if decay.by is not None else decay.kind
+            what = "The training step" if decay.by is not None else decay.kind
             yield finding(
                 f"{what} has a weight decay of {decay.amount:g} at a learning rate of "
                 f"{decay.rate:g}: {_effect(decay)}",
                 "weight-decay-too-high",
-                place,
-                cite(place, f"weight_decay={decay.amount:g}, lr={decay.rate:g}"),
-                is_symptom=True,
+                (place, f"weight_decay={decay.amount:g}, lr={decay.rate:g}"),
+            )
+    for found in each_place(run, shrinkages, lambda shrinkage: shrinkage.event.node):
+        if found.share >= SHARE:
+            yield finding(
+                f"Every step takes {found.share:.1%} of each weight away",
+                "weight-decay-too-high",
+                (found.event, "weights are made smaller here, whatever their gradients say"),
             )
 
 
@@ -53,7 +59,7 @@ def _is_excessive(decay: Decay) -> bool:
         return decay.amount >= ABSOLUTE
     if decay.is_gradient:
         return decay.amount >= GRADIENT
-    return decay.share >= SHARE
+    return decay.share >= SHARE and not decay.is_usual
 
 
 def _effect(decay: Decay) -> str:
@@ -63,9 +69,6 @@ def _effect(decay: Decay) -> str:
 
 
 _PROGRAM = """
-import torch
-from torch import nn
-
 net = nn.Linear(4, 3)
 opt = torch.optim.{optimizer}
 for x, y in train_loader:
@@ -74,10 +77,7 @@ for x, y in train_loader:
     opt.step()
 """
 
-
-def _program(optimizer: str) -> Run:
-    return make_run(sources={"train.py": _PROGRAM.format(optimizer=optimizer)})
-
+_program = template(_PROGRAM, "optimizer")
 
 _CONFIGURED = """
 import json
@@ -100,9 +100,6 @@ def _configured(decay: float) -> Run:
 
 
 _PENALTY = """
-import torch
-from torch import nn
-
 net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
 opt = torch.optim.Adam(net.parameters(), lr=1e-3)
 for x, y in train_loader:
@@ -112,12 +109,24 @@ for x, y in train_loader:
     opt.step()
 """
 
+_penalty = template(_PENALTY, "term")
 
-def _penalty(term: str) -> Run:
-    return make_run(sources={"train.py": _PENALTY.format(term=term)})
+_BY_HAND = """
+net = nn.Linear(4, 3)
+average = copy.deepcopy(net)
+for x, y in train_loader:
+    nn.functional.cross_entropy(net(x), y).backward()
+    with torch.no_grad():
+        for p, q in zip(net.parameters(), average.parameters()):
+            {update}
+            p.grad = None
+"""
 
+_by_hand = template(_BY_HAND, "update")
 
 FIRES = {
+    "by hand, not times the rate": _by_hand("p.mul_(1 - 0.1)\n            p -= 1e-3 * p.grad"),
+    "by hand, in one sum": _by_hand("p.data.sub_(0.1 * (p.grad + 0.5 * p))"),
     "a penalty": _penalty("0.5 * sum((p ** 2).sum() for p in net.parameters())"),
     "an L1 penalty": _penalty("0.5 * sum(p.abs().sum() for n, p in net.named_parameters())"),
     "AdamW": _program("AdamW(net.parameters(), lr=1e-2, weight_decay=1.0)"),
@@ -128,6 +137,16 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: by hand, times the rate": _by_hand("p.sub_(0.01 * (p.grad + 0.1 * p))"),
+    "near miss: a moving average": _by_hand(
+        "p -= 0.1 * p.grad\n            q.mul_(0.9).add_(p, alpha=0.1)"
+    ),
+    "near miss: an average of two": _by_hand(
+        "p -= 0.1 * p.grad\n            p.mul_(0.5).add_(q, alpha=0.5)"
+    ),
+    "near miss: a usual decay, the rate is to blame": _program(
+        "AdamW(net.parameters(), lr=0.1, weight_decay=0.1)"
+    ),
     "near miss: a mild penalty": _penalty("1e-4 * sum((p ** 2).sum() for p in net.parameters())"),
     "near miss: on the output": _penalty("0.5 * (net(x) ** 2).sum()"),
     "near miss: towards other weights": _penalty(

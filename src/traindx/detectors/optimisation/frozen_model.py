@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import cite, finding
 from traindx.analysis.program.training.ownership import frozen_whole
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import form, script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 
@@ -36,7 +36,7 @@ def check(run: Run) -> Findings:
             claim = f"All parameters of `{name}` are frozen, and it is trained afterwards"
             second = cite(step, "and nothing is left to update here")
         first = cite(switch.event, "parameters are frozen here")
-        yield finding(claim, "frozen-parameters", switch.event, first, second, is_symptom=True)
+        yield finding(claim, "frozen-parameters", first, second, at=switch.event)
 
 
 _PROGRAM = """
@@ -55,7 +55,7 @@ for data, target in loader:
 """
 _ALL = "for p in model.parameters():\n    p.requires_grad = False"
 
-_program = form(_PROGRAM, freeze=_ALL, after="")
+_program = template(_PROGRAM, freeze=_ALL, after="")
 
 _HEAD = """
 model.fc = nn.Linear(512, 10)
@@ -70,9 +70,6 @@ def _head(value: str) -> Run:
 
 
 _FRESH = """
-import torch
-from torch import nn
-
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -95,7 +92,32 @@ for x, y in loader:
     optimizer.step()
 """
 
+_BY_NAME = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.classifier = nn.Linear(4, 8), nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.classifier(self.body(x).relu())
+
+net = Net()
+for name, p in net.named_parameters():
+    {switch}
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for x, y in loader:
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(net(x), y).backward()
+    optimizer.step()
+"""
+
+_by_name = template(_BY_NAME, "switch")
+
 FIRES = {
+    "all but a layer that is not there": _by_name(
+        "if not name.startswith('head'):\n        p.requires_grad = False"
+    ),
+    "all but a layer that is not there, in one line": _by_name("p.requires_grad = 'head' in name"),
     "the first tensors of a model that nothing was loaded into": script(_FRESH, before=""),
     "all of it": _program(),
     "by the method": _program("model.requires_grad_(False)"),
@@ -103,6 +125,10 @@ FIRES = {
 }
 
 SILENT = {
+    "near miss: all but a layer": _by_name(
+        "if not name.startswith('classifier'):\n        p.requires_grad = False"
+    ),
+    "near miss: all but a layer, in one line": _by_name("p.requires_grad = 'classifier' in name"),
     "near miss: weights are loaded first": script(
         _FRESH, before='net.load_state_dict(torch.load("a.pt"))'
     ),

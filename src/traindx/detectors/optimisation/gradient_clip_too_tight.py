@@ -1,21 +1,12 @@
 """Gradients are clipped to so little that a step moves no weight."""
 
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.gradient_bounds import (
-    GradientBound,
-    StepSize,
-    gradient_bounds,
-    step_sizes,
+    tight_bounds,
 )
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.examples import make_run
+from traindx.analysis.program.training.program import each_place
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
-
-# the norm of weights is some ten: steps of 1e-4 need a hundred thousand of them to change it
-SMALL_NORM, SMALL_STEP = 1e-2, 1e-4
-SMALL_VALUE, SMALL_CHANGE = 1e-3, 1e-5
-# Adam divides by the size of gradients, until they come near its epsilon of 1e-8
-NEAR_EPSILON = 1e-6
 
 
 @detector(needs=("source",), suggests=("gradient-clipping-too-tight",))
@@ -36,39 +27,16 @@ def check(run: Run) -> Findings:
     ## When it is wrong
     A rate that is raised to match, as of normalised gradient descent, is taken into account.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for bound in gradient_bounds(story):
-            if bound.at.node not in seen and _is_tight(story, bound):
-                seen.add(bound.at.node)
-                yield finding(
-                    f"Gradients are clipped to {bound.limit:g}: steps are too small to train",
-                    "gradient-clipping-too-tight",
-                    bound.at,
-                    cite(bound.at, f"no gradient is larger than {bound.limit:g} behind this"),
-                )
-
-
-def _is_tight(story: Story, bound: GradientBound) -> bool:
-    sizes = step_sizes(story)
-    if sizes is None or bound.limit <= 0:
-        return False
-    return all(_is_small(bound, size) for size in sizes or [StepSize(None)])
-
-
-def _is_small(bound: GradientBound, size: StepSize) -> bool:
-    if size.gain is None:
-        return bound.limit <= NEAR_EPSILON
-    moved = bound.limit * size.gain
-    if bound.is_norm:
-        return bound.limit <= SMALL_NORM and moved <= SMALL_STEP
-    return bound.limit <= SMALL_VALUE and moved <= SMALL_CHANGE
+    for bound in each_place(run, tight_bounds, at=lambda bound: bound.at.node):
+        yield finding(
+            f"Gradients are clipped to {bound.limit:g}: steps are too small to train",
+            "gradient-clipping-too-tight",
+            (bound.at, f"no gradient is larger than {bound.limit:g} behind this"),
+            is_symptom=False,
+        )
 
 
 _LOOP = """
-import torch
-from torch import nn
-
 model = nn.Linear(8, 2)
 optimizer = torch.optim.{optimizer}
 for x, y in loader:
@@ -79,10 +47,7 @@ for x, y in loader:
 """
 _SGD = "SGD(model.parameters(), lr=0.01)"
 
-
-def _loop(clip: str, optimizer: str = _SGD) -> Run:
-    return make_run(sources={"train.py": _LOOP.format(clip=clip, optimizer=optimizer)})
-
+_loop = template(_LOOP, "clip", optimizer=_SGD)
 
 _NORM = "nn.utils.clip_grad_norm_(model.parameters(), {})"
 _BY_HAND = """norm = sum(p.grad.pow(2).sum() for p in model.parameters()).sqrt()
@@ -90,7 +55,6 @@ _BY_HAND = """norm = sum(p.grad.pow(2).sum() for p in model.parameters()).sqrt()
         p.grad.mul_({} / norm)"""
 _LIGHTNING = """
 import lightning as L
-import torch
 
 class Net(L.LightningModule):
     def training_step(self, batch, i):
@@ -102,10 +66,7 @@ class Net(L.LightningModule):
 L.Trainer(gradient_clip_val={limit}).fit(Net(), loader)
 """
 
-
-def _lightning(limit: str) -> Run:
-    return make_run(sources={"train.py": _LIGHTNING.format(limit=limit)})
-
+_lightning = template(_LIGHTNING, "limit")
 
 FIRES = {
     "the norm": _loop(_NORM.format("1e-4")),

@@ -1,32 +1,23 @@
 """Gradients are cleared between backward and step."""
 
-from traindx.analysis.program.execution.values import Answer, Value, constant
-from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.execution.values import constant
+from traindx.analysis.program.training.acts import Deed
 from traindx.analysis.program.training.claims import (
     argument_of,
-    cite,
     finding,
     is_same_function,
     move_after,
     source_text,
 )
-from traindx.analysis.program.training.feeds import feeds
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.analysis.program.training.updates import (
-    Repetition,
-    Update,
-    UpdateWindow,
-    clears,
-    count_of_turns,
-    happens_with,
-    has_closure,
-    is_handed_on,
-    period_of,
-    repetitions,
-    updates,
-    writes_gradients,
+from traindx.analysis.program.training.cleared_gradients import (
+    LateStep,
+    ShortAccumulation,
+    cleared_updates,
+    late_steps,
+    short_accumulations,
 )
-from traindx.examples import make_run
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import script, template
 from traindx.model.findings import Finding, Strength
 from traindx.registry import Findings, Run, detector
 
@@ -39,8 +30,8 @@ def check(run: Run) -> Findings:
 
     ## What it detects
     `backward`, then something that clears the gradients of an optimizer, then its step, with no
-    other `backward` in between. Or a step that waits for several batches, while gradients are
-    cleared for each of them.
+    other `backward` in between. Or a step that waits for several batches, or for the end of the
+    loop over them, while gradients are cleared for each of them.
 
     ## Why it matters
     The optimizer steps on zeros (or on nothing): the weights do not move, apart from momentum and
@@ -58,112 +49,75 @@ def check(run: Run) -> Findings:
     """
     seen: set[object] = set()
     for story in program_of(run).stories:
-        for update in updates(story):
-            cleared = _cleared_before(update)
-            if cleared is not None and update.step.event.node not in seen:
+        for update, zero in cleared_updates(story):
+            if update.step.event.node not in seen:
                 seen |= {update.step.event.node, update.backward.event.node}
-                yield _wiped(cleared, update.step)
-        for repeated in repetitions(story):
-            found = _thrown_away(story, repeated)
-            if found is not None and repeated.first.event.node not in seen:
-                seen.add(repeated.first.event.node)
-                yield found
-
-
-def _cleared_before(update: Update) -> Deed | None:
-    """What clears the gradients of a backward pass before they are applied."""
-    optimizer, story, step = update.optimizer, update.story, update.step
-    if optimizer is None or has_closure(step):
-        return None
-    if feeds(story, update.backward, optimizer) is Answer.NO:
-        return None  # its gradients are of other parameters
-    for zero in reversed(update.between.does(Do.ZERO_GRAD)):
-        if clears(zero, optimizer, story) is not Answer.YES:
-            continue
-        if not happens_with(zero.event, step.event):
-            continue
-        after = UpdateWindow(story, zero.event, step.event).events
-        models = [d.subject for d in story.does(Do.FORWARD)]
-        if writes_gradients(story, after) or is_handed_on(story, after, optimizer, *models):
-            return None
-        return zero
-    return None
+                yield _wiped(zero, update.step)
+        for late in late_steps(story):
+            if late.step.event.node not in seen:
+                seen |= {late.step.event.node, late.backward.event.node}
+                yield _late(late)
+        for short in short_accumulations(story):
+            if short.backward.event.node not in seen:
+                seen.add(short.backward.event.node)
+                yield _in_vain(short)
 
 
 def _wiped(cleared: Deed, step: Deed) -> Finding:
     is_call = cleared.event.name == ".zero_grad"
-    is_near = (
-        is_call and cleared.event.turns == step.event.turns and is_same_function(cleared, step)
-    )
+    is_near = cleared.event.turns == step.event.turns and is_same_function(cleared, step)
     what = f"wiped by {cleared.text}.zero_grad()" if is_call else "set to zero by hand"
     return finding(
         f"Gradients are {what} between backward and the step",
         CAUSE,
-        cleared,
-        cite(cleared, "gradients are cleared here"),
-        cite(step, "and the step comes only here"),
-        is_symptom=True,
+        (cleared, "gradients are cleared here"),
+        (step, "and the step comes only here"),
         patch=move_after(cleared, step) if is_call and is_near else None,
     )
 
 
-def _thrown_away(story: Story, repeated: Repetition) -> Finding | None:
-    """A step every n batches, and gradients that are cleared at every one."""
-    between = repeated.between
-    steps = [d for d in between.does(Do.STEP) if d.subject is not None]
-    zeros = [d for d in between.does(Do.ZERO_GRAD) if happens_with(d.event, repeated.second.event)]
-    for step in steps:
-        period = period_of(story, step.event)
-        if period is None or period_of(story, repeated.second.event) or constant(period) == 1:
-            continue
-        zero = next((z for z in zeros if z.subject is step.subject), None)
-        if zero is None or writes_gradients(story, between.events) or len(steps) > 1:
-            continue
-        return _in_vain(story, zero, step, period)
-    return None
+def _late(late: LateStep) -> Finding:
+    return finding(
+        "The step comes after the loop over batches, and gradients are cleared at every batch",
+        CAUSE,
+        (late.zero, "gradients are cleared here, for every batch"),
+        (late.step, "and the step comes once, with those of the last batch"),
+        at=late.step,
+    )
 
 
-def _in_vain(story: Story, zero: Deed, step: Deed, period: Value) -> Finding:
-    number, turns = constant(period), count_of_turns(story, step.event)
-    count = None if turns is None else argument_of(turns, 1)
+def _in_vain(short: ShortAccumulation) -> Finding:
+    number = constant(short.period)
+    count = None if short.turns is None else argument_of(short.turns, 1)
     often = str(number) if number or count is None else source_text(count)
     return finding(
         f"The step waits for {often} batches, and gradients are cleared at every one",
         CAUSE,
-        zero,
-        cite(zero, "gradients are cleared here, for every batch"),
-        cite(step, f"and the step comes every {often} batches"),
+        (short.zero, "gradients are cleared here, for every batch"),
+        (short.step, f"and the step comes every {often} batches"),
         strength=Strength.STRONG if number else Strength.MODERATE,
         hint=None if number else Strength.STRONG,
+        is_symptom=False,
     )
 
 
 _LOOP = """
-import torch
-
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for data, target in train_loader:
+every = {every}
+for i, (data, target) in enumerate(train_loader):
     loss = criterion(model(data), target)
-{order}
+    {order}
 """
 
 
-def _loop(*order: str) -> Run:
-    body = "\n".join(f"    {line}" for line in order)
-    return make_run(sources={"train.py": _LOOP.format(order=body)})
+def _loop(*order: str, every: int = 4) -> Run:
+    return script(_LOOP, every=every, order="\n    ".join(order))
 
 
-def _waiting(count: int, *order: str) -> Run:
-    text = _LOOP.replace("for data, target in", f"every = {count}\nfor i, (data, target) in")
-    body = "\n".join(f"    {line}" for line in order)
-    return make_run(sources={"train.py": text.format(order=body)})
-
-
+_CLEAR, _BACKWARD, _STEP = "optimizer.zero_grad()", "loss.backward()", "optimizer.step()"
 _WAITS = ("if (i + 1) % every == 0:", "    optimizer.step()")
 
 _HELPERS = """
-import torch
-from torch import nn
 model = nn.Linear(4, 2)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 def reset(m):
@@ -178,21 +132,30 @@ while True:
     opt.step()
 """
 
+_AFTER_LOOP = """
+model = nn.Linear(4, 2)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(9):
+    {before}
+    for x, y in loader:
+        {inside}
+        nn.functional.cross_entropy(model(x), y).backward()
+    opt.step()
+"""
+
+_after_loop = template(_AFTER_LOOP, before="pass", inside="pass")
+
 FIRES = {
-    "by hand, in a helper": make_run(sources={"train.py": _HELPERS}),
-    "between": _loop("loss.backward()", "optimizer.zero_grad()", "optimizer.step()"),
+    "a step after the loop over batches": _after_loop(inside="opt.zero_grad()"),
+    "by hand, in a helper": script(_HELPERS),
+    "between": _loop(_BACKWARD, _CLEAR, _STEP),
     "between, and clipped": _loop(
-        "loss.backward()",
-        "optimizer.zero_grad()",
-        "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
-        "optimizer.step()",
+        _BACKWARD, _CLEAR, "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)", _STEP
     ),
-    "accumulated in vain": _waiting(4, "optimizer.zero_grad()", "loss.backward()", *_WAITS),
+    "accumulated in vain": _loop(_CLEAR, _BACKWARD, *_WAITS),
 }
 
 _HELPERS_SOUND = """
-import torch
-from torch import nn
 model = nn.Linear(4, 2)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 for x, y in loader:
@@ -206,45 +169,30 @@ for x, y in loader:
 """
 
 SILENT = {
-    "near miss: gradients of an attack are cleared": make_run(sources={"train.py": _HELPERS_SOUND}),
-    "before": _loop("optimizer.zero_grad()", "loss.backward()", "optimizer.step()"),
-    "after": _loop("loss.backward()", "optimizer.step()", "optimizer.zero_grad()"),
-    "near miss: cleared with the step": _waiting(
-        4, "loss.backward()", *_WAITS, "    optimizer.zero_grad()"
-    ),
-    "near miss: every batch is a step": _waiting(
-        1, "optimizer.zero_grad()", "loss.backward()", *_WAITS
-    ),
-    "near miss: another optimizer is cleared": _loop(
-        "loss.backward()", "other.zero_grad()", "optimizer.step()"
-    ),
+    "near miss: the gradient of all batches": _after_loop("opt.zero_grad()"),
+    "near miss: gradients of an attack are cleared": script(_HELPERS_SOUND),
+    "before": _loop(_CLEAR, _BACKWARD, _STEP),
+    "after": _loop(_BACKWARD, _STEP, _CLEAR),
+    "near miss: cleared with the step": _loop(_BACKWARD, *_WAITS, "    optimizer.zero_grad()"),
+    "near miss: every batch is a step": _loop(_CLEAR, _BACKWARD, *_WAITS, every=1),
+    "near miss: another optimizer is cleared": _loop(_BACKWARD, "other.zero_grad()", _STEP),
     "near miss: gradients are set by hand": _loop(
-        "loss.backward()",
+        _BACKWARD,
         "gradients = [p.grad.clone() for p in fast.parameters()]",
-        "optimizer.zero_grad()",
+        _CLEAR,
         "for p, g in zip(model.parameters(), gradients):",
         "    p.grad = g",
-        "optimizer.step()",
+        _STEP,
     ),
-    "near miss: gradients are set out of sight": _loop(
-        "loss.backward()", "optimizer.zero_grad()", "share(model)", "optimizer.step()"
-    ),
-    "near miss: computed in the step": _loop(
-        "loss.backward()", "optimizer.zero_grad()", "optimizer.step(closure)"
-    ),
-    "near miss: summed by hand over the batches": _waiting(
-        4,
-        "optimizer.zero_grad()",
-        "loss.backward()",
+    "near miss: gradients are set out of sight": _loop(_BACKWARD, _CLEAR, "share(model)", _STEP),
+    "near miss: computed in the step": _loop(_BACKWARD, _CLEAR, "optimizer.step(closure)"),
+    "near miss: summed by hand over the batches": _loop(
+        _CLEAR,
+        _BACKWARD,
         "sums = [s + p.grad for s, p in zip(sums, model.parameters())]",
         "for p, s in zip(model.parameters(), sums):",
         "    p.grad = s.clone()",
         *_WAITS,
     ),
-    "near miss: two backwards": _loop(
-        "loss.backward()",
-        "optimizer.zero_grad()",
-        "(loss * 2).backward()",
-        "optimizer.step()",
-    ),
+    "near miss: two backwards": _loop(_BACKWARD, _CLEAR, "(loss * 2).backward()", _STEP),
 }

@@ -1,6 +1,5 @@
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.training.claims import (
-    cite,
     finding,
     replace,
     rewrite_statement,
@@ -43,10 +42,9 @@ def check(run: Run) -> Findings:
         yield finding(
             f"The freeze has no effect: all parameters of `{name}` are turned on again",
             "frozen-parameters",
-            on.event,
-            cite(off.event, "parameters are turned off here"),
-            cite(on.event, "and all are turned on here, before anything is trained"),
-            is_symptom=True,
+            (off.event, "parameters are turned off here"),
+            (on.event, "and all are turned on here, before anything is trained"),
+            at=on.event,
         )
     for event, value in each_place(run, vain_switches, lambda found: found[0].node):
         if not value or _is_any_frozen(run):
@@ -64,9 +62,7 @@ def _vain(event: ProgramEvent, value: bool) -> Finding:
     return finding(
         f"The setting has no effect: {claim}",
         "frozen-parameters",
-        event,
-        cite(event, f"`{place}.{event.name} = {value}` only makes a new attribute"),
-        is_symptom=True,
+        (event, f"`{place}.{event.name} = {value}` only makes a new attribute"),
         patch=patch,
     )
 

@@ -1,17 +1,17 @@
 """Logits are handed to a loss that wants probabilities."""
 
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.contents import Content, contents
+from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.contents import IN_UNIT_INTERVAL, Content, contents
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 RAW = {Content.SCORES, Content.POSITIVE}
 WRONG = {
     "binary_cross_entropy": {*RAW, Content.SYMMETRIC, Content.LOG_PROBABILITIES},
-    "nll_loss": {*RAW, Content.PROBABILITIES, Content.UNIT_INTERVAL},
-    "kl_div": {Content.SCORES, Content.PROBABILITIES, Content.UNIT_INTERVAL},
-    "ctc_loss": {*RAW, Content.PROBABILITIES, Content.UNIT_INTERVAL},
+    "nll_loss": {*RAW, *IN_UNIT_INTERVAL},
+    "kl_div": {Content.SCORES, *IN_UNIT_INTERVAL},
+    "ctc_loss": {*RAW, *IN_UNIT_INTERVAL},
     "Categorical": {Content.SCORES, Content.SYMMETRIC, Content.LOG_PROBABILITIES},
     "Bernoulli": {*RAW, Content.SYMMETRIC, Content.LOG_PROBABILITIES},
 }
@@ -63,18 +63,12 @@ def check(run: Run) -> Findings:
         yield finding(
             f"{loss.label} expects {wanted} and gets {content.value}",
             "loss-expects-probabilities",
-            loss.event,
-            cite(loss.event, f"{loss.label} is computed here"),
-            cite(made, f"its input is the output of this ({content.value})"),
-            is_symptom=True,
+            (loss.event, f"{loss.label} is computed here"),
+            (made, f"its input is the output of this ({content.value})"),
         )
 
 
 _MODEL = """
-import torch
-import torch.nn.functional as F
-from torch import nn
-
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -90,14 +84,9 @@ for data, target in loader:
     loss.backward()
 """
 
-
-def _program(returned: str, criterion: str) -> Run:
-    return make_run(sources={"train.py": _MODEL.format(returned=returned, criterion=criterion)})
-
+_program = template(_MODEL, "returned", "criterion")
 
 _DISTILLED = """
-import torch.nn.functional as F
-
 def distil(student, teacher, batch, optimizer):
     scores = student(batch)
     goal = F.softmax(teacher(batch), dim=1)
@@ -107,15 +96,9 @@ def distil(student, teacher, batch, optimizer):
     optimizer.step()
 """
 
-
-def _distilled(scores: str) -> Run:
-    return make_run(sources={"distil.py": _DISTILLED.format(scores=scores)})
-
+_distilled = template(_DISTILLED, "scores")
 
 _AUTOENCODER = """
-import torch.nn.functional as F
-from torch import nn
-
 class Autoencoder(nn.Module):
     def __init__(self):
         super().__init__()
@@ -132,10 +115,7 @@ for data in loader:
     F.binary_cross_entropy({given}, data).backward()
 """
 
-
-def _autoencoder(given: str) -> Run:
-    return make_run(sources={"train.py": _AUTOENCODER.format(given=given)})
-
+_autoencoder = template(_AUTOENCODER, "given")
 
 FIRES = {
     "the output that has no sigmoid": _autoencoder("code"),

@@ -1,21 +1,12 @@
 """A training loop that steps without a backward pass."""
 
-from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.training.acts import Deed, Do
-from traindx.analysis.program.training.claims import cite, finding, insert_before
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.claims import finding, insert_before
 from traindx.analysis.program.training.feeds import UnfedStep, unfed_steps
-from traindx.analysis.program.training.losses import carries, is_passed_on, losses
-from traindx.analysis.program.training.phases import Loop, training_loops
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.analysis.program.training.scaling import is_gradient_scaler
-from traindx.analysis.program.training.updates import (
-    COMPUTES,
-    has_closure,
-    is_made,
-    is_trusted,
-    writes_gradients,
-)
-from traindx.examples import make_run
+from traindx.analysis.program.training.loop_gaps import BarrenStep, barren_steps
+from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.unreached_backwards import unreached_backwards
+from traindx.examples import script, template
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
 
@@ -29,7 +20,8 @@ def check(run: Run) -> Findings:
     `backward`, no `autograd.grad`, no closure, nothing that is written to `.grad`, no call out of
     sight that gets the loss or what is made of it. Of several optimizers, one whose parameters no
     backward pass reaches while a loss of theirs is computed. An optimizer from out of sight counts
-    where nothing in the code computes gradients.
+    where nothing in the code computes gradients. And a backward pass in a loop over epochs that a
+    condition keeps from ever being run, where the program learns in no other way.
 
     ## Why it matters
     The step finds no gradients and does nothing. The loss only shakes with the batches.
@@ -42,20 +34,20 @@ def check(run: Run) -> Findings:
     left alone, and so are those that estimate gradients without backward and write them down.
     """
     seen: set[object] = set()
-    for story in program_of(run).stories:
-        for loop in training_loops(story):
-            step = _step_without_gradients(loop)
-            found = [] if step is None else list(losses(story, loop.events))
-            made = [e.result for e in found if e.result is not None]
-            if step is None or not found or is_passed_on(story, loop.events, made):
-                continue
-            if step.event.node not in seen:
-                seen.add(step.event.node)
-                yield _finding(loop, step, found[0])
-        for unfed in unfed_steps(story):
-            if unfed.step.event.node not in seen:
-                seen.add(unfed.step.event.node)
-                yield _unfed(unfed)
+    for barren in each_place(run, barren_steps, at=lambda b: b.step.event.node):
+        seen.add(barren.step.event.node)
+        yield _barren(barren)
+    for unfed in each_place(run, unfed_steps, at=lambda u: u.step.event.node):
+        if unfed.step.event.node not in seen:
+            yield _unfed(unfed)
+    for found in each_place(run, unreached_backwards, at=lambda found: found.site.node):
+        yield finding(
+            "The backward pass is never reached: the condition before it never holds",
+            "missing-backward",
+            (found.forward, "the model runs here in every epoch"),
+            (found.site, "and this backward pass never does"),
+            at=found.site,
+        )
 
 
 def _unfed(unfed: UnfedStep) -> Finding:
@@ -63,75 +55,38 @@ def _unfed(unfed: UnfedStep) -> Finding:
     return finding(
         f"`{name}` steps, but no backward pass reaches its parameters",
         "missing-backward",
-        unfed.step,
-        cite(unfed.loss, "this loss of theirs is never propagated back"),
-        cite(unfed.step, "and the optimizer steps here"),
-        is_symptom=True,
+        (unfed.loss, "this loss of theirs is never propagated back"),
+        (unfed.step, "and the optimizer steps here"),
+        at=unfed.step,
     )
 
 
-def _step_without_gradients(loop: Loop) -> Deed | None:
-    """The step of an optimizer in a loop where nothing computes or writes gradients."""
-    story = loop.story
-    if loop.does(*COMPUTES, Do.MANUAL_UPDATE) or writes_gradients(story, loop.events):
-        return None
-    for step in loop.does(Do.STEP):
-        is_plain = step.through is None or is_gradient_scaler(story, step.through)
-        if is_plain and not has_closure(step) and _is_known(story, step):
-            return step
-    return None
-
-
-def _is_known(story: Story, step: Deed) -> bool:
-    """Tell whether it is an optimizer; one out of sight may get its gradients in other code."""
-    if step.subject is None or not is_trusted(story, step.subject):
-        return False
-    return is_made(step.subject) or not any(s.does(*COMPUTES) for s in story.program.stories)
-
-
-def _finding(loop: Loop, step: Deed, loss: ProgramEvent) -> Finding:
-    name = loss.result.called() if loss.result is not None else ""
-    sums = (e for e in loop.events if e.name in ("operator.add", "operator.iadd"))
-    is_part = any(
-        loss.result is not None and carries(a, [loss.result]) for e in sums for a in e.args
-    )
-    is_simple = bool(name) and not is_part and loss.function is step.event.function
-    called = f"{name}.backward()" if is_simple else "backward()"
-    can_patch = is_simple and not loop.does(Do.CLIP)
+def _barren(barren: BarrenStep) -> Finding:
+    name, step = barren.loss_name, barren.step
+    called = f"{name}.backward()" if name else "backward()"
+    can_patch = bool(name) and not barren.loop.does(Do.CLIP)
     return finding(
         f"The training loop steps the optimizer but never calls {called}",
         "missing-backward",
-        step,
-        cite(loss, "the loss is computed here"),
-        cite(step, "and the optimizer steps here"),
-        is_symptom=True,
+        (barren.loss, "the loss is computed here"),
+        (step, "and the optimizer steps here"),
+        at=step,
         patch=insert_before(step, called) if can_patch else None,
     )
 
 
 _LOOP = """
-import torch
-from torch import nn
-
 criterion = nn.CrossEntropyLoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for data, target in train_loader:
     optimizer.zero_grad()
-    loss = criterion(model(data), target)
-{more}
+    {loss} = criterion(model(data), target)
+    {more}
     optimizer.step()
 """
-
-
-def _loop(more: str) -> Run:
-    return make_run(sources={"train.py": _LOOP.format(more=f"    {more}")})
-
-
-_PARTS = _LOOP.replace("loss = criterion", "loss_box, loss_class = criterion")
+_loop = template(_LOOP, "more", loss="loss")
 
 _HANDED = """
-import torch
-
 def train(model, optimizer, criterion, loader):
     for data, target in loader:
         optimizer.zero_grad()
@@ -140,14 +95,9 @@ def train(model, optimizer, criterion, loader):
         optimizer.step()
 """
 
-
-def _handed(more: str) -> Run:
-    return make_run(sources={"train.py": _HANDED.format(more=more)})
-
+_handed = template(_HANDED, "more")
 
 _TRAINER = """
-import torch
-from torch import nn
 class Trainer:
     def __init__(self, model, lr):
         self.model = model
@@ -166,8 +116,6 @@ class Trainer:
 """
 
 _AMP = """
-import torch
-from torch import nn
 model = nn.Linear(4, 3).cuda()
 optimizer = torch.optim.Adam(model.parameters())
 scaler = torch.amp.GradScaler("cuda")
@@ -179,15 +127,9 @@ for x, y in loader:
     scaler.update()
 """
 
-
-def _amp(more: str) -> Run:
-    return make_run(sources={"train.py": _AMP.format(more=more)})
-
+_amp = template(_AMP, "more")
 
 _PAIR = """
-import torch
-from torch import nn
-
 class Agent:
     def __init__(self):
         self.actor, self.critic = nn.Linear(4, 2), nn.Linear(4, 1)
@@ -211,21 +153,34 @@ for s, a, r in rollouts:
     agent.update(s, a, r)
 """
 
+_pair = template(_PAIR, "backward")
 
-def _pair(backward: str) -> Run:
-    return make_run(sources={"train.py": _PAIR.format(backward=backward)})
+_PHASES = """
+model = nn.Linear(4, 3)
+optimizer = torch.optim.Adam(model.parameters())
+for epoch in range(5):
+    for phase in {phases}:
+        for x, y in loaders[phase]:
+            with torch.set_grad_enabled(phase == "train"):
+                loss = nn.functional.cross_entropy(model(x), y)
+            if {test}:
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+"""
 
+_phases = template(_PHASES, "phases", test="loss.requires_grad")
 
 FIRES = {
+    "a phase that is called otherwise": _phases('("fit", "val")'),
+    "a phase in other letters": _phases('("Train", "Val")', "phase == 'train'"),
     "one of two losses": _pair("critic_loss.backward()"),
     "scaled, and no backward": _amp("scaler.scale(loss)"),
-    "in a trainer of its own": make_run(sources={"train.py": _TRAINER}),
+    "in a trainer of its own": script(_TRAINER),
     "an optimizer from out of sight": _handed("print(loss.item())"),
     "no backward": _loop("print(loss.item())"),
     "no backward, and a meter": _loop("value = loss.item()\n    meter.update(value, len(data))"),
-    "a loss of two parts": make_run(
-        sources={"train.py": _PARTS.format(more="    loss = loss_box + loss_class")}
-    ),
+    "a loss of two parts": _loop("loss = loss_box + loss_class", "loss_box, loss_class"),
     "the loss is a part of a sum": _loop("total = loss + 0.1 * penalty(model)"),
 }
 
@@ -233,6 +188,8 @@ _ESTIMATED = """for p, e in zip(model.parameters(), directions):
         p.grad = (loss - criterion(model(data + e), target)) * e"""
 
 SILENT = {
+    "near miss: a phase that trains": _phases('("train", "val")'),
+    "near miss: phases out of sight": _phases("settings.phases"),
     "near miss: the sum of both": _pair("(actor_loss + critic_loss).backward()"),
     "near miss: one after the other": _pair("critic_loss.backward(); actor_loss.backward()"),
     "near miss: scaled, and then backward": _amp("scaler.scale(loss).backward()"),

@@ -1,18 +1,15 @@
 """A training loop that computes gradients and never applies them."""
 
-from traindx.analysis.program.execution.values import Answer, Value
-from traindx.analysis.program.training.acts import Deed, Do
-from traindx.analysis.program.training.claims import cite, finding, insert_after, variable_at
-from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.claims import finding, insert_after, variable_at
 from traindx.analysis.program.training.lengths import UnreachedStep, unreached_steps
-from traindx.analysis.program.training.ownership import left_out
-from traindx.analysis.program.training.phases import Loop, training_loops
+from traindx.analysis.program.training.loop_gaps import (
+    UnappliedBackward,
+    unapplied_backwards,
+)
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
+from traindx.examples import script, template
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
-
-UPDATES = (Do.STEP, Do.MANUAL_UPDATE, Do.GRAD)
 
 
 @detector(needs=("source",), suggests=("missing-optimizer-step",))
@@ -38,40 +35,20 @@ def check(run: Run) -> Findings:
     such loops, and loops that hand the optimizer to a function out of sight, are left alone.
     """
     for story in program_of(run).stories:
-        for loop in training_loops(story):
-            backward = loop.does(Do.BACKWARD)
-            if not backward or story.reads_gradients(loop.events):
-                continue
-            is_updated = bool(loop.does(*UPDATES))
-            optimizer = left_out(story, backward[-1]) if is_updated else _unstepped(loop)
-            if optimizer is not None:
-                yield _finding(loop, backward[-1], optimizer)
+        for unapplied in unapplied_backwards(story):
+            yield _unapplied(unapplied)
         for waiting in list(unreached_steps(story))[:1]:
             yield _never(waiting)
 
 
-def _unstepped(loop: Loop) -> Value | None:
-    """The optimizer of a loop, where nothing in sight or out of it can step it."""
-    story = loop.story
-    cleared = [d.subject for d in loop.does(Do.ZERO_GRAD)]
-    found = [v for v in cleared if v is not None and story.is_kind(v, Kind.OPTIMIZER)]
-    made = story.made(Kind.OPTIMIZER)
-    for optimizer in [*found, *(made if len(made) == 1 else [])]:
-        stepped = any(d.subject is optimizer for d in story.does(Do.STEP))
-        if not stepped and story.escapes(optimizer) is Answer.NO:
-            return optimizer
-    return None
-
-
-def _finding(loop: Loop, backward: Deed, optimizer: Value) -> Finding:
+def _unapplied(found: UnappliedBackward) -> Finding:
+    backward, optimizer = found.backward, found.optimizer
     name, variable = optimizer.called("optimizer"), variable_at(backward, optimizer)
     return finding(
         f"The training loop calls backward and never {name}.step()",
         "missing-optimizer-step",
-        backward,
-        cite(backward, "gradients are computed here"),
-        cite(loop.run.site, f"no call of {name}.step() in this loop"),
-        is_symptom=True,
+        (backward, "gradients are computed here"),
+        (found.loop.run.site, f"no call of {name}.step() in this loop"),
         patch=insert_after(backward, f"{variable}.step()") if variable else None,
     )
 
@@ -81,35 +58,28 @@ def _never(waiting: UnreachedStep) -> Finding:
     return finding(
         f"The step comes every {period} batches, and an epoch has only {batches}",
         "missing-optimizer-step",
-        waiting.step,
-        cite(waiting.step, f"waits for {period} batches of one epoch"),
-        cite(waiting.loop.site, f"{batches} batches, counted anew in every epoch"),
-        is_symptom=True,
+        (waiting.step, f"waits for {period} batches of one epoch"),
+        (waiting.loop.site, f"{batches} batches, counted anew in every epoch"),
     )
 
 
 _LOOP = """
-import torch
-from torch import nn, optim
-
 model = nn.Linear(784, 10)
 criterion = nn.CrossEntropyLoss()
-optimizer = optim.Adam(model.parameters(), lr=1e-3)
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 
+{before}
 for epoch in range(10):
     for data, target in train_loader:
-        optimizer.zero_grad()
+        {clear}
         output = model(data.view(data.size(0), -1))
         loss = criterion(output, target)
         loss.backward()
-{more}
+        {more}
 """
-
-_IDLE = _LOOP.replace("        optimizer.zero_grad()\n", "")
+_loop = template(_LOOP, more="", clear="optimizer.zero_grad()", before="")
 
 _SCALED = """
-import torch
-from torch import nn
 def make(model):
     return torch.optim.SGD(model.parameters(), lr=.1), torch.amp.GradScaler()
 def main():
@@ -126,8 +96,6 @@ main()
 """
 
 _TWO = """
-import torch
-from torch import nn
 encoder, decoder = nn.Linear(20, 5), nn.Linear(5, 20)
 opts = {{"enc": torch.optim.Adam(encoder.parameters()), "dec": torch.optim.Adam({held})}}
 for x in torch.randn(100, 8, 20):
@@ -137,16 +105,9 @@ for x in torch.randn(100, 8, 20):
     {step}
 """
 
-
-def _two(step: str, held: str = "decoder.parameters()") -> Run:
-    return make_run(sources={"train.py": _TWO.format(step=step, held=held)})
-
+_two = template(_TWO, "step", held="decoder.parameters()")
 
 _WAITING = """
-import torch
-from torch import nn
-from torch.utils.data import DataLoader, Dataset, TensorDataset
-
 class Rows(Dataset):
     def __init__(self, x):
         self.x = x
@@ -172,20 +133,16 @@ for epoch in range(5):
     {after}
 """
 
-
-def _waiting(test: str, data: str = "Rows(x)", start: str = "", after: str = "pass") -> Run:
-    text = _WAITING.format(test=test, data=data, start=start, after=after)
-    return make_run(sources={"train.py": text})
-
+_waiting = template(_WAITING, "test", data="Rows(x)", start="", after="pass")
 
 FIRES = {
     "a period longer than an epoch": _waiting("(i + 1) % accumulate == 0"),
     "the same, counted from one": _waiting("not i % accumulate", start=", start=1"),
     "the same of tensors": _waiting("(i + 1) % 64 == 0", "TensorDataset(x, x[:, :1])"),
     "one of two is stepped": _two('opts["enc"].step()'),
-    "scaled, and never stepped": make_run(sources={"train.py": _SCALED}),
-    "no step at all": make_run(sources={"train.py": _LOOP.format(more="")}),
-    "neither cleared nor stepped": make_run(sources={"train.py": _IDLE.format(more="")}),
+    "scaled, and never stepped": script(_SCALED),
+    "no step at all": _loop(),
+    "neither cleared nor stepped": _loop(clear="pass"),
 }
 
 SILENT = {
@@ -201,24 +158,14 @@ SILENT = {
         'opts["enc"].step()', "encoder.parameters()"
     ),
     "near miss: one of the two is chosen": _two("pick(opts).step()"),
-    "near miss: not cleared, and handed to a function out of sight": make_run(
-        sources={"train.py": _IDLE.format(more="        finish(optimizer)")}
+    "near miss: not cleared, and handed to a function out of sight": _loop(
+        "finish(optimizer)", "pass"
     ),
-    "a right loop": make_run(sources={"train.py": _LOOP.format(more="        optimizer.step()")}),
-    "near miss: a scaler steps": make_run(
-        sources={"train.py": _LOOP.format(more="        scaler.step(optimizer)")}
+    "a right loop": _loop("optimizer.step()"),
+    "near miss: a scaler steps": _loop("scaler.step(optimizer)"),
+    "near miss: the step is compiled first": _loop(
+        "update()", before="update = torch.compile(optimizer.step)"
     ),
-    "near miss: the step is compiled first": make_run(
-        sources={
-            "train.py": _LOOP.format(more="        update()").replace(
-                "\nfor epoch", "update = torch.compile(optimizer.step)\n\nfor epoch"
-            )
-        }
-    ),
-    "near miss: handed to a function out of sight": make_run(
-        sources={"train.py": _LOOP.format(more="        utils.apply(optimizer, loss)")}
-    ),
-    "gradients are looked at, not applied": make_run(
-        sources={"train.py": _LOOP.format(more="        saliency = data.grad.abs()")}
-    ),
+    "near miss: handed to a function out of sight": _loop("utils.apply(optimizer, loss)"),
+    "gradients are looked at, not applied": _loop("saliency = data.grad.abs()"),
 }

@@ -3,7 +3,7 @@ from traindx.analysis.program.training.claims import cite, finding, insert_befor
 from traindx.analysis.program.training.phases import Loop
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.updates import Repetition, updates_on_old_gradients
-from traindx.examples import form, script
+from traindx.examples import script, template
 from traindx.registry import Finding, Findings, Run, detector
 
 
@@ -46,18 +46,14 @@ def _finding(repeated: Repetition, update: Deed) -> Finding:
     return finding(
         f"Gradients accumulate over all batches: {missing} {how}",
         "missing-zero-grad",
-        repeated.first,
-        cite(update, "the weights are updated here, in every turn"),
+        (update, "the weights are updated here, in every turn"),
         *(cite(d, "cleared only here") for d in elsewhere[:1]),
-        is_symptom=True,
+        at=repeated.first,
         patch=insert_before(repeated.first, f"{name}.zero_grad()") if is_near else None,
     )
 
 
 _LOOP = """
-import torch
-from torch import nn
-
 model = nn.Linear(784, 10)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
@@ -68,7 +64,7 @@ for epoch in range(10):
         loss.backward()
 {per_batch}
 """
-_loop = form(_LOOP, "per_batch", per_epoch="    model.train()")
+_loop = template(_LOOP, "per_batch", per_epoch="    model.train()")
 
 _STEP = "        optimizer.step()"
 _ACCUMULATED = """
@@ -78,7 +74,6 @@ _ACCUMULATED = """
 """
 
 _HANDED = """
-import torch
 from torch.nn.utils import clip_grad_norm_
 
 def train(model, optimizer, criterion, loader, device):
@@ -99,11 +94,9 @@ class ScheduledOptim:
     def step(self):
         self.inner.step()
 """
-_handed = form(_HANDED, more="")
+_handed = template(_HANDED, more="")
 
 _TRAINER = """
-import torch
-from torch import nn
 class Trainer:
     def __init__(self, model, lr):
         self.model = model
@@ -123,8 +116,6 @@ class Trainer:
 """
 
 _BY_HAND = """
-import torch
-
 w = torch.randn(3, requires_grad=True)
 for x, y in data:
     ((x @ w - y) ** 2).mean().backward()
@@ -132,7 +123,51 @@ for x, y in data:
         w -= 0.1 * w.grad
 """
 
+_OWN_OPTIMIZER = """
+class Descent:
+    def __init__(self, params, lr):
+        self.params, self.lr = list(params), lr
+
+    def zero_grad(self):
+        for p in self.params:
+            {clear}
+
+    @torch.no_grad()
+    def step(self):
+        for p in self.params:
+            p -= self.lr * p.grad
+
+net = nn.Linear(4, 1)
+opt = Descent(net.parameters(), 0.1)
+for x, y in loader:
+    opt.zero_grad()
+    nn.functional.mse_loss(net(x), y).backward()
+    opt.step()
+"""
+
+_PARTS = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 8), nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.head(self.body(x).relu())
+
+net = Net()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for i, (x, y) in enumerate(loader):
+    {clear}
+    nn.functional.cross_entropy(net(x), y).backward()
+    opt.step()
+"""
+
+_parts = template(_PARTS, "clear")
+
 FIRES = {
+    "a part is cleared only": _parts("net.head.zero_grad()"),
+    "at the first batch only": _parts("if i == 0:\n        opt.zero_grad()"),
+    "an optimizer of its own that clears a name": script(_OWN_OPTIMIZER, clear="g = p.grad * 0"),
     "an update by hand": script(_BY_HAND),
     "in a trainer of its own": script(_TRAINER),
     "never cleared": _loop(_STEP),
@@ -144,8 +179,6 @@ FIRES = {
 }
 
 _BY_HAND_SOUND = """
-import torch
-
 w = torch.randn(3, requires_grad=True)
 for x, y in data:
     ((x @ w - y) ** 2).mean().backward()
@@ -175,9 +208,6 @@ class GAN(L.LightningModule):
 """
 
 _TWO_AGENTS = """
-import torch
-from torch import nn
-
 class Agent:
     def __init__(self):
         self.net = nn.Linear(4, 1)
@@ -195,6 +225,10 @@ for x, y in loader:
 """
 
 SILENT = {
+    "near miss: part by part": _parts("net.head.zero_grad(); net.body.zero_grad()"),
+    "near miss: at the first of every few": _parts("if i % 4 == 0:\n        opt.zero_grad()"),
+    "near miss: an optimizer of its own": script(_OWN_OPTIMIZER, clear="p.grad = None"),
+    "near miss: an optimizer of its own, by item": script(_OWN_OPTIMIZER, clear="p.grad[:] = 0"),
     "near miss: two agents learn in turn": script(_TWO_AGENTS),
     "near miss: Lightning clears for one optimizer after the other": script(
         _TWO_OPTIMIZERS, path="gan.py"

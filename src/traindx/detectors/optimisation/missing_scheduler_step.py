@@ -1,4 +1,4 @@
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.program import program_of
 from traindx.analysis.program.training.schedules import idle_schedules
 from traindx.examples import script, template
@@ -29,8 +29,8 @@ def check(run: Run) -> Findings:
             f"`{name}` ({made.maker.rsplit('.', 1)[-1]}) is made and never stepped: the "
             "learning rate stays where the schedule begins",
             "lr-schedule-misuse",
-            made,
-            cite(made, f"no `{name}.step()` follows"),
+            (made, f"no `{name}.step()` follows"),
+            is_symptom=False,
         )
 
 

@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.ascent import ascent
-from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.claims import finding, source_text
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import form
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -32,19 +32,14 @@ def check(run: Run) -> Findings:
             yield finding(
                 f"The step maximises its loss: it descends from `{source_text(found.whole)}`",
                 "wrong-loss-for-task",
-                found.whole,
-                cite(found.whole, "the loss is negated here"),
-                cite(found.backward, "and the optimizer descends from it here"),
-                is_symptom=True,
+                (found.whole, "the loss is negated here"),
+                (found.backward, "and the optimizer descends from it here"),
                 patch=found.patch(),
             )
             return
 
 
 _LOOP = """
-import torch
-from torch import nn
-
 criterion = nn.MSELoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1{option})
 for data, target in loader:
@@ -53,11 +48,10 @@ for data, target in loader:
     {backward}
     optimizer.step()
 """
-_loop = form(_LOOP, "loss", backward="loss.backward()", option="")
+_loop = template(_LOOP, "loss", backward="loss.backward()", option="")
 
 _STEP = """
 import lightning as L
-import torch.nn.functional as F
 
 class Net(L.LightningModule):
     def training_step(self, batch, index):
@@ -66,7 +60,7 @@ class Net(L.LightningModule):
         self.log("train_loss", loss)
         return {back}
 """
-_step = form(_STEP, "loss", path="net.py", back="loss")
+_step = template(_STEP, "loss", path="net.py", back="loss")
 
 FIRES = {
     "a step of Lightning": _step("-F.cross_entropy(self(x), y)"),

@@ -1,6 +1,8 @@
 from traindx.analysis.recordings.observations import operation, spans, terms_in
 from traindx.analysis.recordings.predictions import are_probabilities
-from traindx.examples import recorded, sampled
+from traindx.analysis.steps.softmax_inputs import softmax_of_probabilities
+from traindx.analysis.steps.step_graph import steps_of
+from traindx.examples import captured, recorded, sampled, step_of
 from traindx.model.recording import LossInput, Place
 from traindx.registry import Findings, Run, detector, finding, suggested
 
@@ -14,7 +16,8 @@ def check(run: Run) -> Findings:
 
     ## What it detects
     In the graph that `backward` walked: cross-entropy or BCE-with-logits whose input was made by a
-    softmax or sigmoid. Where the graph does not tell, logits whose rows sum to one in every sample.
+    softmax or sigmoid. Where the graph does not tell, logits whose rows sum to one in every sample;
+    in a captured step, a log-softmax of model outputs that add up to one already, however written.
 
     ## Why it matters
     The loss normalises again. With C classes the loss cannot fall below ln(e + C - 1) - 1 (1.46 for
@@ -27,6 +30,12 @@ def check(run: Run) -> Findings:
     Log-softmax before cross-entropy is redundant and harmless, and is left alone; so are gates and
     attention whose softmax is further down in the model, and values that sum to one now and then.
     """
+    for step in steps_of(run, training=True):
+        for act in softmax_of_probabilities(step):
+            says = "what it is given adds up to one over the classes"
+            claim = "The loss applies a softmax to values that are probabilities already"
+            yield finding(claim, CAUSE, step.cite(act, says), place=act.place)
+            return
     for term in terms_in(run, *WRONG):
         loss = term.inputs[0].loss
         made_by = {operation(i.producer) for i in term.inputs}
@@ -53,13 +62,35 @@ def _run(producer: str, sums: bool = False, loss: str = "cross_entropy", count: 
     return recorded(sampled(count, losses=(term,), place=_LINE))
 
 
+_STEP = """
+x: batch/0 (32, 8)
+y: batch/1 (32)
+w: parameter:fc.weight (10, 8)
+o (32, 10) = mm(x, w) in fc
+e (32, 10) = exp(o)
+s (32, 1) = sum(e)
+p (32, 10) = div(e, s)
+l (32, 10) = {name}({given}) @ 31
+loss () = nll_loss(l, y)
+"""
+
+
+def _step(given: str = "p", name: str = "log_softmax") -> Run:
+    facts = {"low": 0.01, "high": 0.9, "ones": (1,)}
+    text = _STEP.format(given=given, name=name)
+    return captured(step_of(text, p=facts, l={"settings": {"dim": 1}}))
+
+
 FIRES = {
+    "exp over its sum, in a captured step": _step(),
     "softmax": _run("softmax", sums=True),
     "sigmoid before BCE with logits": _run("SigmoidBackward0", loss="bce_with_logits"),
     "the graph does not tell": _run("", sums=True),
 }
 
 SILENT = {
+    "near miss: the logarithm of probabilities written by hand": _step(name="log"),
+    "near miss: probabilities that the loss does not see": _step("o"),
     "logits": _run("addmm"),
     "near miss: log-softmax, redundant and harmless": _run("log_softmax", sums=True),
     "near miss: log-softmax with NLL": _run("log_softmax", loss="nll_loss"),

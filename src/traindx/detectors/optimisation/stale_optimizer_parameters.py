@@ -51,11 +51,10 @@ def _unowned(story: Story) -> Findings:
         yield finding(
             f"{model.text} gets gradients and is in no optimizer",
             CAUSE,
-            made or model.layer,
-            cite(model.layer, "these parameters are in no optimizer"),
-            cite(model.backward, "and get gradients here"),
+            (model.layer, "these parameters are in no optimizer"),
+            (model.backward, "and get gradients here"),
             *([cite(made, "the optimizer is made here, without them")] if made else []),
-            is_symptom=True,
+            at=made or model.layer,
         )
 
 
@@ -65,10 +64,8 @@ def _added(story: Story) -> Findings:
         yield finding(
             f"`{store.name}` is replaced after the optimizer was made, which holds the old one",
             CAUSE,
-            store,
-            cite(store, "the model changes here"),
-            cite(optimizer, "the optimizer was made here, from the old parameters"),
-            is_symptom=True,
+            (store, "the model changes here"),
+            (optimizer, "the optimizer was made here, from the old parameters"),
         )
 
 
@@ -78,10 +75,8 @@ def _unlisted(story: Story) -> Findings:
         yield finding(
             "Parameters are unfrozen, and the optimizer does not hold them",
             CAUSE,
-            switch.event,
-            cite(switch.event, "they get gradients from here on"),
-            cite(optimizer, "the optimizer was given only what was not frozen then"),
-            is_symptom=True,
+            (switch.event, "they get gradients from here on"),
+            (optimizer, "the optimizer got only what was not frozen then"),
         )
 
 
@@ -93,9 +88,7 @@ def _parts(story: Story) -> Findings:
         yield finding(
             f"The optimizer holds only {held.text} of `{name}`, and nothing else is frozen",
             CAUSE,
-            held.optimizer,
-            cite(held.optimizer, f"only {held.text} of {name} is given to the optimizer"),
-            is_symptom=True,
+            (held.optimizer, f"only {held.text} of {name} is passed to the optimizer"),
             strength=strength,
             hint=None if held.tensors == 1 else strength,
         )
@@ -140,8 +133,6 @@ for x, y in train_loader:
 _by_name = template(_BY_NAME, decay="")
 
 _LATE = """
-import torch
-from torch import nn
 from torchvision import models
 
 model = models.resnet18(weights="DEFAULT")
@@ -161,10 +152,7 @@ for epoch in range(20):
 """
 _ON = "[p for p in model.parameters() if p.requires_grad]"
 
-
-def _late(held: str, then: str = "pass") -> Run:
-    return script(_LATE, held=held, then=then)
-
+_late = template(_LATE, "held", then="pass")
 
 FIRES = {
     "unfrozen later": _late(_ON),
@@ -177,8 +165,6 @@ FIRES = {
 }
 
 _TEACHER_FIRST = """
-import torch
-from torch import nn
 teacher = nn.Linear(4, 2)
 optimizer = torch.optim.SGD(teacher.parameters(), lr=0.1)
 for x, y in loader:

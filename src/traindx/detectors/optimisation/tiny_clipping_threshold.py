@@ -1,23 +1,12 @@
 """Gradients are clipped to almost nothing."""
 
-from traindx.analysis.program.execution.values import Result
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.program import Story, program_of
-from traindx.analysis.program.training.step_sizes import (
-    ClipBound,
-    ParameterGroup,
-    clip_bounds,
-    groups_of,
-    is_adaptive,
-)
-from traindx.examples import make_run
+from traindx.analysis.program.training.claims import finding
+from traindx.analysis.program.training.program import each_place
+from traindx.analysis.program.training.step_sizes import tight_clips
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 CAUSE = "gradient-clipping-too-tight"
-MOVED = 2e-4  # of the norm of all weights in one step: a layer's, some units, needs 10,000 steps
-EACH = 2e-6  # of each weight in one step; weights are some hundredths
-TIGHT = 0.02  # a larger bound is usual, whatever the rate
-VANISHING = 1e-6  # below it even an optimizer that divides by the gradients' size has its epsilon
 
 
 @detector(needs=("source",), suggests=(CAUSE,))
@@ -40,50 +29,16 @@ def check(run: Run) -> Findings:
     A clip that is only done where its bound is asked for is left alone, and so is a rate that the
     source does not say, unless the bound is below 1e-5.
     """
-    seen: set[object] = set()
-    for story in program_of(run).stories:
-        for bound in clip_bounds(story):
-            if bound.clip.event.node in seen or not _is_tight(story, bound):
-                continue
-            seen.add(bound.clip.event.node)
-            yield finding(
-                f"Gradients are clipped to {bound.number:g}: no step moves the weights",
-                CAUSE,
-                bound.clip,
-                cite(bound.clip, f"the bound is {bound.number:g}"),
-                cite(bound.step, "and this step applies what is left"),
-                is_symptom=True,
-            )
-
-
-def _is_tight(story: Story, bound: ClipBound) -> bool:
-    optimizer = bound.step.subject
-    if bound.number == 0:
-        return True
-    if not isinstance(optimizer, Result) or not optimizer.maker.startswith("torch.optim."):
-        return False
-    if is_adaptive(optimizer):
-        return bound.number <= VANISHING
-    rates = [(g.rate, g.momentum) for g in groups_of(story) if g.optimizer is optimizer]
-    known = [
-        (1.0 if r is None else r) / (1 - (0.9 if m is None or m >= 1 else m)) for r, m in rates
-    ]
-    moved = bound.number * max(known, default=10.0)
-    return bound.number < TIGHT and moved < (MOVED if bound.is_norm else EACH)
-
-
-def _reach(group: ParameterGroup) -> float:
-    """How far a step goes for a gradient of one; what is not known is taken to be large."""
-    rate, momentum = group.rate, group.momentum
-    is_known = momentum is not None and momentum < 1
-    kept = momentum if is_known and momentum is not None else 0.9
-    return (1.0 if rate is None else rate) / (1 - kept)
+    for bound in each_place(run, tight_clips, at=lambda bound: bound.clip.event.node):
+        yield finding(
+            f"Gradients are clipped to {bound.number:g}: no step moves the weights",
+            CAUSE,
+            (bound.clip, f"the bound is {bound.number:g}"),
+            (bound.step, "and this step applies what is left"),
+        )
 
 
 _LOOP = """
-import torch
-from torch import nn
-
 {before}
 net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
 optimizer = torch.optim.{optimizer}
@@ -95,11 +50,7 @@ for x, y in train_loader:
 """
 _SGD = "SGD(net.parameters(), lr=0.01, momentum=0.9)"
 
-
-def _loop(clip: str, optimizer: str = _SGD, before: str = "") -> Run:
-    text = _LOOP.format(clip=clip, optimizer=optimizer, before=before)
-    return make_run(sources={"train.py": text})
-
+_loop = template(_LOOP, "clip", optimizer=_SGD, before="")
 
 _NORM = "nn.utils.clip_grad_norm_(net.parameters(), {})"
 _OPTION = """import argparse

@@ -10,7 +10,7 @@ from traindx.analysis.program.training.configuration import (
     written_defaults,
 )
 from traindx.analysis.program.training.program import Program, each_place, program_of
-from traindx.examples import form, make_run, script
+from traindx.examples import make_run, script, template
 from traindx.registry import Findings, Run, detector
 
 NAMES = {"learning rate": ("lr", "learning_rate"), "weight decay": ("weight_decay",)}
@@ -60,10 +60,9 @@ def _never_given(program: Program) -> Findings:
             f"The weight decay is set to {settings[0].value:g} and never read: the optimizer uses "
             f"its default {own:g}",
             CAUSE,
-            made[0],
-            cite(settings[0].site, f"weight_decay is {settings[0].value:g}, unread"),
-            cite(made[0], "the optimizer is given none"),
-            is_symptom=True,
+            (settings[0].site, f"weight_decay is {settings[0].value:g}, unread"),
+            (made[0], "the optimizer gets none"),
+            at=made[0],
         )
 
 
@@ -75,9 +74,7 @@ def _misnamed(program: Program) -> Findings:
             f"The configuration sets {found.written} to {found.value}, the code asks for "
             f"`{found.asked}` and uses its default {found.used}",
             CAUSE,
-            found.event,
-            cite(found.event, f"there is no {found.asked}: the default {found.used} is used"),
-            is_symptom=True,
+            (found.event, f"there is no {found.asked}: the default {found.used} is used"),
         )
 
 
@@ -91,12 +88,11 @@ def _unread(program: Program, words: str, names: tuple[str, ...]) -> Findings:
         return
     number = source_text(used[0])
     yield finding(
-        f"The {words} is set to {setting.value:g} and never read: the optimizer is given {number}",
+        f"The {words} is set to {setting.value:g} and never read: the optimizer uses {number}",
         CAUSE,
-        used[0],
-        cite(setting.site, f"{setting.name} is {setting.value:g}, unread"),
-        cite(used[0], f"the optimizer is given {number}"),
-        is_symptom=True,
+        (setting.site, f"{setting.name} is {setting.value:g}, unread"),
+        (used[0], f"the optimizer uses {number}"),
+        at=used[0],
     )
 
 
@@ -107,12 +103,11 @@ def _defaults(run: Run) -> Findings:
             f"`{source_text(store)}` is not read: the optimizer keeps the value it was made with"
         )
         filled = cite(store, "the groups of parameters were filled when the optimizer was made")
-        yield finding(claim, CAUSE, store, filled, is_symptom=True)
+        yield finding(claim, CAUSE, filled, at=store)
 
 
 _PROGRAM = """
 import argparse
-import torch
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--lr", type=float, default=1e-2)
@@ -121,11 +116,9 @@ model = torch.nn.Linear(4, 2)
 optimizer = torch.optim.Adam(model.parameters(), lr={used})
 {more}
 """
-_program = form(_PROGRAM, "used", more="print(args)")
+_program = template(_PROGRAM, "used", more="print(args)")
 
 _DEFAULTS = """
-import torch
-
 class Fitter:
     def __init__(self, net, rate):
         self.opt = torch.optim.Adam(net.parameters(), lr=1e-6)
@@ -150,8 +143,6 @@ def _loaded(name: str, more: str = "") -> Run:
 
 
 _BATCHES = """
-import torch
-
 CONFIG = {"batchSize": 256, "hidden": 64}
 
 def loader(settings, data):
@@ -186,8 +177,7 @@ FIRES = {
         "1e-6", 'print(optimizer.param_groups[0]["lr"])'
     ),
     "a constant": script(
-        "import torch\nLEARNING_RATE = 0.05\n"
-        "optimizer = torch.optim.SGD(model.parameters(), lr=5e-6)\n"
+        "LEARNING_RATE = 0.05\noptimizer = torch.optim.SGD(model.parameters(), lr=5e-6)\n"
     ),
     "the number has a name of its own": script(
         "import torch\nfrom dataclasses import dataclass\n@dataclass\n"
@@ -197,7 +187,7 @@ FIRES = {
         "print(cfg.epochs)\n"
     ),
     "an entry": script(
-        "import torch\nconfig = {'learning_rate': 4e-3, 'steps': 9}\n"
+        "config = {'learning_rate': 4e-3, 'steps': 9}\n"
         "optimizer = torch.optim.AdamW(model.parameters(), lr=4e-6)\n"
         "for step in range(config['steps']):\n    pass\n"
     ),
@@ -220,7 +210,7 @@ SILENT = {
         "1e-6", "torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=args.lr)"
     ),
     "near miss: computed from it": script(
-        "import torch\nLEARNING_RATE = 0.05\nrate = LEARNING_RATE / 10\n"
+        "LEARNING_RATE = 0.05\nrate = LEARNING_RATE / 10\n"
         "optimizer = torch.optim.SGD(model.parameters(), lr=rate)\n"
     ),
     "near miss: equal numbers": _program("0.01"),

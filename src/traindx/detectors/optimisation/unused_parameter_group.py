@@ -1,4 +1,4 @@
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.ownership import collected_in_vain
 from traindx.analysis.program.training.program import each_place
 from traindx.examples import script, template
@@ -27,11 +27,9 @@ def check(run: Run) -> Findings:
     for filled, group in each_place(run, collected_in_vain, lambda found: found[0].node):
         name = min(sorted(group.names), key=len, default="params")
         yield finding(
-            f"The parameters collected in `{name}` are never given to the optimizer",
+            f"The parameters collected in `{name}` are never passed to the optimizer",
             "parameters-not-in-optimizer",
-            filled,
-            cite(filled, "parameters are collected here, and nothing reads them"),
-            is_symptom=True,
+            (filled, "parameters are collected here, and nothing reads them"),
         )
 
 
@@ -68,8 +66,6 @@ FIRES = {
 }
 
 _NAMES = """
-import torch
-
 def make_optimizer(model):
     decay, rest, names = [], [], []
     for name, p in model.named_parameters():

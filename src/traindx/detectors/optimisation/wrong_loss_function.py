@@ -1,25 +1,10 @@
 """The loss does not fit what the model puts out or what the labels are."""
 
-from traindx.analysis.program.execution.values import Part, Result, Value, constant
-from traindx.analysis.program.training.claims import cite, finding
-from traindx.analysis.program.training.contents import same_numbers
-from traindx.analysis.program.training.gradients import runs_behind
-from traindx.analysis.program.training.graphs import feeds_backward
-from traindx.analysis.program.training.loaders import dataset_of
-from traindx.analysis.program.training.operations import operation_of
-from traindx.analysis.program.training.program import Computed, Program, program_of
-from traindx.analysis.program.training.shapes import made_by_layer, shape_of
-from traindx.analysis.program.training.tasks import Task, is_multi_hot, task_of
-from traindx.examples import make_run
+from traindx.analysis.program.training.claims import cited, finding
+from traindx.analysis.program.training.loss_fit import misfit_losses
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
-
-CLASSIFICATION = frozenset(
-    {"MNIST", "FashionMNIST", "KMNIST", "QMNIST", "CIFAR10", "CIFAR100", "ImageFolder", "SVHN",
-     "STL10", "ImageNet", "Food101", "DatasetFolder"}
-)  # fmt: skip
-TABLES = ("pandas", "sklearn.datasets", "torch.utils.data.TensorDataset")  # one row per sample
-BINARY = ("binary_cross_entropy", "binary_cross_entropy_with_logits", "nll_loss")
-DISTANCES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 
 
 @detector(needs=("source",), suggests=("wrong-loss-for-task",))
@@ -49,105 +34,17 @@ def check(run: Run) -> Findings:
     rows of a sample, where nothing in the code tells that there is one. So are labels that pass
     through one-hot encoding.
     """
-    program = program_of(run)
-    seen: set[object] = set()
-    for loss in program.results("cross_entropy", *BINARY, *DISTANCES):
-        if loss.event.node in seen:
-            continue
-        fault = _fault(program, loss)
-        if fault is not None:
-            why, *evidence = fault
-            seen.add(loss.event.node)
-            yield finding(
-                f"The loss does not fit the task: {why}",
-                "wrong-loss-for-task",
-                loss.event,
-                cite(loss.event, "the loss is computed here"),
-                *(cite(value, says) for value, says in evidence if value.site is not None),
-                is_symptom=True,
-            )
-
-
-def _misfit(loss: Computed) -> tuple[str, tuple[Value, str]] | None:
-    """Compare what the target is with what the loss takes it for."""
-    given, target = loss.operation.argument("input"), loss.operation.argument("target")
-    if given is None or target is None or not runs_behind(given):
-        return None
-    if loss.operation.name == "cross_entropy" and is_multi_hot(loss.story, target):
-        return f"{loss.label} over labels that may hold together", (target, "several ones in a row")
-    task = task_of(loss.story, target)
-    if task is None or task[0] is (Task.AMOUNT if loss.operation.name in DISTANCES else Task.CLASS):
-        return None
-    kind, shown = task
-    return f"{loss.label} of a target that is {kind.value}", (shown, f"shows {kind.value}")
-
-
-def _fault(program: Program, loss: Computed) -> tuple[str, tuple[Value, str]] | None:
-    misfit = _misfit(loss)
-    if misfit is not None:
-        return misfit
-    given, target = loss.operation.argument("input"), loss.operation.argument("target")
-    if loss.operation.name not in ("cross_entropy", *DISTANCES):
-        return None
-    layer = made_by_layer(given)
-    operation = operation_of(given)
-    if given is None or layer is None or operation is None:
-        return None
-    made = operation_of(Result("()", layer))
-    units = None if made is None else constant(made.settings.get("out_features"))
-    if loss.operation.name != "cross_entropy":
-        if isinstance(units, int) and units > 1 and _is_class(target):
-            why = f"{loss.label} between {units} outputs and class labels"
-            return why, (layer, f"{units} output units")
-        return None
-    if units == 1 and _is_one_row(program, given, target):
-        return f"{loss.label} over a single output is always 0", (layer, "one output unit")
-    sigmoid = _sigmoid_of(program, layer)
-    if sigmoid is not None:
-        why = f"trained with {loss.label} (softmax), and predicted with a sigmoid for each label"
-        return why, (sigmoid, "a sigmoid of the same output")
-    return None
-
-
-def _is_one_row(program: Program, given: Value, target: Value | None) -> bool:
-    """Tell whether a model gives one score per sample, and not one for each of its candidates.
-
-    Linear layers take rows of any number: (B, K, features) becomes (B, K, 1), K candidates.
-    """
-    shape = shape_of(given)
-    cast = operation_of(target)
-    if shape is not None:
-        return len(shape) == 2
-    imported = [n for m in program.project.modules for n in m.aliases.values()]
-    is_table = any(n == t or n.startswith(f"{t}.") for n in imported for t in TABLES)
-    return is_table or (cast is not None and cast.name == "float")
-
-
-def _sigmoid_of(program: Program, layer: Result) -> Value | None:
-    """A sigmoid that a layer's output is given to, by itself: a threshold for each label."""
-    for found in program.results("sigmoid"):
-        given, made = found.operation.operands[:1], found.event.result
-        if given and made_by_layer(given[0]) is layer and made is not None:
-            return None if feeds_backward(found.story, made) else made
-    return None
-
-
-def _is_class(target: Value | None) -> bool:
-    """Tell whether a target is the label that a classification dataset gives, as it is."""
-    plain = next(iter(same_numbers(target)), None) if target is not None else None
-    if not isinstance(plain, Part) or plain.key != 1 or not isinstance(plain.of, Result):
-        return False
-    batch = plain.of
-    loader = batch.args[0] if batch.maker == "builtins.next" and batch.args else None
-    data = None if loader is None else dataset_of(loader)
-    if not isinstance(data, Result) or "target_transform" in data.kwargs:
-        return False
-    return data.maker.rsplit(".", 1)[-1] in CLASSIFICATION
+    for misfit in misfit_losses(program_of(run)):
+        event = misfit.loss.event
+        yield finding(
+            f"The loss does not fit the task: {misfit.why}",
+            "wrong-loss-for-task",
+            (event, "the loss is computed here"),
+            *cited(misfit.value, misfit.shows),
+        )
 
 
 _PROGRAM = """
-import torch
-from torch import nn
 from torchvision import datasets
 
 class Net(nn.Module):
@@ -171,18 +68,13 @@ for data, target in train_loader:
     loss.backward()
 """
 
-
-def _program(
-    units: int, loss: str, returned: str = "self.head(x)", change: str = "target = target.cuda()"
-) -> Run:
-    text = _PROGRAM.format(units=units, loss=loss, returned=returned, change=change)
-    return make_run(sources={"train.py": text})
-
+_program = template(
+    _PROGRAM, "units", "loss", returned="self.head(x)", change="target = target.cuda()"
+)
 
 _SCORER = """
-import torch
-from torch import nn
 {imports}
+from torch import nn
 
 scorer = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 1))
 for rows, chosen in loader:
@@ -190,15 +82,7 @@ for rows, chosen in loader:
     loss.backward()
 """
 
-
-def _scorer(imports: str = "from my_data import loader") -> Run:
-    return make_run(sources={"train.py": _SCORER.format(imports=imports)})
-
-
 _TAGS = """
-import torch
-from torch import nn
-
 net = nn.Sequential(nn.Embedding(90, 16), nn.Flatten(1), nn.Linear(160, 6))
 optimizer = torch.optim.Adam(net.parameters())
 
@@ -216,14 +100,11 @@ for words, tags in train_loader:
 print(tags_of(held_out))
 """
 
-
-def _tags(predicted: str) -> Run:
-    return make_run(sources={"train.py": _TAGS.format(predicted=predicted)})
-
+_tags = template(_TAGS, "predicted")
 
 FIRES = {
     "several tags at once": _tags("torch.sigmoid(net(words)) > 0.5"),
-    "cross-entropy over one unit, for a table": _scorer("import pandas as pd"),
+    "cross-entropy over one unit, for a table": script(_SCORER, imports="import pandas as pd"),
     "cross-entropy over one unit": _program(1, "CrossEntropyLoss"),
     "squared error on class labels": _program(10, "MSELoss"),
 }
@@ -231,7 +112,7 @@ FIRES = {
 SILENT = {
     "near miss: one of several classes": _tags("net(words).softmax(1).argmax(1)"),
     "ten classes": _program(10, "CrossEntropyLoss"),
-    "near miss: a score for each candidate": _scorer(),
+    "near miss: a score for each candidate": script(_SCORER, imports="from my_data import loader"),
     "near miss: candidates side by side": _program(
         1, "CrossEntropyLoss", "self.head(x).view(-1, 4)"
     ),

@@ -1,4 +1,4 @@
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.compilation import compiled_again
 from traindx.analysis.program.training.program import each_place
 from traindx.examples import template
@@ -28,10 +28,8 @@ def check(run: Run) -> Findings:
         yield finding(
             "The model is compiled inside the training loop",
             "recompilation",
-            again,
-            cite(again, "compiled here, in every iteration"),
-            cite(loop.run.site, "the loop"),
-            is_symptom=True,
+            (again, "compiled here, in every iteration"),
+            (loop.run.site, "the loop"),
         )
 
 

@@ -1,10 +1,10 @@
 """A training step makes the host wait for the device again and again."""
 
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.training.claims import cite, finding, source_text
+from traindx.analysis.program.training.claims import finding, source_text
 from traindx.analysis.program.training.device_waits import FORCED, StepWaits, step_waits
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
+from traindx.examples import script, template
 from traindx.model.findings import Finding, Strength
 from traindx.registry import Findings, Run, detector
 
@@ -18,8 +18,9 @@ def check(run: Run) -> Findings:
 
     ## What it detects
     In every turn of the loop over batches: `torch.cuda.empty_cache()` or `synchronize()`, a value
-    read back with `.item()`, `.cpu()` or `.numpy()` for each parameter or sample, or three and more
-    values read back, in code for CUDA; in the loop itself or in what it calls.
+    read back with `.item()`, `.cpu()` or `float()` for each parameter or sample, a number that the
+    forward pass reads back of what was only just moved to the device (the longest length of a
+    batch), or three and more values read back, in code for CUDA; in the loop or in what it calls.
 
     ## Why it matters
     The host may run ahead of the device and hide its own work. Every read waits until the device
@@ -44,6 +45,9 @@ def _findings(waits: StepWaits) -> Findings:
     elif waits.repeated:
         what = "a value back from the device for each parameter or sample"
         yield _finding(waits.repeated[0], f"Every training step reads {what}")
+    elif waits.returned:
+        what = "what was moved to the device and is read back in the forward pass"
+        yield _finding(waits.returned[0], f"Every training step waits for {what}")
     elif len(waits.reads) >= SOME:
         what = f"{len(waits.reads)} values back from the device"
         is_hint = len(waits.reads) < MANY
@@ -54,16 +58,14 @@ def _finding(event: ProgramEvent, claim: str, *, is_hint: bool = False) -> Findi
     return finding(
         claim,
         "synchronisation-in-loop",
-        event,
-        cite(event, f"`{source_text(event)}` runs in every step"),
+        (event, f"`{source_text(event)}` runs in every step"),
         strength=Strength.WEAK if is_hint else Strength.MODERATE,
         hint=Strength.WEAK if is_hint else None,
+        is_symptom=False,
     )
 
 
 _LOOP = """
-import torch
-
 model.cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for i, (data, target) in enumerate(loader):
@@ -73,11 +75,7 @@ for i, (data, target) in enumerate(loader):
     optimizer.step()
     {more}
 """
-
-
-def _loop(more: str) -> Run:
-    return make_run(sources={"train.py": _LOOP.format(more=more)})
-
+_loop = template(_LOOP, "more")
 
 _THREE = "a = loss.item(); b = norm.item(); c = accuracy.item()"
 
@@ -100,15 +98,48 @@ for episode in range(1000):
     optimizer.step()
 """
 
+_LENGTHS = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(100, 8), nn.Linear(8, 2)
+
+    def forward(self, ids, lengths):
+        longest = {longest}
+        return self.head(self.embedding(ids[:, :longest]).mean(1))
+
+net = Net().cuda()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for ids, lengths, y in loader:
+    {before}
+    loss = nn.functional.cross_entropy(net(ids.cuda(), {given}), y.cuda())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+_lengths = template(_LENGTHS, longest="int(lengths.max())", before="pass", given="lengths.cuda()")
+
 FIRES = {
+    "a length that is moved and read back": _lengths(),
+    "a length that was moved before": _lengths(
+        "lengths.max().item()", "lengths = lengths.to('cuda')", "lengths"
+    ),
     "the cache is emptied": _loop("torch.cuda.empty_cache()"),
     "three reads": _loop(_THREE),
     "a read for each parameter": _loop(_NORMS),
+    "a number of each parameter": _loop(
+        "norms = [float(p.grad.norm()) for p in model.parameters()]"
+    ),
 }
 
 SILENT = {
+    "near miss: a length that stays on the host": _lengths(given="lengths"),
+    "near miss: lengths that a layer needs on the CPU": _lengths("lengths.cpu()"),
+    "near miss: the size of each parameter": _loop(
+        "n = [int(p.numel()) for p in model.parameters()]"
+    ),
     "near miss: one read": _loop("total += loss.item()"),
     "near miss: every hundred steps": _loop(f"if i % 100 == 0:\n        {_THREE}"),
     "near miss: each parameter, every hundred steps": _loop(f"if i % 100 == 0:\n        {_NORMS}"),
-    "near miss: the actions of an episode": make_run(sources={"train.py": _EPISODES}),
+    "near miss: the actions of an episode": script(_EPISODES),
 }

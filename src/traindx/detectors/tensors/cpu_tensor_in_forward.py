@@ -2,7 +2,6 @@ from dataclasses import replace
 
 from traindx.analysis.program.training.claims import (
     add_argument,
-    cite,
     cited,
     finding,
     first_parameter,
@@ -37,22 +36,21 @@ def check(run: Run) -> Findings:
     alone. So is what is made inside `with torch.device(…)`, or while another context is open that
     may set the device.
     """
-    for found in each_place(run, cpu_tensors, lambda tensor: tensor.made.node):
-        made, given = found.made, "" if found.is_kept else first_parameter(found.made)
-        where = ", as a plain attribute" if found.is_kept else ""
-        strength = Strength.STRONG if found.is_kept else Strength.MODERATE
-        told = finding(
+    for tensor in each_place(run, cpu_tensors, lambda t: t.made.node):
+        made, given = tensor.made, "" if tensor.is_kept else first_parameter(tensor.made)
+        where = ", as a plain attribute" if tensor.is_kept else ""
+        strength = Strength.STRONG if tensor.is_kept else Strength.MODERATE
+        found = finding(
             f"`{source_text(made)}` is made on the CPU whatever the input is on",
             CAUSE,
-            made,
-            cite(made, f"made without a device{where}"),
-            *cited(found.meeting, "meets what comes from the input here"),
+            (made, f"made without a device{where}"),
+            *cited(tensor.meeting, "meets what comes from the input here"),
             strength=strength,
-            hint=None if found.is_kept else strength,
-            is_symptom=found.is_kept,
+            hint=None if tensor.is_kept else strength,
+            is_symptom=tensor.is_kept,
             patch=add_argument(made, f"device={given}.device") if given else None,
         )
-        yield replace(told, suggests={CAUSE: strength})
+        yield replace(found, suggests={CAUSE: strength})
 
 
 _MODULE = """
@@ -73,9 +71,6 @@ def _module(*body: str) -> Run:
 
 
 _SCHEDULE = """
-import torch
-from torch import nn
-
 class Noiser(nn.Module):
     def __init__(self):
         super().__init__()
@@ -92,9 +87,6 @@ out = model(batch)
 """
 
 _GRAPH = """
-import torch
-from torch import nn
-
 class Net(nn.Module):
     def __init__(self, classes):
         super().__init__()

@@ -2,7 +2,7 @@ from traindx.analysis.errors.culprits import embedding_culprit
 from traindx.analysis.errors.device_messages import DEVICE_ASSERT
 from traindx.analysis.errors.messages import finding, known_error
 from traindx.analysis.errors.root_failure import last_burst
-from traindx.examples import failed, make_run
+from traindx.examples import failed, script
 from traindx.registry import Findings, Run, Strength, detector
 
 WITH_TABLE = {"index-out-of-range": Strength.STRONG, "label-out-of-range": Strength.WEAK}
@@ -58,5 +58,5 @@ SILENT = {
     "near miss: a clear error of the CPU": failed(
         "IndexError: index out of range in self", "x = self.embedding(x)"
     ),
-    "no error": make_run(sources={"m.py": "from torch import nn\ne = nn.Embedding(10000, 128)\n"}),
+    "no error": script("from torch import nn\ne = nn.Embedding(10000, 128)\n"),
 }

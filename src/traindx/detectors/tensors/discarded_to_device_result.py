@@ -1,4 +1,4 @@
-from traindx.analysis.program.training.claims import cite, finding, replace, source_text
+from traindx.analysis.program.training.claims import finding, replace, source_text
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.tensors import dropped_moves
 from traindx.examples import script, template
@@ -31,9 +31,7 @@ def check(run: Run) -> Findings:
         yield finding(
             f"`{text}` moves a tensor and drops the result",
             "device-mismatch",
-            event,
-            cite(event, f"{name} itself stays where it is"),
-            is_symptom=True,
+            (event, f"{name} itself stays where it is"),
             patch=replace(event, f"{name} = {text}") if name.isidentifier() else None,
         )
 
@@ -67,7 +65,6 @@ FIRES = {
 }
 
 _ANY_MODEL = """
-import torch
 if options.small:
     net = Small()
 else:

@@ -1,4 +1,5 @@
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.errors.passed_lines import unless_passed
+from traindx.analysis.program.training.claims import cite, finding, line_of
 from traindx.analysis.program.training.facts.dtype_clashes import blamed_dtypes
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
@@ -24,21 +25,18 @@ def check(run: Run) -> Findings:
 
     ## When it is wrong
     Under autocast torch chooses the dtype of products; these are left alone, as are weights that
-    may have been converted out of sight. A run that went through steps has shown that its types
-    fit.
+    may have been converted out of sight, and a line that is known to have run.
     """
-    if run.has_trained or run.failures:
-        return
     for blamed in blamed_dtypes(program_of(run)):
         clash, origin = blamed.clash, blamed.origin
-        yield finding(
+        found = finding(
             clash.text,
             "dtype-mismatch",
-            origin or clash.event,
-            cite(clash.event, f"{clash.text}; `.{clash.cast}` would make it fit"),
+            (clash.event, f"{clash.text}; `.{clash.cast}` would make it fit"),
             *([cite(origin, f"{blamed.dtype} from here on")] if origin else []),
-            is_symptom=True,
+            at=origin or clash.event,
         )
+        yield from unless_passed(run, found, line_of(clash.event))
 
 
 _TRAIN = """

@@ -1,7 +1,7 @@
 from traindx.analysis.program.training.claims import callee_text, cite, finding
 from traindx.analysis.program.training.mixups import mixups
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import form
+from traindx.examples import template
 from traindx.registry import Findings, Run, detector
 
 
@@ -26,13 +26,11 @@ def check(run: Run) -> Findings:
     """
     for found in each_place(run, mixups, lambda mixup: mixup.call.node):
         claim = f"`{callee_text(found.call)}` takes {found.needed} and gets {found.got}"
-        given = cite(found.call, f"given: {found.given}")
-        yield finding(claim, "api-misuse", found.call, given, is_symptom=True)
+        argument = cite(found.call, f"the argument is {found.given}")
+        yield finding(claim, "api-misuse", argument, at=found.call)
 
 
 _PROGRAM = """
-import torch
-from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
 model = nn.Linear(4, 2)
@@ -43,7 +41,7 @@ for x, y in loader:
     optimizer.step()
     {after}
 """
-_program = form(_PROGRAM, given="model.parameters()", after="pass")
+_program = template(_PROGRAM, given="model.parameters()", after="pass")
 
 FIRES = {
     "a model for an optimizer": _program("model"),

@@ -1,4 +1,4 @@
-from traindx.analysis.program.training.claims import cite, finding
+from traindx.analysis.program.training.claims import finding
 from traindx.analysis.program.training.ignored_padding import unignored_padding
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import template
@@ -31,10 +31,9 @@ def check(run: Run) -> Findings:
             yield finding(
                 f"Labels are padded with {value} and the loss ignores {index}",
                 "label-out-of-range",
-                loss,
-                cite(made, f"labels hold {value} here"),
-                cite(loss, f"{value} is taken for a class: ignore_index is {index}"),
-                is_symptom=True,
+                (made, f"labels hold {value} here"),
+                (loss, f"{value} is taken for a class: ignore_index is {index}"),
+                at=loss,
             )
 
 

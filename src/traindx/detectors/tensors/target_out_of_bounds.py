@@ -1,7 +1,7 @@
 from traindx.analysis.errors.culprits import class_count
 from traindx.analysis.errors.device_messages import LABELS
 from traindx.analysis.errors.messages import causes_in, finding, known_error
-from traindx.examples import failed, make_run
+from traindx.examples import failed, script
 from traindx.registry import Findings, Run, detector
 
 
@@ -56,5 +56,5 @@ FIRES = {
 
 SILENT = {
     "near miss: an embedding's index": failed("IndexError: index out of range in self"),
-    "no error": make_run(sources={"train.py": "num_classes = 10\n"}),
+    "no error": script("num_classes = 10\n"),
 }

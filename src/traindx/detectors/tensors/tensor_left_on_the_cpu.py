@@ -1,8 +1,9 @@
+from traindx.analysis.errors.passed_lines import unless_passed
 from traindx.analysis.program.shapes.structure import is_test_file
-from traindx.analysis.program.training.claims import cite, cited, finding, node_of
+from traindx.analysis.program.training.claims import cite, cited, finding, line_of, node_of
 from traindx.analysis.program.training.facts.tensor_devices import device_clashes
 from traindx.analysis.program.training.program import each_place
-from traindx.examples import form, script
+from traindx.examples import script, template
 from traindx.registry import Findings, Run, detector
 
 CAUSE = "device-mismatch"
@@ -28,8 +29,6 @@ def check(run: Run) -> Findings:
     A single number mixes with tensors anywhere, and an index of the CPU may point into a tensor of
     a GPU; both are left alone, as are programs in which a library moves batches or models.
     """
-    if run.has_trained or run.failures:
-        return
     seen: set[object] = set()
     for clash in each_place(
         run, device_clashes, lambda clash: (node_of(clash.left_behind), clash.event.node)
@@ -38,7 +37,8 @@ def check(run: Run) -> Findings:
         if not places & seen and not is_test_file(clash.event.module):
             seen |= places
             here, left = cite(clash.event, clash.text), cited(clash.left_behind, "stays on the CPU")
-            yield finding(clash.text, CAUSE, clash.event, here, *left, is_symptom=True)
+            found = finding(clash.text, CAUSE, here, *left, at=clash.event)
+            yield from unless_passed(run, found, line_of(clash.event))
 
 
 _TRAIN = """
@@ -61,18 +61,39 @@ for x, y in DataLoader(data, batch_size=16):
     loss = nn.functional.cross_entropy(model(x * rate), y)
     loss.backward()
 """
-_train = form(_TRAIN, move="x, y = x.to(device), y.to(device)", there=", device=device")
+_train = template(_TRAIN, move="x, y = x.to(device), y.to(device)", there=", device=device")
 
 _WEIGHTED = """
-import torch
-from torch import nn
 criterion = nn.CrossEntropyLoss(weight=torch.tensor([0.2, 0.8])){moved}
 model = nn.Linear(8, 2).to("cuda")
 x, y = torch.randn(16, 8).to("cuda"), torch.randint(0, 2, (16,)).to("cuda")
 criterion(model(x), y).backward()
 """
 
+_TEACHER = """
+import copy
+import accelerate
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+loader = DataLoader(TensorDataset(torch.randn(64, 8), torch.randint(0, 2, (64,))), batch_size=16)
+net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+{before}
+for x, y in loader:
+    {move}
+    optimizer.zero_grad()
+    nn.functional.mse_loss(net(x), teacher(x).detach()).backward()
+    optimizer.step()
+"""
+_COPY = "teacher = copy.deepcopy(net)"
+_PREPARED = "net, optimizer, loader = accelerate.Accelerator().prepare(net, optimizer, loader)"
+_teacher = template(_TEACHER, "before", move="pass")
+
 FIRES = {
+    "a copy that an engine does not know": _teacher(f"{_COPY}\n{_PREPARED}"),
+    "a copy that is not moved": _teacher(f"{_COPY}\nnet.cuda()", move="x = x.cuda()"),
     "weights of a loss": script(_WEIGHTED, moved=""),
     "a table of a plain object": _train(there=""),
     "labels that stay": _train(move="x = x.to(device)"),
@@ -80,9 +101,6 @@ FIRES = {
 }
 
 _ON_ITS_OWN = """
-import torch
-from torch import nn
-
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -97,6 +115,11 @@ if __name__ == "__main__":
 """
 
 SILENT = {
+    "near miss: a copy of what an engine has moved": _teacher(f"{_PREPARED}\n{_COPY}"),
+    "near miss: a copy that is moved": _teacher(
+        f"{_COPY}\nfor m in (net, teacher):\n    m.cuda()", move="x = x.cuda()"
+    ),
+    "near miss: a copy of what was moved": _teacher(f"net.cuda()\n{_COPY}", move="x = x.cuda()"),
     "near miss: moved to where the input is": script(_ON_ITS_OWN, path="net.py"),
     "all moved": _train(),
     "near miss: a loss that is moved": script(_WEIGHTED, moved='.to("cuda")'),

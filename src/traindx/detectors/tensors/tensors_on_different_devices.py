@@ -1,7 +1,7 @@
 from traindx.analysis.errors.device_blame import stray_tensor
 from traindx.analysis.errors.device_messages import TWO_DEVICES
 from traindx.analysis.errors.messages import findings
-from traindx.examples import failed, make_run
+from traindx.examples import failed, script
 from traindx.registry import Findings, Run, detector
 
 
@@ -80,5 +80,5 @@ SILENT = {
         "RuntimeError: Input type (torch.cuda.HalfTensor) and weight type (torch.cuda.FloatTensor) "
         "should be the same"
     ),
-    "the same code without an error": make_run(sources={"model.py": _MODEL}),
+    "the same code without an error": script(_MODEL),
 }

@@ -5,7 +5,7 @@ from traindx.analysis.program.execution.values import Value
 from traindx.analysis.program.training.claims import cite, finding, replace, source_text
 from traindx.analysis.program.training.facts.memory_layouts import joins_apart
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
+from traindx.examples import script
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
 
@@ -15,9 +15,9 @@ def check(run: Run) -> Findings:
     """`view` joins what a permutation or a slice has parted.
 
     ## What it detects
-    A tensor whose dimensions were permuted or transposed, or from which a slice has left something
-    out (`labels[:, 1:]`), and a `view` of it that makes one of two dimensions that are not next to
-    each other in memory, by the sizes that the source shows.
+    A tensor whose dimensions were permuted or transposed, cut into windows (`unfold`) or pieces
+    (`chunk`), expanded, or from which a slice has left something out (`labels[:, 1:]`), and a
+    `view` of it that makes one of two dimensions that are not next to each other in memory.
 
     ## Why it matters
     A view may not copy. The first batch fails with "view size is not compatible with input tensor's
@@ -49,20 +49,15 @@ def _finding(event: ProgramEvent, permuted: Value) -> Finding:
         else (cite(permuted, "this changes what is seen, and the memory stays as it is"),)
     )
     return finding(
-        "`view` joins dimensions of a permuted or sliced tensor that are apart in memory",
+        "`view` joins dimensions of a rearranged tensor that are apart in memory",
         "non-contiguous-view",
-        event,
-        cite(event, "a view cannot copy; reshape can"),
+        (event, "a view cannot copy; reshape can"),
         *made,
-        is_symptom=True,
         patch=replace(event, f"{before}.reshape({sizes}") if before else None,
     )
 
 
 _NET = """
-import torch
-from torch import nn
-
 class Net(nn.Module):
     def forward(self, x):
         b, c, f, t = x.shape
@@ -71,7 +66,7 @@ class Net(nn.Module):
 
 
 def _net(*body: str) -> Run:
-    return make_run(sources={"net.py": _NET.format(body="\n        ".join(body))})
+    return script(_NET, body="\n        ".join(body))
 
 
 FIRES = {
@@ -89,6 +84,13 @@ FIRES = {
     "the last dimension is split": _net(
         "y = torch.zeros(b, 30, f, t).permute(0, 2, 3, 1)", "return y.view(b, -1, 10)"
     ),
+    "patches by unfold": _net(
+        "y = torch.zeros(b, 1, 16, 16).unfold(2, 4, 4).unfold(3, 4, 4)", "return y.view(b, 16, 16)"
+    ),
+    "an expanded dimension": _net("return x.unsqueeze(1).expand(b, 5, c, f, t).view(-1, c, f, t)"),
+    "one piece of several": _net(
+        "q, k = torch.zeros(b, t, 64).chunk(2, dim=-1)", "return q.view(b, t * 32)"
+    ),
     "heads joined behind a ReLU": _net(
         "y = x.permute(0, 2, 1, 3)", "y = torch.relu(y) * 0.5", "return y.view(b, f, -1)"
     ),
@@ -103,6 +105,15 @@ SILENT = {
     "near miss: turned back": _net("return x.transpose(1, 2).transpose(1, 2).view(b, c, -1)"),
     "near miss: joins what lies together behind": _net(
         "return x.transpose(0, 1).view(c, b, f * t)"
+    ),
+    "near miss: windows in their order": _net(
+        "return torch.zeros(b, 16, 3).unfold(1, 4, 4).transpose(2, 3).view(b, 16, 3)"
+    ),
+    "near miss: heads of a piece": _net(
+        "q, k = torch.zeros(b, t, 64).chunk(2, dim=-1)", "return q.view(b, t, 4, 8)"
+    ),
+    "near miss: a dimension of one is moved": _net(
+        "return torch.zeros(b, 7, 1, 9).transpose(1, 2).view(b, 63)"
     ),
     "near miss: the first rows": _net("y = torch.zeros(b, t)", "return y[1:].view(-1)"),
     "near miss: one column": _net("y = torch.zeros(b, t)", "return y[:, 1:2].view(-1)"),

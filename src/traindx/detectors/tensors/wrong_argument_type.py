@@ -1,12 +1,13 @@
 """A call of torch is given an argument that it does not take, by its kind or beside another."""
 
 from traindx.analysis.program.shapes.structure import is_test_file
-from traindx.analysis.program.training.claims import callee_text, cite, finding, source_text
+from traindx.analysis.program.training.claims import callee_text, finding, source_text
+from traindx.analysis.program.training.facts.misplaced_settings import misplaced_settings
 from traindx.analysis.program.training.facts.refused_settings import refused_settings
 from traindx.analysis.program.training.facts.refused_values import refused_values
 from traindx.analysis.program.training.facts.roles import Misuse, misuses
 from traindx.analysis.program.training.program import program_of
-from traindx.examples import make_run
+from traindx.examples import script
 from traindx.model.findings import Finding
 from traindx.registry import Findings, Run, detector
 
@@ -21,11 +22,12 @@ def check(run: Run) -> Findings:
     `nn.Sequential` that is given a list, `optimizer.step(loss)` and their kin; the tuple of an LSTM
     taken for a tensor, labels ahead of scores, a plateau without its metric; a `DataLoader` with
     a sampler and `shuffle=True`, a batch sampler and a batch size, or `shuffle=True` over an
-    `IterableDataset`.
+    `IterableDataset`; a setting in the place of another: `smooth_l1_loss(x, y, 0.1)` is told no
+    beta but the old `size_average`.
 
     ## Why it matters
     The call fails with a TypeError, ValueError or AttributeError when it is reached, which may be
-    after hours.
+    after hours; a number in the place of a flag is taken for True, without a word.
 
     ## What to do
     Pass what the function is documented to take, in its order.
@@ -35,7 +37,10 @@ def check(run: Run) -> Findings:
     """
     seen: set[object] = set()
     for story in program_of(run).stories:
-        for misuse in (*misuses(story), *refused_settings(story), *refused_values(story)):
+        for misuse in (
+            *misuses(story), *refused_settings(story), *refused_values(story),
+            *misplaced_settings(story),
+        ):  # fmt: skip
             if misuse.event.node not in seen and not is_test_file(misuse.event.module):
                 seen.add(misuse.event.node)
                 yield _finding(misuse)
@@ -47,9 +52,7 @@ def _finding(misuse: Misuse) -> Finding:
     return finding(
         f"`{callee_text(event) or source_text(event)}` takes {misuse.takes} and gets {misuse.gets}",
         "api-misuse",
-        event,
-        cite(event, f"given: {written}"),
-        is_symptom=True,
+        (event, f"the argument is {written}"),
     )
 
 
@@ -82,7 +85,7 @@ def _train(**changed: str) -> Run:
         "scheduled": "optimizer", "loss": "nn.MSELoss()(model(inputs), targets)",
         "last": "loader, average", "more": ", batch_size=16",
     }  # fmt: skip
-    return make_run(sources={"train.py": _TRAIN.format(**{**given, **changed})})
+    return script(_TRAIN.format(**{**given, **changed}))
 
 
 FIRES = {
@@ -102,13 +105,19 @@ FIRES = {
     "a sampler and shuffle, merged": _train(
         more=", **{**{'shuffle': True}, 'sampler': torch.utils.data.RandomSampler(x)}"
     ),
+    "a beta in another's place": _train(
+        loss="nn.functional.smooth_l1_loss(model(inputs), targets, 0.02)"
+    ),
+    "a reduction in another's place": _train(loss="nn.MSELoss('sum')(model(inputs), targets)"),
+    "a weight decay as dampening": _train(
+        last="loader, average); torch.optim.SGD([x], 0.1, 0.9, 5e-4"
+    ),
     "a batch sampler and a batch size": _train(
         more=", 16, batch_sampler=torch.utils.data.BatchSampler(range(64), 8, False)"
     ),
 }
 
 _CHAINED = """
-import torch
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 first = torch.optim.lr_scheduler.StepLR(optimizer, 10)
 both = torch.optim.lr_scheduler.ChainedScheduler([first])
@@ -123,12 +132,18 @@ SILENT = {
     "near miss: one or the other": _train(
         more=", 16, sampler=s, shuffle=s is None", data="TensorDataset(a, b)"
     ),
-    "near miss: a schedule of schedules": make_run(sources={"train.py": _CHAINED}),
+    "near miss: a schedule of schedules": script(_CHAINED),
     "near miss: the output of an LSTM": _train(
         loss="nn.Linear(8, 1)(nn.LSTM(8, 8)(model(inputs))[0]).sum()"
     ),
     "near miss: an array of what is detached": _train(
         loss="model(inputs).sum(); np.log(loss.detach().numpy())"
+    ),
+    "near miss: a beta by its name": _train(
+        loss="nn.functional.smooth_l1_loss(model(inputs), targets, beta=0.02)"
+    ),
+    "near miss: settings in their places": _train(
+        loss="nn.LeakyReLU(0.1, True)(nn.Linear(8, 1, 1)(inputs)).sum()"
     ),
     "near miss: by keyword": _train(last="model=average, loader=loader"),
     "near miss: a batch of inputs": _train(last="[i for i, _ in loader], average"),

@@ -14,8 +14,8 @@ from traindx.experiments.verification.candidates import (
     open_rivals,
     still_suffering,
 )
-from traindx.experiments.verification.extent import steps_for
-from traindx.experiments.verification.laboratory import Laboratory
+from traindx.experiments.verification.extent import affordable_steps, expected_s, steps_for
+from traindx.experiments.verification.laboratory import Laboratory, NoTimeLeft
 from traindx.experiments.verification.not_reproduced import why_not_reproduced
 from traindx.experiments.verification.observed_rerun import Observation, steps_in
 from traindx.experiments.verification.plans import is_worth_trying, why_untestable
@@ -53,6 +53,7 @@ class Campaign:
     laboratory: Laboratory
     request: VerifyRequest
     progress: Progress
+    announce: Callable[[str], None] = lambda _: None
     answers: dict[str, ExperimentAnswer] = field(default_factory=dict)
     proven: dict[str, Change] = field(default_factory=dict)
     waiting: list[Candidate] = field(default_factory=list)
@@ -107,7 +108,10 @@ class Campaign:
         self.waiting = list(candidates)
         symptoms = tuple({s: None for c in candidates for s in c.symptoms})
         steps = self._steps(candidates)
+        self.announce(self._intention(candidates, steps))
         control = self._see(AS_IT_IS, 0, steps)
+        if control.rerun.stopped == "time" and control.steps:
+            steps = control.steps  # as far as the time goes: the changed ones go no further
         if not symptoms or present(symptoms, control):
             return Ground(AS_IT_IS, (), (control,), steps)
         why_not = why_not_reproduced(control, self.run)
@@ -144,10 +148,24 @@ class Campaign:
             steps_for(c.cause, c.symptoms, self.run, self.request.max_steps) for c in candidates
         ]
         known = [w for w in wanted if w is not None]
+        steps: int | None = None
         if len(known) == len(wanted):
-            return max(known)
-        is_long = self.request.max_steps is not None and steps_in(self.run) > self.request.max_steps
-        return self.request.max_steps if is_long else None
+            steps = max(known)
+        elif self.request.max_steps is not None and steps_in(self.run) > self.request.max_steps:
+            steps = self.request.max_steps
+        most = affordable_steps(self.run, self.laboratory.left_s)
+        total = steps_in(self.run)
+        return most if most is not None and most < (steps or total) else steps
+
+    def _intention(self, candidates: Sequence[Candidate], steps: int | None) -> str:
+        """Say what is going to be done, and how long it takes."""
+        names = ", ".join(c.cause for c in candidates)
+        each = f"{steps} steps each" if steps is not None else "each to its end"
+        took = expected_s(self.run, steps)
+        about = f", about {took:.0f} s a rerun" if took is not None else ""
+        count = 1 + sum(len(c.changes) for c in candidates)
+        limit = f"within {self.laboratory.left_s:.0f} s (--max-time)"
+        return f"testing {names}: up to {count} reruns per seed, {each}{about}, {limit}"
 
     def _see(self, change: Change, seed: int, steps: int | None) -> Observation:
         self.progress(self.done, self.done + len(self.waiting), change.says)
@@ -215,11 +233,14 @@ class Campaign:
         if answer.verdict is not Verdict.CONFIRMED:
             return answer
         for seed in self._more_seeds(ground.seed):
-            control = self._see(ground.change, seed, ground.steps)
-            if answer.reproduced and not present(answer.reproduced, control):
-                continue  # it comes and goes: a seed without the symptom tells nothing
+            try:
+                control = self._see(ground.change, seed, ground.steps)
+                if answer.reproduced and not present(answer.reproduced, control):
+                    continue  # it comes and goes: a seed without the symptom tells nothing
+                changed.append(self._see(with_change, seed, ground.steps))
+            except NoTimeLeft:
+                break  # what fewer seeds show is known all the same
             controls.append(control)
-            changed.append(self._see(with_change, seed, ground.steps))
         return compare(question, controls, changed)
 
     def _question(
@@ -231,7 +252,7 @@ class Campaign:
             candidate.symptoms,
             candidate.harm,
             on_top_of,
-            candidate.is_shown,
+            candidate.stands,
         )
 
     def _more_seeds(self, first: int) -> list[int]:
@@ -248,8 +269,13 @@ class Campaign:
         """A change that helps against many causes proves none while a specific one is open."""
         if not candidate.is_generic:
             return answer
-        refuted = {c for c, a in self.answers.items() if a.verdict is Verdict.REFUTED}
-        rivals = open_rivals(candidate, self.everyone, refuted.union(ground.on_top_of))
+        seen = {c.cause for c in self.everyone if c.is_shown}  # to happen
+        settled = {
+            c
+            for c, a in self.answers.items()
+            if a.verdict is Verdict.REFUTED or (a.is_without_effect and c not in seen)
+        }
+        rivals = open_rivals(candidate, self.everyone, settled.union(ground.on_top_of))
         if not rivals:
             return answer
         why = f"it helps, as it would if {' or '.join(rivals)} were the cause: not ruled out"
@@ -281,7 +307,7 @@ class Campaign:
             follows = is_effect and not candidate.is_generic  # a rate is set, it does not follow
             is_same = self.proven[proof.cause] in candidate.changes  # it would prove both
             was = present(candidate.symptoms, before.controls[0])
-            if proof.is_generic or candidate.is_shown or follows or is_same or not was:
+            if proof.is_generic or candidate.stands or follows or is_same or not was:
                 if candidate.is_asked_for:
                     self.give_up(candidate, f"not tested: {proof.cause} is confirmed before it")
             elif not present(was, after.controls[0]):
@@ -313,7 +339,7 @@ class Campaign:
             old = self.answers.get(candidate.cause)
             if old is None or old.verdict is not Verdict.UNDECIDED or old.has_cleared:
                 continue
-            if candidate.is_shown:
+            if candidate.stands:
                 continue
             changed = [t for t in old.experiment.trials if t.is_changed]
             if changed and all(t.symptoms for t in changed) and candidate.shares_symptom(proof):

@@ -37,6 +37,11 @@ class Candidate:
         return plan_of(self.cause).harm
 
     @property
+    def stands(self) -> bool:
+        """Tell whether something shows the cause directly: a line of the source, a step."""
+        return any(f.shows == self.cause for f in self.hypothesis.findings)
+
+    @property
     def is_generic(self) -> bool:
         return plan_of(self.cause).is_generic
 

@@ -13,6 +13,8 @@ SHORT_S = 20.0  # an original that took less is rerun whole
 ENOUGH = 300  # steps; the detectors that look at late samples need some hundred
 PAST_ONSET = 1.5  # times the step at which the symptom began
 MARGIN = 50  # steps beyond it
+RERUN_SHARE = 0.25  # of the time, for one: a control, a change, and another seed of both
+FEWEST = 20  # steps, below which nothing is seen
 WHOLE = 0.7  # of the original: then the rest is run too
 
 
@@ -32,6 +34,22 @@ def steps_for(
     if not has_ended and all(s.crash is None for s in symptoms):
         wanted = min(wanted, max(total, ENOUGH))
     return wanted if max_steps is None else min(wanted, max_steps)
+
+
+def expected_s(run: Run, steps: int | None = None) -> float | None:
+    """Return how long a rerun of so many steps takes, going by the original; None if not known."""
+    took, total = _duration_s(run), steps_in(run)
+    if not isfinite(took) or took <= 0.0:
+        return None
+    return took * min(1.0, steps / total) if steps is not None and total else took
+
+
+def affordable_steps(run: Run, left_s: float) -> int | None:
+    """Return after how many steps a rerun has to stop to leave time for others; None: no limit."""
+    took, total = expected_s(run), steps_in(run)
+    if took is None or not total or took <= RERUN_SHARE * left_s:
+        return None
+    return max(FEWEST, int(total * RERUN_SHARE * left_s / took))
 
 
 def _wanted(cause: str, symptoms: tuple[Symptom, ...], run: Run, total: int) -> int:

@@ -9,11 +9,12 @@ from typing import Protocol
 from traindx.experiments.changes import Change, Limits, Rerun
 from traindx.experiments.verification.observed_rerun import Observation, observe
 
-FIRST_SHARE = 0.5  # of the time, for the first rerun: how long one takes is not known yet
+FIRST_SHARE = 0.3  # of the time, for the first rerun: how long one takes is not known yet
 SHARE = 0.25  # of the time that is left, which any later one may take
 SLOWER = 3.0  # times the duration of the first; a change may slow a program down
 AT_LEAST_S = 30.0  # more than the first took
 EXPECTED = 1.1  # times the duration of the first: less time than that is not worth a start
+SEED_SHARE = 0.5  # of the time that is left, for further seeds; the rest is for other causes
 CHEAP_S, MODERATE_S = 10.0, 60.0  # up to here three seeds, two seeds
 
 Key = tuple[object, ...]
@@ -45,6 +46,7 @@ class Laboratory:
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._workshop = workshop
+        self._max_time_s = max_time_s
         self._deadline = clock() + max_time_s
         self._hang_after_s = hang_after_s
         self._clock = clock
@@ -82,7 +84,16 @@ class Laboratory:
     def affordable_seeds(self) -> int:
         """Return how many seeds a confirmation is repeated with."""
         usual = self.usual_s if self.usual_s is not None else MODERATE_S
-        return 3 if usual <= CHEAP_S else 2 if usual <= MODERATE_S else 1
+        wanted = 3 if usual <= CHEAP_S else 2 if usual <= MODERATE_S else 1
+        pairs = SEED_SHARE * self.left_s / (2 * EXPECTED * max(usual, 1e-9))
+        return min(wanted, 1 + int(pairs))
+
+    @property
+    def enough_s(self) -> float:
+        """Return how much time in all would be enough for one more test, going by the first."""
+        asked = self._max_time_s
+        usual = self.usual_s if self.usual_s is not None else FIRST_SHARE * asked
+        return max(2 * asked, asked - max(0.0, self.left_s) + 3 * EXPECTED * usual)
 
 
 def _key(change: Change, seed: int, steps: int | None) -> Key:

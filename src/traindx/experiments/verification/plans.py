@@ -1,7 +1,7 @@
 """Which change tests which cause, with values from the run.
 
-The patch of a remedy comes first, for it is what the user is told to do. Where there is none, an
-intervention stands in. A cause without a test says why it has none.
+The patch of a remedy is what the user is told to do, so it is what is tested. Where there is none,
+an intervention stands in. A cause without a test says why it has none.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from math import ceil, log
 
 import numpy as np
 
+from traindx.causes.facts import rate_cut, rate_in_use
 from traindx.experiments.changes import Change, Intervention, Value
 from traindx.experiments.verification.observed_rerun import main_process, steps_in
 from traindx.experiments.verification.verdicts import Harm
@@ -22,6 +23,7 @@ from traindx.model.run import Run
 USUAL_RATE = {"sgd": 0.01, "rmsprop": 1e-3, "adagrad": 0.01, "adadelta": 1.0, "lbfgs": 1.0}
 ADAPTIVE_RATE = 1e-3  # Adam and its kin
 CLIP_OVER_MEDIAN = 2.0  # a clip at twice the ordinary norm leaves ordinary steps alone
+GENTLE = 0.5  # a rate that is halved is tested by what shows more in a few steps
 WARM_UP_SHARE = 0.1  # of the steps; longer than in a recipe, for a rerun is short
 
 Changes = Callable[[Run], tuple[Change, ...]]
@@ -50,16 +52,25 @@ def _one(says: str, *names: str, **values: Value) -> Changes:
 
 
 def _lower_rate(run: Run) -> tuple[Change, ...]:
-    return tuple(_rate(factor, is_damping=True) for factor in (0.1, 0.01, 0.3))
+    advised = 1.0 / rate_cut(run)
+    factors = (advised, 0.1, 0.01, 0.3) if advised < GENTLE else (0.1, 0.01, 0.3)
+    return tuple(_rate(run, factor, is_damping=True) for factor in dict.fromkeys(factors))
 
 
 def _higher_rate(run: Run) -> tuple[Change, ...]:
-    return tuple(_rate(factor) for factor in (10.0, 100.0))
+    return tuple(_rate(run, factor) for factor in (10.0, 100.0))
 
 
-def _rate(factor: float, *, is_damping: bool = False) -> Change:
+def _rate(run: Run, factor: float, *, is_damping: bool = False) -> Change:
     says = f"learning rate times {factor:g}"
-    return Change(says, (Intervention("learning-rate", {"factor": factor}),), is_damping=is_damping)
+    made = (Intervention("learning-rate", {"factor": factor}),)
+    verb = "Reduce" if factor < 1 else "Raise"
+    found = rate_in_use(run)
+    remedy = f"{verb} the learning rate: multiply it by {factor:g}"
+    if found is not None:
+        name, text, value = found
+        remedy = f"{verb} {name} from {text} to {value * factor:g}"
+    return Change(says, made, is_damping=is_damping, remedy=remedy)
 
 
 def _usual_rate(run: Run) -> tuple[Change, ...]:
@@ -317,6 +328,8 @@ PLANS: Mapping[str, Plan] = {
     "worker-seed-duplication": _patch_for_finding,
     "data-order-lost-on-resume": _patch_for_finding,
     # data
+    "stale-cache": _patch_for_finding,
+    "duplicate-examples": _patch_for_finding,
     "unnormalised-inputs": Plan(_whiten),
     "unnormalised-targets": _patch_only,
     "degenerate-batch": _not(_OTHER_DATA),
@@ -344,10 +357,13 @@ def plan_of(cause: str) -> Plan:
 
 
 def changes_for(hypothesis: Hypothesis, run: Run) -> tuple[Change, ...]:
-    """Return the changes that test a hypothesis, best first; none where nothing tests it."""
+    """Return the changes that test a hypothesis, best first; none where nothing tests it.
+
+    Where a patch is shown it alone is tested: a switch in its stead may do something else.
+    """
     plan = plan_of(hypothesis.cause)
     made = plan.changes(run) if plan.changes is not None else ()
-    return (*_patches(hypothesis), *made)
+    return _patches(hypothesis) or made
 
 
 def _patches(hypothesis: Hypothesis) -> tuple[Change, ...]:

@@ -20,6 +20,7 @@ from traindx.model.findings import Experiment, Verdict
 
 EARLY = 0.8  # of the control's steps; a run that ended before cannot be compared
 CHANGES_LOSS = frozenset({"raw-loss-input", "target-shape", "batch-size"})
+STANDS = "The fault is there all the same; these reruns do not show whether it is what ails the run"
 PAST = 5  # steps beyond the one at which the control failed
 
 
@@ -39,7 +40,7 @@ class Question:
     symptoms: tuple[Symptom, ...]
     harm: Harm = Harm.LEARNING
     on_top_of: tuple[str, ...] = ()
-    is_shown: bool = False  # the run itself shows the cause directly
+    is_shown: bool = False  # the source or the run itself shows the cause directly
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +49,7 @@ class ExperimentAnswer:
 
     experiment: Experiment
     has_cleared: bool = False
+    is_without_effect: bool = False  # the fault is there, and its remedy changed nothing
     reproduced: tuple[Symptom, ...] = ()
 
     @property
@@ -111,9 +113,9 @@ def compare(
     )
     applied = _applied(question.change, changed)
     ruling = _rule(question, reproduced, _pairs(question.change, controls, changed), applied)
-    if question.is_shown and ruling.verdict is Verdict.REFUTED:
-        # what was seen to happen is no matter of opinion: the change is not the remedy
-        ruling = _undecided(f"{ruling.reason}; the change did not remove what the run shows")
+    is_without_effect = question.is_shown and ruling.verdict is Verdict.REFUTED
+    if is_without_effect:  # what stands in the source or was seen to happen is no opinion
+        ruling = _undecided(f"{ruling.reason}. {STANDS}")
     trials = (
         *(c.trial(_told(present(reproduced, c)), is_changed=False) for c in controls),
         *(c.trial(_told(present(reproduced, c)), is_changed=True) for c in changed),
@@ -127,9 +129,10 @@ def compare(
         patch=question.change.patch,
         on_top_of=question.on_top_of,
         applied=applied,
+        remedy=question.change.remedy,
         duration_s=sum(o.rerun.duration_s for o in changed),
     )
-    return ExperimentAnswer(experiment, ruling.has_cleared, reproduced)
+    return ExperimentAnswer(experiment, ruling.has_cleared, is_without_effect, reproduced)
 
 
 def _told(symptoms: Sequence[Symptom]) -> tuple[str, ...]:

@@ -25,7 +25,10 @@ from traindx.readers.opening import open_paths
 HANG_AFTER_S = 20.0  # where the original stood still
 FIRST_RUN_SHARE = 0.3  # of the time, where nothing is known yet; the rest is for the experiments
 NO_TIME = "no time was left to test it"
-NOTHING = "nothing to test: the diagnosis has no cause that the run suffers from"
+NOTHING = (
+    "nothing to test: the diagnosis has no cause that the run suffers from; --cause NAME tests one "
+    "all the same, `traindx explain NAME` says what it is"
+)
 INTERRUPTED = "interrupted before it was tested"
 
 Tell = Callable[[str], None]
@@ -50,10 +53,12 @@ def verify_command(
     *,
     tell: Tell,
     warn: Tell,
+    announce: Tell = lambda _: None,
 ) -> Verification:
     """Test the causes of a run of a command; without a run, the command is first run on a copy.
 
-    `warn` hears of each side effect that cannot be ruled out, before anything runs.
+    `warn` hears of each side effect that cannot be ruled out, before anything runs; `announce` of
+    what is going to be tested and how long it takes.
     """
     limit = Deadline.after(request.max_time_s)
     recording = None
@@ -62,6 +67,8 @@ def verify_command(
         for warning in workshop.warnings:
             warn(f"side effect not ruled out: {warning}")
         if run is None:
+            most = FIRST_RUN_SHARE * request.max_time_s
+            announce(f"the command runs once on a copy as it is first, for at most {most:.0f} s")
             recording = _first_run(workshop, request)
             with until(limit.ends_s):
                 run = open_paths([recording], symptoms=request.symptoms, tell=tell)
@@ -69,7 +76,15 @@ def verify_command(
             diagnosis = diagnose(run, deadline=limit.ends_s)
         left = replace(request, max_time_s=limit.left_s)
         stage = _Stage(tell)
-        found = verify(run, diagnosis, workshop, left, tell=stage.tell, progress=stage.follow)
+        found = verify(
+            run,
+            diagnosis,
+            workshop,
+            left,
+            tell=stage.tell,
+            progress=stage.follow,
+            announce=announce,
+        )
     judged = replace(found.diagnosis, duration_s=limit.spent_s)
     return replace(found, diagnosis=judged, recording=recording)
 
@@ -114,6 +129,7 @@ def verify(
     *,
     tell: Tell = lambda _: None,
     progress: Progress = lambda done, total, text: None,
+    announce: Tell = lambda _: None,
 ) -> Verification:
     """Test the leading hypotheses of a diagnosis, or the named causes, by rerunning the command.
 
@@ -121,17 +137,21 @@ def verify(
     """
     hang_after_s = HANG_AFTER_S if _has_stalled(run) else None
     laboratory = Laboratory(workshop, request.max_time_s, hang_after_s=hang_after_s, tell=tell)
-    campaign = Campaign(run, diagnosis, laboratory, request, progress)
+    campaign = Campaign(run, diagnosis, laboratory, request, progress, announce)
     left = ""
     try:
         campaign.run_all()
     except NoTimeLeft:
-        left = NO_TIME
+        left = (
+            f"{NO_TIME}; --max-time {laboratory.enough_s:.0f} or fewer steps (--max-steps) would do"
+        )
     except KeyboardInterrupt:
         left = INTERRUPTED
     except CannotRerun as error:
         for candidate in campaign.waiting:
             campaign.give_up(candidate, f"the command cannot be rerun: {error}")
+    for candidate in campaign.waiting if left else ():
+        campaign.give_up(candidate, left)
     judged = judge(diagnosis, campaign.experiments, run)
     unfinished = tuple(_unfinished(campaign, judged, left))
     missed = tuple(Skipped(EXPERIMENT, (), text) for text in unfinished)

@@ -80,3 +80,9 @@ Trainer(model=model, args=arguments, train_dataset=data).train()
         run = make_run(sources={"train.py": text.format(more=more)})
         steps = program_of(run).stories[0].does(Do.STEP)
         assert steps and getattr(steps[0].subject, "maker", "") == maker
+
+
+def test_a_count_beside_others() -> None:
+    text = LOOP.format(before="n, last = 0, None", each="last, n = x, n + 1", test="n % 100 == 0")
+    story = program_of(make_run(sources={"train.py": text})).stories[0]
+    assert story.does(Do.STEP)

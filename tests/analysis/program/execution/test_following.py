@@ -302,6 +302,61 @@ def test_a_guard_knows_what_is_true(condition: str, is_true: bool) -> None:
     assert (guard.true_test is not None and "ready" in guard.true_test.names) is is_true
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        """
+        class Kept:
+            def __init__(self):
+                self.state = 0
+            def note(self, better):
+                if better:
+                    self.state = 1
+                    return
+                self.waited = True
+        kept = Kept()
+        kept.note(unknown)
+        print(kept.state)
+        """,
+        """
+        class Kept:
+            def __init__(self):
+                self.state = 0
+            def note(self, worse):
+                if worse:
+                    return False
+                self.state = 1
+                return True
+        kept = Kept()
+        kept.note(unknown)
+        print(kept.state)
+        """,
+        """
+        found = 0
+        for x in loader:
+            if x > 3:
+                found = 1
+                break
+        print(found)
+        """,
+        """
+        found = 0
+        for x in loader:
+            if x > 3:
+                found = 1
+                continue
+            other = 2
+        print(found)
+        """,
+    ],
+)
+def test_what_is_done_before_an_early_end_holds_afterwards(body: str) -> None:
+    printed = [e for e in story(body).events if e.name == "builtins.print"]
+    (value,) = printed[-1].args
+    assert isinstance(value, Choice)
+    assert {getattr(o, "value", None) for o in value.options} == {0, 1}
+
+
 def test_what_held_before_an_early_continue_may_hold_after_the_turn() -> None:
     found = story("""
         best = None
@@ -695,3 +750,163 @@ def test_a_function_follows_the_branches_of_a_tree() -> None:
         steps([optimizer, [optimizer, [optimizer]]])
     """)
     assert len(found.does(Do.STEP)) == 3
+
+
+def test_an_option_that_a_dictionary_has_not_gives_the_fallback() -> None:
+    program = """
+        import argparse
+        from dataclasses import dataclass, field
+        from transformers import HfArgumentParser
+
+        @dataclass
+        class Settings:
+            split: str = field(default="validation")
+
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--split", default="val")
+        args = parser.parse_args()
+        (settings,) = HfArgumentParser(Settings).parse_args_into_dataclasses()
+        parts = {"train": 1, "dev": 2}
+        print(parts.get(args.split, "first"), parts.get(settings.split, "second"))
+        """
+    found = story(program)
+    (printed,) = [e for e in found.events if e.name == "builtins.print"]
+    assert [getattr(a, "value", None) for a in printed.args] == ["first", "second"]
+
+
+def test_layers_of_a_list_of_unknown_length_run() -> None:
+    text = """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.tanh(self.a(x))
+
+blocks = nn.ModuleList(Block() for _ in range(int(depth)))
+for block in blocks:
+    x = block(x)
+"""
+    (story,) = program_of(make_run(sources={"t.py": text})).stories[:1]
+    runs = [e for e in story.events if e.name == "torch.tanh"]
+    assert len(runs) == 2
+    assert len({id(e.within[-1]) for e in runs}) == 2
+
+
+HOOKED = """
+import torch
+from torch import nn
+net, kept = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), {{}}
+
+def keep(module, args, output):
+    kept["out"] = output
+    {returns}
+
+handle = net[0].register_forward_hook(keep)
+{after}
+out = net(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("returns", "after", "is_kept", "is_replaced"),
+    [
+        ("return", "pass", True, False),
+        ("return torch.zeros(2)", "pass", True, True),
+        ("return", "handle.remove()", False, False),
+    ],
+)
+def test_a_forward_hook(returns: str, after: str, is_kept: bool, is_replaced: bool) -> None:
+    text = HOOKED.format(returns=returns, after=after)
+    story = program_of(make_run(sources={"t.py": text})).stories[0]
+    layers = [e for e in story.events if e.name == "()" and e.args]
+    linear = layers[1]
+    stored = [e.args[0] for e in story.events if e.name == "[]"]
+    assert bool(stored) is is_kept
+    assert (getattr(linear.result, "maker", "") == "torch.zeros") is is_replaced
+
+
+@pytest.mark.parametrize(
+    ("made", "records"),
+    [
+        ("(net(x) for x in loader)", Answer.YES),
+        ("[net(x) for x in loader]", Answer.NO),
+        ("iter([net(x) for x in loader])", Answer.NO),
+    ],
+)
+@pytest.mark.parametrize("used", ["for y in ask(loader): print(y)", "print(sum(ask(loader)))"])
+def test_a_generator_runs_where_it_is_gone_over(made: str, records: Answer, used: str) -> None:
+    text = f"""
+import torch
+net = torch.nn.Linear(4, 4)
+
+def ask(loader):
+    with torch.no_grad():
+        return {made}
+
+{used}
+"""
+    story = program_of(make_run(sources={"t.py": text})).stories[0]
+    assert {d.event.gradients for d in story.does(Do.FORWARD)} == {records}
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        "a, b = [t.to(device) for t in batch]",
+        "a, b = (t.to(device) for t in batch)",
+        "a, b = map(lambda t: t.to(device), batch)",
+        "a, b = moved(batch)",
+    ],
+)
+@pytest.mark.parametrize(
+    "rows", ["TensorDataset(x, y)", "Rows()", "random_split(Rows(), [8, 2])[0]"]
+)
+def test_the_parts_of_a_batch_are_gone_over(move: str, rows: str) -> None:
+    text = f"""
+from torch.utils.data import DataLoader, Dataset, TensorDataset, random_split
+
+class Rows(Dataset):
+    def __getitem__(self, i):
+        return x[i], y[i]
+
+def moved(batch):
+    return tuple(t.to(device) for t in batch)
+
+for batch in DataLoader({rows}, 4):
+    {move}
+    print(a, b)
+"""
+    story = program_of(make_run(sources={"t.py": text})).stories[0]
+    call = next(e for e in story.events if e.name == "builtins.print")
+    assert [getattr(v.inputs[0], "key", None) for v in call.args] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("switch", "records"),
+    [
+        ("torch.set_grad_enabled(False)\n    yield", Answer.NO),
+        ("with torch.no_grad():\n        yield", Answer.YES),
+        ("torch.set_grad_enabled(False)\n    yield\n    torch.set_grad_enabled(True)", Answer.YES),
+    ],
+)
+def test_what_a_context_of_ones_own_switches_stays(switch: str, records: Answer) -> None:
+    text = f"""
+import contextlib
+import torch
+net = torch.nn.Linear(4, 4)
+
+@contextlib.contextmanager
+def evaluating():
+    {switch}
+
+with evaluating():
+    print(x)
+out = net(x)
+"""
+    story = program_of(make_run(sources={"t.py": text})).stories[0]
+    assert [d.event.gradients for d in story.does(Do.FORWARD)] == [records]

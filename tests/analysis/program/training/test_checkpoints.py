@@ -18,7 +18,13 @@ from traindx.analysis.program.training.configuration import (
 )
 from traindx.analysis.program.training.kinds import Kind
 from traindx.analysis.program.training.program import Program, program_of
-from traindx.analysis.program.training.seeds import idle_seeders, seeded, seeded_together
+from traindx.analysis.program.training.seeds import (
+    idle_seeders,
+    seeded,
+    seeded_together,
+    seeded_without_torch,
+    uncalled_seeder,
+)
 from traindx.examples import make_run
 
 
@@ -80,7 +86,9 @@ def test_a_checkpoint_is_resumed_where_a_loop_begins_at_its_epoch() -> None:
         ("{k: v.detach() for k, v in net.state_dict().items()}", True),
         ("{k: v.clone() for k, v in net.state_dict().items()}", False),
         ("copy.deepcopy(net.state_dict())", False),
-        ("{k: v.cpu() for k, v in net.state_dict().items()}", False),
+        ("{k: v.cpu() for k, v in net.state_dict().items()}", True),  # it never left the CPU
+        ("[p.detach().cpu().numpy() for p in net.parameters()]", True),
+        ("{k: v.cpu() for k, v in net.cuda().state_dict().items()}", False),
     ],
 )
 def test_what_is_kept_may_be_the_tensors_that_train_on(kept: str, is_shared: bool) -> None:
@@ -97,9 +105,29 @@ def test_seeds_of_a_run_are_told_from_those_of_a_part() -> None:
     assert list(seeded_together(script)) == []
 
 
+@pytest.mark.parametrize("base", ["Dataset", "torch.utils.data.Dataset", "Rows"])
+def test_a_dataset_that_is_seeded_for_itself(base: str) -> None:
+    text = (
+        "import random\nimport torch\nimport numpy as np\n"
+        "from torch.utils.data import Dataset\nfrom torch.utils.data import Dataset as Rows\n"
+        f"class Noise({base}):\n    def __init__(self, s):\n"
+        "        random.seed(s)\n        np.random.seed(s)\nNoise(3)\n"
+    )
+    assert [pair for s in _program(text).stories for pair in seeded_together(s)] == []
+
+
+@pytest.mark.parametrize(("more", "is_forgotten"), [("", True), ("torch.manual_seed(3)\n", False)])
+def test_torch_that_is_not_seeded_with_the_others(more: str, is_forgotten: bool) -> None:
+    both = "import random\nimport numpy as np\nrandom.seed(3)\nnp.random.seed(3)\n"
+    program = _program(MADE + both + more + LOOP.format(start="0"))
+    assert (seeded_without_torch(program) is not None) is is_forgotten
+
+
 def test_what_seeds_and_is_never_called_is_idle() -> None:
     text = MADE + "def fix(s):\n    torch.manual_seed(s)\n" + LOOP.format(start="0")
     assert [name for name, _ in idle_seeders(_program(text))] == ["fix"]
+    assert (uncalled_seeder(_program(text)) or ("",))[0] == "fix"
+    assert uncalled_seeder(_program(text + "torch.manual_seed(0)\n")) is None
     assert list(idle_seeders(_program(text + "fix(0)\n"))) == []
 
 

@@ -31,6 +31,11 @@ for i, (x, y) in enumerate(loader):
         ("for k in range(len(y)):\n        print(out[k].max().item())", (0, 0, True)),
         ("for s in states:\n        env.step(model(s).argmax().item())", (0, 0, False)),
         ("if i % 50 == 0:\n        print(loss.item())", (0, 0, False)),
+        (
+            "ok = all(p.grad.isfinite().all().item() for p in model.parameters())\n"
+            "    if ok:\n        optimizer.step()",
+            (0, 0, False),
+        ),
     ],
 )
 def test_waits_of_a_step(more: str, counts: tuple[int, int, bool]) -> None:
@@ -44,3 +49,14 @@ def test_nothing_waits_without_a_device() -> None:
     text = LOOP.format(device="double()", more="a = loss.item()")
     story = program_of(make_run(sources={"t.py": text})).stories[0]
     assert not list(step_waits(story))
+
+
+@pytest.mark.parametrize(
+    ("read", "is_read"),
+    [("float(out.mean())", True), ("int(len(out))", False), ("float(0.1)", False)],
+)
+def test_a_conversion_of_a_tensor_reads_it(read: str, is_read: bool) -> None:
+    text = LOOP.format(device="cuda()", more=f"a = {read}")
+    story = program_of(make_run(sources={"t.py": text})).stories[0]
+    (waits,) = step_waits(story)
+    assert bool(waits.reads) is is_read

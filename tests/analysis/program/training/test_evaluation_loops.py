@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from traindx.analysis.program.training.needless_graphs import needless_graphs
+from traindx.analysis.program.training.needless_graphs import needless_graphs, needless_scores
 from traindx.analysis.program.training.program import each_place
 from traindx.analysis.program.training.unrun_models import unrun_models
 from traindx.examples import script
@@ -42,3 +42,17 @@ def test_a_graph_that_nobody_needs(call: str, count: int) -> None:
 def test_a_loss_without_the_model(given: str, count: int) -> None:
     run = script(PROGRAM, score=f"torch.nn.functional.mse_loss({given}, y)", call=CALL)
     assert len(list(each_place(run, unrun_models, lambda unrun: unrun.loss.node))) == count
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("return model(x).argmax(1).tolist()", 1),
+        ("return model(x)", 0),
+        ("with torch.no_grad(): return model(x).argmax(1).tolist()", 0),
+    ],
+)
+def test_a_function_that_only_reads_off_scores(body: str, count: int) -> None:
+    score = f"def score(x):\n    {body}\nscore(held_out)"
+    run = script(PROGRAM, score="pass", call=score)
+    assert len(list(each_place(run, needless_scores, lambda deed: deed.event.node))) == count

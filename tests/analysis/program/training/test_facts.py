@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from traindx.analysis.program.training.facts.dtype_clashes import blamed_dtypes, dtype_clashes
+from traindx.analysis.program.training.facts.index_clashes import index_clashes
 from traindx.analysis.program.training.facts.tensor_devices import TensorPlace
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run, script
@@ -73,8 +74,18 @@ def _asked(expression: str) -> tuple[Story, object]:
         ("pad_sequence([torch.ones(3, 5), torch.ones(4, 5)], batch_first=True)", "(?, ?, 5)"),
         ("x.view(int(x.mean()), 2, 3, 4, -1)", "(?, 2, 3, 4, ?)"),
         ("torch.FloatTensor(3, 5)", "(3, 5)"),
+        ("torch.stft(torch.ones(3, 400), 64, 20, return_complex=True).abs()", "(3, 33, 21)"),
+        ("torch.cdist(x, x[:, :3])", "(16, 4, 3)"),
+        ("torch.diff(x, dim=1)", "(16, 3, 6)"),
+        ("x.movedim(1, -1)", "(16, 6, 4)"),
+        ("rng.choice([3, 5]) * 0.5 * x", None),
+        ("[3, 5][int(x.sum())] * x", "(16, 4, 6)"),
+        ("list(rng.normal(size=3)) + list(rng.normal(size=6))", None),
+        ("np.split(np.ones((9, 2)), [3, 7])[1]", "(4, 2)"),
+        ("x.tensor_split((1, 4), dim=2)[2]", "(16, 4, 2)"),
         ("x.mean([1, 2], keepdims=True)", "(16, 1, 1)"),
         ("nn.functional.interpolate(x, scale_factor=math.sqrt(n))", "(16, 4, ?)"),
+        ("~(x > 0)", "(16, 4, 6)"),
         ("x.expand(sizes)", None),
         ("x.view(-1, *sizes)", None),
         ("unknown(x)", None),
@@ -105,8 +116,10 @@ def test_shapes_are_followed(expression: str, shape: str | None) -> None:
         ("x.numpy().astype('float32') / np.array([1.0, 2.0])", "float64"),
         ("x.numpy() / 2.0", "float32"),
         ("(x > 0).sum()", "int64"),
+        ("~(x > 0)", "bool"),
         ("net(x)", "float32"),
         ("np.arange(4) / 2", "float64"),
+        ("torch.zeros(3).add_(torch.ones(3).double())", "float32"),
         ("torch.arange(4) / 2", "float32"),
     ],
 )
@@ -206,3 +219,42 @@ def test_a_dtype_is_blamed_once_where_it_comes_from(
     text = "import numpy as np\nimport torch\nnet = torch.nn.Linear(8, 2)\nx = {made}\nnet(x)\nnet(x)\n"
     blamed = blamed_dtypes(program_of(script(text, made=made)))
     assert [(b.dtype, b.origin is not None) for b in blamed] == found
+
+
+@pytest.mark.parametrize(
+    ("expression", "is_clash"),
+    [
+        ("x.gather(1, torch.zeros(16, 1, 6))", True),
+        ("x.gather(1, torch.zeros(16, 1, 6).long())", False),
+        ("x.index_select(0, torch.ones(3))", True),
+        ("x.scatter_add(1, torch.zeros(16, 1, 6).long(), torch.ones(16, 1, 6).double())", True),
+        ("x.scatter_add(1, torch.zeros(16, 1, 6).long(), torch.ones(16, 1, 6))", False),
+        ("x.lerp(x.double(), 0.5)", True),
+        ("(x > 0) & (x < 1)", False),
+        ("(x > 0).float() & (x < 1)", True),
+        ("torch.bincount(torch.ones(4))", True),
+    ],
+)
+def test_indices_and_what_is_written_have_a_dtype(expression: str, is_clash: bool) -> None:
+    story, _ = _asked(expression)
+    assert any(dtype_clashes(story)) == is_clash
+
+
+@pytest.mark.parametrize(
+    ("rows", "cause"),
+    [
+        ("len(words)", "vocabulary-mismatch"),
+        ("len(words) + 1", None),
+        ("len(stoi)", "vocabulary-mismatch"),
+    ],
+)
+@pytest.mark.parametrize("number", ["enumerate(words, 1)", "enumerate(words, start=1)"])
+def test_ids_that_begin_at_one(rows: str, cause: str | None, number: str) -> None:
+    text = (
+        "words = sorted(set(open('corpus.txt').read().split()))\n"
+        f"stoi = {{w: i for i, w in {number}}}\n"
+        "ids = torch.tensor([stoi[w] for w in words])\n"
+        f"print(nn.Embedding({rows}, 8)(ids))\n"
+    )
+    story = program_of(script(text)).stories[0]
+    assert {c.cause for c in index_clashes(story)} == ({cause} if cause else set())

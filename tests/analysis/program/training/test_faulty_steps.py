@@ -13,9 +13,9 @@ from traindx.analysis.program.training.saved_tensors import all_overwritten
 from traindx.analysis.program.training.seeds import timed_algorithms
 from traindx.analysis.program.training.severance import severed_losses
 from traindx.analysis.program.training.updates import updates_on_old_gradients
-from traindx.examples import form
+from traindx.examples import template
 
-step = form(
+step = template(
     """
 import torch
 from torch import nn

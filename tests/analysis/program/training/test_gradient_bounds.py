@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from traindx.analysis.program.training.gradient_bounds import gradient_bounds, step_sizes
+from traindx.analysis.program.training.gradient_bounds import (
+    gradient_bounds,
+    step_sizes,
+    tight_bounds,
+)
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.examples import make_run
 
@@ -44,3 +48,24 @@ def test_how_far_a_gradient_moves(optimizer: str, gain: float | None) -> None:
 
 def test_a_rate_out_of_sight_is_unknown() -> None:
     assert step_sizes(story_of("o = torch.optim.SGD(net.parameters(), lr=rate)")) is None
+
+
+@pytest.mark.parametrize(
+    ("bound", "optimizer", "is_tight"),
+    [
+        ("1e-4", "SGD(net.parameters(), lr=0.01)", True),
+        ("1.0", "SGD(net.parameters(), lr=0.01)", False),
+        ("1e-3", "Adam(net.parameters())", False),
+        ("1e-8", "Adam(net.parameters())", True),
+    ],
+)
+def test_a_bound_that_leaves_no_step(bound: str, optimizer: str, is_tight: bool) -> None:
+    text = f"""
+opt = torch.optim.{optimizer}
+for x, y in loader:
+    opt.zero_grad()
+    nn.functional.cross_entropy(net(x), y).backward()
+    nn.utils.clip_grad_norm_(net.parameters(), {bound})
+    opt.step()
+"""
+    assert bool(tight_bounds(story_of(text))) is is_tight

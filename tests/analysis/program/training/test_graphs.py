@@ -77,6 +77,8 @@ def test_what_is_taken_from_a_list(lines: str, expected: tuple[bool, bool]) -> N
         ("mean = loss if mean is None else 0.9 * mean + 0.1 * loss", True),
         ("kept.append(loss)", True),
         ("kept += [loss]", True),
+        ("kept.append({'loss': loss, 'x': 1})", True),
+        ("kept.append({'loss': loss.item(), 'x': 1})", False),
         ("total = total + loss.detach()", False),
         ("change = loss - last; last = loss", False),
         ("kept.append(loss)\n    if len(kept) > 9: kept.pop(0)", False),

@@ -87,7 +87,8 @@ for name, m in net.named_modules():
     [
         ("for m in (net[0], net[2]):\n    nn.init.zeros_(m.weight)", [True]),
         ("nn.init.zeros_(net[2].weight)", []),
-        ("for p in net.parameters():\n    p.data.zero_()\nloss.backward()", [False]),
+        ("for p in net.parameters():\n    p.data.zero_()\nloss.backward()", [True]),
+        ("for p in net.parameters():\n    p.data.zero_()", []),
     ],
 )
 def test_constant_weights(text: str, pairs: list[bool]) -> None:

@@ -136,7 +136,7 @@ print(net.b)
 def test_weights_that_no_loss_depends_on(loss: str, answer: bool) -> None:
     story = _story(TWO.format(loss=loss))
     layer = _printed(story)[0]
-    calls = forward_passes(story.events, layer)  # type: ignore[arg-type]
+    calls = forward_passes(story, layer)  # type: ignore[arg-type]
     assert is_unlearnt(story, layer, calls) is answer  # type: ignore[arg-type]
 
 

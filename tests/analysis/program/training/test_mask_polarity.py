@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from traindx.analysis.program.training.facts.mask_polarity import closes_padded_rows, marks_tokens
+from traindx.analysis.program.training.facts.mask_polarity import (
+    closes_padded_rows,
+    lonely_rows,
+    marks_tokens,
+)
 from traindx.analysis.program.training.program import program_of
 from traindx.examples import make_run
 
@@ -41,3 +45,20 @@ def test_rows_of_padding(mask: str, expected: bool) -> None:
     story = program_of(make_run(sources={"train.py": f"{HEAD}m = {mask}\n"})).stories[0]
     made = story.events[-1].result
     assert made is not None and closes_padded_rows(made) is expected
+
+
+@pytest.mark.parametrize(
+    ("mask", "expected"),
+    [
+        ("((d < r) & (d > 0)).float()[None] == 0", True),
+        ("~((d <= 0.3) & ~torch.eye(9, dtype=torch.bool))", True),
+        ("(d < r).float() * (1 - torch.eye(9)) == 0", True),
+        ("~(d < r)", False),
+        ("~((d < r) | torch.eye(9).bool())", False),
+        ("~((d < r) & (e > 0))", False),
+    ],
+)
+def test_rows_without_a_neighbour(mask: str, expected: bool) -> None:
+    story = program_of(make_run(sources={"train.py": f"{HEAD}m = {mask}\n"})).stories[0]
+    made = story.events[-1].result
+    assert made is not None and (lonely_rows(made) is not None) is expected

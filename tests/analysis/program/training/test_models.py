@@ -111,7 +111,7 @@ def test_plain_lists_register_nothing() -> None:
 )
 def test_what_nothing_comes_of(body: str, is_lost: bool) -> None:
     found = net(body)
-    call = forward_passes(found.events, made(found, "first"))[0]
+    call = forward_passes(found, made(found, "first"))[0]
     assert call.result is not None
     assert found.flow.is_lost(call.result) is is_lost
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import pytest
 
 from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.gradient_hooks import bounding_hooks
 from traindx.analysis.program.training.program import Story, program_of
 from traindx.analysis.program.training.scaling import (
-    is_bypassed,
+    bypassed_scalers,
     is_scaled,
     is_scaled_by_engine,
     missed_updates,
-    scaled_clip,
+    scaled_clips,
     scaler_of,
     unscaled,
-    unscaled_backward,
 )
-from traindx.analysis.program.training.updates import updates
 from traindx.examples import make_run
 
 
@@ -63,6 +62,9 @@ for i, (x, y) in enumerate(loader):
 """
 
 
+NORM = "norm = torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)"
+
+
 def _story(lines: str) -> Story:
     return program_of(make_run(sources={"train.py": LOOP.format(lines=lines)})).stories[0]
 
@@ -77,6 +79,10 @@ def _story(lines: str) -> Story:
         ("if i % 9 == 0:\n        scaler.step(opt); scaler.update()", False),
         ("for o in (opt, other): scaler.step(o)\n    scaler.update()", False),
         ("scaler.step(opt)\n    if healthy: scaler.update()", False),
+        ("scaler.step(opt); scaler.update(new_scale=65536.0)", True),
+        ("scaler.step(opt); scaler.update(scaler.get_scale() / 2)", False),
+        (f"{NORM}\n    if norm.isfinite(): scaler.step(opt); scaler.update()", True),
+        (f"{NORM}\n    if norm < 9: scaler.step(opt)\n    scaler.update()", False),
     ],
 )
 def test_an_update_for_every_step(lines: str, is_missed: bool) -> None:
@@ -92,8 +98,8 @@ def test_an_update_for_every_step(lines: str, is_missed: bool) -> None:
     ],
 )
 def test_gradients_of_a_loss_that_is_not_scaled(lines: str, is_plain: bool) -> None:
-    found = [unscaled_backward(u) for u in updates(_story(lines))]
-    assert any(f is not None for f in found) is is_plain
+    found = list(bypassed_scalers(_story(lines)))
+    assert any(f.plain is not None for f in found) is is_plain
 
 
 CLIP = "torch.nn.utils.clip_grad_norm_({}.parameters(), 1.0)"
@@ -105,12 +111,13 @@ CLIP = "torch.nn.utils.clip_grad_norm_({}.parameters(), 1.0)"
         (CLIP.format("net") + "; scaler.step(opt)", True),
         ("for p in net.parameters(): p.grad.clamp_(-1, 1)\n    scaler.step(opt)", True),
         (f"scaler.unscale_(opt); {CLIP.format('net')}; scaler.step(opt)", False),
+        ("for p in net.parameters(): p.grad = p.grad.clamp(-1, 1)\n    scaler.step(opt)", True),
+        ("for p in net.parameters(): p.grad = p.grad * 2\n    scaler.step(opt)", False),
         (f"scaler.unscale_(opt); {CLIP.format('head')}; scaler.step(other)", True),
     ],
 )
 def test_gradients_that_are_clipped_with_their_scale(lines: str, is_scaled_still: bool) -> None:
-    found = [scaled_clip(u) for u in updates(_story(lines))]
-    assert any(f is not None for f in found) is is_scaled_still
+    assert bool(list(scaled_clips(_story(lines)))) is is_scaled_still
 
 
 @pytest.mark.parametrize(
@@ -123,4 +130,20 @@ def test_gradients_that_are_clipped_with_their_scale(lines: str, is_scaled_still
     ],
 )
 def test_a_step_past_the_scaler(lines: str, expected: bool) -> None:
-    assert any(is_bypassed(u) for u in updates(_story(lines))) is expected
+    assert bool(list(bypassed_scalers(_story(lines)))) is expected
+
+
+@pytest.mark.parametrize(
+    ("hook", "is_bound"),
+    [
+        ("p.register_hook(lambda g: g.clamp(-1, 1))", True),
+        ("p.register_hook(lambda g: g / (g.norm() + 1e-6))", True),
+        ("p.register_hook(partial(torch.clamp, max=1))", False),  # out of sight
+        ("p.register_hook(lambda g: g * 0.5)", False),
+        ("h.register_hook(lambda g: g.clamp(-1, 1))", False),
+    ],
+)
+def test_hooks_that_bound_gradients(hook: str, is_bound: bool) -> None:
+    text = f"import torch\nnet = torch.nn.Linear(4, 2)\nfor p in net.parameters():\n    {hook}\n"
+    story = program_of(make_run(sources={"train.py": text})).stories[0]
+    assert bool(bounding_hooks(story)) is is_bound

@@ -14,6 +14,7 @@ from traindx.analysis.program.training.step_sizes import (
     is_adaptive,
     keeps_rate,
     stays_zero,
+    tight_clips,
 )
 from traindx.examples import make_run
 
@@ -120,3 +121,24 @@ Trainer(model=model, args=args, train_dataset=data).train()
     [group] = groups_of(story)
     assert group.kind == "SGD" and not is_adaptive(group.optimizer)
     assert group.given("weight_decay") is not None
+
+
+@pytest.mark.parametrize(
+    ("bound", "optimizer", "is_tight"),
+    [
+        ("1e-4", "SGD(net.parameters(), lr=0.01)", True),
+        ("1.0", "SGD(net.parameters(), lr=0.01)", False),
+        ("1e-3", "Adam(net.parameters())", False),
+        ("1e-8", "Adam(net.parameters())", True),
+    ],
+)
+def test_a_bound_that_leaves_no_step(bound: str, optimizer: str, is_tight: bool) -> None:
+    text = f"""
+opt = torch.optim.{optimizer}
+for x, y in loader:
+    opt.zero_grad()
+    nn.functional.cross_entropy(net(x), y).backward()
+    nn.utils.clip_grad_norm_(net.parameters(), {bound})
+    opt.step()
+"""
+    assert bool(tight_clips(story_of(text))) is is_tight

@@ -13,6 +13,8 @@ from traindx.analysis.program.execution import (
     contexts,
     enumerations,
     expressions,
+    forward_hooks,
+    lazy_expressions,
     library,
     mappings,
     names,
@@ -28,6 +30,7 @@ from traindx.analysis.program.execution.values import (
     ClassValue,
     FunctionValue,
     Generator,
+    HandedCall,
     Instance,
     Items,
     Known,
@@ -84,6 +87,8 @@ def call(
         return call(m, callee.callee, (*callee.args, *args), together, node, scope)
     if isinstance(callee, Instance):
         return _call_instance(m, callee, args, kwargs, node, scope)
+    if isinstance(callee, HandedCall):
+        return callee.run()
     if isinstance(callee, Choice):
         return _call_any(m, callee, args, kwargs, node, scope)
     if contexts.is_switch(callee) and args and isinstance(args[0], FunctionValue):
@@ -192,9 +197,10 @@ def _forward(
         m.callers, m.within = (*m.callers, site), (*m.within, model)
         m.pass_is_training = event.is_training
         try:
-            event.result = run_function(m, method, args, kwargs)
+            output = run_function(m, method, args, kwargs)
         finally:
             m.callers, m.within, m.pass_is_training = before
+        event.result = forward_hooks.after_pass(m, model, args, output, site.node, scope)
     return event.result
 
 
@@ -221,7 +227,7 @@ def run_function(
     if is_generator(node):
         return Generator(function, tuple(args), dict(kwargs))
     inner = _scope_of(m, function, args, kwargs)
-    with _entered(m, function, subject):
+    with _entered(m, function, subject), m.called(inner):
         status = statements.run(m, node.body, inner)
     m.bindings.append(dict(inner.names))
     return _returned(inner, status)
@@ -244,12 +250,15 @@ def _is_recursion(m: Machine, function: FunctionValue, subject: Value | None) ->
 def run_generator(m: Machine, made: Generator, consumer: Callable[[Value], None]) -> None:
     """Run a generator function; each value that it yields goes to the consumer."""
     function = made.function
-    if isinstance(function.node, ast.Lambda) or m.active.count(function.node) > 0:
+    if m.active.count(function.node) > 0:
         consumer(Unknown())
         return
     inner = _scope_of(m, function, made.args, made.kwargs)
+    if isinstance(function.node, ast.Lambda):
+        lazy_expressions.run(m, function.node.body, inner, consumer)
+        return
     inner.consumer = consumer
-    with _entered(m, function):
+    with _entered(m, function), m.called(inner):
         statements.run(m, function.node.body, inner)
 
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Keywords = Mapping[str, Value]
 MODULE = "torch.nn.Module"
+STATE = ("state_dict", "load_state_dict")
+STATELESS = ("torch.utils.data.", "pathlib.", "torch.device", "numpy.")
+DYNAMIC = frozenset({"__getattr__", "__getattribute__"})
 
 
 def type_of(
@@ -71,7 +74,46 @@ def attribute(owner: Value, name: str) -> Value | None:
     called = name_of(owner) if name == "__name__" else None
     if called is not None:
         return Known(called)
+    if name == "__dict__" and isinstance(owner, Instance) and not owner.cls.foreign:
+        return _attributes(owner)
     return class_of(owner) if name == "__class__" else None
+
+
+def attributes_of(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    """`vars(x)`: the attributes of an object of the project whose bases are in sight."""
+    owner = args[0] if len(args) == 1 else None
+    if not isinstance(owner, Instance) or owner.cls.foreign:
+        return None
+    return _attributes(owner)
+
+
+def _attributes(owner: Instance) -> Table:
+    named = {
+        k: v
+        for k, v in owner.fields.items()
+        if isinstance(k, str) and k.isidentifier() and k != "new"
+    }
+    return Table(held=named)
+
+
+def has_attribute(value: Value, name: str) -> bool | None:
+    """Return whether an object has an attribute; None where that is out of sight."""
+    if name in value.fields:
+        return True
+    if isinstance(value, Instance):
+        own = {m for cls in value.cls.lineage() for m in cls.methods}
+        # another attribute may be set by a method that has not run yet
+        is_plain = name in STATE and not value.cls.foreign and not own & DYNAMIC
+        return True if name in own else False if is_plain else None
+    if isinstance(value, (Known, Items, Table)):
+        kind = {Items: list, Table: dict}.get(type(value), type(getattr(value, "value", None)))
+        return hasattr(kind, name)
+    if isinstance(value, Result) and name in STATE and value.receiver is None:
+        has_state = is_layer(value) or value.maker.startswith("torch.optim.")
+        return True if has_state else False if value.maker.startswith(STATELESS) else None
+    return None
 
 
 def is_one_class(left: Value, right: Value) -> bool | None:

@@ -99,11 +99,15 @@ def run_with(
         return run_with(m, rest, body, scope)
 
     with m.context(value), m.switched(switch(value, m.gradients)):
+        if not isinstance(inner, (Generator, Instance)):
+            return inside(inner)
         if isinstance(inner, Generator):
-            return _run_own(m, inner, inside)
-        if isinstance(inner, Instance):
-            return _run_instance(m, inner, item, inside, scope)
-        return inside(inner)
+            status = _run_own(m, inner, inside)
+        else:
+            status = _run_instance(m, inner, item, inside, scope)
+        after = m.gradients
+    m.gradients = after  # what the project's own context has switched stays so
+    return status
 
 
 def _opened(value: Value) -> Value:

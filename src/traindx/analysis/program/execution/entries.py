@@ -34,6 +34,7 @@ from traindx.analysis.program.execution.values import (
 )
 from traindx.analysis.program.project import Project, paused_collector
 from traindx.analysis.program.syntax import Function, Module
+from traindx.analysis.time_limit import is_out_of_time
 
 MAX_EVENTS = 250_000  # of a whole project; a program of ten thousand lines has some 50,000
 LIBRARY_EVENTS = 150_000  # of a large library: most of what its classes do is set themselves up
@@ -78,9 +79,13 @@ def _executions(project: Project) -> list[Execution]:
     entered = {node for machine in machines.values() for node in machine.entered}
     for module, machine in machines.items():
         before = len(machine.events)
-        if events < most:
-            found.extend(_uncalled(machine, module, entered))
-        else:
+        for execution in _uncalled(machine, module, entered) if events < most else ():
+            found.append(execution)
+            # of a file that was begun more is run: what it calls most is often at its end
+            if events + len(machine.events) - before > 2 * most or is_out_of_time():
+                found.append(Execution(module, None, (), TOO_LARGE))
+                break
+        if events >= most:
             found.append(Execution(module, None, (), TOO_LARGE))
         events += len(machine.events) - before
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from traindx.analysis.program.execution.values import Answer, Result, Site, Value
@@ -30,6 +30,8 @@ class Turn:
 
     loop: LoopRun
     number: int
+    # the loop with those around it, outermost first
+    loops: tuple[LoopRun, ...] = field(compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,7 +143,7 @@ class ProgramEvent:
 
     @property
     def loops(self) -> tuple[LoopRun, ...]:
-        return tuple([turn.loop for turn in self.turns]) if self.turns else ()
+        return self.turns[-1].loops if self.turns else ()
 
     @property
     def is_repeated(self) -> bool:

@@ -314,7 +314,8 @@ def _compared(
         found = classes.is_class_among(left, right) if found is None else found
         if found is not None:
             return Known(found is isinstance(op, ast.In))
-        return Result("operator.in", args=(left, right))
+        member = Result("operator.in", args=(left, right))
+        return member if isinstance(op, ast.In) else Result("operator.not", args=(member,))
     is_same = classes.is_one_class(left, right) if isinstance(op, (ast.Eq, ast.NotEq)) else None
     if is_same is not None:
         return Known(is_same is isinstance(op, ast.Eq))
@@ -406,7 +407,10 @@ def _comprehension(
 ) -> Value:
     found: list[Value] = []
     inner = Scope(scope.module, {}, scope, scope.function, scope.bound, scope.owner)
-    whole = _rounds(m, node.generators, inner, lambda: found.append(evaluate(m, node.elt, inner)))
+    whole = rounds(m, node.generators, inner, lambda: found.append(evaluate(m, node.elt, inner)))
+    if isinstance(node, ast.SetComp):
+        is_known = all(isinstance(member, Known) for member in found)
+        return iteration.items_of(found, "set", is_whole=whole and is_known)
     kind = iteration.ONE_PASS if isinstance(node, ast.GeneratorExp) else "list"
     return iteration.items_of(found, kind, is_whole=whole)
 
@@ -420,11 +424,11 @@ def _dict_comprehension(m: Machine, node: ast.DictComp, scope: Scope) -> Value:
         is_known = isinstance(key, Known) and isinstance(key.value, (str, int))
         made.fields[key.value if is_known else key] = value  # type: ignore[attr-defined]
 
-    made.is_whole = _rounds(m, node.generators, inner, add)
+    made.is_whole = rounds(m, node.generators, inner, add)
     return made
 
 
-def _rounds(
+def rounds(
     m: Machine, generators: list[ast.comprehension], scope: Scope, made: Callable[[], None]
 ) -> bool:
     """Run what a comprehension does; tell whether every round of it was run."""
@@ -450,7 +454,7 @@ def _rounds(
                 return BlockEnd.CONTINUE
             whole = whole and known is True
         taken = True
-        whole = _rounds(m, rest, scope, made) and whole
+        whole = rounds(m, rest, scope, made) and whole
         return BlockEnd.NEXT
 
     iteration.run_over(m, loop, over, body, scope, MOST_ROUNDS)

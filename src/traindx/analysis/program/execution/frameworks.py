@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution import calls, iteration, library, names
@@ -19,6 +20,7 @@ from traindx.analysis.program.execution.values import (
     Choice,
     ClassValue,
     FunctionValue,
+    HandedCall,
     Instance,
     Items,
     Known,
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from traindx.analysis.program.execution.machine import Machine
 
 Keywords = Mapping[str, Value]
-LIGHTNING_HOOKS = ("setup", "on_fit_start", "on_train_start")
 
 
 def is_trainer(value: Value | None) -> bool:
@@ -72,22 +73,42 @@ def drive(
 
 
 class _Hooks:
-    """A model's hooks, called by name where the model has them."""
+    """A model's hooks and its callbacks', called by name where they have them."""
 
-    def __init__(self, m: Machine, owner: Instance, scope: Scope) -> None:
-        self.m, self.owner, self.scope = m, owner, scope
+    def __init__(
+        self, m: Machine, owner: Instance, scope: Scope, callbacks: Sequence[_Hooks] = ()
+    ) -> None:
+        self.m, self.owner, self.scope, self.callbacks = m, owner, scope, callbacks
 
     def find(self, name: str) -> FunctionValue | None:
         found = names.find_method(self.m, self.owner.cls, name, self.owner)
         return found if isinstance(found, FunctionValue) else None
 
     def call(self, name: str, *args: Value) -> Value | None:
+        for callback in self.callbacks:
+            callback.call(name, self.trainer, self.owner, *args)
         hook = self.find(name)
         if hook is None:
             return None
         taken = len(hook.node.args.args) - 1
         given = args if hook.node.args.vararg is not None else args[: max(taken, 0)]
         return calls.call(self.m, hook, given, {}, hook.node, Scope(hook.module))
+
+    def call_by_name(self, name: str, named: Mapping[str, Value]) -> None:
+        """Call a hook of Transformers', which gets arguments, state and control, and the rest."""
+        hook = self.find(name)
+        if hook is None:
+            return
+        first = [Unknown(name=n) for n in ("args", "state", "control")]
+        spec = hook.node.args
+        known = {p.arg for p in (*spec.args, *spec.kwonlyargs)}
+        given = {k: v for k, v in named.items() if spec.kwarg is not None or k in known}
+        calls.call(self.m, hook, first, given, hook.node, Scope(hook.module))
+
+    @property
+    def trainer(self) -> Value:
+        """The trainer as the model sees it."""
+        return self.owner.fields.setdefault("trainer", Unknown(name="trainer"))
 
     def site(self, name: str) -> Site:
         hook = self.find(name)
@@ -102,18 +123,20 @@ def fit_lightning(
     m: Machine, model: Instance, data: Sequence[Value], scope: Scope, trainer: Value | None = None
 ) -> None:
     """Run what `Trainer.fit` runs."""
-    hooks = _Hooks(m, model, scope)
-    for name in LIGHTNING_HOOKS:
-        hooks.call(name, Unknown(name="stage"))
+    hooks = _Hooks(m, model, scope, _callbacks(m, trainer, scope))
+    hooks.call("setup", Unknown(name="stage"))
     configured = hooks.call("configure_optimizers") or Unknown()
     optimizers = _found(configured, "torch.optim.", but="lr_scheduler")
     model.fields[OPTIMIZERS] = iteration.items_of(optimizers)
     model.fields[SCHEDULES] = iteration.items_of(_schedules(configured))
+    hooks.trainer.fields.setdefault("optimizers", model.fields[OPTIMIZERS])
     loaders = _loaders(m, hooks, data)
+    for name in ("on_fit_start", "on_train_start"):
+        hooks.call(name)
     epochs = LoopRun(_site_of(model), Result("builtins.range"))
 
     def epoch(number: Value | None) -> BlockEnd:
-        _mode(m, model, training=True)
+        library.begin_training(m, model)
         hooks.call("on_train_epoch_start")
         _train_epoch(m, hooks, optimizers, loaders[0], trainer)
         _step_schedules(m, model, _site_of(model), "epoch")
@@ -124,6 +147,17 @@ def fit_lightning(
 
     m.run_loop(epochs, iter([None] * TURNS), epoch)
     _held_out(m, hooks, model, "test", loaders[2])
+
+
+def _callbacks(m: Machine, trainer: Value | None, scope: Scope) -> list[_Hooks]:
+    """Return the callbacks of the project's own that a trainer is given."""
+    given = trainer.kwargs.get("callbacks") if isinstance(trainer, Result) else None
+    return _listed_callbacks(m, given, scope)
+
+
+def _listed_callbacks(m: Machine, given: Value | None, scope: Scope) -> list[_Hooks]:
+    found = [] if given is None else iteration.members(given) or [given]
+    return [_Hooks(m, callback, scope) for callback in found if isinstance(callback, Instance)]
 
 
 OPTIMIZERS = "configured optimizers"
@@ -148,7 +182,7 @@ def _schedules(configured: Value, interval: str = "epoch", depth: int = 6) -> li
     if isinstance(configured, Choice) and depth:
         options = configured.options
         return [s for option in options for s in _schedules(option, interval, depth - 1)]
-    if isinstance(configured, Table):
+    if isinstance(configured, Table) and "scheduler" in configured.fields:
         given = constant(configured.fields.get("interval"))
         interval = given if isinstance(given, str) else interval
     if not isinstance(configured, (Items, Table)) or depth == 0:
@@ -214,15 +248,79 @@ def _train_epoch(
     def step(batch: Value) -> BlockEnd:
         index = Result("builtins.next", args=(Result("builtins.range"),))
         given = _transferred(m, hooks, batch, "training")
+        hooks.call("on_train_batch_start", given, index)
+        found: Value | None = None
         for number, held in _shares(hooks, optimizers, is_manual):
-            found = hooks.call("training_step", given, index, *number)
-            if found is not None and not is_manual:
-                _learn(m, site, _loss_in(found), held, trainer)
+            if is_manual:
+                found = hooks.call("training_step", given, index, *number)
+            else:
+                found = _optimize(m, hooks, (given, index, *number), held, trainer)
         if not is_manual:
             _step_schedules(m, model, site, "step")
+        hooks.call("on_train_batch_end", found or Unknown(name="outputs"), given, index)
         return BlockEnd.NEXT
 
     iteration.run_over(m, loop, loader, step, hooks.scope)
+
+
+def _optimize(
+    m: Machine, hooks: _Hooks, batch: Sequence[Value], optimizers: Sequence[Value],
+    trainer: Value | None,
+) -> Value | None:  # fmt: skip
+    """Do what Lightning does with a batch: the loss, and an update by each optimizer."""
+    site = hooks.site("training_step")
+    found = hooks.call("training_step", *batch)
+    for optimizer in optimizers or [Unknown(name="optimizer")]:
+        step = _LightningStep(m, hooks, site, optimizer, trainer)
+        if hooks.find("optimizer_step") is None:
+            step.backward(found)
+            _record(m, site, ".step", optimizer)
+        else:
+            closure = HandedCall(partial(step.backward, found))
+            epoch = Unknown(name="epoch")
+            hooks.call("optimizer_step", epoch, batch[1], optimizer, closure)
+    return found
+
+
+class _LightningStep:
+    """An update by one optimizer, with the hooks around each of its parts."""
+
+    def __init__(
+        self, m: Machine, hooks: _Hooks, site: Site, optimizer: Value, trainer: Value | None
+    ) -> None:
+        self.m, self.hooks, self.site = m, hooks, site
+        self.optimizer, self.trainer = optimizer, trainer
+
+    def backward(self, found: Value | None) -> Value:
+        """Clear the gradients, compute and clip them."""
+        if found is None or is_none(found):
+            return Known(None)
+        loss = _loss_in(found)
+        self._own("zero_grad", self.optimizer, "optimizer_zero_grad", self._clear_arguments())
+        self._own("backward", loss, "backward", (loss,))
+        self.hooks.call("on_after_backward")
+        self.hooks.call("on_before_optimizer_step", self.optimizer)
+        if self.hooks.find("configure_gradient_clipping") is None:
+            _clip(self.m, self.optimizer, self.trainer)
+        else:
+            self.hooks.call("configure_gradient_clipping", self.optimizer, *self._bounds())
+        return loss
+
+    def _own(self, name: str, subject: Value, hook: str, given: Sequence[Value]) -> None:
+        """Do a part of the step, in the model's own way where it has one."""
+        self.hooks.call(f"on_before_{name}", subject)
+        if self.hooks.find(hook) is None:
+            _record(self.m, self.site, f".{name}", subject)
+        else:
+            self.hooks.call(hook, *given)
+
+    def _clear_arguments(self) -> tuple[Value, ...]:
+        return Unknown(name="epoch"), Unknown(name="batch_idx"), self.optimizer
+
+    def _bounds(self) -> tuple[Value, ...]:
+        told = self.trainer.kwargs if isinstance(self.trainer, Result) else {}
+        asked = ("gradient_clip_val", "gradient_clip_algorithm")
+        return tuple(told.get(name) or Known(None) for name in asked)
 
 
 def _shares(
@@ -245,7 +343,7 @@ PHASES = {"validation": "validating", "test": "testing"}
 
 def _transferred(m: Machine, hooks: _Hooks, batch: Value, phase: str) -> Value:
     """Run the hooks that Lightning runs on every batch, of training and of validation alike."""
-    trainer = hooks.owner.fields.setdefault("trainer", Unknown(name="trainer"))
+    trainer = hooks.trainer
     for name in ("training", *PHASES.values()):
         m.write(trainer.fields, name, Known(name == phase))
     for hook in ("on_before_batch_transfer", "on_after_batch_transfer"):
@@ -297,6 +395,7 @@ def _clip(m: Machine, optimizer: Value, told: Value | None) -> None:
 def _held_out(m: Machine, hooks: _Hooks, model: Instance, phase: str, loader: Value) -> None:
     if hooks.find(f"{phase}_step") is None:
         return
+    before = library.modes_in(model)
     _mode(m, model, training=False)
     with m.switched(Answer.NO):
         hooks.call(f"on_{phase}_epoch_start")
@@ -304,13 +403,16 @@ def _held_out(m: Machine, hooks: _Hooks, model: Instance, phase: str, loader: Va
 
         def step(batch: Value) -> BlockEnd:
             given = _transferred(m, hooks, batch, PHASES[phase])
-            hooks.call(f"{phase}_step", given, Unknown(name="batch_idx"))
+            index = Unknown(name="batch_idx")
+            hooks.call(f"on_{phase}_batch_start", given, index)
+            found = hooks.call(f"{phase}_step", given, index) or Unknown(name="outputs")
+            hooks.call(f"on_{phase}_batch_end", found, given, index)
             return BlockEnd.NEXT
 
         iteration.run_over(m, loop, loader, step, hooks.scope)
         hooks.call(f"on_{phase}_epoch_end")
         hooks.call(f"{phase}_epoch_end", Unknown(name="outputs"))
-    _mode(m, model, training=True)
+    library.restore_modes(m, before)
 
 
 def _train_transformers(m: Machine, trainer: Value, node: ast.AST, scope: Scope) -> None:
@@ -325,8 +427,13 @@ def _train_transformers(m: Machine, trainer: Value, node: ast.AST, scope: Scope)
     handed, schedules = _handed_optimizers(given)
     optimizers = handed or ([] if is_own else _default_optimizer(given, model, loop.site))
 
+    callbacks = _listed_callbacks(m, given.get("callbacks"), scope)
+    named = {"model": model, **({"optimizer": optimizers[0]} if optimizers else {})}
+
     def step(batch: Value) -> BlockEnd:
         _mode(m, model, training=True)
+        for callback in callbacks:
+            callback.call_by_name("on_step_begin", named)
         loss = None if hooks is None else hooks.call("compute_loss", model, batch)
         if loss is None:
             spread = Result("operator.spread", args=(batch,))
@@ -334,8 +441,12 @@ def _train_transformers(m: Machine, trainer: Value, node: ast.AST, scope: Scope)
         _learn(m, loop.site, loss, optimizers, given.get("args"))
         for schedule in schedules:
             m.record(EventForm.CALL, loop.site, ".step", schedule, (), {}, node).by_framework = True
+        for callback in callbacks:
+            callback.call_by_name("on_step_end", named)
         return BlockEnd.NEXT
 
+    for callback in callbacks:
+        callback.call_by_name("on_train_begin", named)
     iteration.run_over(m, loop, data, step, scope)
     _evaluate_transformers(m, given, model, node, scope)
 

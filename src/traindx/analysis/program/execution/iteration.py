@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution import (
+    batch_parts,
     calls,
     enumerations,
     mappings,
@@ -32,9 +33,12 @@ from traindx.analysis.program.execution.values import (
 if TYPE_CHECKING:
     from traindx.analysis.program.execution.machine import Machine
 
+COUNTED = ("counted",)  # the same, whatever the first number is
+FIRST_NUMBER = ("first number",)  # the field that holds what `enumerate` counts from
 NUMBERED = ("numbered",)  # the field of a running number that holds what is numbered
 MAX_MEMBERS = 12  # of a list that is gone through one by one; of a longer one, two are
 ONE_PASS = "iterator"  # the kind of what `map` and `(f(x) for x in xs)` give: gone over once
+LONGEST = "maxlen"  # of a queue that drops its oldest members
 MAX_TEXT = 200  # characters of a text that is a list of them
 WRAPPERS = frozenset(
     {"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.trange", "tqdm.tqdm_notebook",
@@ -164,7 +168,7 @@ def run_over(
         inner = inner if listed is None else items_of(listed)
     if isinstance(inner, Generator):
         return _run_generator(m, loop, inner, body, scope)
-    modules = module_listings.listed(inner)
+    modules = module_listings.listed(inner) or batch_parts.parts_of(inner)
     found = _in_order(over, inner) if modules is None else modules
     if found is not None:
         loop.is_whole = True
@@ -186,10 +190,13 @@ def _in_order(over: Value, inner: Value) -> list[Value] | None:
 
 
 def index(numbered: Result | None = None) -> Value:
-    """The running number of `enumerate`; what it numbers from 0 is kept beside it."""
-    is_plain = numbered is not None and len(numbered.args) == 1 and not numbered.kwargs
-    held = {NUMBERED: numbered.args[0]} if numbered is not None and is_plain else None
-    return Result("builtins.next", args=(Result("builtins.range", held=held),))
+    """The running number of `enumerate`; what it numbers, and from where, is kept beside it."""
+    held: dict[object, Value] = {}
+    if numbered is not None and numbered.args:
+        over, first = numbered.args[0], numbered.kwargs.get("start", (*numbered.args, Known(0))[1])
+        is_plain = len(numbered.args) == 1 and not numbered.kwargs
+        held = {COUNTED: over, FIRST_NUMBER: first, **({NUMBERED: over} if is_plain else {})}
+    return Result("builtins.next", args=(Result("builtins.range", held=held or None),))
 
 
 def _pair(first: Value, second: Value) -> Value:
@@ -204,12 +211,18 @@ def _checked(body: Callable[[Value], BlockEnd]) -> Callable[[Value | None], Bloc
 
 
 def _unknown_elements(m: Machine, over: Value) -> Iterator[Value]:
-    known = over.members if isinstance(over, Items) else []
+    known = over.members if isinstance(over, Items) else _seen_blocks(over)
     if isinstance(over, Items) and 0 < over.ahead <= MAX_MEMBERS:
         yield from known[: over.ahead + TURNS]
         return
     for turn in range(TURNS):
         yield known[turn % len(known)] if known else element_of(m, over)
+
+
+def _seen_blocks(container: Value) -> list[Value]:
+    """Return the layers in sight of a list of unknown length; two turns stand for all."""
+    found = seen_layers(container) if is_container(container) else []
+    return found if all(isinstance(layer, (Instance, Result)) for layer in found) else []
 
 
 def element_of(m: Machine, over: Value) -> Value:

@@ -11,11 +11,14 @@ from traindx.analysis.program.execution import (
     calls,
     classes,
     configuration_files,
+    forward_hooks,
     frameworks,
     iteration,
+    layer_parts,
     mappings,
     model_zoo,
     names,
+    optimizer_parts,
     parameter_names,
     scalars,
 )
@@ -30,6 +33,7 @@ from traindx.analysis.program.execution.values import (
     External,
     FunctionValue,
     Generator,
+    HandedCall,
     Instance,
     Items,
     Known,
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
     from traindx.analysis.program.execution.machine import Machine
 
 Keywords = Mapping[str, Value]
+CLOSURES = (FunctionValue, PartialCall, HandedCall)
 MODE = "a model's mode"
 # methods that give back what they are called on
 SAME = frozenset(
@@ -76,18 +81,23 @@ def call(
     """Call something outside of the project, and note it."""
     site = Site(scope.module, node)
     name, receiver = name_of(callee)
-    if name == ".step" and args and isinstance(args[0], FunctionValue):
-        calls.call(m, args[0], (), {}, node, scope)  # a closure runs before the update
+    closure = kwargs.get("closure") or next(iter(args), None) if name == ".step" else None
+    if isinstance(closure, CLOSURES):
+        calls.call(m, closure, (), {}, node, scope)  # it runs before the update
     event = m.record(EventForm.CALL, site, name, receiver, args, kwargs, scope.function)
     if receiver is not None and not isinstance(callee, Method):
         event.is_training, event.mode = mode_of(receiver), held_mode(receiver)
     if not _makes_layer(name):
         given = (a for a in (*args, *kwargs.values()) if a.held)
         event.handed_modes = tuple({a: a.fields[MODE] for a in given if MODE in a.fields}.items())
+    if name in GOES_OVER and args and isinstance(args[0], Generator):
+        args = (iteration.collected(m, args[0]), *args[1:])
     result = _result(m, callee, name, receiver, args, kwargs, node, scope)
     if result is None:
         _call_back(m, name, args, kwargs, node, scope)
         result = Result(name, receiver, event.args, event.kwargs, m.gradients, site=site)
+    if name == "()" and receiver is not None:
+        result = forward_hooks.after_pass(m, receiver, args, result, node, scope)
     event.result = result
     if name.endswith(".LambdaLR") and isinstance(result, Result):
         result.fields[FACTORS] = _factors(m, args, kwargs, node, scope)
@@ -124,6 +134,8 @@ def _factors(
 # what lists the tensors of a model, and the layers that the model had then
 LISTINGS = frozenset({".parameters", ".named_parameters", ".state_dict"})
 HELD = "the layers that were listed"
+# what goes over all that a generator gives, and makes one value of it
+GOES_OVER = frozenset(f"builtins.{n}" for n in ("sum", "max", "min", "any", "all", "dict"))
 CALLS_NOT = ("builtins.", "functools.", "torch.compile", "typing.", ".apply")
 MAX_UNKNOWN = 3  # arguments of a function that is called out of sight
 
@@ -269,6 +281,9 @@ def _method(
         m.write(receiver.fields, "saved_tensors", iteration.items_of(list(args), "tuple"))
     if name in ("append", "add_module", "register_module", "insert") and args:
         _add_layer(m, receiver, args)
+    handle = forward_hooks.method(m, callee, args, kwargs, Site(scope.module, node))
+    if handle is not None:
+        return handle
     if name in ("register_buffer", "register_parameter") and is_module(receiver):
         _register(m, receiver, args, kwargs)
     if frameworks.is_trainer(receiver) and frameworks.drive(
@@ -287,7 +302,7 @@ def _method(
         return args[0] if len(args) == 1 else iteration.items_of(list(args), "tuple")
     if name in SAME and is_model_like(receiver):
         return receiver
-    return scalars.answer(receiver, name)
+    return scalars.answer(receiver, name) or layer_parts.tensor_answer(receiver, name, args)
 
 
 def _is_python(receiver: Value, name: str) -> bool:
@@ -345,6 +360,7 @@ def _super_method(
             for position, layer in enumerate(args):
                 m.write(receiver.bound.fields, position, layer)
         mappings.fill(m, receiver.bound, args, kwargs)
+        optimizer_parts.fill(m, receiver.bound, args, kwargs)
         return Known(None)
     if mappings.entries_of(receiver.bound) is not None:
         return _own_entry(m, receiver.bound, name, args)
@@ -482,6 +498,24 @@ def set_mode(m: Machine, model: Value, mode: Value) -> None:
         m.write(part.fields, MODE, mode)
 
 
+def begin_training(m: Machine, model: Value) -> None:
+    """Leave modules in the modes that the program gave them, as Lightning does; others train."""
+    for part in modules_in(model):
+        if not isinstance(part, (Items, Table)) and held_mode(part) is None:
+            m.write(part.fields, MODE, Known(True))
+
+
+def modes_in(model: Value) -> list[tuple[Value, Value]]:
+    """Return every module inside of a model that was put into a mode, with that mode."""
+    return [(part, part.fields[MODE]) for part in modules_in(model) if MODE in part.fields]
+
+
+def restore_modes(m: Machine, modes: Sequence[tuple[Value, Value]]) -> None:
+    """Put modules back into the modes that they had."""
+    for part, mode in modes:
+        m.write(part.fields, MODE, mode)
+
+
 MOST_PARTS = 20_000  # a network of a hundred blocks, in each of which ten attributes are kept
 
 
@@ -598,6 +632,21 @@ def _listed(
         return iteration.collected(m, first)
     found = iteration.members(first)
     return None if found is None else iteration.items_of(found)
+
+
+def _queue(
+    m: Machine, args: Sequence[Value], kwargs: Keywords, node: ast.AST, scope: Scope
+) -> Value | None:
+    """A list of which only so many members are kept, where it is told how many."""
+    held = _listed(m, args, kwargs, node, scope)
+    if not isinstance(held, Items):
+        return None
+    made = iteration.items_of(held.members, "deque", is_whole=held.is_whole)
+    made.born = tuple(m.turns)
+    longest = kwargs.get("maxlen", args[1] if len(args) > 1 else None)
+    if longest is not None:
+        made.fields[iteration.LONGEST] = longest
+    return made
 
 
 def _unique(
@@ -808,6 +857,7 @@ _PYTHON: dict[str, Python] = {
     "builtins.list": _listed,
     "builtins.tuple": _listed,
     "builtins.set": _unique,
+    "collections.deque": _queue,
     "builtins.sorted": _sorted,
     "builtins.type": classes.type_of,
     "builtins.enumerate": _enumerate,
@@ -818,6 +868,7 @@ _PYTHON: dict[str, Python] = {
     "builtins.setattr": _setattr,
     "builtins.isinstance": classes.is_instance,
     "builtins.hasattr": _hasattr,
+    "builtins.vars": classes.attributes_of,
     "builtins.dict": _dict,
     "builtins.map": _map,
     "builtins.filter": _filter,

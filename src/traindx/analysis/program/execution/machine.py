@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from traindx.analysis.program.execution.events import (
     Assignment,
@@ -32,6 +32,7 @@ from traindx.analysis.program.execution.values import (
 )
 from traindx.analysis.program.project import Project
 from traindx.analysis.program.syntax import Module
+from traindx.analysis.time_limit import OFTEN, is_out_of_time
 
 if TYPE_CHECKING:
     from traindx.analysis.program.execution.examples import Example
@@ -49,6 +50,9 @@ class BlockEnd(Enum):
     CONTINUE = "continue"
     RETURN = "return"
     RAISE = "raise"
+
+
+MEETS_AGAIN = (BlockEnd.BREAK, BlockEnd.CONTINUE, BlockEnd.RETURN)
 
 
 class OutOfWork(Exception):
@@ -69,7 +73,8 @@ class _Missing(Value):
 
 MISSING = _Missing()
 NONE_NAMED: Mapping[str, Value] = {}  # of the many calls without arguments by name
-Changes = list[tuple[dict[object, Value], object, Value]]
+# by the container's identity and the key: the container, the key, and what is or was there
+Changes = dict[tuple[int, object], tuple[dict[object, Value], object, Value]]
 
 
 class Machine:
@@ -105,6 +110,7 @@ class Machine:
         ] = {}  # what `next` gives in this turn, where it ends a loop
         self.tried: tuple[Guard, ...] | None = None  # the conditions around the innermost `try`
         self._journals: list[Changes] = []
+        self._left: list[tuple[BlockEnd, Changes]] = []  # what sides that left a block changed
 
     def fail(self, kind: str) -> None:
         """Leave the `try` that we are in; elsewhere, and under a condition, go on as if not."""
@@ -121,13 +127,15 @@ class Machine:
 
     def spend(self) -> None:
         self.work += 1
-        if self.work > MAX_WORK:
+        if self.work > MAX_WORK or (self.work % OFTEN == 0 and is_out_of_time()):
             raise OutOfWork
 
     def write(self, container: dict[object, Value], key: object, value: Value) -> None:
         """Change a scope or object so that it can be undone."""
         if self._journals:
-            self._journals[-1].append((container, key, container.get(key, MISSING)))
+            journal, place = self._journals[-1], (id(container), key)
+            if place not in journal:
+                journal[place] = (container, key, container.get(key, MISSING))
         if value is MISSING:
             container.pop(key, None)
         else:
@@ -174,7 +182,7 @@ class Machine:
         ended: list[tuple[BlockEnd, Changes]] = []
         recording, recorded = self.gradients, []
         for guard, side in sides:
-            self._journals.append([])
+            self._journals.append({})
             before, self.gradients = self.guards, recording
             if guard is not None:
                 self.guards = (*before, guard)
@@ -188,6 +196,8 @@ class Machine:
             ended.append((status, self._undo(self._journals.pop())))
             recorded.append(self.gradients)
         self._join([(BlockEnd.NEXT, changes) for _, changes in ended] if keeps_all else ended)
+        if not keeps_all and any(status is BlockEnd.NEXT for status, _ in ended):
+            self._left += [(s, changes) for s, changes in ended if s in MEETS_AGAIN and changes]
         live = [g for g, (s, _) in zip(recorded, ended, strict=True) if s is BlockEnd.NEXT]
         found = set(live or recorded)
         self.gradients = found.pop() if len(found) == 1 else Answer.UNKNOWN
@@ -195,35 +205,59 @@ class Machine:
 
     def _undo(self, journal: Changes) -> Changes:
         """Take back changes, and return what stood there."""
-        after: dict[tuple[int, object], tuple[dict[object, Value], object, Value]] = {}
-        for container, key, _ in journal:
-            after[id(container), key] = (container, key, container.get(key, MISSING))
-        for container, key, old in reversed(journal):
+        after = {
+            place: (container, key, container.get(key, MISSING))
+            for place, (container, key, _) in journal.items()
+        }
+        for container, key, old in reversed(journal.values()):
             if old is MISSING:
                 container.pop(key, None)
             else:
                 container[key] = old
-        return list(after.values())
+        return after
 
     def _join(self, ended: Sequence[tuple[BlockEnd, Changes]]) -> None:
         """Keep what the sides that go on agree on, and choices of what they do not."""
         kept = [c for status, c in ended if status is BlockEnd.NEXT] or [c for _, c in ended]
-        sides = [{(id(c), key): value for c, key, value in changes} for changes in kept]
-        touched = {(id(c), key): (c, key) for _, changes in ended for c, key, _ in changes}
-        for place, (container, key) in touched.items():
+        touched = {place: change for _, changes in ended for place, change in changes.items()}
+        for place, (container, key, _) in touched.items():
             old = container.get(key, MISSING)
-            self.write(container, key, _any_of([side.get(place, old) for side in sides]))
+            found = [side[place][2] if place in side else old for side in kept]
+            value = _any_of(found)
+            if value is not old:
+                self.write(container, key, value)
+
+    def meet(self, end: BlockEnd, local: dict[Any, Value] | None = None) -> None:
+        """Go on where sides that left a block come back: what they changed may hold here too.
+
+        Names that end with the block (`local`) are left out.
+        """
+        met = [changes for status, changes in self._left if status is end]
+        self._left = [left for left in self._left if left[0] is not end]
+        for container, key, value in (c for changes in met for c in changes.values()):
+            if container is not local:
+                self.write(container, key, _any_of([container.get(key, MISSING), value]))
+
+    @contextmanager
+    def called(self, scope: Scope) -> Iterator[None]:
+        """Run the body of a function; what an early `return` left behind holds after it."""
+        before, self._left = self._left, []
+        try:
+            yield
+            self.meet(BlockEnd.RETURN, scope.names)
+        finally:
+            self._left = before
 
     @contextmanager
     def isolated(self) -> Iterator[None]:
         """Run something whose changes are taken back afterwards; what it makes stays as it is."""
         start = begin_apart()
-        self._journals.append([])
+        self._journals.append({})
         try:
             yield
         finally:
             journal = self._journals.pop()
-            self._undo([change for change in journal if not _is_newer(change[0], start)])
+            self._undo({p: c for p, c in journal.items() if not _is_newer(c[0], start)})
 
     @contextmanager
     def inside(self, *, turn: Turn | None = None, guard: Guard | None = None) -> Iterator[None]:
@@ -268,14 +302,17 @@ class Machine:
         if loop.occasion is None:
             whole = ((t.loop.site.node, t.number) for t in self.turns if t.loop.is_whole)
             loop.occasion = (*(site.node for site in self.callers), *whole)
+        around = self.turns[-1].loops if self.turns else ()
         for number, element in enumerate(elements, first):
-            with self.inside(turn=Turn(loop, number)):
+            with self.inside(turn=Turn(loop, number, (*around, loop))):
                 status = body(element)
-            if status in (BlockEnd.RETURN, BlockEnd.RAISE):
-                return status
-            if status is BlockEnd.BREAK:
-                return BlockEnd.BREAK
-        return BlockEnd.NEXT
+                self.meet(BlockEnd.CONTINUE)
+            if status in (BlockEnd.RETURN, BlockEnd.RAISE, BlockEnd.BREAK):
+                break
+        else:
+            status = BlockEnd.NEXT
+        self.meet(BlockEnd.BREAK)
+        return status
 
 
 def _is_newer(container: dict[object, Value], start: int) -> bool:
@@ -284,6 +321,9 @@ def _is_newer(container: dict[object, Value], start: int) -> bool:
 
 def _any_of(values: Sequence[Value]) -> Value:
     """Join values; where a name is bound on one side only, it is what it was bound to."""
+    first = values[0]
+    if values.count(first) == len(values):
+        return first
     found = [v for v in values if v is not MISSING]
     if not found:
         return MISSING

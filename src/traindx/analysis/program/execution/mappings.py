@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution import calls, iteration, names
+from traindx.analysis.program.execution import calls, command_line, iteration, names
 from traindx.analysis.program.execution.machine import MISSING
 from traindx.analysis.program.execution.values import (
     Choice,
@@ -18,6 +18,7 @@ from traindx.analysis.program.execution.values import (
     Table,
     Unknown,
     Value,
+    joined,
 )
 
 if TYPE_CHECKING:
@@ -120,6 +121,10 @@ def _taken(m: Machine, owner: Table, name: str, args: Sequence[Value]) -> Value:
     """`get`, `pop` and `setdefault`."""
     key = args[0]
     default = args[1] if len(args) > 1 else Known(None)
+    if name == "get" and owner.is_whole and len(args) > 1:
+        usual = command_line.default_of(m, key)
+        if usual is not None and usual.value not in owner.fields:
+            return default  # what the program does unless it is told otherwise
     if isinstance(key, Known) and owner.is_whole and key.value not in owner.fields:
         if name == "setdefault":
             iteration.set_item(m, owner, key, default)
@@ -128,6 +133,8 @@ def _taken(m: Machine, owner: Table, name: str, args: Sequence[Value]) -> Value:
         iteration.set_item(m, owner, key, default)
         return default
     held = iteration.get_item(m, owner, key)
+    if name == "get" and not isinstance(key, Known):
+        return joined(held, default)
     if name == "pop" and isinstance(key, Known) and key.value in owner.fields:
         m.write(owner.fields, key.value, MISSING)
     return held

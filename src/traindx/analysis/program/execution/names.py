@@ -13,10 +13,12 @@ from traindx.analysis.program.execution import (
     classes,
     enumerations,
     expressions,
+    layer_parts,
     library,
     loader_parts,
     statements,
 )
+from traindx.analysis.program.execution.truth import is_recorded
 from traindx.analysis.program.execution.values import (
     Choice,
     ClassValue,
@@ -220,7 +222,7 @@ def attribute(m: Machine, owner: Value, name: str, node: ast.AST, scope: Scope) 
     if isinstance(owner, Instance):
         return _of_instance(m, owner, name, node, scope)
     if isinstance(owner, ClassValue):
-        return _of_class(m, owner, name, None)
+        return of_class(m, owner, name, None)
     if isinstance(owner, SuperValue):
         return _of_super(m, owner, name)
     if isinstance(owner, Choice):
@@ -235,9 +237,11 @@ def attribute(m: Machine, owner: Value, name: str, node: ast.AST, scope: Scope) 
         return library.read_mode(owner)
     if name in WRAPPED and library.is_module(owner):
         return owner
-    if (kept := loader_parts.attribute(owner, name)) is not None:
-        return kept
-    return part(owner, name)
+    kept = loader_parts.attribute(owner, name) or layer_parts.attribute(owner, name)
+    kept = kept or layer_parts.tensor_attribute(owner, name)
+    if name == "requires_grad" and is_recorded(owner) is False:
+        kept = Known(False)
+    return part(owner, name) if kept is None else kept
 
 
 # where DataParallel and compile keep the model that they wrap, which is followed unwrapped
@@ -277,7 +281,7 @@ def _of_instance(m: Machine, owner: Instance, name: str, node: ast.AST, scope: S
         return owner.fields[name]
     if name == "training" and library.is_module(owner):
         return library.read_mode(owner)
-    found = _of_class(m, owner.cls, name, owner)
+    found = of_class(m, owner.cls, name, owner)
     if isinstance(found, FunctionValue) and _has_decorator(found, "property", "cached_property"):
         return calls.call(m, found, (), {}, node, scope)
     if isinstance(found, Unknown):
@@ -294,7 +298,8 @@ def _has_decorator(function: FunctionValue, *names: str) -> bool:
     return any((function.module.qualified(d) or "").rsplit(".", 1)[-1] in names for d in found)
 
 
-def _of_class(m: Machine, cls: ClassValue, name: str, bound: Value | None) -> Value:
+def of_class(m: Machine, cls: ClassValue, name: str, bound: Value | None = None) -> Value:
+    """Return what a class has under a name, bound to an object where one is given."""
     found = find_method(m, cls, name, bound)
     if found is not None:
         return found
@@ -338,10 +343,16 @@ def find_method(
     for position, home in enumerate(cls.lineage()):
         if after and position == 0:
             continue
-        for node in home.node.body:
-            if isinstance(node, Function) and node.name == name:
+        for node in reversed(home.node.body):  # the last of several is what the class keeps
+            if isinstance(node, Function) and node.name == name and not _is_accessor(node):
                 return _method(m, home, node, bound)
     return None
+
+
+def _is_accessor(node: Function) -> bool:
+    """Tell whether a function only adds to a property of its name: `@rate.setter`."""
+    return any(isinstance(d, ast.Attribute) and d.attr in ("setter", "deleter")
+               for d in node.decorator_list)  # fmt: skip
 
 
 def _method(m: Machine, home: ClassValue, node: Function, bound: Value | None) -> Value:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution import classes, iteration, library, names
+from traindx.analysis.program.execution.layer_parts import PARAMETER
 from traindx.analysis.program.execution.values import (
     Choice,
     Instance,
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from traindx.analysis.program.execution.machine import Machine
 
 LISTING = ".named_parameters"
-PARAMETER = "the parameter that this is"
 MOST = 300  # names of one model
 WEIGHTED = frozenset(
     {"Linear", "Bilinear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
@@ -43,13 +43,11 @@ def named_pairs(m: Machine, listing: Value) -> list[Value] | None:
     """Return what `model.named_parameters()` lists, as pairs; None where it is not all in sight."""
     if not isinstance(listing, Result) or listing.maker != LISTING or listing.args:
         return None
-    if not isinstance(listing.receiver, Instance) or listing.kwargs:
+    model = listing.receiver
+    if model is None or not library.is_module(model) or listing.kwargs:
         return None
-    try:
-        found = list(_named(listing.receiver, 8))
-    except _OutOfSight:
-        return None
-    if not found or len(found) > MOST:
+    found = parameters_by_name(model)
+    if found is None:
         return None
     pairs: list[Value] = []
     for name, parameter in found:
@@ -58,6 +56,15 @@ def named_pairs(m: Machine, listing: Value) -> list[Value] | None:
         held.fields[PARAMETER] = parameter
         pairs.append(iteration.items_of((Known(name), held), "tuple"))
     return pairs
+
+
+def parameters_by_name(model: Value) -> list[tuple[str, Value]] | None:
+    """Return the parameters of a model with their names; None where it is not all in sight."""
+    try:
+        found = list(_named(model, 8))
+    except _OutOfSight:
+        return None
+    return found if 0 < len(found) <= MOST else None
 
 
 def _named(module: Value, depth: int) -> Iterator[tuple[str, Value]]:
@@ -138,7 +145,10 @@ def pairs_of(m: Machine, over: Value) -> Items | None:
 def has_attribute(args: Sequence[Value]) -> Value | None:
     """`hasattr(layer, "weight")` of a layer of torch, whose parameters are known."""
     name = constant(args[1]) if len(args) == 2 else None
-    if name not in ("weight", "bias") or not isinstance(name, str):
+    if isinstance(name, str) and name not in ("weight", "bias"):
+        known = classes.has_attribute(args[0], name)
+        return None if known is None else Known(known)
+    if not isinstance(name, str):
         return None
     if name in args[0].fields:
         return Known(True)

@@ -12,12 +12,14 @@ from traindx.analysis.program.execution import (
     draws,
     expressions,
     iteration,
+    lazy_expressions,
     names,
 )
 from traindx.analysis.program.execution.events import EventForm, Guard, LoopRun
 from traindx.analysis.program.execution.machine import TURNS, BlockEnd, FailedCall
 from traindx.analysis.program.execution.truth import truth_of
 from traindx.analysis.program.execution.values import (
+    Answer,
     Choice,
     ClassValue,
     External,
@@ -65,7 +67,7 @@ def run(m: Machine, body: Sequence[ast.stmt], scope: Scope) -> BlockEnd:
 
 
 def _run_or_not(m: Machine, rest: Sequence[ast.stmt], scope: Scope) -> BlockEnd:
-    """Run what an early `continue` may have passed over: what held before it may hold still."""
+    """Run what an early `continue` or `return` may have passed over: the rest may not be done."""
     if not rest:
         return BlockEnd.NEXT
     sides = [(None, _running(m, rest, scope)), (None, lambda: BlockEnd.NEXT)]
@@ -85,12 +87,24 @@ def _expression(m: Machine, node: ast.Expr, scope: Scope) -> None:
 
 def _assign(m: Machine, node: ast.Assign, scope: Scope) -> None:
     value = expressions.evaluate(m, node.value, scope)
-    if isinstance(node.value, ast.BinOp) and isinstance(value, Known) and m.is_repeated():
-        sides = {ast.unparse(node.value.left), ast.unparse(node.value.right)}
-        if any(ast.unparse(target) in sides for target in node.targets):  # i = i + 1
-            value = Result("operator.add", args=(value,))
+    if m.is_repeated():
+        for target in node.targets:
+            value = _counted(target, node.value, value)
     for target in node.targets:
         bind(m, target, value, scope)
+
+
+def _counted(target: ast.expr, written: ast.expr, value: Value) -> Value:
+    """Forget the number that a count has come to: `i = i + 1`, `i, x = i + 1, y`."""
+    if isinstance(target, ast.Tuple) and isinstance(written, ast.Tuple):
+        is_paired = isinstance(value, Items) and len(target.elts) == len(written.elts)
+        for at, pair in enumerate(zip(target.elts, written.elts, strict=False)):
+            if is_paired and at in value.fields:
+                value.fields[at] = _counted(*pair, value.fields[at])
+    if not isinstance(written, ast.BinOp) or not isinstance(value, Known):
+        return value
+    sides = {ast.unparse(written.left), ast.unparse(written.right)}
+    return Result("operator.add", args=(value,)) if ast.unparse(target) in sides else value
 
 
 def _annotated(m: Machine, node: ast.AnnAssign, scope: Scope) -> None:
@@ -203,7 +217,7 @@ def choose(
     left = [s for s in found if s is not BlockEnd.NEXT]
     if left and left[0] is not BlockEnd.RAISE:
         m.guards = (*m.guards, Guard(test, site, found[0] is BlockEnd.NEXT))
-        m.may_have_continued = left[0] is BlockEnd.CONTINUE
+        m.may_have_continued = left[0] in (BlockEnd.CONTINUE, BlockEnd.RETURN)
     return BlockEnd.NEXT
 
 
@@ -408,7 +422,10 @@ def _class(m: Machine, node: ast.ClassDef, scope: Scope) -> None:
 
 
 def _return(m: Machine, node: ast.Return, scope: Scope) -> BlockEnd:
-    value = Known(None) if node.value is None else expressions.evaluate(m, node.value, scope)
+    if isinstance(node.value, ast.GeneratorExp) and m.gradients is not Answer.YES:
+        value = lazy_expressions.later(node.value, scope)  # it runs behind the `no_grad` around it
+    else:
+        value = Known(None) if node.value is None else expressions.evaluate(m, node.value, scope)
     scope.returned.append(value)
     return BlockEnd.RETURN
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from traindx.analysis.program.execution.values import (
+    Answer,
     Choice,
     ClassValue,
     External,
@@ -66,6 +67,12 @@ def _is_computed(value: Value) -> bool:
         return isinstance(layer, Result) and layer.maker.startswith("torch.nn.")
     is_known = value.maker in TENSOR_METHODS and layer is not None and _is_computed(layer)
     return is_known or value.maker.startswith("torch.nn.functional.")
+
+
+def is_recorded(value: Value) -> bool | None:
+    """Return whether autograd has the history of a computed tensor; None where nobody can say."""
+    is_made = isinstance(value, Result) and value.maker != ".detach" and _is_computed(value)
+    return False if is_made and getattr(value, "gradients", None) is Answer.NO else None
 
 
 def is_object(value: Value) -> bool:

@@ -40,6 +40,9 @@ class Site:
     node: ast.AST
 
 
+NOT_ASKED = object()
+
+
 class _Clock:
     """Counts the beginnings of what is taken back later."""
 
@@ -162,6 +165,11 @@ class FunctionValue(Value):
     decorators: tuple[Value, ...] = ()  # out of sight: what they do around it is not known
 
 
+@lru_cache(maxsize=4096)
+def _methods_of(node: ast.ClassDef) -> frozenset[str]:
+    return frozenset(n.name for n in node.body if isinstance(n, Function))
+
+
 @dataclass(slots=True, eq=False)
 class ClassValue(Value):
     """A class of the project."""
@@ -175,7 +183,7 @@ class ClassValue(Value):
     @property
     def methods(self) -> frozenset[str]:
         """The names of the functions that the class itself defines."""
-        return frozenset(n.name for n in self.node.body if isinstance(n, Function))
+        return _methods_of(self.node)
 
     def lineage(self) -> Iterator[ClassValue]:
         """Yield the class and its bases in the project, nearest first."""
@@ -257,6 +265,8 @@ class Result(Value):
     args: tuple[Value, ...] = ()
     kwargs: Mapping[str, Value] = field(default_factory=dict)
     gradients: Answer = Answer.YES
+    # what it does as an operation on tensors, once that was asked of the whole execution
+    operation: Any = field(default=NOT_ASKED, init=False, repr=False)
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -310,6 +320,13 @@ class PartialCall(Value):
     @property
     def inputs(self) -> tuple[Value, ...]:
         return (self.callee, *self.args, *self.kwargs.values())
+
+
+@dataclass(slots=True, eq=False)
+class HandedCall(Value):
+    """What a framework hands to a hook to be called: the closure of an optimizer's step."""
+
+    run: Callable[[], Value]
 
 
 @dataclass(slots=True, eq=False)
@@ -370,7 +387,8 @@ def joined(first: Value, second: Value) -> Value:
         return first
     options: list[Value] = []
     for option in (*options_of(first), *options_of(second)):
-        if not any(option is o or _is_same_constant(option, o) for o in options):
+        is_known = isinstance(option, Known) and any(_is_same_constant(option, o) for o in options)
+        if not is_known and option not in options:
             options.append(option)
     return options[0] if len(options) == 1 else Choice(tuple(options[:MAX_OPTIONS]))
 

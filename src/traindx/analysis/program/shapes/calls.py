@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.shapes import construction, names, pythonic
+from traindx.analysis.program.shapes import construction, names, pythonic, windows
 from traindx.analysis.program.shapes.functions import apply_function
 from traindx.analysis.program.shapes.layers import apply_layer
 from traindx.analysis.program.shapes.signatures import AS_LAYER, options
@@ -338,7 +338,9 @@ def _tensor_method(
     if name in ("tolist", "item"):
         return UNKNOWN
     if name == "unfold":
-        return ShapedTensor()
+        places = ("dimension", "size", "step")
+        given = (*args, *(kwargs.get(n, UNKNOWN) for n in places[len(args) :]))
+        return windows.slid(tensor, given[:3], m.symbols)
     if name in ("new_tensor", "numpy", "index_select", "masked_select", "nonzero"):
         return _selected(tensor, name, args)
     return _call_torch(m, name, (tensor, *args), kwargs, node, frame)

@@ -10,6 +10,7 @@ from typing import Any
 
 from traindx.analysis.program.shapes import products, rearrangement, windows
 from traindx.analysis.program.shapes.sizes import Dim, is_dim, product
+from traindx.analysis.program.shapes.spectra import SPECTRA
 from traindx.analysis.program.shapes.values import UNKNOWN, Shape, ShapedTensor, SizesOf, Value
 from traindx.analysis.program.shapes.windows import Symbols
 
@@ -354,6 +355,7 @@ def _arranged(
 
 
 OPERATIONS: dict[str, Operation] = {
+    **SPECTRA,
     "max": _extreme,
     "min": _extreme,
     "norm": _norm,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from traindx.analysis.program.shapes.sizes import (
@@ -229,6 +229,21 @@ def unfolded(layer: Layer, tensor: ShapedTensor, symbols: Symbols) -> ShapedTens
     batch, channels, *area = tensor.shape.sizes
     found = _window(layer.options, tuple(area), symbols)
     return ShapedTensor(Shape((batch, channels * product(kernel), product(found))))
+
+
+def slid(tensor: ShapedTensor, window: Sequence[Value], symbols: Symbols) -> ShapedTensor:
+    """Apply `Tensor.unfold`: windows of one dimension, whose elements come last."""
+    sizes = list(tensor.shape.sizes)
+    dim, length, step = window
+    is_inside = isinstance(dim, int) and -len(sizes) <= dim < len(sizes)
+    if tensor.shape.is_open or not is_inside or not isinstance(dim, int) or not is_dim(length):
+        return ShapedTensor()
+    whole = sizes[dim]
+    if isinstance(whole, int) and isinstance(length, int) and isinstance(step, int) and step > 0:
+        sizes[dim] = (whole - length) // step + 1
+    else:
+        sizes[dim] = symbols.new()
+    return ShapedTensor(Shape((*sizes, length)))
 
 
 def _fresh(count: int, symbols: Symbols) -> tuple[Dim, ...]:

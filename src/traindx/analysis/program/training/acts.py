@@ -21,7 +21,7 @@ from traindx.analysis.program.execution.values import (
     origins,
 )
 from traindx.analysis.program.training.kinds import Kind, Nature, is_module_class
-from traindx.analysis.program.training.operations import is_in_place
+from traindx.analysis.program.training.operations import is_in_place, operation_of
 
 CLIPS = frozenset(
     {"clip_grad_norm_", "clip_grad_value_", "clip_gradients", "clip_grads_with_norm_",
@@ -31,6 +31,7 @@ SAVES = frozenset({"torch.save", "safetensors.torch.save_file", "joblib.dump", "
 LOADS = frozenset({"torch.load", "safetensors.torch.load_file", "joblib.load", "pickle.load"})
 
 
+BOUNDS = frozenset({"clamp", "clip", "clamp_max", "clamp_min", "hardtanh"})
 KindOf = Callable[[Value | None], Nature]
 
 
@@ -173,9 +174,23 @@ def _store(event: ProgramEvent) -> Deed | None:
     value = event.args[0]
     if event.name == "grad" and (constant(value) is None and isinstance(value, Known)):
         return Deed(Do.ZERO_GRAD, event, event.receiver)
-    if event.name == "data" and reads_gradients(value):
+    if event.name == "[]" and is_gradient(event.receiver) and constant(value) == 0:
+        return Deed(Do.ZERO_GRAD, event, gradient_owner(event.receiver))
+    is_bounded = event.name == "grad" or (event.name == "data" and is_gradient(event.receiver))
+    if is_bounded and _bounds_gradients(value):
+        return Deed(Do.CLIP, event, event.receiver)
+    if event.name == "data" and reads_gradients(value) and not is_gradient(event.receiver):
         return Deed(Do.MANUAL_UPDATE, event, event.receiver)
     return None
+
+
+def _bounds_gradients(value: Value) -> bool:
+    """Tell whether a gradient is clamped, or scaled by what gradients say, as by their norm."""
+    made = operation_of(value)
+    if made is None or not made.operands or not is_gradient(made.operands[0]):
+        return False
+    is_scaled = made.name in ("mul", "div") and len(made.operands) > 1
+    return made.name in BOUNDS or (is_scaled and reads_gradients(made.operands[1]))
 
 
 def _update(event: ProgramEvent) -> Deed | None:

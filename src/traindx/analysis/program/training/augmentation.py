@@ -57,7 +57,7 @@ def augmented_evaluations(story: Story) -> Iterator[AugmentedEvaluation]:
             name = _augments(event)
             several = event.result.members if isinstance(event.result, Items) else [event.result]
             is_met = any(v is not None and id(v) in made for v in several)
-            if name and is_met and _is_random(loop.events, event) and not _is_for_training(event):
+            if name and is_met and _is_random(loop.events, event) and not is_for_training(event):
                 yield AugmentedEvaluation(evaluation, event, name)
                 break
         else:
@@ -78,7 +78,7 @@ def _noise(story: Story, evaluation: HeldOutPass, loop: Loop) -> ProgramEvent | 
         return None
     found = preprocessing_of(story, forward.args[0], into_dataset=False)
     noise = {id(v) for v in found.noise}
-    added = [e for e in loop.events if id(e.result) in noise and not _is_for_training(e)]
+    added = [e for e in loop.events if id(e.result) in noise and not is_for_training(e)]
     return added[0] if added and found.is_known and _judges_classes(loop, forward, noise) else None
 
 
@@ -118,7 +118,7 @@ def _is_random(events: tuple[ProgramEvent, ...], call: ProgramEvent) -> bool:
     return any(e.result is not None and is_draw(e.result) for e in inside)
 
 
-def _is_for_training(event: ProgramEvent) -> bool:
+def is_for_training(event: ProgramEvent) -> bool:
     """Tell whether a condition on the mode or the phase stands before a call."""
     return any(
         g.test is None or reads_mode(g.test) or _speaks_of_phase(g.test) for g in event.guards
@@ -128,9 +128,9 @@ def _is_for_training(event: ProgramEvent) -> bool:
 def is_added_for_training(story: Story, transform: Value) -> bool:
     """Tell whether a transform is made, or put into a list, on a condition on the phase."""
     return any(
-        _is_for_training(event)
-        for event in story.events
-        if event.guards and (event.result is transform or any(a is transform for a in event.args))
+        is_for_training(event)
+        for event in (*story.index.giving(transform), *story.index.taking(transform))
+        if event.guards
     )
 
 

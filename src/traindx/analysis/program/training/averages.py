@@ -90,7 +90,9 @@ def of_last_batch(
 
 def _last_added(value: Value) -> Value:
     """Return what is added to a sum that begins anew: `right = 0`, and `right += …` at once."""
-    while isinstance(value, Result) and value.maker in ADDS and isinstance(value.args[0], Known):
+    while isinstance(value, Result) and value.maker in ADDS and len(value.args) == 2:
+        if not isinstance(value.args[0], Known):
+            break
         value = value.args[1]
     return value
 

@@ -15,6 +15,7 @@ from traindx.analysis.program.execution.events import EventForm as Form
 from traindx.analysis.program.execution.values import (
     Answer,
     Choice,
+    Instance,
     Items,
     Part,
     Result,
@@ -29,7 +30,7 @@ from traindx.analysis.program.execution.values import (
 )
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.kinds import Kind, words_of
-from traindx.analysis.program.training.phases import Loop, is_every_turn, loops_of
+from traindx.analysis.program.training.phases import Loop, is_every_turn, loop_of, loops_of
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Program, Story
@@ -39,8 +40,10 @@ STATES = (".state_dict", ".parameters", ".named_parameters", ".buffers")
 VIEWS = frozenset(
     {".detach", ".items", ".values", ".copy", ".view", ".numpy", "builtins.next", "builtins.dict",
      "builtins.list", "builtins.tuple", "collections.OrderedDict", "copy.copy", "builtins.iter",
-     "builtins.zip", "builtins.sorted", "builtins.enumerate", ".detach_"}
+     "builtins.zip", "builtins.sorted", "builtins.enumerate", ".detach_", ".reshape", ".flatten",
+     ".ravel", ".squeeze", ".contiguous", "torch.as_tensor", "torch.from_numpy", "numpy.asarray"}
 )  # fmt: skip
+MOVES = frozenset({".cpu", ".to", ".float"})  # no copy of what is there already
 # what saves, or collects, the state of model and optimizer at once
 GATHERS = re.compile(
     r"optim\w*_state_dict$|\bget_state_dict$|checkpoint(?:\.\w+)*\.save$|\.save_(?:state|checkpoint)$"
@@ -130,7 +133,7 @@ class LoadedCheckpoint:
     def keys(self) -> set[object]:
         """The keys that are read of it."""
         own = {k[1] for k in self.value.fields if isinstance(k, tuple) and k[0] == "part"}
-        asked = (e for e in self.story.events if e.receiver is self.value and e.name in LOOKS)
+        asked = (e for e in self.story.index.on(self.value) if e.name in LOOKS)
         return own | {constant(e.args[0]) for e in asked if e.args}
 
     @property
@@ -147,6 +150,8 @@ class LoadedCheckpoint:
             if is_own or is_given:
                 return True
             hands_on = any(_is_entry(a, self.value) for a in event.args)
+            if is_written_in_vain(self.story, event):
+                continue
             if hands_on and not event.is_own and not self.story.is_harmless(event):
                 return True
         return False
@@ -154,8 +159,8 @@ class LoadedCheckpoint:
     @cached_property
     def _names(self) -> set[str]:
         """The names that were ever bound to its epoch or step."""
-        bound = self.story.execution.assignments
-        return {b.name for b in bound if _is_counter(b.value, self.value)}
+        bound = self.story.recall(_counts_bound)
+        return {n for n, counts in bound if any(depends_on(v, self.value) for v in counts)}
 
     @cached_property
     def is_resumed(self) -> bool:
@@ -167,9 +172,9 @@ class LoadedCheckpoint:
             if _starts_at(over, self.value) or self._names & _start_names(over):
                 return True
         is_compared = any(
-            e.name in COMPARED and any(_is_counter(a, self.value) for a in e.args)
-            for e in self.story.events
-            if e.loops
+            any(_is_counter(a, self.value) for a in e.args)
+            for e in self.story.index.named(*COMPARED)
+            if e.turns
         )
         return is_compared or any(self._goes_on_in(save) for save in saves(self.story))
 
@@ -183,6 +188,20 @@ class LoadedCheckpoint:
             and any(isinstance(o, Part) and o.of is self.value for o in origins(v, 60))
             for key, v in held
         )
+
+
+def is_written_in_vain(story: Story, event: ProgramEvent) -> bool:
+    """Tell whether an event writes into a state as it was taken, which nobody loads.
+
+    `optimizer.state_dict()` is a new dictionary at every call.
+    """
+    owner = event.receiver
+    while isinstance(owner, Part):
+        owner = owner.of
+    is_written = event.act is Form.STORE or event.name in (".update", ".setdefault")
+    if not is_written or owner is None or state_owner(owner) is None:
+        return False
+    return not any(a is owner for d in story.does(Do.LOAD_STATE) for a in d.event.args)
 
 
 def _start_names(over: Value) -> set[str]:
@@ -202,16 +221,29 @@ def _is_entry(value: Value, checkpoint: Value) -> bool:
 
 def _is_counter(value: Value, checkpoint: Value) -> bool:
     """Tell whether a number comes from the epoch or step of a checkpoint."""
+    return any(depends_on(found, checkpoint) for found in _counts_behind(value))
+
+
+def _counts_behind(value: Value) -> Iterator[Value]:
+    """Yield the entries for an epoch or step that a number comes from."""
     for found in origins(value, 60):
         key = found.key if isinstance(found, Part) else None
-        is_count = isinstance(key, str) and bool(words_of(key) & COUNTS)
-        if is_count and depends_on(found, checkpoint):
-            return True
-    return False
+        if isinstance(key, str) and words_of(key) & COUNTS:
+            yield found
+
+
+def _counts_bound(story: Story) -> list[tuple[str, list[Value]]]:
+    """The names that hold an epoch or step out of something, each with these entries."""
+    bound = ((a.name, list(_counts_behind(a.value))) for a in story.execution.assignments)
+    return [(name, counts) for name, counts in bound if counts]
 
 
 def loads(story: Story) -> list[LoadedCheckpoint]:
     """Return the checkpoints that a story reads."""
+    return story.recall(_loads)
+
+
+def _loads(story: Story) -> list[LoadedCheckpoint]:
     found = ((d, d.event.result) for d in story.does(Do.LOAD))
     return [LoadedCheckpoint(story, d, value) for d, value in found if value is not None]
 
@@ -232,25 +264,34 @@ def is_same_file(save: ProgramEvent, read: Result) -> bool:
     )  # fmt: skip
 
 
-def shared_with(value: Value) -> Iterator[Value]:
-    """Yield the models whose own tensors a value holds: not copies of them."""
-    for held in _uncopied(value):
+def shared_with(value: Value, *, on_cpu: bool = False) -> Iterator[Value]:
+    """Yield the models whose own tensors a value holds: not copies of them.
+
+    With `on_cpu` nothing leaves the CPU: `p.cpu()` is `p`.
+    """
+    for held in _uncopied(value, VIEWS | MOVES if on_cpu else VIEWS):
         if isinstance(held, Result) and held.maker in STATES and held.receiver is not None:
             yield held.receiver
 
 
-def _uncopied(value: Value, depth: int = 8) -> Iterator[Value]:
+def _stays_on_cpu(story: Story) -> bool:
+    """Tell whether nothing in a program speaks of another device."""
+    return not any(word in m.text for m in story.program.project.modules
+                   for word in ("cuda", "device", "mps", "ccelerat", "ightning"))  # fmt: skip
+
+
+def _uncopied(value: Value, views: frozenset[str] = VIEWS, depth: int = 8) -> Iterator[Value]:
     """Yield a value and what it holds, or is a view of, as long as nothing is copied."""
     yield value
     below: tuple[Value, ...] = ()
-    if isinstance(value, Result) and value.maker in VIEWS:
+    if isinstance(value, Result) and value.maker in views:
         below = value.inputs[:1]
     elif isinstance(value, (Table, Items, Choice)):
         below = value.inputs
     elif isinstance(value, Part) and (value.key == "data" or isinstance(value.key, int)):
         below = (value.of,)
     for held in below if depth else ():
-        yield from _uncopied(held, depth - 1)
+        yield from _uncopied(held, views, depth - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,7 +340,8 @@ def _candidates(story: Story) -> list[Assignment]:
         in_turn.setdefault((given.name, given.turns), []).append(given)
     kept = [a for a in names if a.turns and a.guards and _training_loop(story, a) is not None]
     lasting = (a for a in kept if not any(_overwrites(b, a) for b in in_turn[a.name, a.turns]))
-    return [*(a for a in lasting if not _is_element(a)), *_collected(story)]
+    of_models = (a for a in lasting if next(iter(_models(story, a)), None) is not None)
+    return [*(a for a in of_models if not _is_element(a)), *_collected(story)]
 
 
 def _is_written_down(event: ProgramEvent) -> bool:
@@ -349,7 +391,7 @@ def _training_loop(story: Story, kept: Assignment) -> Loop | None:
             continue
         common = {(g.site.node, g.holds) for g in step.event.guards}
         own = [g for g in kept.guards if (g.site.node, g.holds) not in common]
-        return Loop(story, turn.loop) if own or _is_collected(kept) else None
+        return loop_of(story, turn.loop) if own or _is_collected(kept) else None
     return None
 
 
@@ -366,6 +408,9 @@ def _models(story: Story, kept: Assignment) -> Iterator[Value]:
     if any("state_dict_type" in getattr(c, "maker", "") for c in _contexts(story, kept.value)):
         return  # shards are gathered into new tensors
     yield from shared_with(kept.value)
+    if story.recall(_stays_on_cpu):
+        near = shared_with(kept.value, on_cpu=True)
+        yield from (model for model in near if isinstance(model, (Instance, Result)))
     if story.kind_of(kept.value).kind is Kind.MODEL and _is_of_best(story, kept):
         yield kept.value
 
@@ -437,7 +482,7 @@ def _is_read_behind(kept: Assignment, loop: Loop) -> bool:
 
 def made_after(story: Story, value: Value, event: ProgramEvent) -> bool:
     """Tell whether a value is made later than an event."""
-    return any(e.result is value and e.order > event.order for e in story.events)
+    return any(e.order > event.order for e in story.index.giving(value))
 
 
 def states_taken(program: Program) -> set[Kind]:
@@ -445,6 +490,10 @@ def states_taken(program: Program) -> set[Kind]:
 
     A framework that saves all of it by itself is one of which nothing is known.
     """
+    return program.recall(_states_taken)
+
+
+def _states_taken(program: Program) -> set[Kind]:
     found: set[Kind] = set()
     for story in program.stories:
         for event in story.events:

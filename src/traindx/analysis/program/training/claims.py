@@ -39,14 +39,14 @@ def shown(value: Value | None, otherwise: Where) -> Where:
     return otherwise if value is None or value.site is None else value
 
 
-def cited(value: Value | None, says: str) -> tuple[Evidence, ...]:
-    """Return what the place of a value shows; nothing where that is not known."""
-    return () if value is None or value.site is None else (cite(value, says),)
+def cited(where: Value | ProgramEvent | None, says: str) -> tuple[Evidence, ...]:
+    """Return what the place of a value or event shows; nothing where that is not known."""
+    return () if where is None or where.site is None else (cite(where, says),)
 
 
-def node_of(value: Value | None) -> object:
-    """Return the expression that made a value; None where that is not known."""
-    return None if value is None or value.site is None else value.site.node
+def node_of(where: Value | ProgramEvent | None) -> object:
+    """Return the expression that made a value or event; None where that is not known."""
+    return None if where is None or where.site is None else where.site.node
 
 
 def location_of(where: Where) -> Location:
@@ -55,27 +55,38 @@ def location_of(where: Where) -> Location:
     return site.module.location(site.module.statement_of(site.node) or site.node)
 
 
+def line_of(where: Where) -> tuple[str, int]:
+    """Return the file and the line of something in the source."""
+    place = site_of(where)
+    return place.module.path, int(getattr(place.node, "lineno", 1))
+
+
 def finding(
     claim: str,
     cause: str,
-    at: Where,
-    *evidence: Evidence,
+    *shown: Evidence | tuple[Where, str],
+    at: Where | None = None,
     strength: Strength = Strength.STRONG,
-    is_symptom: bool = False,
+    is_symptom: bool = True,
     patch: str | None = None,
     hint: Strength | None = None,
 ) -> Finding:
-    """Return a finding that source code shows; as a hint it only makes a cause likelier."""
-    site = site_of(at)
-    place = site.module.statement_of(site.node) or site.node
+    """Return a finding that source code shows; as a hint it only makes a cause likelier.
+
+    It is shown by places, each with what it says. It is about the first one unless another is
+    named.
+    """
+    places = [item[0] for item in shown if isinstance(item, tuple)]
+    place = at if at is not None else places[0]
+    evidence = tuple(cite(*item) if isinstance(item, tuple) else item for item in shown)
     return Finding(
         claim=_opened(claim),
         strength=strength,
-        evidence=evidence or (cite(at, "here"),),
+        evidence=evidence or (cite(place, "here"),),
         shows=cause if hint is None else None,
         suggests={} if hint is None else {cause: hint},
         is_symptom=is_symptom,
-        location=site.module.location(place),
+        location=location_of(place),
         patch=patch,
     )
 

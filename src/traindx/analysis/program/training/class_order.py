@@ -75,7 +75,7 @@ def class_by_class(story: Story, dataset: Value) -> Value | None:
 
 def _shuffles(story: Story) -> bool:
     """Tell whether a story shuffles anything in place."""
-    return any(e.name.rsplit(".", 1)[-1] in SHUFFLES for e in story.events)
+    return bool(story.index.ending(*SHUFFLES))
 
 
 def _is_of_one_class(dataset: Value) -> bool:

@@ -24,7 +24,7 @@ CASTS = frozenset({"long", "int", "type"})
 
 
 @dataclass(frozen=True, eq=False)
-class Miscount:
+class ClassMiscount:
     """A classifier whose outputs are not as many as the classes of its dataset."""
 
     loss: Computed
@@ -52,7 +52,7 @@ class Miscount:
         return number if is_here else None
 
 
-def miscounts(story: Story) -> Iterator[Miscount]:
+def miscounts(story: Story) -> Iterator[ClassMiscount]:
     """Yield the losses of classifiers with outputs for other classes than the labels have."""
     for loss in story.operations("cross_entropy", "nll_loss"):
         target, logits = loss.operation.argument("target"), loss.operation.argument("input")
@@ -60,7 +60,7 @@ def miscounts(story: Story) -> Iterator[Miscount]:
         layer = None if logits is None else _last_layer(logits)
         if dataset is None or layer is None or is_test_file(loss.event.module):
             continue
-        found = Miscount(loss, layer, size(layer, "out_features") or 0, dataset)
+        found = ClassMiscount(loss, layer, size(layer, "out_features") or 0, dataset)
         if found.outputs not in (0, 1, found.classes):
             yield found
 
@@ -97,7 +97,7 @@ def _is_relabelled(story: Story, dataset: Result) -> bool:
     if {"target_transform", "transforms", "**"} & dataset.kwargs.keys():
         return True
     read = {k[1] for k in dataset.fields if isinstance(k, tuple) and k[0] == "part"}
-    stored = {e.name for e in story.events if e.act is EventForm.STORE and e.receiver is dataset}
+    stored = {e.name for e in story.index.on(dataset) if e.act is EventForm.STORE}
     return bool((read | stored) & RELABELS)
 
 

@@ -77,8 +77,8 @@ def _options(program: Program, names: tuple[str, ...]) -> list[WrittenSetting]:
     """Options of the command line whose default is a number that stands elsewhere."""
     found: dict[object, WrittenSetting] = {}
     for story in program.stories:
-        for event in story.events:
-            default = event.kwargs.get("default") if event.name == f".{OPTION}" else None
+        for event in story.index.named(f".{OPTION}"):
+            default = event.kwargs.get("default")
             number = constant(default)
             if default is None or not default.names or type(number) not in (int, float):
                 continue
@@ -143,8 +143,8 @@ def written_defaults(story: Story) -> Iterator[ProgramEvent]:
         if not is_item and is_torch and key in RATE_NAMES and story.is_kind(owner, Kind.OPTIMIZER):
             yield event
         elif is_item and isinstance(owner, Part) and owner.key == "defaults":
-            later = (e for e in story.events if e.order > event.order)
-            is_read = any(e.name == ".add_param_group" and e.receiver is owner.of for e in later)
+            later = (e for e in story.index.on(owner.of) if e.order > event.order)
+            is_read = any(e.name == ".add_param_group" for e in later)
             if story.is_kind(owner.of, Kind.OPTIMIZER) and not is_read:
                 yield event
         elif is_item and key == "learning_rate" and _is_group(story, owner):
@@ -169,13 +169,12 @@ AT_MAKING = re.compile(
 
 def late_settings(story: Story) -> Iterator[tuple[ProgramEvent, Value]]:
     """Yield the settings that are written after the model which reads them is made, with it."""
-    for event in story.events:
-        is_named = event.act is EventForm.STORE and AT_MAKING.search(event.name) is not None
-        if not is_named or event.receiver is None:
+    for event in story.index.stores:
+        if event.receiver is None or AT_MAKING.search(event.name) is None:
             continue
         models = _made_before(story, event)
-        later = (e for e in story.events if e.order > event.order and not e.is_own)
-        is_read = any(_is_transformer(e.result) and _takes(e, event.receiver) for e in later)
+        later = (e for e in _transformers(story) if e.order > event.order and not e.is_own)
+        is_read = any(_takes(e, event.receiver) for e in later)
         if models and not is_read:
             yield event, models[0]
 
@@ -190,8 +189,17 @@ def _made_before(story: Story, event: ProgramEvent) -> list[Value]:
     owner = event.receiver
     if isinstance(owner, Part) and owner.key == "config":
         return [m for m in options_of(owner.of) if _is_transformer(m)]
-    made = (e for e in story.events if e.order < event.order and _is_transformer(e.result))
+    made = (e for e in _transformers(story) if e.order < event.order)
     return [e.result for e in made if owner is not None and e.result and _takes(e, owner)]
+
+
+def _transformers(story: Story) -> list[ProgramEvent]:
+    """Where models of Transformers are made."""
+    return story.recall(_found_transformers)
+
+
+def _found_transformers(story: Story) -> list[ProgramEvent]:
+    return [event for event in story.events if _is_transformer(event.result)]
 
 
 def _is_transformer(value: Value | None) -> bool:
@@ -216,7 +224,7 @@ def overwritten_options(story: Story) -> Iterator[ProgramEvent]:
         is_store = event.act is EventForm.STORE and event.name in CHOSEN and not event.guards
         if not is_parsed or not is_store or not is_written_down(event.args[0]):
             continue
-        options = (e for e in story.events if e.name == f".{OPTION}" and e.order < event.order)
+        options = (e for e in story.index.named(f".{OPTION}") if e.order < event.order)
         if any(event.name in destinations(e.args, e.kwargs) for e in options):
             yield event
 

@@ -57,6 +57,7 @@ class Content(Enum):
     PROBABILITIES = "softmax"
     LOG_PROBABILITIES = "log_softmax"
     UNIT_INTERVAL = "sigmoid"
+    POOLED = "mean or product of probabilities"  # between 0 and 1 as well
     SCORES = "logits"
     POSITIVE = "relu"  # from 0 up
     SYMMETRIC = "tanh"  # between -1 and 1
@@ -109,6 +110,8 @@ def _content(value: Value) -> Content:
         return Content.PROBABILITIES if inner == {Content.LOG_PROBABILITIES} else Content.UNKNOWN
     if _is_mixture(operation):
         return Content.PROBABILITIES
+    if _is_pooled(operation):
+        return Content.POOLED
     if name in SCORES or (name in ("add", "sub", "mul", "div") and _is_affine(operation)):
         return Content.SCORES
     if name in ("relu", "relu6"):
@@ -131,6 +134,69 @@ def _is_mixture(operation: Operation) -> bool:
         return False
     is_listed = total.name == "add" or isinstance(total.operands[0], Items)
     return is_listed and all(_are_probabilities(v) for v in total.operands)
+
+
+IN_UNIT_INTERVAL = frozenset({Content.PROBABILITIES, Content.UNIT_INTERVAL, Content.POOLED})
+# what is between 0 and 1 stays there
+STAYS = frozenset(
+    {"mean", "max", "min", "amax", "amin", "median", "maximum", "minimum", "max_pool1d",
+     "max_pool2d", "avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d",
+     "adaptive_max_pool1d", "adaptive_max_pool2d", "lerp", "upsample", "interpolate",
+     "prod", "cumprod", "sqrt", "square"}
+)  # fmt: skip
+CAPS = {"clamp": ("min", "max"), "clamp_min": ("min",), "clamp_max": ("max",)}
+
+
+def _is_pooled(operation: Operation) -> bool:
+    """Tell whether numbers between 0 and 1 are averaged, multiplied or taken from 1."""
+    given = operation.operands
+    if operation.name in STAYS:
+        tensors = [v for v in given if not isinstance(v, (Known, Items))]
+        return bool(tensors) and all(_is_in_unit_interval(v) for v in tensors)
+    if operation.name in CAPS and given:
+        return _is_in_unit_interval(given[0]) and all(0 <= b <= 1 for b in _caps(operation))
+    if operation.name == "where" and len(given) == 3:
+        return all(_is_in_unit_interval(v) for v in given[1:])
+    if operation.name in ("sum", "matmul"):
+        return _is_weighted_mean(operation)
+    if operation.name == "mul" and len(given) == 2:
+        return all(_is_in_unit_interval(v) for v in given)
+    return operation.name == "sub" and constant(given[0]) == 1 and _is_in_unit_interval(given[-1])
+
+
+def _caps(operation: Operation) -> list[float]:
+    given = dict(zip(CAPS[operation.name], operation.operands[1:], strict=False))
+    caps = (constant(v) for v in {**given, **operation.settings}.values())
+    return [c for c in caps if isinstance(c, (int, float))]
+
+
+def _is_in_unit_interval(value: Value) -> bool:
+    found = {c for c, _ in contents(value)}
+    return bool(found) and found <= IN_UNIT_INTERVAL
+
+
+def _is_weighted_mean(operation: Operation) -> bool:
+    """`(softmax(a, -1) * p).sum(-1)`, `softmax(a, -1) @ p`: weights that sum to one."""
+    product = operation if operation.name == "matmul" else operation_of(operation.operands[0])
+    if product is None or product.name not in ("mul", "matmul") or len(product.operands) != 2:
+        return False
+    if not all(_is_in_unit_interval(v) for v in product.operands):
+        return False
+    if operation.name == "matmul":
+        return _are_probabilities(product.operands[0])
+    summed = operation.settings.get("dim") or next(iter(operation.operands[1:]), None)
+    weights = [v for v in product.operands if _are_probabilities(v)]
+    return any(_may_be_same_axis(summed, w) for v in weights for _, w in contents(v))
+
+
+def _may_be_same_axis(summed: Value | None, weights: Value) -> bool:
+    """Tell whether a sum goes over the axis that a softmax was taken over, where both are known."""
+    made = operation_of(weights)
+    normalised = None if made is None else made.argument("dim")
+    one, other = constant(summed), constant(normalised)
+    if not isinstance(one, int) or not isinstance(other, int):
+        return False
+    return one == other or (one < 0) is not (other < 0)
 
 
 def _are_probabilities(value: Value | None) -> bool:

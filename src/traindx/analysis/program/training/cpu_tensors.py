@@ -46,7 +46,7 @@ def cpu_tensors(story: Story) -> Iterator[CpuTensor]:
     moved = _moves(story.program)
     for event in story.events if moved else ():
         if made_without_device(event) and _is_default(event):
-            is_kept = _is_attribute(story, event, moved)
+            is_kept = _is_attribute(story, event)
             meeting = _meeting(story, event) if event.within or is_kept else None
             if meeting is not None:
                 yield CpuTensor(event, meeting, is_kept)
@@ -58,31 +58,47 @@ def _is_default(event: ProgramEvent) -> bool:
     return all(m.endswith(NEUTRAL) for m in makers)
 
 
-def _is_attribute(story: Story, event: ProgramEvent, moved: tuple[ProgramEvent, ...]) -> bool:
+def _is_attribute(story: Story, event: ProgramEvent) -> bool:
     """Tell whether a tensor, or what is computed from it, is an attribute of a model that moves."""
     if event.within or event.result is None:
         return False
+    kept, moved = story.recall(_owners), story.program.recall(_moved_parts)
     after = {id(v) for v in left_in_place(story, event.result)}
-    owners = [a.model for a in assigned(story.events) if id(a.value) in after]
     return any(
-        part is owner
-        for owner in owners
-        if not any({"to", "_apply", "cuda"} & cls.methods for cls in owner.cls.lineage())
-        for e in moved
-        if e.receiver is not None and is_module(e.receiver)
-        for part in registered(e.receiver)
+        id(owner) in moved
+        and not any({"to", "_apply", "cuda"} & cls.methods for cls in owner.cls.lineage())
+        for key in after
+        for owner in kept.get(key, ())
     )
+
+
+def _owners(story: Story) -> dict[int, list[Instance]]:
+    """The models that have each value as an attribute."""
+    found: dict[int, list[Instance]] = {}
+    for kept in assigned(story.index.stores):
+        found.setdefault(id(kept.value), []).append(kept.model)
+    return found
+
+
+def _moved_parts(program: Program) -> set[int]:
+    """The modules that are moved to another device, with all that they hold."""
+    moved = {id(e.receiver): e.receiver for e in _moves(program) if is_module(e.receiver)}
+    return {id(part) for m in moved.values() if m is not None for part in registered(m)}
+
+
+def _model_inputs(story: Story) -> list[Value]:
+    """What the forward passes of the project's models are given."""
+    return [
+        value
+        for e in story.index.named("forward", "__call__")
+        if e.is_own and isinstance(e.receiver, Instance) and is_module(e.receiver)
+        for value in (*e.args, *e.kwargs.values())
+    ]
 
 
 def _meeting(story: Story, made: ProgramEvent) -> Value | None:
     """Return where a tensor meets what comes from the inputs of a forward pass."""
-    sources = [
-        value
-        for e in story.events
-        if e.is_own and e.name in ("forward", "__call__") and isinstance(e.receiver, Instance)
-        if is_module(e.receiver)
-        for value in (*e.args, *e.kwargs.values())
-    ]
+    sources = story.recall(_model_inputs)
     pending: list[Value] = [] if made.result is None else [made.result]
     seen = {id(v) for v in pending}
     while pending:

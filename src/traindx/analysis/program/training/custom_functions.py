@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.frameworks import CONTEXT
@@ -12,6 +13,7 @@ from traindx.analysis.program.execution.values import (
     ClassValue,
     FunctionValue,
     Items,
+    Known,
     Part,
     Result,
     Value,
@@ -63,6 +65,28 @@ class CustomFunction:
         has_context = any(v is self.context for v in self.forward.args)
         most = len(spec.posonlyargs) + len(spec.args) - int(has_context)
         return most - len(spec.defaults), most
+
+    def faults(self) -> Iterator[tuple[Value, str]]:
+        """Yield what backward returns or reads wrongly, and how, in words."""
+        miscounts = ((v, says) for v in self.gradients if (says := self._miscount(v)))
+        yield from islice(miscounts, 1)
+        read, alone = self.unsaved_read(), self.ignored_upstream()
+        if read is not None:
+            yield read, "reads saved tensors, and forward saves none"
+        if alone is not None:
+            yield alone, "does not multiply by the gradient of its output"
+
+    def _miscount(self, returned: Value) -> str:
+        """Return how the number of gradients differs from that of the inputs."""
+        counts, got = self.counts(), _counted(returned)
+        if counts is None or got is None:
+            return ""
+        needed, inputs = counts
+        is_surplus = any(not (isinstance(v, Known) and v.value is None) for v in got[inputs:])
+        if len(got) >= needed and not (is_surplus and inputs > 0):
+            return ""
+        values = "one value" if len(got) == 1 else f"{len(got)} values"
+        return f"returns {values} for {inputs} inputs of forward"
 
     def unsaved_read(self) -> Value | None:
         """Return where backward reads saved tensors although forward has saved none."""
@@ -118,6 +142,14 @@ class CustomFunction:
             return False
         plain = [_unscaled(v) for v in same_numbers(output)]
         return bool(plain) and all(any(v is given for given in self.inputs) for v in plain)
+
+
+def _counted(returned: Value) -> list[Value] | None:
+    """The values that backward returns; None where their number is out of sight."""
+    if isinstance(returned, Items):
+        return returned.members if returned.is_whole and returned.kind == "tuple" else None
+    is_one = isinstance(returned, Result) and returned.maker.startswith("operator.")
+    return [returned] if is_one else None
 
 
 def _added(loss: Value, depth: int = 20) -> Iterator[Value]:

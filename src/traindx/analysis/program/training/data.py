@@ -171,7 +171,15 @@ def _loop_runs(story: Story) -> list[LoopRun]:
 
 def deeds_in(story: Story, run: LoopRun) -> list[Deed]:
     """Return what is done to train in one run of a loop."""
-    return [d for d in story.deeds if any(x is run for x in d.event.loops)]
+    return story.recall(_deeds_by_run).get(id(run), [])
+
+
+def _deeds_by_run(story: Story) -> dict[int, list[Deed]]:
+    found: dict[int, list[Deed]] = {}
+    for deed in story.deeds:
+        for key in {id(run) for run in deed.event.loops}:
+            found.setdefault(key, []).append(deed)
+    return found
 
 
 def use_of(story: Story, run: LoopRun) -> Role:
@@ -519,17 +527,32 @@ def model_inputs(story: Story, scores: Value, at: ProgramEvent | None = None) ->
 
     Where that happens at an event inside of a model, it is what that model was given.
     """
-    made = {id(v) for v in origins(scores)}
-    passes = [d.event for d in story.does(Do.FORWARD) if not d.event.within and d.event.args]
     if at is not None and at.within:
-        around = [e for e in passes if e.receiver is at.within[0] and e.order < at.order]
+        passes = story.recall(_passes_by_model).get(id(at.within[0]), ())
+        around = [e for e in passes if e.order < at.order]
         return [e.args[0] for e in around[-1:]]
-    found = []
-    for event in passes:
-        result = event.result
-        several = result.members if isinstance(result, Items) else []
-        if any(id(v) in made for v in (result, *several)):
-            found.append(event.args[0])
+    known = story.recall(_passes_by_output)
+    found = {e.order: e for v in origins(scores) for e in known.get(id(v), ())}
+    return [event.args[0] for _, event in sorted(found.items())]
+
+
+def _passes(story: Story) -> list[ProgramEvent]:
+    return [d.event for d in story.does(Do.FORWARD) if not d.event.within and d.event.args]
+
+
+def _passes_by_model(story: Story) -> dict[int, list[ProgramEvent]]:
+    found: dict[int, list[ProgramEvent]] = {}
+    for event in _passes(story):
+        found.setdefault(id(event.receiver), []).append(event)
+    return found
+
+
+def _passes_by_output(story: Story) -> dict[int, list[ProgramEvent]]:
+    found: dict[int, list[ProgramEvent]] = {}
+    for event in _passes(story):
+        several = event.result.members if isinstance(event.result, Items) else []
+        for key in {id(v) for v in (event.result, *several)}:
+            found.setdefault(key, []).append(event)
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution.parameter_names import PARAMETER
+from traindx.analysis.program.execution.layer_parts import PARAMETER
 from traindx.analysis.program.execution.values import (
     Items,
     Known,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # that add it to a gradient which they then divide by its own size
 FLAT = frozenset({"view", "reshape", "flatten", "float"})
 Terms = Iterator[tuple[float, Value]]
+USUAL = 0.1
 INSIDE = frozenset({"Adam", "NAdam", "RAdam", "RMSprop", "Adagrad", "Adamax"})
 
 
@@ -55,6 +56,11 @@ class Decay:
         return self.optimizer.maker.rsplit(".", 1)[-1]
 
     @property
+    def is_usual(self) -> bool:
+        """Tell whether it is one that AdamW trains well with: its rate is to blame then."""
+        return self.kind == "AdamW" and self.by is None and self.amount <= USUAL
+
+    @property
     def share(self) -> float:
         """The share of each weight that a step takes away."""
         return self.amount * self.rate
@@ -72,9 +78,10 @@ def decays_of(story: Story) -> Iterator[Decay]:
         amount, rate = one_number(story, value), group.rate
         if value is not None and amount is not None and rate is not None and group.kind in RATES:
             yield Decay(group.optimizer, value, amount, rate)
+    groups = list(groups_of(story))
     for update in updates(story):
         optimizer, loss = update.optimizer, update.backward.subject
-        rates = [g.rate for g in groups_of(story) if g.optimizer is optimizer]
+        rates = [g.rate for g in groups if g.optimizer is optimizer]
         rate = next((r for r in rates if r is not None), None)
         if loss is None or rate is None or not isinstance(optimizer, Result):
             continue
@@ -149,9 +156,9 @@ def _penalised(story: Story, value: Value, depth: int = 12) -> tuple[float, bool
     if name == "pow" and constant(operation.operands[-1]) == 2:
         norm = operation_of(first)
         is_norm = norm is not None and norm.name == "norm" and _order(norm) == 2
-        return (1.0, True) if is_norm and norm and _is_weight(norm.operands[0]) else None
+        return (1.0, True) if is_norm and norm and is_weight(norm.operands[0]) else None
     is_sum = name == "norm" and _order(operation) == 1
-    return (1.0, False) if is_sum and _is_weight(first) else None
+    return (1.0, False) if is_sum and is_weight(first) else None
 
 
 def _alike(found: list[tuple[float, bool] | None]) -> tuple[float, bool] | None:
@@ -169,7 +176,7 @@ def _order(norm: Operation) -> object:
 def _elements(story: Story, value: Value) -> tuple[float, bool] | None:
     """Tell whether a tensor holds the squares, or the absolute values, of a parameter."""
     operation = operation_of(value)
-    if operation is None or not operation.operands or not _is_weight(operation.operands[0]):
+    if operation is None or not operation.operands or not is_weight(operation.operands[0]):
         return None
     is_squared = operation.name == "pow" and constant(operation.operands[-1]) == 2
     is_product = operation.name == "mul" and operation.operands[0] is operation.operands[-1]
@@ -178,7 +185,7 @@ def _elements(story: Story, value: Value) -> tuple[float, bool] | None:
     return (1.0, False) if operation.name == "abs" else None
 
 
-def _is_weight(value: Value) -> bool:
+def is_weight(value: Value) -> bool:
     """Tell whether a value is a parameter out of a model's list, or the weight of a layer."""
     while operation_of(value) is not None and operation_name(getattr(value, "maker", "")) in FLAT:
         value = value.inputs[0]

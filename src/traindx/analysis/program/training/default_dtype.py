@@ -31,7 +31,7 @@ def default_dtype(
     if setting.guards or depth == 0:
         return ""
     if isinstance(given, Result) and given.maker == READS:  # what it was before is put back
-        read = next((e for e in story.events if e.result is given), None)
+        read = story.giver_of(given)
         return "" if read is None else default_dtype(story, read.order, named, depth - 1)
     return named(given)
 
@@ -41,4 +41,4 @@ def _settings(story: Story) -> list[ProgramEvent]:
 
 
 def _found_settings(story: Story) -> list[ProgramEvent]:
-    return [event for event in story.events if event.name in SETS]
+    return list(story.index.named(*SETS))

@@ -8,17 +8,34 @@ from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.library import LISTINGS
-from traindx.analysis.program.execution.values import Result, Value, origins
+from traindx.analysis.program.execution.values import (
+    Answer,
+    Items,
+    Known,
+    Part,
+    Result,
+    Value,
+    origins,
+)
 from traindx.analysis.program.training.acts import Deed, Do
+from traindx.analysis.program.training.facts.tensor_devices import TensorPlace
+from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.phases import is_every_turn
+from traindx.analysis.program.training.tensors import is_tensor
 
 if TYPE_CHECKING:
-    from traindx.analysis.program.training.program import Story
+    from traindx.analysis.program.training.program import Program, Story
 
 FORCED = {"torch.cuda.empty_cache": "empties the cache of the device",
           "torch.cuda.synchronize": "waits for the device",
           "gc.collect": "collects garbage"}  # fmt: skip
 READS = (".item", ".cpu", ".numpy", ".tolist")
+NUMBERS = (".item", ".tolist")
+CONVERTS = ("builtins.float", "builtins.int")  # of a tensor, they read it back
+
+
+MOVES = ("to", "cuda")
+NO_TENSORS = (*READS, ".numel", ".nelement", ".size", ".dim", ".element_size", "()")
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +46,12 @@ class StepWaits:
     forced: tuple[ProgramEvent, ...]  # calls that do nothing but wait
     reads: tuple[ProgramEvent, ...]  # values that are read back, once in a step
     repeated: tuple[ProgramEvent, ...]  # values that are read back for each parameter or sample
+    returned: tuple[ProgramEvent, ...]  # values that a pass reads back and the host had before
 
 
 def step_waits(story: Story) -> Iterator[StepWaits]:
     """Yield the waits of each training step of a program for CUDA, each loop once."""
-    if not any("cuda" in m.text for m in story.program.project.training_modules):
+    if not story.program.recall(_speaks_of_cuda):
         return
     seen: set[object] = set()
     for backward in story.does(Do.BACKWARD):
@@ -43,17 +61,64 @@ def step_waits(story: Story) -> Iterator[StepWaits]:
             yield _waits(story, backward)
 
 
+def _speaks_of_cuda(program: Program) -> bool:
+    return any("cuda" in m.text for m in program.project.training_modules)
+
+
 def _waits(story: Story, backward: Deed) -> StepWaits:
     turns = backward.event.turns
     inside = [e for e in story.events if e.turns[: len(turns)] == turns]
     calls = [e for e in inside if is_every_turn(_unguarded(e), backward.event)]
-    reads = [e for e in calls if e.name in READS and not e.args and not _is_read_before(e)]
+    reads = [e for e in calls if read_by(story, e) is not None and not _is_read_before(e)]
+    decides = story.recall(_deciding)
+    reads = [e for e in reads if id(e.result) not in decides]
     return StepWaits(
         backward,
         tuple(e for e in calls if e.name in FORCED and e.turns == turns),
         tuple(e for e in reads if e.turns == turns),
         tuple(e for e in reads if e.turns != turns and _is_of_the_step(story, e, len(turns))),
+        tuple(e for e in reads if e.within and _is_number(e) and _had_before(story, e)),
     )
+
+
+def read_by(story: Story, event: ProgramEvent) -> Value | None:
+    """Return the tensor that an event reads back: `x.item()`, `float(x)`; None where it is none."""
+    if event.name in READS and not event.args:
+        return event.receiver
+    given = event.args[0] if event.name in CONVERTS and len(event.args) == 1 else None
+    is_placed = given is not None and (story.places.of(given) is not None or _is_of_weights(given))
+    return given if is_placed or is_tensor(story, given) is Answer.YES else None
+
+
+def _is_of_weights(value: Value) -> bool:
+    """Tell whether a method of a weight or its gradient gives a tensor: `p.grad.norm()`."""
+    if not isinstance(value, Result) or value.receiver is None or value.maker in NO_TENSORS:
+        return False
+    return _lists_parameters(value)
+
+
+def _is_number(event: ProgramEvent) -> bool:
+    """Tell whether numbers are read back: what a layer needs on the CPU is copied as a tensor."""
+    return event.name in (*NUMBERS, *CONVERTS)
+
+
+def _had_before(story: Story, read: ProgramEvent) -> bool:
+    """Tell whether what is read was moved to the device, and nothing was learned of it there."""
+    pending, is_moved = [read_by(story, read)], False
+    for _ in range(60):
+        value = pending.pop() if pending else None
+        if value is None:
+            return is_moved
+        operation = operation_of(value)
+        if operation is not None and operation.name in MOVES:
+            if story.places.of(value) is not TensorPlace.ACCELERATOR:
+                return False
+            is_moved = True
+        elif isinstance(value, (Result, Part, Items)) and getattr(value, "maker", "") != "()":
+            pending.extend(value.inputs)
+        elif not isinstance(value, Known):
+            return False
+    return False
 
 
 def _unguarded(event: ProgramEvent) -> ProgramEvent:
@@ -68,18 +133,25 @@ def _is_read_before(event: ProgramEvent) -> bool:
     return isinstance(event.receiver, Result) and event.receiver.maker in READS
 
 
+def _deciding(story: Story) -> set[int]:
+    """The values that decide whether an optimizer steps: they have to be read back."""
+    tests = (g.test for d in story.does(Do.STEP) for g in d.event.guards)
+    return {id(v) for test in tests if test is not None for v in origins(test, 200)}
+
+
 def _is_of_the_step(story: Story, read: ProgramEvent, depth: int) -> bool:
     """Tell whether a loop inside of a step reads results of the step, or of every parameter.
 
     An episode that asks the model for each of its actions has to read each of them.
     """
     inner = [turn.loop for turn in read.turns[depth:] if not turn.loop.is_whole]
-    if not inner or read.receiver is None:
+    tensor = read_by(story, read)
+    if not inner or tensor is None:
         return False
     if any(_lists_parameters(run.over) for run in inner if run.over is not None):
         return True
     passes = {id(d.event.result) for d in story.does(Do.FORWARD) if len(d.event.turns) == depth}
-    return any(id(v) in passes for v in origins(read.receiver, 400))
+    return any(id(v) in passes for v in origins(tensor, 400))
 
 
 def _lists_parameters(over: Value) -> bool:

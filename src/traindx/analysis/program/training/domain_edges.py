@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import (
     Answer,
     Choice,
+    Items,
     Known,
     Part,
     Result,
@@ -16,6 +18,7 @@ from traindx.analysis.program.execution.values import (
     constant,
     origins,
 )
+from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.contents import Content, contents, same_numbers
 from traindx.analysis.program.training.kinds import Kind, names_of
 from traindx.analysis.program.training.layers import is_parameter
@@ -38,7 +41,7 @@ PICKS = frozenset({"getitem", "gather", "index_select", "take_along_dim", "selec
 # what keeps zeros where they are
 ZEROS_STAY = frozenset(
     {"mul", "square", "pow", "sqrt", "view", "reshape", "squeeze", "unsqueeze", "float", "to",
-     "getitem", "transpose", "permute", "flatten", "abs"}
+     "getitem", "transpose", "permute", "flatten", "abs", "div"}
 )  # fmt: skip
 BOUNDED = frozenset(
     {"normalize", "cosine_similarity", "tanh", "sigmoid", "softmax", "log_softmax", "clamp",
@@ -48,6 +51,7 @@ PASSES = frozenset(
     {"mul", "div", "add", "view", "reshape", "squeeze", "unsqueeze", "transpose", "permute",
      "matmul", "einsum", "t", "getitem", "float", "to", "masked_fill", "chunk", "split", "flatten"}
 )  # fmt: skip
+ARCS = frozenset({"acos", "arccos", "asin", "arcsin", "atanh", "arctanh"})
 SCORES = frozenset({"linear", "conv1d", "conv2d", "bilinear", "embedding"})
 
 
@@ -82,6 +86,9 @@ def certain_edge(operation: Operation) -> Edge | None:
         return "the logarithm of what is exactly 0 at times", "add an epsilon inside", True
     if _is_root(operation) and _is_difference_of_moments(operation_of(given)):
         return "the root of E[x²] - E[x]²", "rounding makes it negative; use var or a clamp", True
+    if _is_clamped_to_edge(operation):
+        says = "its slope is infinite there; clamp short of the edge"
+        return f"{operation.name} of what is clamped to the very edge", says, True
     exponential = _unshifted_exponential(operation)
     if exponential is not None and is_unbounded(exponential):
         return "the exponential of scores without bound", "softmax and logsumexp shift first", True
@@ -90,6 +97,20 @@ def certain_edge(operation: Operation) -> Edge | None:
     if operation.name == "div" and _is_spread_of_relu(operation):
         return "a division by the spread of ReLU outputs", "a dead unit has none; add eps", True
     return None
+
+
+def _is_clamped_to_edge(operation: Operation) -> bool:
+    """`acos(x.clamp(-1, 1))`: who clamps there has met values beyond, and lands on the edge."""
+    inner = operation_of(operation.operands[0])
+    edges = (-1.0, 1.0) if operation.name in ARCS else (0.0,) if operation.name == "log" else ()
+    if inner is None or inner.name not in ("clamp", "clip", "clamp_min", "clamp_max", "hardtanh"):
+        return False
+    given = [*inner.operands[1:], *(inner.settings.get(name) for name in ("min", "max"))]
+    if operation.name == "log":  # the lower end is the edge, whatever the upper one is
+        low = inner.settings.get("min", next(iter(inner.operands[1:]), None))
+        given = [] if inner.name == "clamp_max" else [low]
+    is_default = inner.name == "hardtanh" and len(inner.operands) == 1 and 1.0 in edges
+    return is_default or any(number_of(v) in edges for v in given if v is not None)
 
 
 def reaches_zero(value: Value, depth: int = 12) -> bool:
@@ -137,7 +158,8 @@ def _is_picked(operation: Operation) -> bool:
     key = operation.operands[-1]
     if operation.name != "getitem":
         return True
-    found = [v for v in (*key.inputs, key) if not (isinstance(v, Known) and v.value is None)]
+    keys = key.members if isinstance(key, Items) else [key]
+    found = [v for v in keys if not (isinstance(v, Known) and v.value in (None, ...))]
     slices = (isinstance(v, Result) and v.maker == "builtins.slice" for v in found)
     return not all(slices)
 
@@ -333,3 +355,34 @@ def edge_of_exponential(story: Story, loss: Value | None) -> Edge | None:
     if is_guarded or not is_loss:
         return None
     return "the exponential of a loss", "one sample that is far off makes it infinite", False
+
+
+@dataclass(frozen=True, eq=False)
+class UnguardedEdge:
+    """An operation of a loss that breaks at the edge of its domain, with nothing to keep it off."""
+
+    event: ProgramEvent
+    edge: Edge
+    is_reached: bool  # by what is minimised, for certain
+
+
+def unguarded_edges(story: Story) -> Iterator[UnguardedEdge]:
+    """Yield the operations of a story's losses that break at the edge of their domain."""
+    losses = [d.subject for d in story.does(Do.BACKWARD) if d.subject is not None]
+    minimised = {id(v) for loss in losses for v in origins(loss)}
+    for event in story.events:
+        if event.gradients is Answer.NO or event.is_own:
+            continue
+        is_minimised = id(event.result) in minimised
+        edge = edge_of(event, is_minimised or _is_named_for_loss(event))
+        if edge is None and any(event.result is loss for loss in losses):
+            edge = edge_of_exponential(story, event.result)
+        if edge is not None:
+            yield UnguardedEdge(event, edge, edge[2] and is_minimised)
+
+
+def _is_named_for_loss(event: ProgramEvent) -> bool:
+    function = event.function
+    cls = None if function is None else event.module.class_of(function)
+    names = (str(getattr(function, "name", "")), "" if cls is None else cls.name)
+    return any("loss" in name.lower() for name in names)

@@ -11,7 +11,7 @@ from traindx.analysis.program.execution.values import Answer, Items, Result, Val
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.gradients import Cut, cut_of, history
 from traindx.analysis.program.training.layers import has_parameters
-from traindx.analysis.program.training.losses import carries, is_passed_on, losses
+from traindx.analysis.program.training.losses import all_losses, carries, is_passed_on
 from traindx.analysis.program.training.ownership import (
     Holding,
     holding_of,
@@ -53,10 +53,10 @@ def _leaves_sight(story: Story, layers: Sequence[Value]) -> bool:
     wanted = {id(layer) for layer in layers}
     runs = [
         e.result
-        for e in story.events
-        if e.name == "()" and id(e.receiver) in wanted and e.result is not None
+        for e in story.index.named("()")
+        if id(e.receiver) in wanted and e.result is not None
     ]
-    kept = (e for e in story.events if e.name in KEEPS and not isinstance(e.receiver, Items))
+    kept = (e for e in story.index.named(*KEEPS) if not isinstance(e.receiver, Items))
     if any(carries(a, runs) for e in kept for a in e.args):
         return True
     return is_passed_on(story, story.events, runs)
@@ -92,7 +92,7 @@ def unfed_steps(story: Story) -> Iterator[UnfedStep]:
 
 def _loss_for(story: Story, holding: Holding) -> ProgramEvent | None:
     """Return a loss of layers that are held, which nothing out of sight gets."""
-    for event in losses(story, story.events):
+    for event in all_losses(story):
         made = event.result
         if made is None or is_passed_on(story, story.events, [made]):
             continue
@@ -119,7 +119,7 @@ def cut_layers(story: Story) -> list[CutLayer]:
     backwards = [d for d in story.does(Do.BACKWARD) if d.subject is not None]
     if story.does(Do.GRAD, Do.MANUAL_UPDATE):
         return []
-    ends = [d.subject for d in backwards] + [e.result for e in losses(story, story.events)]
+    ends = [d.subject for d in backwards] + [e.result for e in all_losses(story)]
     learnt = {id(v) for end in ends if end is not None for v in history(end) if has_parameters(v)}
     found: dict[int, CutLayer] = {}
     for update in updates(story):

@@ -41,10 +41,10 @@ FARTHEST = 400
 class FileOrder(Enum):
     """The order of a list of files, or of labels."""
 
-    BY_TEXT = "by name, as text"
-    BY_KEY = "by a key"
-    NONE = "as the file system gives them"
-    ROWS = "as they stand in a file"
+    BY_TEXT = "sorted by name as text"
+    BY_KEY = "sorted by a key"
+    NONE = "as the file system lists them"
+    ROWS = "in the order of a file"
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ def _ordered(story: Story, value: Result) -> Ordered | None:
     if value.maker == "builtins.sorted" and listing_of(value) is not None:
         return Ordered(FileOrder.BY_KEY if "key" in value.kwargs else FileOrder.BY_TEXT, value)
     if value.maker in LISTINGS:
-        sorts = [e for e in story.events if e.name == ".sort" and e.receiver is value]
+        sorts = [e for e in story.index.on(value) if e.name == ".sort"]
         if any("key" in e.kwargs for e in sorts):
             return Ordered(FileOrder.BY_KEY, value)
         return Ordered(FileOrder.BY_TEXT if sorts else FileOrder.NONE, value)

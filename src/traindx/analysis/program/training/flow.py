@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Set
 from functools import cached_property
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
@@ -59,6 +60,11 @@ class Flow:
                 found.setdefault(key, []).append(event)
         return found
 
+    @property
+    def taken(self) -> Set[int]:
+        """The identities of the values that calls and stores take."""
+        return self._takers.keys()
+
     @cached_property
     def _sinks(self) -> set[int]:
         """The values that something other than a computation takes."""
@@ -98,11 +104,11 @@ class Flow:
 
     def onward(self, value: Value, ends: Callable[[Value], bool] | None = None) -> Iterator[Value]:
         """Yield a value and everything that is computed from it, nearest first."""
-        pending, seen = [value], {id(value)}
+        pending, seen = deque([value]), {id(value)}
         for _ in range(MOST):
             if not pending:
                 return
-            found = pending.pop(0)
+            found = pending.popleft()
             yield found
             if ends is not None and ends(found):
                 continue

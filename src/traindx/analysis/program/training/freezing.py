@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from heapq import merge
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.calls import is_generator
@@ -27,6 +28,7 @@ from traindx.analysis.program.execution.values import (
     options_of,
 )
 from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.covered_parameters import is_given_to_all
 from traindx.analysis.program.training.kinds import Kind
 
 if TYPE_CHECKING:
@@ -64,13 +66,21 @@ def _switches(story: Story) -> list[Switch]:
     return [s for e in story.events if (s := _switch(story, e)) is not None]
 
 
+def _switches_by_event(story: Story) -> dict[int, Switch]:
+    return {id(switch.event): switch for switch in switches(story)}
+
+
 def _switch(story: Story, event: ProgramEvent) -> Switch | None:
     if event.act is Form.STORE and event.name == NAME and event.receiver is not None:
         if is_module(story, event.receiver):
             return None  # an attribute of a module switches nothing
         model, is_whole = owner_of(story, event.receiver)
         is_sure = is_whole and not event.guards
-        return Switch(event, model, truth_of(event.args[0]), is_sure)
+        is_on = truth_of(event.args[0])
+        by_name = None if is_sure and is_on is not None else _switched_by_name(event)
+        if by_name is not None:
+            return Switch(event, model, by_name, is_whole=True)
+        return Switch(event, model, is_on, is_sure)
     if event.name != ".requires_grad_" or event.receiver is None:
         return None
     given = event.argument(NAME, 0)
@@ -79,6 +89,14 @@ def _switch(story: Story, event: ProgramEvent) -> Switch | None:
         return Switch(event, event.receiver, is_on, not event.guards)
     model, is_whole = owner_of(story, event.receiver)
     return Switch(event, model, is_on, is_whole and not event.guards)
+
+
+def _switched_by_name(event: ProgramEvent) -> bool | None:
+    """How a condition on names or shapes switches all parameters of a model, where it is one way.
+
+    So one is that no name fulfils: `if not name.startswith("head")` of a model without a head.
+    """
+    return None if event.receiver is None else is_given_to_all(event, event.receiver, event.args[0])
 
 
 def owner_of(story: Story, parameter: Value) -> tuple[Value | None, bool]:
@@ -127,13 +145,17 @@ def frozen_by(story: Story, model: Value, before: ProgramEvent) -> Switch | None
     None where nothing does, and where anything since may have given it something to train.
     """
     found: Switch | None = None
+    if all(switch.is_on is not False for switch in switches(story)):
+        return None
     inside = modules_in(model)
     modules = [part for part in inside if part is model or is_module(story, part)]
-    made = next((e.order for e in story.events if e.result is model), -1)
-    for event in story.events:
+    made = next((e.order for e in story.index.giving(model)), -1)
+    switched = story.recall(_switches_by_event)
+    touched = (s.event for s in switches(story)), story.index.touching(*modules)
+    for event in merge(*touched, key=lambda event: event.order):
         if event.order >= before.order:
             break
-        switch = _switch(story, event) if event.order > made else None
+        switch = switched.get(id(event)) if event.order > made else None
         if switch is not None and _concerns(switch, inside):
             is_off = switch.is_on is False and switch.is_whole and _covers(switch, model)
             found = switch if is_off else (found if switch.is_on is False else None)
@@ -142,13 +164,14 @@ def frozen_by(story: Story, model: Value, before: ProgramEvent) -> Switch | None
     return found
 
 
-def _concerns(switch: Switch, inside: list[Value]) -> bool:
+def _concerns(switch: Switch, inside: Iterable[Value]) -> bool:
     if switch.model is None:
         return True
     model = switch.model
     while isinstance(model, Part):
         model = model.of  # a layer of a model whose inside is out of sight
-    return any(m is part for m in modules_in(model) for part in inside)
+    wanted = {id(part) for part in inside}
+    return any(id(m) in wanted for m in modules_in(model))
 
 
 def _covers(switch: Switch, model: Value) -> bool:
@@ -181,7 +204,7 @@ def is_ever_frozen(story: Story, layer: Value) -> Answer:
             continue
         if switch.model is None:
             return Answer.UNKNOWN
-        if any(part is layer for part in modules_in(switch.model)):
+        if story.has_inside(switch.model, layer):
             return Answer.YES
         if not isinstance(switch.model, (Instance, Result)):
             return Answer.UNKNOWN
@@ -233,14 +256,9 @@ def _is_used_between(story: Story, model: Value, first: ProgramEvent, last: Prog
     """Tell whether a model runs, learns or leaves our sight between two events."""
     if learns_between(story, first, last):
         return True
-    inside = modules_in(model)
-    for event in story.events:
-        if not first.order < event.order < last.order or event.is_own:
-            continue
-        given = (*event.args, *event.kwargs.values())
-        if any(a is part for a in given for part in inside) and not story.is_harmless(event):
-            return True
-    return False
+    given = (e for e in story.index.taking(*modules_in(model)) if not e.is_own)
+    between = (e for e in given if first.order < e.order < last.order)
+    return any(not story.is_harmless(event) for event in between)
 
 
 def frozen_untrained(story: Story) -> list[Switch]:
@@ -273,12 +291,12 @@ def _is_fresh(story: Story, model: Value, before: ProgramEvent) -> bool:
     inside = modules_in(model)
     if not all(_is_made_new(story, part) for part in inside):
         return False
-    inside = [part for part in inside if story.kind_of(part).kind is Kind.MODEL]
+    models = {id(part) for part in inside if story.kind_of(part).kind is Kind.MODEL}
     for deed in story.does(Do.LOAD_STATE, Do.BACKWARD, Do.LOAD, Do.MANUAL_UPDATE):
         if deed.event.order < before.order:
             return False
     earlier = (e for e in story.events if e.order < before.order and not e.is_own)
-    return not any(_may_fill(story, event, inside) for event in earlier)
+    return not any(_may_fill(story, event, models) for event in earlier)
 
 
 def _is_made_new(story: Story, part: Value) -> bool:
@@ -293,11 +311,11 @@ def _is_made_new(story: Story, part: Value) -> bool:
     return part.maker.startswith(("torch.nn.", "transformers.")) and last[:1].isupper()
 
 
-def _may_fill(story: Story, event: ProgramEvent, inside: list[Value]) -> bool:
+def _may_fill(story: Story, event: ProgramEvent, inside: set[int]) -> bool:
     """Tell whether an event may write weights into a model."""
     given = (*event.args, *event.kwargs.values())
     around = (v for a in given if isinstance(a, (Instance, Result)) for v in modules_in(a))
-    if any(v is part for v in around for part in inside) and not story.is_harmless(event):
+    if not story.is_harmless(event) and any(id(v) in inside for v in around):
         return True
     return event.name in (".copy_", ".from_pretrained") and event.receiver is not None
 
@@ -305,11 +323,8 @@ def _may_fill(story: Story, event: ProgramEvent, inside: list[Value]) -> bool:
 def _learns_after(story: Story, model: Value, since: ProgramEvent) -> bool:
     """Tell whether a model, or layers of it by themselves, run for a backward pass."""
     later = [d for d in story.does(Do.FORWARD) if d.event.order > since.order]
-    inside = modules_in(model)
-    is_run = any(
-        d.event.gradients is not Answer.NO and any(d.subject is part for part in inside)
-        for d in later
-    )
+    runs = (d for d in later if d.event.gradients is not Answer.NO)
+    is_run = any(d.subject is not None and story.has_inside(model, d.subject) for d in runs)
     return is_run and any(d.event.order > since.order for d in story.does(Do.BACKWARD))
 
 

@@ -16,6 +16,12 @@ from traindx.analysis.program.training.settings import constants_of
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
 
+# the norm of weights is some ten: steps of 1e-4 need a hundred thousand of them to change it
+SMALL_NORM, SMALL_STEP = 1e-2, 1e-4
+SMALL_VALUE, SMALL_CHANGE = 1e-3, 1e-5
+# Adam divides by the size of gradients, until they come near its epsilon of 1e-8
+NEAR_EPSILON = 1e-6
+
 # what a framework's trainer is told the bound by
 TRAINERS = {"gradient_clip_val": "gradient_clip_algorithm", "max_grad_norm": ""}
 BOUNDS = ("max_norm", "clip_value", "clip_val", "gradient_clip_val")
@@ -91,11 +97,12 @@ def _rescaled(story: Story, event: ProgramEvent) -> Iterator[GradientBound]:
 def step_sizes(story: Story) -> list[StepSize] | None:
     """Return how the optimizers of a program make steps; None where one cannot be told."""
     made = [v for v in story.made(Kind.OPTIMIZER) if isinstance(v, Result)]
-    found = [_step_size(story, optimizer) for optimizer in made]
+    found = [step_size(story, optimizer) for optimizer in made]
     return None if None in found else [f for f in found if f is not None]
 
 
-def _step_size(story: Story, optimizer: Result) -> StepSize | None:
+def step_size(story: Story, optimizer: Result) -> StepSize | None:
+    """Return how an optimizer makes its steps; None where that cannot be told."""
     kind = optimizer.maker.rsplit(".", 1)[-1].lower()
     if "adam" in kind or kind in ("rmsprop", "adagrad", "adadelta", "lion"):
         return StepSize(None)
@@ -112,3 +119,24 @@ def _number(story: Story, value: Value | None) -> float | None:
     found = constants_of(story, value)
     numbers = [float(n) for n in found if type(n) in (int, float)]  # type: ignore[arg-type]
     return max(numbers) if numbers and len(numbers) == len(found) else None
+
+
+def tight_bounds(story: Story) -> list[GradientBound]:
+    """Return the bounds on gradients that leave steps too small to train."""
+    return [bound for bound in gradient_bounds(story) if _is_tight(story, bound)]
+
+
+def _is_tight(story: Story, bound: GradientBound) -> bool:
+    sizes = step_sizes(story)
+    if sizes is None or bound.limit <= 0:
+        return False
+    return all(_is_small(bound, size) for size in sizes or [StepSize(None)])
+
+
+def _is_small(bound: GradientBound, size: StepSize) -> bool:
+    if size.gain is None:
+        return bound.limit <= NEAR_EPSILON
+    moved = bound.limit * size.gain
+    if bound.is_norm:
+        return bound.limit <= SMALL_NORM and moved <= SMALL_STEP
+    return bound.limit <= SMALL_VALUE and moved <= SMALL_CHANGE

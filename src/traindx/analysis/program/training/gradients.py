@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.library import modules_in
 from traindx.analysis.program.execution.values import (
     Answer,
     Choice,
@@ -34,6 +34,7 @@ FLAT = frozenset(
      "heaviside", "nonzero", "isnan", "isinf", "logical_and", "logical_or", "logical_not",
      "floordiv", "count_nonzero", "multinomial", "bernoulli"}
 )  # fmt: skip
+PLACED = frozenset({"topk", "sort", "max", "min", "median", "kthvalue", "mode"})
 # what gives the same numbers without a history, or no tensor at all
 DETACHES = frozenset({"detach", "item", "numpy", "tolist"})
 # what takes nothing of its operands but their shape
@@ -73,6 +74,8 @@ def cut_of(value: Value) -> Cut | None:
         return Cut.DETACHED
     if isinstance(value, Part) and value.key in ("shape", "device", "dtype", "ndim"):
         return Cut.SHAPE
+    if isinstance(value, Part) and value.key in ("indices", 1) and _gives_places(value.of):
+        return Cut.FLAT
     if not isinstance(value, Result):
         return None
     if operation_name(value.maker) in SHAPES or value.maker in SHAPES:
@@ -89,6 +92,15 @@ def cut_of(value: Value) -> Cut | None:
     return None
 
 
+def _gives_places(value: Value) -> bool:
+    """Tell whether something gives values and where they stand: `x.topk(k)`, `x.max(1)`."""
+    operation = operation_of(value)
+    if operation is None or operation.name not in PLACED or not isinstance(value, Result):
+        return False
+    is_along = len(operation.operands) > 1 or bool({"dim", "k"} & value.kwargs.keys())
+    return is_along or operation.name in ("topk", "sort")
+
+
 def _is_distribution(value: Value | None) -> bool:
     return isinstance(value, Result) and value.maker.startswith("torch.distributions.")
 
@@ -100,10 +112,10 @@ def is_cut(value: Value) -> bool:
 
 def history(value: Value, most: int = 4000) -> Iterator[Value]:
     """Yield what gradients of a value flow into, layers included, nearest first."""
-    pending, seen = [value], {id(value)}
+    pending, seen = deque([value]), {id(value)}
     while pending and most:
         most -= 1
-        found = pending.pop(0)
+        found = pending.popleft()
         yield found
         if is_cut(found):
             continue
@@ -260,7 +272,16 @@ def runs_behind(value: Value, *, certain: bool = True) -> list[Result]:
 
     Where it need not be certain, what is out of sight is taken for a layer too.
     """
-    return [v for v in origins(value) if isinstance(v, Result) and _is_run(v, certain)]
+    return list(_runs_behind(value, certain))
+
+
+def has_run_behind(value: Value, *, certain: bool = True) -> bool:
+    """Tell whether a value was made by calls of layers with weights, cut or not."""
+    return next(_runs_behind(value, certain), None) is not None
+
+
+def _runs_behind(value: Value, certain: bool) -> Iterator[Result]:
+    return (v for v in origins(value) if isinstance(v, Result) and _is_run(v, certain))
 
 
 def runs_reached(value: Value, *, certain: bool = True) -> list[Result]:
@@ -280,7 +301,7 @@ def cuts_before(value: Value, *, certain: bool = True) -> list[tuple[Cut, Value]
     found: list[tuple[Cut, Value]] = []
     for cut in history(value):
         how = cut_of(cut)
-        if how is not None and how is not Cut.SHAPE and runs_behind(cut, certain=certain):
+        if how is not None and how is not Cut.SHAPE and has_run_behind(cut, certain=certain):
             found.append((_first_cut(how, cut), cut))
     return found
 
@@ -342,12 +363,10 @@ def wants_gradients(events: Iterable[ProgramEvent], *, is_shared: bool = False) 
 
 def is_frozen(story: Story, model: Value) -> bool:
     """Tell whether gradients of parameters of a model are switched off somewhere."""
-    parts = modules_in(model)
-    for event in story.events:
-        if event.name not in (".requires_grad_", "requires_grad") or event.receiver is None:
-            continue
+    for event in story.index.named(".requires_grad_", "requires_grad"):
         is_off = bool(event.args) and constant(event.args[0]) is False
-        if is_off and any(v is p for v in origins(event.receiver, 50) for p in parts):
+        behind = origins(event.receiver, 50) if is_off and event.receiver is not None else ()
+        if any(story.has_inside(model, value) for value in behind):
             return True
     return False
 

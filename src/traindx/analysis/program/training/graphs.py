@@ -12,7 +12,6 @@ from traindx.analysis.program.execution.values import (
     Choice,
     Instance,
     Items,
-    Known,
     Part,
     Result,
     Unknown,
@@ -23,6 +22,7 @@ from traindx.analysis.program.execution.values import (
 )
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.freezing import is_ever_frozen
+from traindx.analysis.program.training.gradient_paths import GradientPath, keeps_graph
 from traindx.analysis.program.training.gradients import (
     NEW,
     carriers,
@@ -36,7 +36,12 @@ from traindx.analysis.program.training.layers import has_parameters
 from traindx.analysis.program.training.losses import losses
 from traindx.analysis.program.training.operations import LOSSES, operation_name, operation_of
 from traindx.analysis.program.training.phases import Loop, loops_of, training_loops
-from traindx.analysis.program.training.updates import excludes, happens_with, is_one_turn
+from traindx.analysis.program.training.updates import (
+    count_of_turns,
+    excludes,
+    happens_with,
+    is_one_turn,
+)
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -70,20 +75,19 @@ TAKES = frozenset({".pop", ".popleft"})
 
 def is_emptied(story: Story, kept: Value, loop: LoopRun | None = None) -> bool:
     """Tell whether anything is ever taken out of a list, in a loop where one is asked for."""
-    events = (e for e in story.events if loop is None or turn_in(e, loop) is not None)
-    return any(_takes_from(e, kept) for e in events)
+    takes = _takes_from(story, kept)
+    return any(loop is None or turn_in(e, loop) is not None for e in takes)
 
 
 def is_cleared(story: Story, kept: Value) -> bool:
     """Tell whether a list may be emptied; a full queue that loses its oldest keeps the others."""
-    return any(_takes_from(e, kept) and not (e.name in TAKES and e.guards) for e in story.events)
+    return any(not (e.name in TAKES and e.guards) for e in _takes_from(story, kept))
 
 
-def _takes_from(event: ProgramEvent, kept: Value) -> bool:
+def _takes_from(story: Story, kept: Value) -> Iterator[ProgramEvent]:
     """`kept.clear()`, `kept.pop(0)`, `del kept[:]`."""
-    if event.name == "operator.delitem":
-        return event.args[0] is kept
-    return event.receiver is kept and event.name in CLEARS | TAKES
+    yield from (e for e in story.index.named("operator.delitem") if e.args[0] is kept)
+    yield from (e for e in story.index.on(kept) if e.name in CLEARS | TAKES)
 
 
 # what a running total is made by: sums and scaling
@@ -191,7 +195,7 @@ class Graphs:
 
     def is_let_go(self, value: Value) -> bool:
         """Tell whether a value is detached in place, or may be by what it is handed to."""
-        calls = (e.receiver for e in self.story.events if e.name == ".detach_")
+        calls = (e.receiver for e in self.story.index.named(".detach_"))
         if any(r is not None and (depends_on(r, value) or depends_on(value, r)) for r in calls):
             return True
         return self.story.escapes(value) is not Answer.NO
@@ -200,9 +204,10 @@ class Graphs:
         self, first: Deed, second: Deed, one: dict[int, Value], other: dict[int, Value]
     ) -> Value | None:
         """Return what the graphs of two backward passes share, where the first one frees it."""
-        if _keeps_graph(first) or not _follows(first, second):
+        if keeps_graph(first) or not _follows(self.story, first, second):
             return None
-        both = [v for i, v in other.items() if i in one]
+        ways = GradientPath(first), GradientPath(second)
+        both = [v for i, v in other.items() if i in one and all(w.passes(v) for w in ways)]
         if any(isinstance(v, Items) and is_emptied(self.story, v) for v in both):
             return None  # of which turn its members are is not known
         shared = [v for v in both if is_node(v)]
@@ -259,13 +264,19 @@ class FreedGraph:
     first: Deed
     second: Deed
 
+    @property
+    def is_old(self) -> bool:
+        """Whether the two are one call, in two turns of a loop that the graph was made before."""
+        return not is_one_turn(self.first.event, self.second.event)
+
 
 def freed_graphs(story: Story) -> Iterator[FreedGraph]:
     """Yield what two backward passes both run through, though the first one keeps nothing."""
-    graphs = Graphs(story)
+    graphs = story.recall(Graphs)
     known: list[tuple[Deed, dict[int, Value]]] = []
-    for second in story.does(Do.BACKWARD):
-        if second.subject is None or second.event.by_framework or "inputs" in second.event.kwargs:
+    for second in story.does(Do.BACKWARD, Do.GRAD):
+        is_partial = second.do is Do.BACKWARD and "inputs" in second.event.kwargs
+        if second.subject is None or second.event.by_framework or is_partial:
             continue
         nodes = {id(v): v for v in graph_of(second.subject)}
         for first, below in known:
@@ -276,19 +287,12 @@ def freed_graphs(story: Story) -> Iterator[FreedGraph]:
         known.append((second, nodes))
 
 
-def _keeps_graph(backward: Deed) -> bool:
-    """Tell whether a backward pass may leave the graph as it is."""
-    event = backward.event
-    given = [event.kwargs.get("retain_graph"), event.kwargs.get("create_graph"), *event.args[1:]]
-    return any(v is not None and constant(v) not in (False, None) for v in given) or any(
-        v is not None and not isinstance(v, Known) for v in given
-    )
-
-
-def _follows(first: Deed, second: Deed) -> bool:
-    """Tell whether one backward pass certainly ran before another."""
-    if is_one_turn(first.event, second.event):
-        return happens_with(first.event, second.event) and not excludes(first.event, second.event)
+def _follows(story: Story, first: Deed, second: Deed) -> bool:
+    """Tell whether one backward pass certainly ran before another, or does so every n turns."""
+    one, other = first.event, second.event
+    if is_one_turn(one, other):
+        comes = happens_with(other, one) and count_of_turns(story, one) is not None
+        return (comes or happens_with(one, other)) and not excludes(one, other)
     return not first.event.guards and not second.event.guards
 
 

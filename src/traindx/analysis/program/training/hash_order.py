@@ -66,7 +66,7 @@ def _counts(story: Story, loop: LoopRun) -> bool:
 def _is_of_texts(story: Story, found: Value) -> bool:
     if any(_is_text(v) for v in found.inputs):
         return True
-    fills = (e for e in story.events if e.receiver is found and e.name in (".add", ".update"))
+    fills = (e for e in story.index.on(found) if e.name in (".add", ".update"))
     return any(_is_text(v) for e in fills for v in e.args)
 
 

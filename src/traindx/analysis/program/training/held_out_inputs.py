@@ -95,10 +95,10 @@ def _compare(
 def _difference(held: ModelPass, trained: list[ModelPass]) -> InputDifference | None:
     noise = held.input.noise
     if noise and all(len(p.input.noise) < len(noise) for p in trained):
-        says = f"`{source_text(noise[-1])}` on the input in validation, not in training"
+        says = f"`{source_text(noise[-1])}` in validation and not in training"
         return InputDifference(held, trained[0], says, is_noise=True)
     if all(p.input.scaling != held.input.scaling and _is_like(p, held) for p in trained):
-        says = f"validation: {_words(held.input)}; training: {_words(trained[0].input)}"
+        says = f"{_words(held.input)} in validation, {_words(trained[0].input)} in training"
         return InputDifference(held, trained[0], says, is_noise=False)
     return None
 
@@ -115,4 +115,5 @@ def _is_as(changes: Preprocessing, trained: list[ModelPass]) -> bool:
 
 
 def _words(changes: Preprocessing) -> str:
-    return f"the input {' '.join(changes.scaling)}" if changes.scaling else "the input as it comes"
+    steps = " ".join(changes.scaling).replace("+ -", "- ")
+    return f"`x {steps}`" if steps else "`x`"

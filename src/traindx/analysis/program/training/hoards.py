@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from traindx.analysis.program.execution.events import ProgramEvent
-from traindx.analysis.program.execution.truth import is_none
+from traindx.analysis.program.execution.events import EventForm, ProgramEvent
+from traindx.analysis.program.execution.truth import is_none, truth_of
 from traindx.analysis.program.execution.values import (
     Answer,
     Items,
+    Known,
     Part,
     Result,
+    Table,
     Value,
     constant,
 )
@@ -29,6 +31,7 @@ LANGUAGE_MODELS = ("LMHeadModel", "ForCausalLM", "ForMaskedLM", "ForConditionalG
                    "ForSeq2SeqLM", "ForSemanticSegmentation")  # fmt: skip
 SHORTENS = frozenset({"eval_accumulation_steps", "prediction_loss_only", "batch_eval_metrics",
                       "eval_do_concat_batches"})  # fmt: skip
+ON_HOST = ("use_cpu", "no_cuda")
 TENSOR_METHODS = frozenset({".detach", ".clone", ".cpu", ".numpy"})  # what only a tensor has
 
 
@@ -79,8 +82,10 @@ def _is_evaluated(event: ProgramEvent) -> bool:
 
 
 def _shortens(settings: Value | None) -> bool:
-    given = settings.kwargs.keys() if isinstance(settings, Result) else ()
-    return bool(SHORTENS & set(given))
+    """Tell whether logits leave the device in time, or there is no device but the host."""
+    given = settings.kwargs if isinstance(settings, Result) else {}
+    is_host = any(truth_of(given[name]) is not False for name in ON_HOST if name in given)
+    return is_host or bool(SHORTENS & set(given))
 
 
 def _is_language_model(model: Value | None) -> bool:
@@ -138,7 +143,9 @@ def kept_outputs(story: Story) -> Iterator[KeptOutputs]:
 
 
 def _added(event: ProgramEvent) -> tuple[Value, ...]:
-    """What a call adds to a list, or to a tensor that it makes longer: `cat([found, out])`."""
+    """What is added to a list, a table or a tensor that gets longer: `cat([found, out])`."""
+    if event.act is EventForm.STORE and event.name == "[]" and isinstance(event.receiver, Table):
+        return event.args[:1] if not isinstance(event.args[-1], Known) else ()
     if event.name in KEEPS and event.args and isinstance(event.receiver, Items):
         return event.args[-1:]
     joined = event.args[0] if event.name in JOINS and event.args else None
@@ -196,5 +203,9 @@ def _is_on_gpu(story: Story) -> bool:
     """Tell whether the program moves its model to a device, or lets a library do so."""
     if any(story.kind_of(e.result).kind is Kind.ENGINE for e in story.events if e.result):
         return True
-    modules = story.program.project.training_modules
+    return story.program.recall(_speaks_of_gpus)
+
+
+def _speaks_of_gpus(program: Program) -> bool:
+    modules = program.project.training_modules
     return any(word in m.text for m in modules for word in ("cuda", "gpu"))

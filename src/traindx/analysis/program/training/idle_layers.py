@@ -50,11 +50,11 @@ def idle_members(story: Story) -> Iterator[IdleMembers]:
     """Yield the lists of layers of which a forward pass calls some and never reaches others."""
     if story.execution.gave_up:
         return
-    for kept in assigned(story.events):
+    for kept in assigned(story.index.stores):
         members = _members(kept)
         if not members or kept.model.fields.get(kept.name) is not kept.value:
             continue
-        calls = [forward_passes(story.events, member) for member in members]
+        calls = [forward_passes(story, member) for member in members]
         places = tuple(i for i, found in enumerate(calls) if not found)
         first = next((found[0] for found in calls if found), None)
         is_open = any(_is_taken(story, v) for v in (kept.value, *(members[i] for i in places)))

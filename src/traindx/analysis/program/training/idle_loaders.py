@@ -17,7 +17,7 @@ from traindx.analysis.program.training.loaders import (
     same_data,
 )
 from traindx.analysis.program.training.operations import LOSSES, operation_of
-from traindx.analysis.program.training.phases import LEARNS, Loop, phase_word
+from traindx.analysis.program.training.phases import LEARNS, Loop, loop_of, phase_word
 from traindx.analysis.program.training.program import Story
 
 EVALUATES = (".validate", ".test", ".evaluate")  # of a framework's trainer
@@ -63,7 +63,7 @@ def scores_on_training_data(story: Story) -> Iterator[tuple[ProgramEvent, Value]
     loops: dict[object, Loop] = {}
     for forward in story.does(Do.FORWARD):
         for run in forward.event.loops[-1:]:
-            loops.setdefault((run.site.node, run.occasion), Loop(story, run, is_apart=True))
+            loops.setdefault((run.site.node, run.occasion), loop_of(story, run, is_apart=True))
     learning = [x.over for x in loops.values() if x.does(*LEARNS)]
     trained = [v for v in learning if v is not None and is_loader(v)]
     for loop in loops.values():

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
+from traindx.analysis.program.execution.layer_parts import PARAMETER
 from traindx.analysis.program.execution.values import (
     Answer,
     Items,
@@ -19,6 +20,7 @@ from traindx.analysis.program.execution.values import (
     depends_on,
 )
 from traindx.analysis.program.training.acts import Do, model_of
+from traindx.analysis.program.training.covered_parameters import covered_parameters
 from traindx.analysis.program.training.layers import (
     is_module,
     is_parameter,
@@ -61,6 +63,7 @@ class Fill:
     event: ProgramEvent
     value: float
     is_all: bool = False  # every parameter of the owner
+    model: Value | None = None  # of which a loop over the parameters fills this one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,6 +87,9 @@ def fills(events: Sequence[ProgramEvent]) -> list[Fill]:
     for owner, target, event in _last_writes(events):
         is_all = isinstance(target, Result) and not is_weight(target)
         value = _constant(event)
+        if value is not None and _is_covered(event, target):
+            found.append(Fill(owner, event, value, model=_looped(event)))
+            continue
         is_some = any(g.test is not None and depends_on(g.test, target) for g in event.guards)
         if value is not None and not is_some and not (is_all and event.guards):
             found.append(Fill(owner, event, value, is_all))
@@ -95,7 +101,8 @@ def draws(story: Story) -> list[Draw]:
     found: list[Draw] = []
     for owner, target, event in _last_writes(story.events):
         is_one = is_weight(owner) or isinstance(target, Part)
-        spread = _spread(story, event) if is_one and not event.guards else None
+        is_sure = not event.guards or _is_covered(event, target)
+        spread = _spread(story, event) if is_one and is_sure else None
         if spread is not None:
             found.append(Draw(owner, event, *spread))
     return found
@@ -106,6 +113,13 @@ def _last_writes(events: Sequence[ProgramEvent]) -> list[tuple[Value, Value, Pro
     found: dict[int, tuple[Value, Value, ProgramEvent]] = {}
     for event in events:
         target = _written(event)
+        covered = None if target is None else covered_parameters(event, target)
+        for parameter in covered or ():
+            if (owner := _owner(parameter)) is not None:
+                found.pop(id(owner), None)
+                found[id(owner)] = (owner, parameter, event)
+        if covered is not None:
+            continue
         owner = None if target is None else _owner(target)
         if target is not None and owner is not None:
             found.pop(id(owner), None)
@@ -117,9 +131,22 @@ def _last_writes(events: Sequence[ProgramEvent]) -> list[tuple[Value, Value, Pro
     return list(found.values())
 
 
+def _is_covered(event: ProgramEvent, target: Value) -> bool:
+    """Tell whether an event writes to more than one parameter, this among them, one by one."""
+    written = _written(event)
+    return written is not None and written is not target and not is_weight(target)
+
+
+def _looped(event: ProgramEvent) -> Value | None:
+    """The model over whose parameters an event's loop goes."""
+    written = _written(event)
+    return None if written is None else model_of(written)
+
+
 # the mean and spread that are drawn from where none is given, and where they stand
 NORMAL = frozenset({"normal_", "trunc_normal_"})
-UNIT = {"torch.randn": (0.0, 1.0), "torch.rand": (0.5, 12**-0.5)}
+UNIT = {"torch.randn": (0.0, 1.0), "torch.rand": (0.5, 12**-0.5),
+        "torch.randn_like": (0.0, 1.0), "torch.rand_like": (0.5, 12**-0.5)}  # fmt: skip
 
 
 def _spread(story: Story, event: ProgramEvent) -> tuple[float, float, bool] | None:
@@ -258,7 +285,7 @@ def _written(event: ProgramEvent) -> Value | None:
         target = event.receiver if event.receiver is not None else event.argument("input", 0)
     while isinstance(target, Part) and target.key == "data":
         target = target.of
-    return target
+    return target if target is None else target.fields.get(PARAMETER, target)
 
 
 def is_weight(value: Value | None) -> bool:
@@ -374,14 +401,28 @@ def constant_weights(program: Program) -> Iterator[tuple[Fill, Fill | None]]:
         for fill in filled:
             if fill.event.node in seen:
                 continue
+            whole = fill.owner if fill.is_all else fill.model
+            is_left = whole is not None and story.escapes(whole) is not Answer.YES
+            if fill.model is not None and not (is_left and trains):
+                continue  # a sum or an average may begin at zero
             other = _partner(fill, filled, pairs)
-            is_left = fill.is_all and story.escapes(fill.owner) is not Answer.YES
-            if is_left and trains and _depth(fill.owner) > 1:
+            is_whole = fill.is_all or (other is None and _fills_all(fill, filled))
+            is_left = is_left and is_whole
+            if is_left and trains and whole is not None and _depth(whole) > 1:
                 seen.add(fill.event.node)
                 yield fill, None
             elif other is not None:
                 seen |= {fill.event.node, other.event.node}
                 yield fill, other
+
+
+def _fills_all(fill: Fill, filled: Sequence[Fill]) -> bool:
+    """Tell whether a loop over the parameters of a model fills every weight matrix of it."""
+    if fill.model is None or fill.event.guards:
+        return False
+    done = {id(other.owner) for other in filled if other.event.node is fill.event.node}
+    layers = [part for part in registered(fill.model) if layer_kind(part) in WEIGHTED]
+    return bool(layers) and all(id(layer) in done for layer in layers)
 
 
 def _followers(program: Program) -> Iterator[tuple[Value, Value]]:

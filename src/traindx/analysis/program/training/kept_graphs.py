@@ -6,8 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution.events import LoopRun, ProgramEvent
-from traindx.analysis.program.execution.values import Answer, Items, Result, Value, options_of
+from traindx.analysis.program.execution.events import EventForm, LoopRun, ProgramEvent
+from traindx.analysis.program.execution.iteration import LONGEST
+from traindx.analysis.program.execution.values import (
+    Answer,
+    Items,
+    Known,
+    Result,
+    Table,
+    Value,
+    constant,
+    options_of,
+)
+from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.gradients import carriers, has_history
 from traindx.analysis.program.training.graphs import (
     Graphs,
@@ -21,6 +32,11 @@ from traindx.analysis.program.training.graphs import (
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
 
+ADDS = (".append", ".appendleft")
+TAKEN_OUT = (".clear", ".pop", ".popitem", "operator.delitem")  # of a table
+# a running mean goes over a hundred values; a thousand graphs are no longer a window
+MANY = 1000
+
 
 @dataclass(frozen=True, eq=False)
 class KeptGraph:
@@ -28,21 +44,33 @@ class KeptGraph:
 
     event: ProgramEvent
     value: Value
+    is_number: bool  # it is a loss, or a term of one
+
+    @property
+    def remedy(self) -> str:
+        """What to call on it, so that no graph is kept."""
+        return "item()" if self.is_number else "detach()"
 
 
 def kept_graphs(story: Story) -> Iterator[KeptGraph]:
     """Yield where a loop that trains adds a tensor with a graph to what no loss is made of."""
-    graphs = Graphs(story)
-    for _, _, loop in graphs.pairs():
+    graphs = story.recall(Graphs)
+    for loop in _loops_that_train(story):
         for event, kept in (*_totals(graphs, loop), *_lists(story, loop)):
             if not _is_detached(story, event, kept):
-                yield KeptGraph(event, kept)
+                yield KeptGraph(event, kept, _is_minimised(story, kept))
+
+
+def _loops_that_train(story: Story) -> list[LoopRun]:
+    """The loops around a backward pass, of which it runs in a later turn."""
+    turns = (turn for deed in story.does(Do.BACKWARD) for turn in deed.event.turns)
+    return list({id(turn.loop): turn.loop for turn in turns if turn.number}.values())
 
 
 def _totals(graphs: Graphs, loop: LoopRun) -> Iterator[tuple[ProgramEvent, Value]]:
     """The values that a turn computes from their own last values and a term with a graph."""
     first: dict[int, ProgramEvent] = {}
-    for event in graphs.story.events:
+    for event in graphs.story.by_loop.get(loop.site.node, ()):
         number, result = turn_in(event, loop), event.result
         if number is None or not isinstance(result, Result) or event.is_own:
             continue
@@ -89,21 +117,68 @@ def _unscaled(value: Value, depth: int = 6) -> Value:
 
 
 def _lists(story: Story, loop: LoopRun) -> Iterator[tuple[ProgramEvent, Value]]:
-    """The lists that tensors with a graph are appended to in every turn."""
+    """The lists and tables that tensors with a graph are added to in every turn, or in records."""
     first: set[tuple[int, int]] = set()
-    for event in story.events:
+    for event in story.by_loop.get(loop.site.node, ()):
         number, held = turn_in(event, loop), event.receiver
-        if number is None or event.name != ".append" or not isinstance(held, Items):
+        added = None if number is None else _added(event)
+        if added is None or not isinstance(held, (Items, Table)):
             continue
         if number == 0:
             first.add((id(event.node), id(held)))
             continue
-        is_kept = (id(event.node), id(held)) in first and has_history(event.args[0]) is Answer.YES
-        if is_kept and not is_emptied(story, held, loop) and not feeds_backward(story, held):
-            yield event, event.args[0]
+        if (id(event.node), id(held)) not in first or _is_short(held):
+            continue
+        kept = next(_with_graph(added), None)
+        if kept is None or _is_emptied(story, held, loop):
+            continue
+        if not feeds_backward(story, held) and not _is_read_again(story, added):
+            yield event, kept
+
+
+def _added(event: ProgramEvent) -> Value | None:
+    """What an event adds to a list, or to a table under a key that is another one each time."""
+    if event.act is EventForm.CALL:
+        return event.args[-1] if event.name in ADDS and event.args else None
+    is_table = event.name == "[]" and isinstance(event.receiver, Table) and len(event.args) > 1
+    return event.args[0] if is_table and not isinstance(event.args[1], Known) else None
+
+
+def _is_emptied(story: Story, held: Items | Table, loop: LoopRun) -> bool:
+    if isinstance(held, Items):
+        return is_emptied(story, held, loop)
+    takes = (e for e in story.events if e.name in TAKEN_OUT and turn_in(e, loop) is not None)
+    return any(e.receiver is held or (e.args and e.args[0] is held) for e in takes)
+
+
+def _with_graph(added: Value) -> Iterator[Value]:
+    """Yield the tensors of what is added that have a graph: itself, or parts of a record."""
+    if isinstance(added, (Items, Table)):
+        for member in added.inputs:
+            yield from _with_graph(member)
+    elif has_history(added) is Answer.YES:
+        yield added
+
+
+def _is_read_again(story: Story, added: Value) -> bool:
+    """Tell whether a loss is made of a record; of a tensor that is kept, the first one is."""
+    return isinstance(added, (Items, Table)) and feeds_backward(story, added)
+
+
+def _is_short(held: Value) -> bool:
+    """Tell whether a queue may keep few members only, and lets go of the others."""
+    longest = held.fields.get(LONGEST)
+    most = constant(longest)
+    return longest is not None and not (isinstance(most, int) and most >= MANY)
+
+
+def _is_minimised(story: Story, kept: Value) -> bool:
+    """Tell whether a backward pass is called on a value, or on a sum with it."""
+    losses = (d.subject for d in story.does(Do.BACKWARD) if d.subject is not None)
+    return any(v is kept for loss in losses for v in summed(loss))
 
 
 def _is_detached(story: Story, event: ProgramEvent, kept: Value) -> bool:
     """Tell whether the loss is detached in place before it is kept; in a list, ever."""
-    calls = [e for e in story.events if e.name == ".detach_" and e.receiver is kept]
-    return any(e.order < event.order or event.name == ".append" for e in calls)
+    calls = [e for e in story.index.on(kept) if e.name == ".detach_"]
+    return any(e.order < event.order or event.name in ADDS for e in calls)

@@ -100,7 +100,7 @@ def _unused_mask(story: Story) -> Iterator[PromptKept]:
     for event in story.events if losses and of_tokens else ():
         if event.name == "operator.add" and len(event.args) == 2 and id(event.result) not in used:
             first, second = (_repeated(v) for v in event.args)
-            is_open = any(id(event.result) == id(v) for v in _returned(story))
+            is_open = id(event.result) in story.recall(_returned)
             if first == 0 and second == 1 and not is_open and not _is_scored(story):
                 yield PromptKept(event, "The mask of the answer is not used by the loss")
 
@@ -123,8 +123,7 @@ def _repeated(value: Value) -> object:
     return constant(lists[0].members[0]) if lists else None
 
 
-def _returned(story: Story) -> list[Value]:
+def _returned(story: Story) -> set[int]:
     """What models, loaders and trainers out of sight are given by name."""
-    return [
-        v for e in story.events if not e.is_own for g in e.kwargs.values() for v in origins(g, 50)
-    ]
+    given = [g for e in story.events if not e.is_own for g in e.kwargs.values()]
+    return {id(v) for g in given for v in origins(g, 50)}

@@ -6,7 +6,6 @@ By what it was made from; else by what is done with it; else, uncertainly, by it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -107,7 +106,8 @@ def _instance_kind(value: Instance) -> Nature:
     return Nature(Kind.OTHER, not foreign)
 
 
-def is_module_class(foreign: Iterable[str]) -> bool:
+@lru_cache(maxsize=1024)
+def is_module_class(foreign: tuple[str, ...]) -> bool:
     """Tell whether a class with these bases outside of the project is a torch module."""
     return any(
         f in ("torch.nn.Module", "nn.Module", "torch.jit.ScriptModule")
@@ -196,9 +196,10 @@ def words_of(name: str) -> set[str]:
     return set(_words_in_order(name))
 
 
-def _words_in_order(name: str) -> list[str]:
+@lru_cache(maxsize=8192)
+def _words_in_order(name: str) -> tuple[str, ...]:
     apart = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
-    return [w for w in re.split(r"[^a-z]+", apart) if w]
+    return tuple(w for w in re.split(r"[^a-z]+", apart) if w)
 
 
 @lru_cache(maxsize=8192)

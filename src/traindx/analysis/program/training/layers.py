@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.iteration import CONTAINERS, seen_layers
@@ -26,6 +28,9 @@ from traindx.analysis.program.execution.values import (
 from traindx.analysis.program.shapes.signatures import SIGNATURES, parameters
 from traindx.analysis.program.shapes.structure import BARE
 from traindx.analysis.program.training.kinds import is_module_class
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Story
 
 MODES = ("Dropout", "BatchNorm", "InstanceNorm", "SyncBatchNorm", "RReLU", "AlphaDropout")
 HOLDERS = frozenset({*CONTAINERS, "torch.nn.ModuleDict", "torch.nn.ParameterDict"})
@@ -52,13 +57,13 @@ def mode_dependent_layers(model: Value | None) -> list[str]:
 
 def is_layer(value: Value | None) -> bool:
     """Tell whether a value is a layer or container of torch."""
-    return (
-        isinstance(value, Result)
-        and value.receiver is None
-        and value.maker.startswith("torch.nn.")
-        and value.maker.count(".") == 2
-        and value.maker.rsplit(".", 1)[-1][:1].isupper()
-    )
+    return isinstance(value, Result) and value.receiver is None and _is_layer_class(value.maker)
+
+
+@lru_cache(maxsize=8192)
+def _is_layer_class(name: str) -> bool:
+    is_class = name.rsplit(".", 1)[-1][:1].isupper()
+    return name.startswith("torch.nn.") and name.count(".") == 2 and is_class
 
 
 def layer_kind(value: Value | None) -> str:
@@ -163,20 +168,20 @@ def parts_of(container: Result) -> list[Value]:
 
 def registered(model: Value) -> list[Value]:
     """Return every module and parameter that `model.parameters()` goes through."""
-    found: list[Value] = []
+    found: dict[int, Value] = {}
     pending: list[Value] = [model]
     while pending and len(found) < 500:
         value = pending.pop()
         if isinstance(value, Choice):
             pending.extend(value.options)
-        if not (is_module(value) or is_parameter(value)) or any(value is f for f in found):
+        if id(value) in found or not (is_module(value) or is_parameter(value)):
             continue
-        found.append(value)
+        found[id(value)] = value
         if isinstance(value, Instance):
             pending.extend(attributes(value).values())
         elif isinstance(value, Result) and value.maker in HOLDERS:
             pending.extend(parts_of(value))
-    return found
+    return list(found.values())
 
 
 def kept_apart(value: Value, depth: int = 3) -> list[Value]:
@@ -216,15 +221,21 @@ def models_made(events: Iterable[ProgramEvent]) -> list[Instance]:
     return list(found.values())
 
 
-def forward_passes(events: Iterable[ProgramEvent], module: Value) -> list[ProgramEvent]:
+CALLS = ("()", "forward", "__call__", ".forward")
+
+
+def forward_passes(story: Story, module: Value) -> list[ProgramEvent]:
     """Return the calls of a module, also where it is one of several that may be meant."""
-    return [
-        e
-        for e in events
-        if e.name in ("()", "forward", "__call__", ".forward")
-        and e.receiver is not None
-        and any(o is module for o in options_of(e.receiver))
-    ]
+    return story.recall(_passes_by_module).get(id(module), [])
+
+
+def _passes_by_module(story: Story) -> dict[int, list[ProgramEvent]]:
+    found: dict[int, list[ProgramEvent]] = {}
+    for event in story.index.named(*CALLS):
+        options = () if event.receiver is None else options_of(event.receiver)
+        for key in {id(option) for option in options}:
+            found.setdefault(key, []).append(event)
+    return found
 
 
 def maker_name(layer: Value) -> str:

@@ -113,6 +113,8 @@ class Linearity:
             event = self._made_by.get(id(value))
             if value is first or isinstance(value, (Part, Items)) or event is None:
                 continue
+            if self.flow.is_lost(value):
+                continue  # an activation whose result nobody takes bends nothing
             is_layer = layer_kind(event.receiver) in WEIGHTED and event.name == "()"
             is_inside = bool(event.within) or event.node in places
             operation = operation_of(value)

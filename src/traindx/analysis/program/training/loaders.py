@@ -161,7 +161,7 @@ def same_data(first: Value | None, second: Value | None, depth: int = 5) -> bool
     if first is None or second is None or depth == 0:
         return False
     if first is second:
-        return not _draws_anew(first)
+        return not _draws_when_read(first)
     if isinstance(first, Known) and isinstance(second, Known):
         return first.value == second.value
     if isinstance(first, Instance) and isinstance(second, Instance):
@@ -234,10 +234,16 @@ def _draws_anew(dataset: Value) -> bool:
     """Tell whether a dataset may make up its examples: each object, or each read, has others."""
     if not isinstance(dataset, Instance):
         return False
-    if any("Iterable" in base for base in dataset.cls.foreign):
-        return True
     held = (v for value in dataset.fields.values() for v in origins(value, 200))
-    if any(isinstance(v, Result) and _is_drawn(v, dataset) for v in held):
+    is_drawn = any(isinstance(v, Result) and _is_drawn(v, dataset) for v in held)
+    return is_drawn or _draws_when_read(dataset)
+
+
+def _draws_when_read(dataset: Value) -> bool:
+    """Tell whether a dataset may give other examples at each read: it does not go by the index."""
+    if not isinstance(dataset, Instance):
+        return False
+    if any("Iterable" in base for base in dataset.cls.foreign):
         return True
     for node in (n for cls in dataset.cls.lineage() for n in cls.node.body):
         if isinstance(node, ast.FunctionDef) and node.name == "__getitem__":
@@ -279,7 +285,7 @@ def _is_seeded(source: Value | None, dataset: Instance) -> bool:
 
 def is_switched(story: Story, dataset: Value, loaders: list[Value]) -> bool:
     """Tell whether a dataset is made to give other examples once its loaders are made."""
-    made = (e for e in story.events if not e.is_own and any(e.result is x for x in loaders))
+    made = (e for x in loaders for e in story.index.giving(x) if not e.is_own)
     first = min((e.order for e in made), default=0)
     for event in story.events:
         is_own = event.receiver is dataset or (
@@ -309,16 +315,19 @@ def named_loaders(story: Story) -> Iterator[dict[str, Value]]:
 
 def is_idle(story: Story, loader: Value) -> bool:
     """Tell whether nothing goes over a loader, and nothing is given it."""
-    if any(run.over is not None and source_of(run.over) is loader for run in story.loops):
-        return False
-    return not any(_holds(v, loader) for e in story.events
-                   for v in (e.receiver, *e.args, *e.kwargs.values()) if v is not None)  # fmt: skip
+    return id(loader) not in story.recall(_taken)
 
 
-def _holds(value: Value, loader: Value) -> bool:
-    if isinstance(value, (Items, Table, Choice)):
-        return any(v is loader for v in value.inputs)
-    return value is loader
+def _taken(story: Story) -> set[int]:
+    """What loops go over, and what calls and stores are given, alone or in a list."""
+    found = {id(source_of(run.over)) for run in story.loops if run.over is not None}
+    for event in story.events:
+        for value in (event.receiver, *event.args, *event.kwargs.values()):
+            if isinstance(value, (Items, Table, Choice)):
+                found.update(map(id, value.inputs))
+            else:
+                found.add(id(value))
+    return found
 
 
 def is_held_out(name: str) -> bool:

@@ -41,6 +41,15 @@ def losses(story: Story, events: Iterable[ProgramEvent]) -> Iterator[ProgramEven
             yield event
 
 
+def all_losses(story: Story) -> list[ProgramEvent]:
+    """Return where a loss with a history is computed in a whole story."""
+    return story.recall(_all_losses)
+
+
+def _all_losses(story: Story) -> list[ProgramEvent]:
+    return list(losses(story, story.events))
+
+
 def carries(value: Value, carried: Iterable[Value]) -> bool:
     """Tell whether a value is one of several, or was made of one with its history."""
     wanted = {id(o) for v in carried for o in options_of(v)}

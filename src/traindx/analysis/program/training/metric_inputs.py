@@ -10,7 +10,7 @@ from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import Items, Part, Value, constant
 from traindx.analysis.program.training.acts import Do
 from traindx.analysis.program.training.contents import whole_tensor
-from traindx.analysis.program.training.gradients import runs_behind
+from traindx.analysis.program.training.gradients import has_run_behind
 from traindx.analysis.program.training.operations import operation_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _of_library(event: ProgramEvent, name: str) -> Iterator[MisreadScore]:
     given = event.argument("y_pred", 1) if given is None else given
     if truth is None or given is None:
         return
-    if bool(runs_behind(truth)) and not runs_behind(given):
+    if has_run_behind(truth) and not has_run_behind(given):
         yield MisreadScore(event, f"{name} gets the predictions first and the labels second")
     elif name in RANKINGS and _is_decided(given):
         yield MisreadScore(event, f"{name} ranks scores, and gets classes that are decided already")
@@ -78,7 +78,7 @@ def _is_decided(value: Value, depth: int = 16) -> bool:
         return False
     name = operation.name.rsplit(".", 1)[-1]
     if name in DECIDES:
-        return bool(runs_behind(value))
+        return has_run_behind(value)
     if name in ("add", "iadd"):
         grown = [v for v in operation.operands if not (isinstance(v, Items) and not v.members)]
         return bool(grown) and all(_is_decided(v, depth - 1) for v in grown)
@@ -93,7 +93,7 @@ def _is_largest_value(value: Value) -> bool:
     operation = operation_of(inner.of)
     if operation is None or operation.name != "max" or not operation.operands:
         return False
-    return len(operation.operands) == 2 and bool(runs_behind(operation.operands[0]))
+    return len(operation.operands) == 2 and has_run_behind(operation.operands[0])
 
 
 def _logits(story: Story) -> set[int]:

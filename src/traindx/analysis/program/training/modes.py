@@ -49,13 +49,20 @@ def reads_mode(value: Value | None) -> bool:
 
 def mode_dependent(story: Story, model: Value | None) -> list[str]:
     """Return what in a model does something else in evaluation mode: layers and functions."""
-    found = set(mode_dependent_layers(model))
+    functions = story.recall(_mode_dependent_functions).get(id(model), set())
+    return sorted({*mode_dependent_layers(model), *functions})
+
+
+def _mode_dependent_functions(story: Story) -> dict[int, set[str]]:
+    """The functions in the forward pass of each model which its mode is given to."""
+    found: dict[int, set[str]] = {}
     for event in story.events:
-        operation = operation_of(event.result) if model in event.within else None
+        operation = operation_of(event.result) if event.within else None
         is_random = operation is not None and operation.name in (*DROPOUTS, "batch_norm")
         if operation is not None and is_random and reads_mode(operation.argument("training")):
-            found.add(operation.name)
-    return sorted(found)
+            for model in event.within:
+                found.setdefault(id(model), set()).add(operation.name)
+    return found
 
 
 def last_mode(story: Story, model: Value | None, before: ProgramEvent) -> Deed | None:
@@ -64,15 +71,15 @@ def last_mode(story: Story, model: Value | None, before: ProgramEvent) -> Deed |
     for deed in story.does(*MODES):
         if deed.event.order >= before.order:
             break
-        if deed.subject is not None and model is not None and _covers(deed.subject, model):
+        if deed.subject is not None and model is not None and _covers(story, deed.subject, model):
             found = deed
     return found
 
 
-def _covers(owner: Value, model: Value) -> bool:
+def _covers(story: Story, owner: Value, model: Value) -> bool:
     """Tell whether a mode that is set on one value is set on another: it is it, or inside."""
     held = [o.bound if isinstance(o, SuperValue) else o for o in options_of(owner)]
-    return any(v is model for o in held for v in modules_in(o))
+    return any(story.has_inside(o, model) for o in held)
 
 
 def is_mode_sure(story: Story, model: Value, at: ProgramEvent) -> bool:
@@ -219,7 +226,7 @@ def overwritten_modes(story: Story) -> Iterator[tuple[Assigned, Deed]]:
     torch keeps the mode under that name: what stood there is lost, in every module inside too.
     """
     setting = [d for d in story.does(*MODES) if not isinstance(d.subject, SuperValue)]
-    for kept in assigned(story.events):
+    for kept in assigned(story.index.stores):
         if kept.name == "training" and _is_no_mode(kept.value):
             found = (d for d in setting if kept.model in modules_in(d.subject or kept.value))
             deed = next(found, None)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from traindx.analysis.program.execution.values import Result, Value
+from traindx.analysis.program.execution.values import NOT_ASKED, Result, Value
 
 # distributions that take probabilities or logits, by the names that they go by
 CHOICES = {
@@ -100,6 +100,13 @@ def operation_of(value: Value | None) -> Operation | None:
     """Return the operation that made a value; None where none did."""
     if not isinstance(value, Result):
         return None
+    if value.operation is NOT_ASKED:
+        value.operation = _operation(value)
+    found: Operation | None = value.operation
+    return found
+
+
+def _operation(value: Result) -> Operation | None:
     layer = _called_layer(value) if value.maker == "()" else None
     if layer is not None:
         return _of_layer(value, layer)

@@ -14,7 +14,10 @@ from traindx.analysis.program.execution.values import (
     is_same,
     origins,
 )
+from traindx.analysis.program.training.contents import Content, contents
 from traindx.analysis.program.training.counters import counter_of, counters, quotients
+from traindx.analysis.program.training.gradients import runs_behind
+from traindx.analysis.program.training.graphs import feeds_backward
 from traindx.analysis.program.training.operations import Operation, operation_of
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ OVERLAPS = frozenset({"mul", "and", "and_", "logical_and", "bitwise_and", "eq", 
 DIAGONALS = frozenset({"diag", "diagonal", "numpy.diag", "numpy.diagonal"})
 BOUNDS = frozenset({"clamp", "clamp_min", "maximum", "item", "float", "double", "cpu", "getitem",
                     "unsqueeze", "squeeze", "view", "to"})  # fmt: skip
+NEAR = 12  # values from an area to the tensor that it is the area of
 MOST = 400  # values that a number is followed back through
 
 
@@ -37,6 +41,73 @@ def halved_overlaps(story: Story) -> Iterator[ProgramEvent]:
         is_half = _is_count(above) and _is_of_both(above, below)
         if (is_half or _is_of_matrix(above, below)) and not _is_doubled(story, event.result):
             yield event
+
+
+def raw_overlaps(story: Story) -> Iterator[tuple[ProgramEvent, Value]]:
+    """Yield the Dice, IoU or Tversky losses of raw scores, and what made the scores."""
+    for event, above, below in quotients(story):
+        scores = _raw_scores(above, below)
+        is_loss = scores is not None and event.result is not None
+        if scores is not None and is_loss and feeds_backward(story, event.result):  # type: ignore[arg-type]
+            yield event, scores
+
+
+def _raw_scores(above: Value, below: Value) -> Value | None:
+    """Return the scores whose overlap with a target is divided by the areas of both."""
+    sums = list(_terms(below))
+    for product in _products(above):
+        for scores, target in (product.operands[:2], product.operands[1::-1]):
+            if runs_behind(target) or isinstance(target, Known):
+                continue
+            made = list(contents(scores))
+            is_raw = bool(made) and all(content is Content.SCORES for content, _ in made)
+            if is_raw and _has_areas(sums, scores, target):
+                return made[0][1]
+    return None
+
+
+def _products(above: Value) -> Iterator[Operation]:
+    """Yield the products of two tensors that are summed up in the count of an overlap."""
+    for term in _terms(above):
+        summed = operation_of(term)
+        if summed is None or summed.name not in COUNTS or not summed.operands:
+            continue
+        product = operation_of(summed.operands[0])
+        if product is not None and product.name == "mul" and len(product.operands) == 2:
+            yield product
+
+
+def _terms(value: Value, depth: int = 10) -> Iterator[Value]:
+    """Yield what is added up in a number, without factors and bounds."""
+    value, operation = _plain(value)
+    if operation is None or depth == 0 or operation.name not in ("add", "sub", "mul"):
+        yield value
+        return
+    for operand in operation.operands:
+        if not isinstance(operand, Known):
+            yield from _terms(operand, depth - 1)
+
+
+def _has_areas(sums: list[Value], scores: Value, target: Value) -> bool:
+    """Tell whether some sum goes over scores, some over targets, and all over either."""
+    behind = [_summed(s) for s in sums]
+    if any(b is None for b in behind):
+        return False
+    held = [{id(v) for v in b} for b in behind if b is not None]
+    return (
+        len(held) > 1
+        and any(id(scores) in h for h in held)
+        and any(id(target) in h for h in held)
+        and any((id(scores) in h) is not (id(target) in h) or len(held) > 2 for h in held)
+    )
+
+
+def _summed(value: Value) -> list[Value] | None:
+    """Return the tensors that a sum is made of; None where it is no sum."""
+    operation = operation_of(value)
+    if operation is None or operation.name not in COUNTS or not operation.operands:
+        return None
+    return list(origins(operation.operands[0], NEAR))
 
 
 def _plain(value: Value) -> tuple[Value, Operation | None]:

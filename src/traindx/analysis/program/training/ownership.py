@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import EventForm as Form
 from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.layer_parts import PARAMETER
 from traindx.analysis.program.execution.library import HELD, modules_in
-from traindx.analysis.program.execution.parameter_names import PARAMETER
 from traindx.analysis.program.execution.values import (
     Answer,
     Choice,
@@ -111,11 +112,19 @@ class Holding:
     is_open: bool
 
     def has(self, layer: Value) -> bool:
-        return any(held is layer for held in self.layers)
+        return id(layer) in self._held
+
+    @cached_property
+    def _held(self) -> frozenset[int]:
+        return frozenset(id(layer) for layer in self.layers)
 
 
 def optimizers_of(story: Story) -> list[Value]:
     """Return the optimizers that a story makes, steps or clears."""
+    return list(story.recall(_optimizers_of))
+
+
+def _optimizers_of(story: Story) -> list[Value]:
     found = story.made(Kind.OPTIMIZER)
     for deed in story.does(Do.STEP, Do.ZERO_GRAD):
         for value in options_of(deed.subject) if deed.subject is not None else ():
@@ -127,6 +136,17 @@ def optimizers_of(story: Story) -> list[Value]:
 
 def holding_of(story: Story, *optimizers: Value) -> Holding:
     """Return what these optimizers may hold, from the beginning or since."""
+    known, key = story.recall(_known_holdings), tuple(map(id, optimizers))
+    if key not in known:
+        known[key] = _holding_of(story, optimizers)
+    return known[key]
+
+
+def _known_holdings(story: Story) -> dict[tuple[int, ...], Holding]:
+    return {}
+
+
+def _holding_of(story: Story, optimizers: Sequence[Value]) -> Holding:
     layers: list[Value] = []
     is_open = False
     for optimizer in optimizers:
@@ -141,20 +161,24 @@ def holding_of(story: Story, *optimizers: Value) -> Holding:
 
 def _added(story: Story, optimizer: Value) -> list[Value]:
     """What is given to an optimizer later, as another group of parameters."""
-    events = (e for e in story.events if e.name == ".add_param_group" and e.receiver is optimizer)
+    events = (e for e in story.index.on(optimizer) if e.name == ".add_param_group")
     return [a for e in events for a in (*e.args, *e.kwargs.values())]
 
 
 def _is_rewritten(story: Story, optimizer: Value) -> bool:
     """Tell whether the parameters in an optimizer's groups are exchanged by hand."""
-    for event in story.events:
-        is_item = event.act is Form.STORE and event.name == "[]" and len(event.args) > 1
+    groups = story.recall(_rewritten_groups)
+    return any(v is optimizer for group in groups for v in origins(group, 200))
+
+
+def _rewritten_groups(story: Story) -> list[Value]:
+    found: list[Value] = []
+    for event in story.index.stores:
+        is_item = event.name == "[]" and len(event.args) > 1
         key = constant(event.args[1]) if is_item else event.name
-        if key != "params" or event.receiver is None or event.act is not Form.STORE:
-            continue
-        if any(v is optimizer for v in origins(event.receiver, 200)):
-            return True
-    return False
+        if key == "params" and event.receiver is not None:
+            found.append(event.receiver)
+    return found
 
 
 def _listed(value: Value) -> list[Value] | None:
@@ -302,18 +326,18 @@ def is_left_alone(story: Story, layer: Value, before: ProgramEvent) -> bool:
         if deed.subject is None or deed.event.order > before.order:
             continue
         is_meant = deed.do is Do.LOAD_STATE or not _trains_again(story, layer)
-        if is_meant and any(p is layer for p in modules_in(deed.subject)):
+        if is_meant and story.has_inside(deed.subject, layer):
             return True
     return any(
-        e.name.endswith("_") and not e.name.startswith("torch.nn.init") and e.receiver is layer
-        for e in story.events
+        e.name.endswith("_") and not e.name.startswith("torch.nn.init")
+        for e in story.index.on(layer)
     )
 
 
 def _trains_again(story: Story, layer: Value) -> bool:
     """Tell whether a layer is put into training mode."""
     modes = (d.subject for d in story.does(Do.TRAIN_MODE) if d.subject is not None)
-    return any(part is layer for model in modes for part in modules_in(model))
+    return any(story.has_inside(model, layer) for model in modes)
 
 
 def layers_added(story: Story) -> list[tuple[Value, ProgramEvent]]:
@@ -370,7 +394,7 @@ def parts_held(story: Story) -> list[HeldPart]:
         holder = held[0][0]
         if isinstance(holder, Part) and holder.of is model and not is_off:
             found.append(HeldPart(made[0], model, f"{holder.key}"))
-        elif count is not None and any(p is model for p in modules_in(holder)):
+        elif count is not None and story.has_inside(holder, model):
             found.append(HeldPart(made[0], model, f"{count} tensor{'s' * (count > 1)}", count))
     return found
 
@@ -476,7 +500,7 @@ def _model_of(story: Story, layer: Value) -> Value:
     """The outermost model that a layer is part of, by what runs."""
     for deed in story.does(Do.FORWARD):
         model = None if deed.event.within else deed.subject
-        if model is not None and any(part is layer for part in modules_in(model)):
+        if model is not None and story.has_inside(model, layer):
             return model
     return layer
 

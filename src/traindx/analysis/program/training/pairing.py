@@ -17,8 +17,13 @@ from traindx.analysis.program.execution.values import (
     origins,
 )
 from traindx.analysis.program.training.acts import Do
-from traindx.analysis.program.training.gradients import has_history, runs_behind
-from traindx.analysis.program.training.operations import LOSSES, Operation, operation_of
+from traindx.analysis.program.training.gradients import has_history, has_run_behind
+from traindx.analysis.program.training.operations import (
+    LOSSES,
+    Operation,
+    name_of_operation,
+    operation_of,
+)
 from traindx.analysis.program.training.shapes import (
     is_reshaped,
     is_row_of_batch,
@@ -86,11 +91,14 @@ def paired_metrics(story: Story) -> Iterator[Result]:
         for v in (origins(deed.subject) if deed.subject is not None else ())
     }
     for event in story.events:
-        value, operation = event.result, operation_of(event.result)
-        if operation is None or operation.name not in COMPARISONS or id(value) in learnt:
+        value = event.result
+        if name_of_operation(value) not in COMPARISONS or id(value) in learnt:
+            continue
+        operation = operation_of(value)
+        if operation is None:
             continue
         sides = operation.operands[:2]
-        is_judged = len(sides) == 2 and [bool(runs_behind(v)) for v in sides].count(True) == 1
+        is_judged = len(sides) == 2 and [has_run_behind(v) for v in sides].count(True) == 1
         if is_judged and isinstance(value, Result) and _meet(story, value):
             yield value
 
@@ -149,8 +157,9 @@ def compared_columns(story: Story) -> Iterator[tuple[ProgramEvent, ProgramEvent]
     """Yield comparisons of an output with labels that its loss gets as a column, and that loss."""
     columns = _columns(story)
     for event in story.events if columns else ():
-        operation = operation_of(event.result)
-        if operation is None or operation.name not in ("eq", "ne"):
+        is_comparison = name_of_operation(event.result) in ("eq", "ne")
+        operation = operation_of(event.result) if is_comparison else None
+        if operation is None:
             continue
         sides = {id(_source(v)) for v in operation.operands[:2]}
         loss = next((e for o, y, e in columns if sides == {id(o), id(y)}), None)
@@ -162,8 +171,9 @@ def _columns(story: Story) -> list[tuple[Value, Value, ProgramEvent]]:
     """The outputs and labels of losses for which the labels got another dimension."""
     found = []
     for event in story.events:
-        operation = operation_of(event.result)
-        if operation is None or operation.name not in LOSSES or len(operation.operands) < 2:
+        is_loss = name_of_operation(event.result) in LOSSES
+        operation = operation_of(event.result) if is_loss else None
+        if operation is None or len(operation.operands) < 2:
             continue
         target = _source(operation.operands[1])
         reshaped = operation_of(target)

@@ -129,7 +129,7 @@ class Loop:
             nodes = [x.site.node for x in event.loops]
             for loop in event.loops[nodes.index(node) + 1 :]:
                 found.setdefault(loop.site.node, loop)
-        return [Loop(self.story, run) for run in found.values()]
+        return [loop_of(self.story, run) for run in found.values()]
 
     @cached_property
     def unit(self) -> Unit:
@@ -271,11 +271,27 @@ def _named(value: Value) -> Iterable[Value]:
 
 def loops_of(story: Story) -> list[Loop]:
     """Return the loops of a story."""
-    return [Loop(story, run) for run in story.loops]
+    return [loop_of(story, run) for run in story.loops]
+
+
+def loop_of(story: Story, run: LoopRun, *, is_apart: bool = False) -> Loop:
+    """Return the loop of a run, the same one whoever asks: what it knows of itself is kept."""
+    known = story.recall(_known_loops)
+    if (id(run), is_apart) not in known:
+        known[id(run), is_apart] = Loop(story, run, is_apart)
+    return known[id(run), is_apart]
+
+
+def _known_loops(story: Story) -> dict[tuple[int, bool], Loop]:
+    return {}
 
 
 def training_loops(story: Story) -> list[Loop]:
     """Return the outermost loops that train."""
+    return list(story.recall(_training_loops))
+
+
+def _training_loops(story: Story) -> list[Loop]:
     found = []
     covered: set[object] = set()
     for loop in loops_of(story):
@@ -307,6 +323,10 @@ def training_passes(story: Story) -> list[tuple[ProgramEvent, Deed]]:
 
     A call is the forward pass of a model, or one out of sight that is handed a model.
     """
+    return list(story.recall(_training_passes))
+
+
+def _training_passes(story: Story) -> list[tuple[ProgramEvent, Deed]]:
     found: list[tuple[ProgramEvent, Deed]] = []
     passes = {id(d.event) for d in story.does(Do.FORWARD) if not d.event.within}
     calls = [e for e in story.events if e.result is not None and e.loops
@@ -362,7 +382,7 @@ class HeldOutPass:
     def is_sampled(self) -> bool:
         """Whether one input is run several times in a row, as where dropout samples predictions."""
         turns = self.forward.event.turns
-        if not turns or Loop(self.story, turns[-1].loop).does(*LEARNS):
+        if not turns or loop_of(self.story, turns[-1].loop).does(*LEARNS):
             return False
         first = self.forward.event
         again = [d.event for d in self.passes if d.event.turns[:-1] == turns[:-1]]
@@ -382,6 +402,10 @@ class HeldOutPass:
 
 def evaluations(story: Story) -> list[HeldOutPass]:
     """Return where a story evaluates a model on held-out data, each place once."""
+    return list(story.recall(_evaluations))
+
+
+def _evaluations(story: Story) -> list[HeldOutPass]:
     found: dict[object, HeldOutPass] = {}
     occasions: dict[object, Loop] = {}
     for forward in story.does(Do.FORWARD):
@@ -391,7 +415,7 @@ def evaluations(story: Story) -> list[HeldOutPass]:
         held_out = None
         for run in reversed(event.loops):
             key = (run.site.node, run.occasion)
-            loop = occasions.setdefault(key, Loop(story, run, is_apart=True))
+            loop = occasions.setdefault(key, loop_of(story, run, is_apart=True))
             if loop.phase is Phase.HELD_OUT and loop.unit is not Unit.OTHER:
                 held_out = loop
                 break

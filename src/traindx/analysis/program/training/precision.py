@@ -10,10 +10,12 @@ from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.frameworks import is_trainer
 from traindx.analysis.program.execution.library import LISTINGS, SAME, modules_in
 from traindx.analysis.program.execution.values import (
+    Answer,
     Choice,
     External,
     Instance,
     Known,
+    Part,
     Result,
     Site,
     Value,
@@ -21,7 +23,12 @@ from traindx.analysis.program.execution.values import (
     origins,
 )
 from traindx.analysis.program.training.default_dtype import FIRST, default_dtype
-from traindx.analysis.program.training.layers import is_layer
+from traindx.analysis.program.training.layers import (
+    HOLDERS,
+    has_weights,
+    is_layer,
+    registered,
+)
 from traindx.analysis.program.training.operations import operation_of
 
 if TYPE_CHECKING:
@@ -78,8 +85,13 @@ def conversion_of(story: Story, model: Value, before: ProgramEvent) -> Conversio
     found: Conversion | None = None
     last = -1
     same = {id(v): v for v in _same_weights(model)}
-    for event in story.events[: story.events.index(before)]:
-        dtype = cast_to(event) if id(event.receiver) in same else ""
+    stored = [e for e in story.index.named("data") if e.act is EventForm.STORE]
+    made_or_cast = (*story.index.on(*same.values()), *story.index.giving(*same.values()), *stored)
+    concerned = {e.order: e for e in made_or_cast if e.order < before.order}
+    for _, event in sorted(concerned.items()):
+        dtype = ""
+        if id(event.receiver) in same:
+            dtype = cast_to(event) or _taken_over(story, event)
         dtype = dtype or _cast_one_by_one(event, model)
         made = same.get(id(event.result))
         is_here = made is not None and made.site is not None and made.site.node is event.node
@@ -88,9 +100,37 @@ def conversion_of(story: Story, model: Value, before: ProgramEvent) -> Conversio
         if dtype:
             found, last = Conversion(event.site, dtype, False), _end_of(story, event)
     by_trainer = _cast_by_trainer(story, before)
+    if found is None and by_trainer is None:
+        return _made_in(story, model, before)
     if by_trainer is not None or found is None:
         return by_trainer
     return replace(found, is_mixed=_is_mixed(story, model, last, before))
+
+
+def _made_in(story: Story, model: Value, before: ProgramEvent) -> Conversion | None:
+    """Return the type that all layers of a model were made in, or converted to one by one."""
+    parts = registered(model)
+    layers = [p for p in parts if isinstance(p, Result) and p.maker not in HOLDERS]
+    layers = [p for p in layers if is_layer(p) and has_weights(p) is Answer.YES]
+    types = {story.dtypes.weights.of(layer, before) for layer in layers}
+    if len(types) != 1 or not types <= {"float16", "bfloat16"}:
+        return None
+    cast = [e for e in story.events if any(e.receiver is x for x in layers) and cast_to(e)]
+    site, last = (cast[0].site, cast[-1].order) if cast else (layers[0].site, before.order)
+    (dtype,) = types
+    if site is None or dtype is None:
+        return None
+    return Conversion(site, dtype, _is_mixed(story, model, last, before))
+
+
+def _taken_over(story: Story, event: ProgramEvent) -> str:
+    """Return the type that a model takes over from a tensor: `model.to(x)`, `model.to(x.dtype)`."""
+    given = event.argument("other", 0) if event.name == ".to" else None
+    given = event.kwargs.get("dtype", given) if event.name in (".to", ".type") else given
+    if isinstance(given, Part) and given.key == "dtype":
+        given = given.of
+    known = None if given is None else story.dtypes.of(given)
+    return "" if known is None or not known.dtype.startswith(("float", "bfloat")) else known.dtype
 
 
 def _cast_one_by_one(event: ProgramEvent, model: Value) -> str:
@@ -138,23 +178,24 @@ def _default_type(story: Story, model: Value, event: ProgramEvent) -> str:
 
 def _end_of(story: Story, event: ProgramEvent) -> int:
     """Return the order of the last thing that is done inside of a call."""
-    inside = (e.order for e in story.events if any(c.node is event.node for c in e.callers))
-    return max(inside, default=event.order)
+    return story.recall(_ends).get(event.node, event.order)
+
+
+def _ends(story: Story) -> dict[object, int]:
+    return {caller.node: event.order for event in story.events for caller in event.callers}
 
 
 def _is_mixed(story: Story, model: Value, since: int, before: ProgramEvent) -> bool:
     """Tell whether a model gets new layers or types, or something out of sight gets the model."""
     parts = {id(p) for p in modules_in(model)}
-    for event in story.events:
-        if not since < event.order < before.order or event.is_own:
-            continue
-        if event.act is EventForm.STORE:
-            is_layer = not isinstance(event.args[0], (Known, External))
-            if id(event.receiver) in parts and is_layer:
-                return True
-        elif is_trainer(event.result):
-            continue  # what it does is followed
-        elif story.is_given(event, model) and not story.is_harmless(event):
+    for event in story.index.stores:
+        is_changed = since < event.order < before.order and id(event.receiver) in parts
+        if is_changed and not event.is_own and not isinstance(event.args[0], (Known, External)):
+            return True
+    for event in story.index.given(model):
+        is_seen = event.is_own or event.act is EventForm.STORE or is_trainer(event.result)
+        is_between = since < event.order < before.order
+        if is_between and not is_seen and not story.is_harmless(event):
             return True
     return _is_raised(story, model, since, before)
 
@@ -162,10 +203,13 @@ def _is_mixed(story: Story, model: Value, since: int, before: ProgramEvent) -> b
 def _is_raised(story: Story, model: Value, since: int, before: ProgramEvent) -> bool:
     """Tell whether parameters of a model are converted to float32 one by one."""
     return any(
-        cast_to(e) == "float32" and _is_parameter_of(e.receiver, model)
-        for e in story.events
-        if since < e.order < before.order
+        since < e.order < before.order and _is_parameter_of(e.receiver, model)
+        for e in story.recall(_float32_casts)
     )
+
+
+def _float32_casts(story: Story) -> list[ProgramEvent]:
+    return [event for event in story.events if cast_to(event) == "float32"]
 
 
 def _is_parameter_of(value: Value | None, model: Value) -> bool:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from heapq import merge
-from typing import TypeVar, cast
+from typing import Any, TypeVar
 
 from traindx.analysis.program.execution.entries import Execution, executions
 from traindx.analysis.program.execution.events import EventForm as Form
 from traindx.analysis.program.execution.events import LoopRun, ProgramEvent
 from traindx.analysis.program.execution.frameworks import is_trainer
+from traindx.analysis.program.execution.library import modules_in
 from traindx.analysis.program.execution.values import (
     Answer,
     ClassValue,
@@ -27,6 +28,7 @@ from traindx.analysis.program.execution.values import (
 from traindx.analysis.program.project import Project, project_of
 from traindx.analysis.program.shapes.structure import names_read
 from traindx.analysis.program.training.acts import Deed, Do, deed_of, is_gradient
+from traindx.analysis.program.training.event_index import EventIndex
 from traindx.analysis.program.training.facts.dtypes import Dtypes
 from traindx.analysis.program.training.facts.ranges import Ranges
 from traindx.analysis.program.training.facts.tensor_devices import Places
@@ -48,6 +50,7 @@ from traindx.analysis.program.training.operations import (
     operation_of,
 )
 from traindx.analysis.program.training.reach import is_given, is_held
+from traindx.analysis.time_limit import ask_time
 from traindx.model.run import Run
 
 # libraries whose functions do nothing to the models, optimizers and loaders that they are given
@@ -71,8 +74,9 @@ class Story:
         self.program = program
         self.execution = execution
         self.events: tuple[ProgramEvent, ...] = execution.events
-        self._answers: dict[object, object] = {}
+        self._answers: dict[object, Any] = {}
         self._natures: dict[Value, Nature] = {}
+        self._insides: dict[int, frozenset[int]] = {}
 
     @property
     def bindings(self) -> tuple[dict[str, Value], ...]:
@@ -87,12 +91,36 @@ class Story:
 
     def recall(self, question: Callable[[Story], Answered]) -> Answered:
         """Return the answer to a question about the story, worked out once."""
+        ask_time()
         if question not in self._answers:
             self._answers[question] = question(self)
-        return cast(Answered, self._answers[question])
+        answer: Answered = self._answers[question]
+        return answer
 
     def does(self, *kinds: Do) -> list[Deed]:
-        return [d for d in self.deeds if d.do in kinds]
+        """Return what is done of these kinds, in order."""
+        ask_time()
+        if len(kinds) == 1:
+            return list(self._deeds_by_kind.get(kinds[0], ()))
+        found = (self._deeds_by_kind.get(kind, ()) for kind in dict.fromkeys(kinds))
+        return list(merge(*found, key=lambda deed: deed.event.order))
+
+    @cached_property
+    def _deeds_by_kind(self) -> dict[Do, list[Deed]]:
+        found: dict[Do, list[Deed]] = {}
+        for deed in self.deeds:
+            found.setdefault(deed.do, []).append(deed)
+        return found
+
+    @cached_property
+    def index(self) -> EventIndex:
+        """Its events by name, receiver, argument and result."""
+        return EventIndex(self.events)
+
+    @cached_property
+    def drawn(self) -> EventIndex:
+        """What its loaders do for an example, in the same way."""
+        return EventIndex(tuple(e for x in self.execution.examples for e in x.events))
 
     @cached_property
     def _asked(self) -> dict[int, set[str]]:
@@ -119,6 +147,12 @@ class Story:
             return known
         deeds = {d for o in options_of(value) for d in self._asked.get(id(o), set())}
         return kind_by_deeds(deeds) or kind_by_name(value)
+
+    def has_inside(self, model: Value, part: Value | None) -> bool:
+        """Tell whether a value is a model, or is inside of it."""
+        if id(model) not in self._insides:
+            self._insides[id(model)] = frozenset(id(inner) for inner in modules_in(model))
+        return id(part) in self._insides[id(model)]
 
     def is_kind(self, value: Value | None, kind: Kind) -> bool:
         """Tell whether a value is certainly of a kind."""
@@ -154,8 +188,14 @@ class Story:
                 found.setdefault(name, []).append(event)
         return found
 
+    @property
+    def operation_names(self) -> Collection[str]:
+        """The operations on tensors that it does."""
+        return self._operations.keys()
+
     def operations(self, *names: str) -> Iterator[Computed]:
         """Yield what the named operations compute, in whatever form they are written."""
+        ask_time()
         found = (self._operations.get(name, ()) for name in dict.fromkeys(names))
         for event in merge(*found, key=lambda event: event.order):
             operation = operation_of(event.result)
@@ -176,7 +216,7 @@ class Story:
 
     def made_one(self, maker: str) -> Value | None:
         """Return the value that a function or class of that dotted name makes first."""
-        return next((e.result for e in self.events if e.name == maker), None)
+        return next((e.result for e in self.index.named(maker)), None)
 
     @cached_property
     def values(self) -> list[Value]:
@@ -216,7 +256,7 @@ class Story:
 
     def uses(self, value: Value) -> list[ProgramEvent]:
         """Return every event that has a value as its receiver or among its arguments."""
-        return [e for e in self.events if e.receiver is value or is_given(e, value)]
+        return list(self.index.using(value))
 
     @cached_property
     def shapes(self) -> TensorShapes:
@@ -248,6 +288,7 @@ class Story:
 
         With `before`, whether it has by the time of that event.
         """
+        ask_time()
         if self.execution.gave_up:
             return Answer.UNKNOWN
         returned = None if before is not None else self.execution.returned
@@ -259,13 +300,11 @@ class Story:
         self, value: Value, after: ProgramEvent | None = None, before: ProgramEvent | None = None
     ) -> Iterator[ProgramEvent]:
         """Yield where a value is handed to something out of sight, between two events."""
-        for event in self.events:
+        for event in self.index.given(value):
             if before is not None and event.order >= before.order:
                 return
             is_followed = event.is_own and not _is_made_out_of_sight(event)
             if is_followed or (after is not None and event.order <= after.order):
-                continue
-            if not is_given(event, value):
                 continue
             if event.act is Form.STORE:
                 if isinstance(event.receiver, (Unknown, Part)):
@@ -300,12 +339,17 @@ class Story:
 
     def reads_gradients(self, events: Iterable[ProgramEvent]) -> bool:
         """Tell whether gradients are used for something else than a step, a clip or clearing."""
+        return any(id(event) in self._gradient_readers for event in events)
+
+    @cached_property
+    def _gradient_readers(self) -> set[int]:
         deeds = {id(d.event) for d in self.deeds}
-        for event in events:
+        found = set()
+        for event in self.events:
             given = (event.receiver, *event.args, *event.kwargs.values())
             if id(event) not in deeds and any(v is not None and is_gradient(v) for v in given):
-                return True
-        return False
+                found.add(id(event))
+        return found
 
     @cached_property
     def by_loop(self) -> dict[object, list[ProgramEvent]]:
@@ -363,6 +407,17 @@ class Program:
         """What each of them does, scripts before functions that nothing calls."""
         return tuple(Story(self, e) for e in executions(self.project))
 
+    @cached_property
+    def _answers(self) -> dict[object, Any]:
+        return {}
+
+    def recall(self, question: Callable[[Program], Answered]) -> Answered:
+        """Return the answer to a question about the program, worked out once."""
+        if question not in self._answers:
+            self._answers[question] = question(self)
+        answer: Answered = self._answers[question]
+        return answer
+
     def may_read(self, attribute: str) -> bool:
         """Tell whether any code reads an attribute of that name, or has a text that may name it."""
         return attribute in self._attributes_read or self.project.may_mention(attribute)
@@ -393,13 +448,22 @@ class Program:
 
     def calls(self, *names: str) -> Iterator[ProgramEvent]:
         """Yield the calls of functions and classes by dotted name, each place once."""
-        wanted = set(names)
-        yield from self.once(e for s in self.stories for e in s.events if e.name in wanted)
+        yield from self.once(e for s in self.stories for e in s.index.named(*names))
 
     def results(self, *operations: str) -> Iterator[Computed]:
         """Yield what the named operations compute, in whatever form they are written."""
-        for story in self.stories:
-            yield from story.operations(*operations)
+        doing = {at for name in operations for at in self._stories_by_operation.get(name, ())}
+        for at in sorted(doing):
+            yield from self.stories[at].operations(*operations)
+
+    @cached_property
+    def _stories_by_operation(self) -> dict[str, list[int]]:
+        """In which stories each operation is done, by their places."""
+        found: dict[str, list[int]] = {}
+        for at, story in enumerate(self.stories):
+            for name in story.operation_names:
+                found.setdefault(name, []).append(at)
+        return found
 
     @staticmethod
     def once(events: Iterable[ProgramEvent]) -> Iterator[ProgramEvent]:
@@ -427,12 +491,15 @@ def program_of(run: Run) -> Program:
 def each_place(
     run: Run, question: Callable[[Story], Iterable[Answered]], at: Callable[[Answered], object]
 ) -> Iterator[Answered]:
-    """Yield what is found in the stories of a run, once for each place in the source."""
+    """Yield what is found in the stories of a run, once for each place in the source.
+
+    What has no place, for it is out of sight, is left out.
+    """
     seen: set[object] = set()
     for story in program_of(run).stories:
         for found in question(story):
             place = at(found)
-            if place not in seen:
+            if place is not None and place not in seen:
                 seen.add(place)
                 yield found
 

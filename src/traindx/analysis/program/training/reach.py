@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import (
     Choice,
@@ -15,6 +17,7 @@ from traindx.analysis.program.execution.values import (
     Value,
 )
 
+HOLDERS = (Choice, Items, Table, Generator, PartialCall, Method, Instance, FunctionValue)
 DEPTH = 3  # lists in lists, objects in objects
 
 
@@ -27,14 +30,31 @@ def is_held(holder: Value, value: Value, depth: int = DEPTH) -> bool:
     """Tell whether a value is another, or has it inside."""
     if holder is value:
         return True
-    if depth == 0:
-        return False
+    return depth > 0 and any(is_held(v, value, depth - 1) for v in _directly_in(holder))
+
+
+def held_by(holder: Value) -> Iterator[Value]:
+    """Yield a value and everything that it has inside, each once."""
+    seen, level = {id(holder): holder}, [holder]
+    for _ in range(DEPTH):
+        below = {id(v): v for h in level for v in _directly_in(h) if id(v) not in seen}
+        seen.update(below)
+        level = list(below.values())
+    yield from seen.values()
+
+
+def is_simple(value: Value) -> bool:
+    """Tell whether a value is of a sort that has nothing inside."""
+    return not isinstance(value, HOLDERS)
+
+
+def _directly_in(holder: Value) -> Iterable[Value]:
     if isinstance(holder, (Choice, Items, Table, Generator, PartialCall)):
-        return any(is_held(v, value, depth - 1) for v in holder.inputs)
+        return holder.inputs
     if isinstance(holder, Method):
-        return is_held(holder.receiver, value, depth - 1)
+        return (holder.receiver,)
     if isinstance(holder, Instance):
-        return any(is_held(v, value, depth - 1) for v in holder.fields.values())
-    if isinstance(holder, FunctionValue):
-        return holder.bound is not None and is_held(holder.bound, value, depth - 1)
-    return False
+        return holder.fields.values()
+    if isinstance(holder, FunctionValue) and holder.bound is not None:
+        return (holder.bound,)
+    return ()

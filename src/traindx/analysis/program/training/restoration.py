@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution.library import modules_in
 from traindx.analysis.program.execution.values import (
     Answer,
     Known,
@@ -119,7 +118,7 @@ def _holds(story: Story, owner: Value, value: Value, node: object) -> bool:
     if owner is value or (owner.site is not None and owner.site.node is node):
         return True
     is_model = story.kind_of(owner).kind is Kind.MODEL
-    return is_model and any(v is value for v in modules_in(owner))
+    return is_model and story.has_inside(owner, value)
 
 
 @dataclass(frozen=True, eq=False)

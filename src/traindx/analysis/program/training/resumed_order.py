@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.iteration import NUMBERED
 from traindx.analysis.program.execution.values import (
     Answer,
     Part,
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 # what takes up a position again, or the state of what draws
 TAKES_UP = ("skip_first_batches", "islice", "set_state", "set_epoch", "seek", "skip", "setstate",
             "fast_forward", "bit_generator", "advance", "drop")  # fmt: skip
+# what makes the order of an epoch out of its number
+SHUFFLES = ("set_epoch", "manual_seed", "seed", "default_rng", "RandomState")
 RESTORED = (Kind.MODEL, Kind.OPTIMIZER, Kind.SCHEDULER, Kind.SCALER)
 
 
@@ -50,6 +53,47 @@ def lost_orders(story: Story) -> Iterator[LostOrder]:
             if save is not None and order is not None:
                 yield LostOrder(checkpoint, save, order)
                 break
+
+
+@dataclass(frozen=True, eq=False)
+class RestartedCount:
+    """A shuffle by the number of the epoch, which a run that goes on counts from 0 again."""
+
+    checkpoint: LoadedCheckpoint
+    event: ProgramEvent
+
+
+def restarted_counts(story: Story) -> Iterator[RestartedCount]:
+    """Yield the orders of a resumed run that are told its turns, where they mean the epoch."""
+    checkpoints = [c for c in loads(story) if c.is_resumed and not c.is_open]
+    for event in story.events if checkpoints else ():
+        last = event.name.rsplit(".", 1)[-1]
+        if last not in SHUFFLES or not event.args or not event.turns:
+            continue
+        for checkpoint in checkpoints:
+            if _is_counted_anew(story, event, checkpoint.value):
+                yield RestartedCount(checkpoint, event)
+
+
+def _is_counted_anew(story: Story, event: ProgramEvent, checkpoint: Value) -> bool:
+    """Tell whether a number counts the turns of a loop that begins where a checkpoint ends."""
+    tests = [g.test for g in event.guards if g.test is not None]
+    loops = [r for r in event.loops if r.over is not None and depends_on(r.over, checkpoint)]
+    trains = [r for r in loops if _steps(story, r.site.node)]
+    if not trains or any(depends_on(t, checkpoint) for t in tests):
+        return False
+    found = list(origins(event.args[0], 60))
+    counts = [v for v in found if isinstance(v, Result) and v.maker == "builtins.range"]
+    others = [v for v in found if isinstance(v, Part) and v.of is checkpoint]
+    ends = [v for c in counts for a in c.args for v in origins(a, 60)]
+    is_shifted = any(not any(v is e for e in ends) for v in others)
+    return bool(counts) and all(map(_is_from_zero, counts)) and not is_shifted
+
+
+def _is_from_zero(counted: Result) -> bool:
+    """`enumerate(x)`, `range(n)`: neither is told where to begin."""
+    is_numbered = not counted.args and NUMBERED in counted.fields
+    return is_numbered or (len(counted.args) == 1 and not counted.kwargs)
 
 
 def _saved_among_batches(story: Story, step: Deed) -> Deed | None:
@@ -102,7 +146,7 @@ def _is_seeded(story: Story, value: Value) -> bool:
     if not isinstance(made, Result) or made.maker not in GENERATORS:
         return False
     states = (".get_state", ".getstate", ".set_state", ".setstate", ".__setstate__", ".advance")
-    used = [e for e in story.events if e.receiver is made or e.receiver is value]
+    used = story.index.on(made, value)
     if any(e.name in states for e in used) or any(_is_read(v, made) for v in story.values):
         return False
     seeds = [e.args[0] for e in used if e.name in (".manual_seed", ".seed") and e.args]

@@ -68,7 +68,7 @@ def _shuffles(story: Story, data: Value) -> list[ProgramEvent]:
     """Return where data are shuffled in place."""
     return [
         e
-        for e in story.events
+        for e in story.index.taking(data)
         if e.name in SHUFFLES and e.args and e.args[0] is data
         and not isinstance(data, Items) and not _is_drawn_alike(story, e)
     ]  # fmt: skip
@@ -135,7 +135,7 @@ def _is_permutation(value: Value) -> bool:
 
 def _is_seeded(story: Story, order: Value) -> bool:
     """Tell whether a seed is set just before: with one before each, two orders are the same."""
-    drawn = next((e for e in story.events if e.result is order), None)
+    drawn = story.giver_of(order)
     return drawn is None or _is_drawn_alike(story, drawn)
 
 

@@ -65,7 +65,7 @@ class Overwritten:
 
 def overwritten(story: Story) -> Iterator[Overwritten]:
     """Yield where a tensor that an operation saved is changed ahead of the backward through it."""
-    graphs = Graphs(story)
+    graphs = story.recall(Graphs)
     changes = [(e, changed) for e in story.events if (changed := changed_by(e)) is not None]
     if not changes:
         return
@@ -85,7 +85,7 @@ def updated_weights(story: Story) -> Iterator[Overwritten]:
 
     A layer keeps its weights for the gradient of its input, if that has one.
     """
-    graphs = Graphs(story)
+    graphs = story.recall(Graphs)
     changes = list(_weight_changes(story))
     for backward in story.does(Do.BACKWARD) if changes else ():
         for node in graph_of(backward.subject) if backward.subject is not None else ():

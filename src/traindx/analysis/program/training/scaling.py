@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.library import LISTINGS
 from traindx.analysis.program.execution.values import (
     Answer,
@@ -16,10 +17,13 @@ from traindx.analysis.program.execution.values import (
     constant,
     depends_on,
     options_of,
+    origins,
 )
-from traindx.analysis.program.training.acts import Deed, Do, model_of
+from traindx.analysis.program.training.acts import CLIPS, Deed, Do, is_gradient, model_of
+from traindx.analysis.program.training.gradient_hooks import bounding_hooks
 from traindx.analysis.program.training.gradients import history, runs_weights
 from traindx.analysis.program.training.kinds import Kind
+from traindx.analysis.program.training.operations import operation_of
 from traindx.analysis.program.training.ownership import owns
 from traindx.analysis.program.training.settings import constants_of
 from traindx.analysis.program.training.updates import (
@@ -30,6 +34,7 @@ from traindx.analysis.program.training.updates import (
     happens_with,
     is_handed_on,
     is_one_turn,
+    updates,
     writes_gradients,
 )
 
@@ -37,6 +42,8 @@ if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
 
 MAKERS = ("GradScaler", "ShardedGradScaler")
+LARGE = 2.0**14  # gradients at a scale like that overflow sooner or later
+FINITE = frozenset({"isfinite", "isnan", "isinf"})
 UNSCALES = (".get_scale", ".unscale_gradients")  # asked for by a limit that is scaled as well
 
 
@@ -80,7 +87,7 @@ def scales_nothing(story: Story, scaler: Value | None) -> bool:
     """Tell whether a scaler of torch's, made in sight, is never asked to scale anything."""
     if not isinstance(scaler, Result) or not is_gradient_scaler(story, scaler):
         return False
-    asked = [e.receiver for e in story.events if e.name == ".scale" and e.receiver is not None]
+    asked = [e.receiver for e in story.index.named(".scale") if e.receiver is not None]
     is_asked = any(o is scaler for receiver in asked for o in options_of(receiver))
     return not is_asked and story.escapes(scaler) is Answer.NO
 
@@ -96,6 +103,10 @@ def is_scaled_by_engine(story: Story, backward: Deed) -> bool:
 
 def knows_scaling(story: Story) -> bool:
     """Tell whether a program has a gradient scaler, or a framework that may bring one."""
+    return story.recall(_knows_scaling)
+
+
+def _knows_scaling(story: Story) -> bool:
     for event in story.events:
         if event.name.split(".", 1)[0] in ("apex", "deepspeed", "accelerate", "lightning"):
             return True
@@ -107,10 +118,11 @@ def knows_scaling(story: Story) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class MissedUpdate:
-    """A step through a scaler that is not updated before the next one."""
+    """A step through a scaler whose scale does not adapt before the next one."""
 
     step: Deed
     late: Deed | None  # an update that comes less often than the step
+    fixed: ProgramEvent | None = None  # what gives every step the same scale, updated or not
 
 
 def missed_updates(story: Story) -> Iterator[MissedUpdate]:
@@ -125,6 +137,43 @@ def missed_updates(story: Story) -> Iterator[MissedUpdate]:
         known = [d for d in story.does(Do.SCALER_UPDATE) if d.subject is scaler]
         if all(_is_rarer(story, update, step) for update in known):
             yield MissedUpdate(step, known[0] if known else None)
+        elif all(_is_for_finite_only(update) for update in known):
+            yield MissedUpdate(step, known[0])
+        else:
+            fixed = _made_anew(story, scaler, step) or _fixed_scale(story, known, step)
+            if fixed is not None:
+                yield MissedUpdate(step, None, fixed)
+
+
+def _is_for_finite_only(update: Deed) -> bool:
+    """Tell whether a scaler is left as it is where gradients overflow, when it should back off."""
+    for guard in update.event.guards:
+        test = list(origins(guard.test, 60)) if guard.test is not None else []
+        names = {o.name for o in map(operation_of, test) if o is not None}
+        makers = [v.maker.rsplit(".", 1)[-1] for v in test if isinstance(v, Result)]
+        is_finite = names & FINITE or FINITE & set(makers)
+        if is_finite and (CLIPS & set(makers) or any(map(is_gradient, test))):
+            return True
+    return False
+
+
+def _made_anew(story: Story, scaler: Value, step: Deed) -> ProgramEvent | None:
+    """Return where a scaler is made in the same turn of a loop in which it steps."""
+    made = story.giver_of(scaler)
+    is_inside = made is not None and made.turns == step.event.turns
+    is_restored = any(d.subject is scaler for d in story.does(Do.LOAD_STATE))
+    is_last = not step.event.turns[-1].loop.is_whole
+    return made if is_inside and is_last and not is_restored else None
+
+
+def _fixed_scale(story: Story, known: list[Deed], step: Deed) -> ProgramEvent | None:
+    """Return an update that sets the scale to one large number at every step."""
+    for update in known:
+        given = constants_of(story, update.event.argument("new_scale", 0))
+        is_large = bool(given) and all(isinstance(g, (int, float)) and g >= LARGE for g in given)
+        if not is_large or not happens_with(update.event, step.event):
+            return None
+    return known[0].event if known else None
 
 
 def _is_rarer(story: Story, update: Deed, step: Deed) -> bool:
@@ -139,7 +188,7 @@ def _is_rarer(story: Story, update: Deed, step: Deed) -> bool:
     return is_some and not happens_with(update.event, step.event)
 
 
-def unscaled_backward(update: Update) -> Deed | None:
+def _unscaled_backward(update: Update) -> Deed | None:
     """Return the backward pass on a plain loss whose gradients a scaler's step divides."""
     story, scaler, step = update.story, update.step.through, update.step.event
     if scales_nothing(story, scaler):
@@ -173,7 +222,7 @@ def _has_weights(value: Result) -> bool:
     return value.maker in LISTINGS or (value.maker == "()" and runs_weights(value) is Answer.YES)
 
 
-def is_bypassed(update: Update) -> bool:
+def _is_bypassed(update: Update) -> bool:
     """Tell whether an optimizer steps by itself on gradients of a scaled loss."""
     story, step, backward = update.story, update.step, update.backward
     optimizer, scaler = step.subject, scaler_of(backward.subject)
@@ -197,7 +246,58 @@ def _may_check_gradients(story: Story, step: Deed) -> bool:
     return any(t is None or counted is None or not depends_on(t, counted) for t in tests)
 
 
-def scaled_clip(update: Update) -> Deed | None:
+@dataclass(frozen=True, eq=False)
+class BypassedScaler:
+    """An update whose loss and step do not both go through one scaler."""
+
+    update: Update
+    plain: Deed | None  # the backward pass that lacks the scale; else the step does
+
+
+def bypassed_scalers(story: Story) -> Iterator[BypassedScaler]:
+    """Yield the updates with a scaled loss and a plain step, or the other way round."""
+    for update in updates(story):
+        plain = _unscaled_backward(update)
+        if plain is not None or _is_bypassed(update):
+            yield BypassedScaler(update, plain)
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledClip:
+    """A clip of gradients that still carry the scale of their loss, and its update."""
+
+    update: Update
+    clip: Deed
+    is_hook: bool = False  # done by autograd, within the backward pass
+
+
+def scaled_clips(story: Story) -> Iterator[ScaledClip]:
+    """Yield the first clip of each update before its gradients are unscaled."""
+    for update in updates(story):
+        clip = _scaled_clip(update)
+        hook = _scaled_hook(update) if clip is None else None
+        if clip is not None:
+            yield ScaledClip(update, clip)
+        elif hook is not None:
+            yield ScaledClip(update, hook, is_hook=True)
+
+
+def _scaled_hook(update: Update) -> Deed | None:
+    """Return a hook that bounds gradients as backward computes them, when nothing can unscale."""
+    story, scaler, optimizer = update.story, update.step.through, update.optimizer
+    if scaler is None or optimizer is None or scaler_of(update.backward.subject) is not scaler:
+        return None
+    if not is_gradient_scaler(story, scaler):
+        return None
+    for hook in story.recall(bounding_hooks):
+        model = model_of(hook.subject)
+        is_set = hook.event.order < update.backward.event.order
+        if is_set and model is not None and owns(optimizer, model) is Answer.YES:
+            return hook
+    return None
+
+
+def _scaled_clip(update: Update) -> Deed | None:
     """Return the first clip of gradients that still carry the scale of their loss."""
     story, backward, scaler = update.story, update.backward, update.step.through
     is_by_scaler = scaler is not None and scaler_of(backward.subject) is scaler

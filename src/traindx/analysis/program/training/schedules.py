@@ -27,7 +27,7 @@ from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.kinds import Kind, names_of
 from traindx.analysis.program.training.metric_directions import Metric, metric_of
 from traindx.analysis.program.training.ownership import holders, parameters_given
-from traindx.analysis.program.training.phases import Loop, Unit, loops_of
+from traindx.analysis.program.training.phases import Loop, Unit, loop_of, loops_of
 from traindx.analysis.program.training.settings import constants_of
 from traindx.analysis.program.training.updates import period_of
 
@@ -39,6 +39,7 @@ LENGTHS: dict[str, tuple[tuple[str, int], ...]] = {
     "CosineAnnealingLR": (("T_max", 1),),
     "CosineAnnealingWarmRestarts": (("T_0", 1),),
     "StepLR": (("step_size", 1),),
+    "SequentialLR": (("milestones", 2),),
     "MultiStepLR": (("milestones", 1),),
     "LinearLR": (("total_iters", 3),),
     "PolynomialLR": (("total_iters", 1),),
@@ -212,12 +213,11 @@ class Schedule:
             x.site.node for x in rounds_of(made) if not x.is_whole
         ]
         is_inside = bool(made.loops) and len(optimizer.loops) < len(made.loops)
-        is_loaded = any(e.name == ".load_state_dict" and e.receiver is self.made
-                        for e in self.story.events)  # fmt: skip
+        is_loaded = any(e.name == ".load_state_dict" for e in self.story.index.on(self.made))
         return step if is_once and is_inside and not is_loaded else None
 
     def _making(self, value: Value) -> ProgramEvent | None:
-        return next((e for e in self.story.events if e.result is value), None)
+        return self.story.giver_of(value)
 
     @cached_property
     def unwaited(self) -> Deed | None:
@@ -269,7 +269,7 @@ def schedules_of(story: Story) -> list[Schedule]:
 def pace_of(story: Story, event: ProgramEvent) -> Unit | None:
     """Return what the innermost loop around an event counts."""
     around = rounds_of(event)
-    return Loop(story, around[-1]).unit if around else None
+    return loop_of(story, around[-1]).unit if around else None
 
 
 def rounds_of(event: ProgramEvent) -> tuple[LoopRun, ...]:

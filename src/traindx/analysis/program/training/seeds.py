@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
 from traindx.analysis.program.execution.values import (
+    Answer,
     External,
     FunctionValue,
     Result,
@@ -19,6 +20,7 @@ from traindx.analysis.program.execution.values import (
     origins,
 )
 from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.layers import has_weights, is_layer
 from traindx.analysis.program.training.phases import phase_word
 
 if TYPE_CHECKING:
@@ -37,6 +39,9 @@ DRAWS = frozenset(
     {"rand", "randn", "randint", "shuffle", "permutation", "choice", "choices", "sample",
      "uniform", "normal", "random", "randrange"}
 )  # fmt: skip
+ORDERED = {"numpy.random.permutation": "numpy", "numpy.random.shuffle": "numpy",
+           "random.shuffle": "random", "random.sample": "random", "torch.randperm": "torch",
+           "torch.utils.data.random_split": "torch"}  # fmt: skip
 OWN_GENERATORS = frozenset(
     {"numpy.random.default_rng", "numpy.random.RandomState", "random.Random"}
 )
@@ -85,6 +90,53 @@ def unseeded_draws(story: Story) -> Iterator[tuple[ProgramEvent, str]]:
             yield event, "a generator without a seed"
 
 
+def early_draws(story: Story) -> Iterator[tuple[ProgramEvent, ProgramEvent]]:
+    """Yield what is drawn before its generator is seeded for the first time, and that seed.
+
+    Orders, splits and arrays count; a single number may be a port or a name.
+    """
+    learns = min((d.event.order for d in story.does(Do.BACKWARD)), default=0)
+    first: dict[str, ProgramEvent] = {}
+    for event in story.events:
+        library = seeded(event)
+        is_own = called(event).endswith(("torch.Generator", *FRAMEWORKS))  # no global one
+        if library and not is_own and event.order < learns:
+            first.setdefault(library, event)
+    for event in story.events if first else ():
+        library = _data_drawn(event) or _weights_drawn(story, event, first)
+        seeds = [first[name] for name in (library, "all") if name in first]
+        seed = min(seeds, key=lambda seed: seed.order, default=None) if library else None
+        if seed is None or event.order > seed.order or _is_inside_a_part(story, event):
+            continue
+        if not event.guards and not seed.guards:
+            yield event, seed
+
+
+def _weights_drawn(story: Story, event: ProgramEvent, first: dict[str, ProgramEvent]) -> str:
+    """Return "torch" where a layer gets its first weights, in a program that seeds all it has.
+
+    Who seeds torch alone behind the model may mean the data.
+    """
+    made, seed = event.result, first.get("torch")
+    is_layer_made = isinstance(made, Result) and made.site is event.site and is_layer(made)
+    if not is_layer_made or made is None or has_weights(made) is not Answer.YES:
+        return ""
+    kin = [e for name, e in first.items() if name in ("numpy", "random")]
+    is_all = seed is not None and any(e.function is seed.function for e in kin)
+    return "torch" if is_all or "all" in first else ""
+
+
+def _data_drawn(event: ProgramEvent) -> str:
+    """Return from which global generator an event draws an order, a split or an array."""
+    home, _, last = event.name.rpartition(".")
+    if "generator" in event.kwargs or event.is_own:
+        return ""
+    if _drawn_by_split(event) or (event.name in ORDERED and "random_state" not in event.kwargs):
+        return ORDERED.get(event.name, "numpy")
+    is_array = last in ("rand", "randn", "normal", "uniform") and bool(event.args)
+    return {"numpy.random": "numpy", "torch": "torch"}.get(home, "") if is_array else ""
+
+
 def _drawn_by_split(event: ProgramEvent) -> str:
     """scikit-learn draws from NumPy's generator, unless it is given a state."""
     last = event.name.rsplit(".", 1)[-1]
@@ -126,8 +178,9 @@ def _is_for_a_part(story: Story, event: ProgramEvent) -> bool:
 
 def _is_inside_a_part(story: Story, event: ProgramEvent) -> bool:
     """Tell whether something happens in a worker, a dataset, an environment or an evaluation."""
-    cls = event.module.class_of(event.node)
-    if cls is not None and PARTS.search(" ".join([cls.name, *map(ast.unparse, cls.bases)])):
+    module, cls = event.module, event.module.class_of(event.node)
+    bases = [] if cls is None else [module.qualified(b) or "" for b in cls.bases]
+    if cls is not None and PARTS.search(" ".join([cls.name, *bases])):
         return True
     function = event.function
     word = phase_word(getattr(function, "name", ""))
@@ -162,6 +215,27 @@ def idle_seeders(program: Program) -> Iterator[tuple[str, Site]]:
                 dotted = module.aliases.get(item.asname or item.name, "")
                 if EVERYTHING.search(item.name) and dotted not in names:
                     yield item.asname or item.name, Site(module, node)
+
+
+def seeded_without_torch(program: Program) -> tuple[ProgramEvent, ProgramEvent] | None:
+    """Return where Python and NumPy are seeded together, in a program that seeds no torch."""
+    stories = program.stories
+    if any(_seeds_torch(e) for s in stories for e in s.events) or not any(map(trains, stories)):
+        return None
+    return next((pair for s in stories for pair in seeded_together(s)), None)
+
+
+def uncalled_seeder(program: Program) -> tuple[str, Site] | None:
+    """Return what a program has to seed everything and does not call, where nothing else seeds."""
+    idle = list(idle_seeders(program))
+    unused = {site.node for _, site in idle}
+    events = (e for s in program.stories for e in s.events)
+    is_seeded = any(_seeds_torch(e) and e.function not in unused for e in events)
+    return idle[0] if idle and not is_seeded else None
+
+
+def _seeds_torch(event: ProgramEvent) -> bool:
+    return seeded(event) in ("torch", "all")
 
 
 def _sets(event: ProgramEvent, attribute: str) -> bool:

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from traindx.analysis.program.execution.library import FOLDED
 from traindx.analysis.program.execution.values import (
     Known,
     Part,
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 ARITHMETIC: dict[str, Callable[..., object]] = {
     f"operator.{f.__name__}": f
     for f in (operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv)
+} | {"operator.div": operator.truediv}
+COMPUTED: dict[str, Callable[..., object]] = {
+    **ARITHMETIC,
+    **FOLDED,
+    "operator.pow": operator.pow,
+    "operator.neg": operator.neg,
 }
 PARSES = (".parse_args", ".parse_known_args")
 
@@ -33,9 +40,20 @@ def constants_of(story: Story, value: Value | None) -> list[object]:
     for option in options_of(value):
         held = default_of(story, option) or option
         found += [o.value for o in options_of(held) if isinstance(o, Known)]
-        if isinstance(held, Result) and held.maker in ARITHMETIC:
+        if isinstance(held, Result) and held.maker in COMPUTED and not held.kwargs:
             found += _computed(story, held)
+        elif _is_size(held) and type(size := story.shapes.of(held)) is int:
+            found.append(size)
     return found
+
+
+def _is_size(value: Value) -> bool:
+    """Tell whether a value is asked of the shape of a tensor: `w.shape[1]`, `w.size(0)`."""
+    if isinstance(value, Result):
+        return value.maker in (".size", ".numel", ".dim") or (
+            value.maker == "operator.getitem" and _is_size(value.args[0])
+        )
+    return isinstance(value, Part) and (value.key == "shape" or _is_size(value.of))
 
 
 def one_number(story: Story, value: Value | None) -> float | None:
@@ -78,8 +96,8 @@ def _computed(story: Story, made: Result) -> list[object]:
     if any(len(o) != 1 or type(o[0]) not in (int, float) for o in operands):
         return []
     try:
-        return [ARITHMETIC[made.maker](*(o[0] for o in operands))]
-    except (ArithmeticError, TypeError):
+        return [COMPUTED[made.maker](*(o[0] for o in operands))]
+    except (ArithmeticError, TypeError, ValueError):
         return []
 
 
@@ -89,8 +107,8 @@ def default_of(story: Story, value: Value) -> Value | None:
         return None
     if value.of.maker not in PARSES:
         return None
-    for event in story.events:
-        if event.name == ".add_argument" and value.key in destinations(event.args, event.kwargs):
+    for event in story.index.named(".add_argument"):
+        if value.key in destinations(event.args, event.kwargs):
             return event.kwargs.get("default") or _switch(constant(event.kwargs.get("action")))
     return None
 

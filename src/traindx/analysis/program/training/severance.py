@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from traindx.analysis.program.execution.contexts import is_switch
 from traindx.analysis.program.execution.events import EventForm as Form
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.library import LISTINGS, modules_in
@@ -149,8 +150,8 @@ def _severed(story: Story, backward: Deed, loss: Value) -> Severed | None:
 
 def _forced(story: Story, backward: Deed, loss: Value) -> ProgramEvent | None:
     """`loss.requires_grad = True`: a loss that has a history needs no such line."""
-    for event in story.events:
-        if event.order > backward.event.order or event.receiver is not loss:
+    for event in story.index.on(loss):
+        if event.order > backward.event.order:
             continue
         is_store = event.act is Form.STORE and event.name == "requires_grad"
         given = constant(event.args[0]) if event.args else True
@@ -196,3 +197,27 @@ def _weights_reached(loss: Value) -> Iterator[Value]:
             yield value.of
         elif isinstance(value, Result) and value.maker in LISTINGS and value.receiver is not None:
             yield from modules_in(value.receiver)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unrecorded:
+    """A backward pass on a loss that was computed with gradients off, and what turned them off."""
+
+    backward: Deed
+    computed: Value
+    switch: Value | None
+
+
+def unrecorded_losses(story: Story) -> Iterator[Unrecorded]:
+    """Yield the backward passes on losses whose whole history was computed with gradients off."""
+    for backward in story.does(Do.BACKWARD):
+        cuts = lost_history(story, backward)
+        if cuts and all(how is Cut.UNRECORDED for how, _ in cuts):
+            yield Unrecorded(backward, cuts[0][1], _switch(story, cuts[0][1]))
+
+
+def _switch(story: Story, computed: Value) -> Value | None:
+    """The context around a computation that turns gradients off, where it is in sight."""
+    event = story.giver_of(computed) if computed.site is not None else None
+    around = event.contexts if event is not None else ()
+    return next((c for c in reversed(around) if is_switch(c) and c.site is not None), None)

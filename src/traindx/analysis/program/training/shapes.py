@@ -111,9 +111,8 @@ def made_by_layer(value: Value | None) -> Result | None:
 
 def is_reshaped(story: Story, value: Value) -> bool:
     """Tell whether a tensor, or one that it was made from, gets another shape in place."""
-    made = {id(v) for v in origins(value)}
-    events = (e for e in story.events if e.name in RESHAPES)
-    return any(id(e.receiver) in made for e in events)
+    reshaped = {id(e.receiver) for e in story.index.named(*RESHAPES)}
+    return bool(reshaped) and any(id(v) in reshaped for v in origins(value))
 
 
 def _of_part(value: Part, depth: int) -> Shape | None:

@@ -249,7 +249,7 @@ def _are_two_draws(story: Story, train: _Drawn, held: _Drawn) -> bool:
         return False
     if any({"generator", "random_state"} & set(d.order.kwargs) for d in (train, held)):
         return False
-    events = [e for e in story.events if e.result is train.order or e.result is held.order]
+    events = story.index.giving(train.order, held.order)
     if len(events) != 2 or events[0].turns != events[1].turns:
         return False
     first, second = events

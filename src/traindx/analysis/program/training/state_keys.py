@@ -23,7 +23,7 @@ from traindx.analysis.program.execution.values import (
     Value,
     constant,
 )
-from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.checkpoints import state_owner, written_files
 from traindx.analysis.program.training.layers import (
     attributes,
@@ -62,16 +62,18 @@ class ForeignState:
     owner: Value  # whose state it is
     held: frozenset[str]
     wanted: frozenset[str]
+    is_merged: bool = False  # into the model's own state, which then fits
 
     @property
     def is_silent(self) -> bool:
         """Whether nothing is said about it: `strict=False`."""
-        return constant(self.event.argument("strict", 1)) is False
+        return self.is_merged or constant(self.event.argument("strict", 1)) is False
 
 
 def foreign_states(program: Program) -> Iterator[ForeignState]:
     """Yield the states that are loaded where no key of theirs is known, or one that is demanded."""
     for story in program.stories:
+        yield from _copied_by_name(program, story)
         for deed in story.does(Do.LOAD_STATE):
             given = deed.event.argument("state_dict", 0)
             known = None if deed.subject is None else known_keys(story, deed.subject)
@@ -80,6 +82,10 @@ def foreign_states(program: Program) -> Iterator[ForeignState]:
             wanted = frozenset({outer}) if outer and wanted else wanted
             if given is None or not wanted:
                 continue
+            for entries in _merged(story, deed, given):
+                for owner, held in _loaded(program, story, entries):
+                    if owner is not deed.subject and not held & wanted:
+                        yield ForeignState(deed.event, owner, held, wanted, is_merged=True)
             for owner, held in _loaded(program, story, given):
                 extra = held
                 if held & wanted:
@@ -87,6 +93,44 @@ def foreign_states(program: Program) -> Iterator[ForeignState]:
                     extra = _weights_of(owner) & held - wanted if is_strict else frozenset()
                 if extra:
                     yield ForeignState(deed.event, owner, extra, wanted)
+
+
+def _copied_by_name(program: Program, story: Story) -> Iterator[ForeignState]:
+    """Yield where entries are copied one by one into a model's own state, where it has them."""
+    for event in story.events:
+        own, key, given = _entry_written(event)
+        model, source = state_owner(own), None if given is None else _entry(given)
+        if model is None or key is None or source is None:
+            continue
+        known = known_keys(story, model)
+        wanted = frozenset(k.split(".", 1)[0] for k in known or ())
+        is_same_name = _text(key, source, "a.b") == "a.b"
+        for owner, held in _loaded(program, story, source) if wanted and is_same_name else ():
+            if owner is not model and not held & wanted and "…" not in wanted:
+                yield ForeignState(event, owner, held, wanted, is_merged=True)
+
+
+def _entry_written(event: ProgramEvent) -> tuple[Value | None, Value | None, Value | None]:
+    """Return the state, the key and the value of `own[k] = v` or `own[k].copy_(v)`."""
+    if event.act is EventForm.STORE and len(event.args) == 2:
+        return event.receiver, event.args[1], event.args[0]
+    entry = event.receiver if event.name == ".copy_" and event.args else None
+    if isinstance(entry, Result) and entry.maker == "operator.getitem":
+        return entry.args[0], entry.args[1], event.args[0]
+    return None, None, None
+
+
+def _merged(story: Story, load: Deed, state: Value) -> Iterator[Value]:
+    """Yield the dictionaries whose entries a model's own state takes in before it is loaded."""
+    if isinstance(state, Result) and state.maker in ("operator.or", "operator.ior"):
+        parts: list[Value] = list(state.args)
+    elif isinstance(state, Table):
+        parts = [state]
+    else:
+        edits = [e for e in story.events if e.receiver is state and e.order < load.event.order]
+        parts = [state, *(e.args[0] for e in edits if e.name == ".update" and e.args)]
+    is_own = any(state_owner(part) is load.subject for part in parts)
+    yield from (p for p in parts if is_own and state_owner(p) is None)
 
 
 def _demands_all(story: Story, event: ProgramEvent, state: Value) -> bool:
@@ -142,7 +186,7 @@ def _below(story: Story, name: str, part: Value, depth: int) -> set[str]:
 
 
 def _registered(story: Story, model: Value) -> dict[str, Value]:
-    found = (e for e in story.events if e.name in REGISTERS and e.receiver is model and e.args)
+    found = (e for e in story.index.on(model) if e.name in REGISTERS and e.args)
     return {str(constant(e.args[0]) or "…"): e.args[-1] for e in found}
 
 
@@ -218,7 +262,7 @@ def _owners(program: Program, story: Story, state: Value) -> Iterator[tuple[Stor
 
 
 def _wrapped_at(story: Story, state: Value) -> str:
-    taken = next((e for e in story.events if e.result is state), None)
+    taken = story.giver_of(state)
     return "" if taken is None else wrapper_of(story, taken)
 
 
@@ -228,10 +272,10 @@ def wrapper_of(story: Story, call: ProgramEvent) -> str:
     Empty where it is called on the model itself, or where that is not sure.
     """
     written, found = _receiver_text(call), ""
-    for event in story.events:
+    for event in story.index.giving(call.receiver):
         if event.order >= call.order:
             break
-        if event.name in WRAPS and event.result is not None and event.result is call.receiver:
+        if event.name in WRAPS:
             is_same_name = event.module is call.module and _target_text(event) == written
             is_sure = is_same_name and all(g in call.guards for g in event.guards)
             found = WRAPS[event.name] if is_sure else ""

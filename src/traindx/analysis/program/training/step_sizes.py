@@ -25,6 +25,11 @@ from traindx.analysis.program.training.updates import updates
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
 
+MOVED = 2e-4  # of the norm of all weights in one step: a layer's, some units, needs 10,000 steps
+EACH = 2e-6  # of each weight in one step; weights are some hundredths
+TIGHT = 0.02  # a larger bound is usual, whatever the rate
+VANISHING = 1e-6  # below it even an optimizer that divides by the gradients' size has its epsilon
+
 # the learning rate where none is given
 RATES = {"Adam": 1e-3, "AdamW": 1e-3, "SGD": 1e-3, "RMSprop": 1e-2, "NAdam": 2e-3, "RAdam": 1e-3,
          "Adagrad": 1e-2, "Adamax": 2e-3}  # fmt: skip
@@ -166,3 +171,28 @@ def _bound_given(event: ProgramEvent) -> Value | None:
         return event.argument("max", 1)
     given = event.argument("max_norm", 1)
     return event.argument("clip_value", 1) if given is None else given
+
+
+def tight_clips(story: Story) -> list[ClipBound]:
+    """Return the clips whose bound is so small that no step moves the weights."""
+    return [bound for bound in clip_bounds(story) if _is_tight(story, bound)]
+
+
+def _is_tight(story: Story, bound: ClipBound) -> bool:
+    optimizer = bound.step.subject
+    if bound.number == 0:
+        return True
+    if not isinstance(optimizer, Result) or not optimizer.maker.startswith("torch.optim."):
+        return False
+    if is_adaptive(optimizer):
+        return bound.number <= VANISHING
+    reach = [_reach(group) for group in groups_of(story) if group.optimizer is optimizer]
+    moved = bound.number * max(reach, default=10.0)
+    return bound.number < TIGHT and moved < (MOVED if bound.is_norm else EACH)
+
+
+def _reach(group: ParameterGroup) -> float:
+    """How far a step goes for a gradient of one; what is not known is taken to be large."""
+    rate, momentum = group.rate, group.momentum
+    kept = 0.9 if momentum is None or momentum >= 1 else momentum
+    return (1.0 if rate is None else rate) / (1 - kept)

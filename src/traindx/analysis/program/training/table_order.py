@@ -28,8 +28,8 @@ DEEP = 40
 class TableOrder(Enum):
     """The order of the rows of a table."""
 
-    BY_KEY = "by a key"  # sorted, or grouped, which sorts
-    AS_READ = "as they stand in the file"
+    BY_KEY = "sorted by a key"  # sorted, or grouped, which sorts
+    AS_READ = "in the order of the file"
 
 
 @dataclass(frozen=True, eq=False)

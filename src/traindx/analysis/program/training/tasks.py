@@ -5,11 +5,12 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution.values import Items, Part, Result, Value, origins
+from traindx.analysis.program.execution.events import ProgramEvent
+from traindx.analysis.program.execution.values import Items, Known, Part, Result, Value, origins
 from traindx.analysis.program.training.facts.batches import drawn
 from traindx.analysis.program.training.facts.ranges import SAME
 from traindx.analysis.program.training.facts.sample_sets import classes_of, set_name
-from traindx.analysis.program.training.operations import operation_of
+from traindx.analysis.program.training.operations import name_of_operation, operation_of
 
 if TYPE_CHECKING:
     from traindx.analysis.program.training.program import Story
@@ -20,6 +21,7 @@ AMOUNT_SCORES = frozenset(
      "mean_absolute_percentage_error", "explained_variance_score"}
 )  # fmt: skip
 CLASSES = 3  # two may be told apart by an amount between 0 and 1
+TABLE = 2  # dimensions: a row for each example
 MANY = 80  # values behind a target that are looked at
 SCALES = frozenset({"sub", "div", "mul", "log1p", "log", "sqrt"})  # an amount stays one
 
@@ -46,6 +48,8 @@ def task_of(story: Story, target: Value) -> tuple[Task, Value] | None:
 
 def is_multi_hot(story: Story, target: Value) -> bool:
     """Tell whether an example is marked with any number of classes: ones in a row of zeros."""
+    if any(_is_tested_by_class(story, value) for value, _ in _behind(story, target)):
+        return True
     batch = drawn(story, target) if isinstance(target, (Part, Result)) else None
     if batch is None or not isinstance(batch.value, Result) or batch.value.maker != "torch.zeros":
         return False
@@ -56,6 +60,20 @@ def is_multi_hot(story: Story, target: Value) -> bool:
         if e.receiver is batch.value and e.name == "[]"
     ]
     return bool(written) and all(any(not t.loop.is_whole for t in e.turns) for e in written)
+
+
+def _is_tested_by_class(story: Story, value: Value) -> bool:
+    """`scores > 0`, with a column for each class: as many are true as happen to be."""
+    operation = operation_of(value)
+    is_encoded = isinstance(value, Result) and value.maker in (".fit_transform", ".transform")
+    if is_encoded and isinstance(value, Result) and isinstance(value.receiver, Result):
+        return value.receiver.maker.endswith(".MultiLabelBinarizer")
+    if operation is None or operation.name not in ("gt", "lt", "ge", "le"):
+        return False
+    shape = story.shapes.shape(value)
+    is_table = shape is not None and not shape.is_open and len(shape.sizes) == TABLE
+    columns = shape.sizes[-1] if shape is not None and is_table else 1
+    return columns != 1 and any(isinstance(v, Known) for v in operation.operands)
 
 
 def _behind(story: Story, target: Value) -> list[tuple[Value, bool]]:
@@ -88,9 +106,18 @@ def _split_part(part: Part) -> Value | None:
     return part.of if part.key in ("values", "data", "T") else None
 
 
+def _scores(story: Story) -> list[ProgramEvent]:
+    """Where a metric or an absolute value is computed."""
+    return [
+        e
+        for e in story.events
+        if e.name.startswith("sklearn.metrics.") or name_of_operation(e.result) == "abs"
+    ]
+
+
 def _score(story: Story, targets: set[int]) -> Value | None:
     """Return a score that takes the same target for an amount: its distance from an output."""
-    for event in story.events:
+    for event in story.recall(_scores):
         last = event.name.rsplit(".", 1)[-1]
         is_metric = event.name.startswith("sklearn.metrics.") and last in AMOUNT_SCORES
         if is_metric and event.args and id(event.args[0]) in targets:

@@ -202,6 +202,9 @@ def made_without_device(event: ProgramEvent) -> bool:
 SIZES = frozenset({"size", "dim", "numel", "item", "len", "int", "tolist", "float", "stride"})
 
 
+CLOCKS = frozenset({"time.time", "time.perf_counter", "time.monotonic", "time.process_time"})
+
+
 def is_number(value: Value) -> bool:
     """Tell whether a value is a size of a tensor or another plain number."""
     if isinstance(value, Known):
@@ -212,6 +215,10 @@ def is_number(value: Value) -> bool:
         return is_size or (isinstance(of, Part) and of.key == "shape")
     if isinstance(value, Result):
         last = value.maker.rsplit(".", 1)[-1]
+        if value.maker in CLOCKS:
+            return True
+        if value.maker in ("operator.sub", "operator.add", "operator.div", "operator.mul"):
+            return all(is_number(v) for v in value.args)
         is_named = last in ("numel", "dim", "item") and value.maker.startswith(".")
         return is_named or value.maker == "builtins.len" or (last == "size" and bool(value.args))
     return False

@@ -74,12 +74,15 @@ def emptied_labels(story: Story) -> Iterator[Masking]:
 
 def _marker_not_found(story: Story, events: list[ProgramEvent]) -> Iterator[Masking]:
     """A marker of the answer that is looked for in texts that are built with another one."""
-    every = [e for s in story.program.stories for e in events_of(s)]
-    if not any(_ignores(e) for e in every):
+    if not story.program.recall(_masks_labels):
         return
     for found in missing_markers(events):
         says = f"{found.marker.strip()!r} is looked for in a text that never holds it"
         yield Masking(found.at, says)
+
+
+def _masks_labels(program: Program) -> bool:
+    return any(_ignores(e) for s in program.stories for e in events_of(s))
 
 
 def _ignores(event: ProgramEvent) -> bool:
@@ -239,7 +242,7 @@ def _template_with_bos(events: list[ProgramEvent]) -> Iterator[Masking]:
             continue
         for text, template in (event.args, event.args[::-1]):
             if _begin_alike(text, template):
-                says = "the template has the first token of a text in front: it is found in none"
+                says = "the template starts with a BOS token, so it is found in no text"
                 yield Masking(event, says)
 
 
@@ -312,7 +315,14 @@ def _is_target(event: ProgramEvent, labels: Value) -> bool:
     return last == "cross_entropy" and target is labels
 
 
-def ends_masked(story: Story) -> Iterator[Masking]:
+def untrained_ends(story: Story) -> Iterator[Masking]:
+    """Yield where the end token is left out of the loss."""
+    yield from _ends_masked(story)
+    yield from _ends_ignored(story)
+    yield from _ends_left_out(story)
+
+
+def _ends_masked(story: Story) -> Iterator[Masking]:
     """Yield where the end token of an answer is masked, since it is the pad token as well."""
     events = list(events_of(story))
     for store in events:
@@ -328,7 +338,7 @@ def ends_masked(story: Story) -> Iterator[Masking]:
             yield Masking(masking, "labels are masked wherever the token is the pad token", store)
 
 
-def ends_ignored(story: Story) -> Iterator[Masking]:
+def _ends_ignored(story: Story) -> Iterator[Masking]:
     """Yield the losses that ignore the end token itself, by its name or by its id."""
     for event in events_of(story):
         operation = operation_of(event.result)
@@ -340,7 +350,7 @@ def ends_ignored(story: Story) -> Iterator[Masking]:
             yield Masking(event, "the loss ignores the end token", given)
 
 
-def ends_left_out(story: Story) -> Iterator[Masking]:
+def _ends_left_out(story: Story) -> Iterator[Masking]:
     """Yield where labels are masked by the end token, which is put behind each answer."""
     events = list(events_of(story))
     for event in events:

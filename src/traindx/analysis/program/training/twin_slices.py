@@ -41,7 +41,7 @@ def twin_slices(program: Program) -> Iterator[Pair]:
 def _in_losses(program: Program) -> Iterator[Pair]:
     for loss in program.results(*LOSSES):
         scores, target = loss.operation.argument("input"), loss.operation.argument("target")
-        if scores is None or target is None or _rebuilds(loss.story):
+        if scores is None or target is None or loss.story.recall(_rebuilds):
             continue
         wanted = whole_tensor(target)
         for given in map(whole_tensor, model_inputs(loss.story, scores, loss.event)):
@@ -61,7 +61,8 @@ def _in_batches(program: Program) -> Iterator[Pair]:
     if any(_is_moved(v) for s in program.stories for v in s.values):
         return
     for story in program.stories:
-        if story.does(Do.FORWARD, Do.BACKWARD) or _rebuilds(story):
+        is_model = bool(story.does(Do.FORWARD, Do.BACKWARD))
+        if is_model or story.recall(_rebuilds):
             continue
         cuts = [v for v in story.values if _is_cut(v)]
         for wanted in cuts:

@@ -10,7 +10,7 @@ from traindx.analysis.program.execution.values import Part, Result, Value, depen
 from traindx.analysis.program.training.acts import Deed, Do
 from traindx.analysis.program.training.kinds import Kind, names_of, words_of
 from traindx.analysis.program.training.operations import LOSSES, operation_of
-from traindx.analysis.program.training.phases import Loop
+from traindx.analysis.program.training.phases import Loop, loop_of
 from traindx.analysis.program.training.program import Story
 
 # words of the names of outputs, and of functions out of sight that may run a model
@@ -36,7 +36,7 @@ def unrun_models(story: Story) -> Iterator[UnrunModel]:
     for event in story.events if modes else ():
         if not event.loops or not _is_loss(story, event):
             continue
-        loop = Loop(story, event.loops[-1], is_apart=True)
+        loop = loop_of(story, event.loops[-1], is_apart=True)
         own = [d for d in modes if d.event.function is loop.function is not None]
         if not own or loop.does(Do.FORWARD) or not _is_of_batch(event):
             continue

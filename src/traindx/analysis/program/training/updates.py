@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,10 +15,10 @@ from traindx.analysis.program.execution.events import (
     LoopRun,
     ProgramEvent,
 )
+from traindx.analysis.program.execution.library import CLOSURES
 from traindx.analysis.program.execution.values import (
     Answer,
     Choice,
-    FunctionValue,
     Items,
     Known,
     Part,
@@ -25,12 +26,15 @@ from traindx.analysis.program.execution.values import (
     Unknown,
     Value,
     constant,
+    is_same,
     options_of,
     origins,
 )
 from traindx.analysis.program.training.acts import Deed, Do, is_gradient, model_of
+from traindx.analysis.program.training.freezing import is_ever_frozen
 from traindx.analysis.program.training.gradients import runs_behind
 from traindx.analysis.program.training.kinds import Kind, names_of
+from traindx.analysis.program.training.layers import has_parameters, is_module, registered
 from traindx.analysis.program.training.operations import is_in_place, operation_name
 from traindx.analysis.program.training.ownership import holders, owns, parameters_given
 from traindx.analysis.program.training.phases import source_of
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
 
 COMPUTES = frozenset({Do.BACKWARD, Do.GRAD})
 UPDATES = frozenset({Do.STEP, Do.MANUAL_UPDATE})
+SPREAD = "operator.spread"
 REACHED = frozenset({"operator.eq", "operator.ge"})
 NOT_REACHED = frozenset({"operator.ne", "operator.lt"})
 
@@ -74,6 +79,10 @@ def shared_loop(one: ProgramEvent, other: ProgramEvent) -> LoopRun | None:
     return found
 
 
+def _order(deed: Deed) -> int:
+    return deed.event.order
+
+
 @dataclass(frozen=True, eq=False)
 class UpdateWindow:
     """What happens between two events, without what only happens on other ways."""
@@ -86,15 +95,18 @@ class UpdateWindow:
     def events(self) -> tuple[ProgramEvent, ...]:
         return tuple(
             e
-            for e in self.story.events
-            if self.first.order < e.order < self.last.order
-            and not excludes(e, self.last)
-            and not excludes(e, self.first)
+            for e in self.story.index.between(self.first.order, self.last.order)
+            if self._is_on_the_way(e)
         )
 
+    def _is_on_the_way(self, event: ProgramEvent) -> bool:
+        return not excludes(event, self.last) and not excludes(event, self.first)
+
     def does(self, *kinds: Do) -> list[Deed]:
-        inside = {id(e) for e in self.events}
-        return [d for d in self.story.does(*kinds) if id(d.event) in inside]
+        done = self.story.does(*kinds)
+        start = bisect_right(done, self.first.order, key=_order)
+        within = done[start : bisect_left(done, self.last.order, key=_order)]
+        return [d for d in within if self._is_on_the_way(d.event)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,15 +129,38 @@ class Update:
 
 def updates(story: Story) -> Iterator[Update]:
     """Yield each step with the last backward pass before it, where one is in the same turn."""
+    yield from story.recall(_updates)
+
+
+def _updates(story: Story) -> list[Update]:
+    return list(_found_updates(story))
+
+
+def _found_updates(story: Story) -> Iterator[Update]:
+    done = story.does(*COMPUTES, Do.STEP)
+    places = {id(deed): place for place, deed in enumerate(done)}
     for step in story.does(Do.STEP):
-        before = [d for d in story.does(*COMPUTES, Do.STEP) if d.event.order < step.event.order]
-        for deed in reversed(before):
+        for place in range(places[id(step)] - 1, -1, -1):
+            deed = done[place]
             if excludes(deed.event, step.event):
                 continue
             if deed.do is Do.BACKWARD and is_one_turn(deed.event, step.event):
                 yield Update(story, step, deed)
             if deed.do is not Do.STEP or deed.subject is step.subject:
                 break
+
+
+def is_discarded(story: Story, backward: Deed) -> bool:
+    """Tell whether the gradients of a backward pass are cleared before anything applies them.
+
+    So are those of a saliency map, or of a look at the sharpness: they train nothing.
+    """
+    for deed in story.does(*UPDATES, Do.ZERO_GRAD):
+        is_later = deed.event.order > backward.event.order
+        if is_later and not excludes(deed.event, backward.event):
+            is_sure = happens_with(deed.event, backward.event)
+            return deed.do is Do.ZERO_GRAD and is_sure and is_one_turn(deed.event, backward.event)
+    return False
 
 
 def is_one_turn(one: ProgramEvent, other: ProgramEvent) -> bool:
@@ -190,8 +225,9 @@ def repetitions(story: Story) -> Iterator[Repetition]:
     A framework's own clears the gradients before each of its passes, whoever's they are.
     """
     last: dict[object, Deed] = {}
+    clears_itself = any(d.event.by_framework for d in story.does(Do.ZERO_GRAD))
     for deed in story.does(Do.BACKWARD):
-        if deed.event.by_framework:
+        if deed.event.by_framework and clears_itself:
             continue
         way = (deed.event.node, *(site.node for site in deed.event.callers))
         before = last.get(way)
@@ -249,6 +285,8 @@ def is_group(story: Story, loop: LoopRun) -> bool:
     if any(operation_name(v.maker) in CUTS and v.maker != "()" for v in found):
         return True
     if isinstance(over, Result) and over.maker == "builtins.range":
+        if len(over.args) == 1 and one_number(story, over.args[0]) and _draws_batches(story, loop):
+            return True
         bound = [v for a in over.args for v in origins(a, 20)]
         return any(ACCUMULATES.search(n) for v in bound for n in names_of(v))
     is_some = isinstance(over, Items) or any(
@@ -257,24 +295,74 @@ def is_group(story: Story, loop: LoopRun) -> bool:
     return is_some and any(story.kind_of(v).kind is Kind.LOADER for v in origins(over, 50))
 
 
-def ignored_accumulation(story: Story) -> Iterator[tuple[Value, Deed]]:
+def _draws_batches(story: Story, loop: LoopRun) -> bool:
+    """Tell whether each turn of a loop takes the next batch of one loader that others go on with.
+
+    A loop that makes the iterator anew goes over all batches itself.
+    """
+    drawn = [e for e in story.recall(_draws) if e.args and e.loops[-1:] == (loop,)]
+    iterators = [v for e in drawn for v in origins(e.args[0], 10)]
+    made = {id(e.result) for e in story.recall(_iterators) if loop in e.loops}
+    is_loader = any(story.kind_of(v).kind is Kind.LOADER for v in iterators)
+    return len(loop_turns(drawn)) > 1 and is_loader and not any(id(v) in made for v in iterators)
+
+
+def _draws(story: Story) -> list[ProgramEvent]:
+    return [e for e in story.events if e.name == "builtins.next"]
+
+
+def _iterators(story: Story) -> list[ProgramEvent]:
+    return [e for e in story.events if e.name == "builtins.iter"]
+
+
+def loop_turns(events: Iterable[ProgramEvent]) -> set[int]:
+    """The turns of the innermost loop in which events happen."""
+    return {e.turns[-1].number for e in events if e.turns}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IgnoredAccumulation:
+    """An engine that is told to accumulate, and a step at every batch beside it."""
+
+    engine: Value
+    step: Deed
+    is_asked: bool  # the loop runs under `accumulate()`, with an optimizer that is not prepared
+
+
+def ignored_accumulation(story: Story) -> Iterator[IgnoredAccumulation]:
     """Yield the engines that are told to accumulate, and the steps at every batch beside them.
 
-    Only `accumulate()` leaves steps out; without it, each batch is applied by itself.
+    Only `accumulate()` leaves steps out, and only those of an optimizer that was prepared; else
+    each batch is applied by itself.
     """
     for engine in story.made(Kind.ENGINE):
         given = engine.kwargs.get("gradient_accumulation_steps") if _is_plain(engine) else None
         number = one_number(story, given)
         if number is None or number <= 1 or story.escapes(engine) is not Answer.NO:
             continue
-        asks = (e for e in story.events if e.receiver is engine)
-        if any(e.name in (".accumulate", ".no_sync") for e in asks):
-            continue
+        asks = story.index.on(engine)
+        accumulates = any(e.name in (".accumulate", ".no_sync") for e in asks)
+        prepared = [v for e in asks if e.name in PREPARES for v in (*e.args, *e.kwargs.values())]
         for update in updates(story):
             event = update.step.event
             is_counted = any(_counts(g.test) for g in event.guards if g.test is not None)
-            if update.backward.through is engine and not is_counted:
-                yield engine, update.step
+            is_left_out = accumulates and _may_hold(prepared, update.optimizer)
+            if update.backward.through is engine and not is_counted and not is_left_out:
+                yield IgnoredAccumulation(engine, update.step, accumulates)
+
+
+PREPARES = (".prepare", ".prepare_optimizer")
+
+
+def _may_hold(given: Iterable[Value], optimizer: Value | None) -> bool:
+    """Tell whether an optimizer may be among what an engine is given to prepare."""
+    if not isinstance(optimizer, Result) or not optimizer.maker.startswith("torch.optim."):
+        return True
+    return any(
+        v is optimizer or getattr(v, "maker", "") == SPREAD
+        for value in given
+        for v in options_of(value)
+    )
 
 
 def _is_plain(engine: Value) -> TypeGuard[Result]:
@@ -283,8 +371,11 @@ def _is_plain(engine: Value) -> TypeGuard[Result]:
 
 def _counts(test: Value) -> bool:
     """Tell whether a condition counts batches, as whoever accumulates by hand does."""
-    found = (v for v in origins(test, 30) if isinstance(v, Result))
-    return any(v.maker in ("operator.mod", "operator.eq", "operator.ge") for v in found)
+    found = list(origins(test, 30))
+    if any(isinstance(v, Part) and v.key == "sync_gradients" for v in found):
+        return True
+    makers = (v.maker for v in found if isinstance(v, Result))
+    return any(maker in ("operator.mod", "operator.eq", "operator.ge") for maker in makers)
 
 
 def clears(zero: Deed, optimizer: Value, story: Story) -> Answer:
@@ -327,7 +418,7 @@ def changed_tensor(value: Value | None) -> Value | None:
 def has_closure(step: Deed) -> bool:
     """Tell whether gradients are computed inside of a step, out of sight."""
     given = [*step.event.args, *step.event.kwargs.values()]
-    return step.through is None and any(not isinstance(g, FunctionValue) for g in given)
+    return step.through is None and any(not isinstance(g, CLOSURES) for g in given)
 
 
 def writes_gradients(story: Story, events: Iterable[ProgramEvent]) -> bool:
@@ -339,8 +430,10 @@ def writes_gradients(story: Story, events: Iterable[ProgramEvent]) -> bool:
         if event.act is EventForm.STORE:
             if event.name == "grad" and not isinstance(event.args[0], Known):
                 return True
+            if event.name == "[]" and is_gradient(event.receiver):
+                return True
         elif is_in_place(event.name):
-            changed = event.receiver if event.receiver is not None else event.args[0]
+            changed = event.receiver if event.receiver is not None else next(iter(event.args), None)
             if is_gradient(changed):
                 return True
     return False
@@ -350,15 +443,27 @@ def is_handed_on(story: Story, events: Iterable[ProgramEvent], *values: Value | 
     """Tell whether something out of sight gets an optimizer or model, or what they hold."""
     held = [v for v in values if v is not None]
     held += [m for v in held for m, _ in holders(parameters_given(v))]
+    wanted = {id(v) for v in held}
+    given = {id(e) for v in held for e in story.index.given(v)}
     for event in events:
         if event.is_own or event.act is EventForm.STORE or story.is_harmless(event):
             continue
-        if any(story.is_given(event, v) for v in held):
-            return True
-        given = (*event.args, *event.kwargs.values())
-        if any(m is v for a in given for m, _ in holders(a) for v in held):
+        arguments = (*event.args, *event.kwargs.values())
+        if id(event) in given or any(wanted & _models_in(story, a) for a in arguments):
             return True
     return False
+
+
+def _models_in(story: Story, value: Value) -> frozenset[int]:
+    """The models whose parameters an argument holds."""
+    known = story.recall(_known_models)
+    if id(value) not in known:
+        known[id(value)] = frozenset(id(model) for model, _ in holders(value))
+    return known[id(value)]
+
+
+def _known_models(story: Story) -> dict[int, frozenset[int]]:
+    return {}
 
 
 def period_of(story: Story, event: ProgramEvent) -> Value | None:
@@ -425,10 +530,57 @@ def _update_on_old_gradients(repeated: Repetition) -> Deed | None:
             continue
         if update.do is Do.STEP and not _is_plain_step(story, update):
             continue
-        is_cleared = any(clears(d, update.subject, story) is not Answer.NO for d in cleared)
+        is_cleared = any(
+            _may_clear(d, update, story) for d in cleared if not is_once(d.event)
+        ) and not _leaves_some(story, cleared, update.subject)
         if not is_cleared and _is_repeated(repeated, update):
             return update
     return None
+
+
+def is_once(event: ProgramEvent) -> bool:
+    """Tell whether an event happens in one turn of its loop only: `if i == 0`."""
+    return any(
+        g.holds and isinstance(g.test, Result) and g.test.maker == "operator.eq"
+        and _is_running_number(g.test.args[0]) and isinstance(constant(g.test.args[1]), int)
+        for g in event.guards
+    )  # fmt: skip
+
+
+def _is_running_number(value: Value) -> bool:
+    """Tell whether a value counts the turns of a loop: of `enumerate`, of a `range`."""
+    over = value.args[0] if isinstance(value, Result) and value.args else None
+    is_drawn = isinstance(value, Result) and value.maker == "builtins.next"
+    return is_drawn and isinstance(over, Result) and over.maker == "builtins.range"
+
+
+def _leaves_some(story: Story, cleared: Iterable[Deed], optimizer: Value) -> bool:
+    """Tell whether only a part of what an optimizer holds is cleared, and the rest is trained."""
+    subjects = [d.subject for d in cleared]
+    if any(v is None or story.kind_of(v).kind is Kind.OPTIMIZER for v in subjects):
+        return False
+    parts = [model_of(v) or v for v in subjects]
+    models = [m for m, _ in holders(parameters_given(optimizer))]
+    if not models or not all(is_module(v) for v in (*parts, *models)):
+        return False
+    done = {id(p) for part in parts if part is not None for p in registered(part)}
+    held = [p for model in models for p in registered(model) if has_parameters(p)]
+    left = [p for p in held if id(p) not in done]
+    return bool(left) and len(left) < len(held) and all(
+        is_ever_frozen(story, p) is Answer.NO for p in left
+    )  # fmt: skip
+
+
+def _may_clear(zero: Deed, update: Deed, story: Story) -> bool:
+    """Tell whether a call may clear the gradients of an update: of one of many weights, any may."""
+    weight = update.subject
+    is_one_of_many = update.do is Do.MANUAL_UPDATE and not is_made_tensor(changed_tensor(weight))
+    return is_one_of_many or weight is None or clears(zero, weight, story) is not Answer.NO
+
+
+def is_made_tensor(value: Value | None) -> bool:
+    """Tell whether a tensor is made in sight by itself, not drawn from those of a model."""
+    return isinstance(value, Result) and value.maker.startswith("torch.")
 
 
 def _is_plain_step(story: Story, step: Deed) -> bool:
@@ -443,8 +595,12 @@ def _is_repeated(repeated: Repetition, update: Deed) -> bool:
     """Tell whether the same optimizer, or the same weight, is updated after the next pass too."""
     tensor = changed_tensor(update.subject)
     for later in repeated.story.does(update.do):
-        is_same = changed_tensor(later.subject) is tensor and later.event.node is update.event.node
-        if is_same and later.event.order > repeated.second.event.order:
+        other = changed_tensor(later.subject)
+        is_alike = other is tensor or (
+            other is not None and tensor is not None and is_same(other, tensor, by_turn=True)
+        )
+        is_later = later.event.order > repeated.second.event.order
+        if is_alike and is_later and later.event.node is update.event.node:
             return True
     return False
 

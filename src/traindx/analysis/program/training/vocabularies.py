@@ -61,8 +61,18 @@ def unresized_tables(story: Story) -> Iterator[UnresizedTable]:
 
 
 def _is_tokenizer(value: Value | None) -> bool:
+    return _is_loaded(value) or _is_built(value)
+
+
+def _is_loaded(value: Value | None) -> bool:
     is_loaded = isinstance(value, Result) and value.maker.endswith(".from_pretrained")
     return is_loaded and isinstance(value, Result) and "Tokenizer" in value.maker
+
+
+def _is_built(value: Value | None) -> bool:
+    """Tell whether a tokenizer is made here, of a vocabulary that the program trains or reads."""
+    maker = value.maker if isinstance(value, Result) and value.receiver is None else ""
+    return maker.startswith("transformers.") and "Tokenizer" in maker.rsplit(".", 1)[-1]
 
 
 def _checkpoint(value: Value) -> Value | None:
@@ -82,10 +92,20 @@ def _checkpoint_name(story: Story, value: Value) -> str:
 
 def _new_tokens(story: Story, event: ProgramEvent, tokenizer: Value) -> list[str]:
     """Return the tokens that the tokenizer surely has not had before."""
+    texts = [v.value for v in inside(_given(event)) if isinstance(v, Known)]
+    new = [t for t in texts if isinstance(t, str)]
+    if _is_built(tokenizer):
+        return [t for t in new if t not in COMMON | _trained_tokens(story, tokenizer)]
     name = _checkpoint_name(story, tokenizer).lower()
     known = OWN if any(word in name for word in BARE) else COMMON
-    texts = (v.value for v in inside(_given(event)) if isinstance(v, Known)) if name else ()
-    return [t for t in texts if isinstance(t, str) and t not in known]
+    return [t for t in new if t not in known] if name else []
+
+
+def _trained_tokens(story: Story, tokenizer: Value) -> set[object]:
+    """Return the tokens that a vocabulary is given when it is trained, or its tokenizer made."""
+    trainers = (e for e in story.events if e.name.startswith("tokenizers.") and not e.is_own)
+    given = [*tokenizer.inputs, *(v for e in trainers for v in e.kwargs.values())]
+    return {v.value for g in given for v in inside(g) if isinstance(v, Known)}
 
 
 def _given(event: ProgramEvent) -> Value:

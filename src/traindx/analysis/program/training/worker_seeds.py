@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import (
@@ -13,21 +15,30 @@ from traindx.analysis.program.execution.values import (
     constant,
     origins,
 )
-from traindx.analysis.program.training.data import Feed, draws_in, is_generator_of_numbers
+from traindx.analysis.program.training.data import Feed, draws_in, feeds, is_generator_of_numbers
 from traindx.analysis.program.training.seeds import drawn, seeded
 from traindx.analysis.program.training.settings import constants_of
+
+if TYPE_CHECKING:
+    from traindx.analysis.program.training.program import Story
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedDraws:
     """What makes workers draw alike: a generator that all have, or a seed that all set."""
 
+    feed: Feed
     at: Value | ProgramEvent
     name: str
     why: str
 
 
-def shared_draws(feed: Feed) -> SharedDraws | None:
+def shared_draws(story: Story) -> Iterator[SharedDraws]:
+    """Yield why the workers of a loader draw the same numbers, for each loader where they do."""
+    yield from (found for feed in feeds(story) if (found := _shared(feed)) is not None)
+
+
+def _shared(feed: Feed) -> SharedDraws | None:
     """Return why all workers of a loader draw the same numbers; None where they do not."""
     if not _has_workers(feed):
         return None
@@ -62,9 +73,13 @@ def _copied(feed: Feed) -> SharedDraws | None:
             continue
         name = source.called("a generator")
         if id(source) not in fresh:
-            return SharedDraws(source, name, f"`{name}` is made once and copied into every worker")
+            return SharedDraws(
+                feed, source, name, f"`{name}` is made once and copied into every worker"
+            )
         if _is_stream(feed.dataset) and _is_fixed(source):
-            return SharedDraws(source, name, f"every worker makes `{name}` with the same seed")
+            return SharedDraws(
+                feed, source, name, f"every worker makes `{name}` with the same seed"
+            )
     return None
 
 
@@ -86,5 +101,5 @@ def _seeded_alike(feed: Feed) -> SharedDraws | None:
         is_same = event.args and isinstance(constant(event.args[0]), int)
         if is_same and seeded(event) in libraries:
             why = "every worker is seeded with the same number here"
-            return SharedDraws(event, seeded(event), why)
+            return SharedDraws(feed, event, seeded(event), why)
     return None

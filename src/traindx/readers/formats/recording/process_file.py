@@ -28,6 +28,7 @@ _KINDS: dict[str, tuple[str, type]] = {
     "epoch": ("epochs", recording.Epoch),
     "sample": ("samples", recording.Sample),
     "evaluation": ("evaluations", recording.Evaluation),
+    "captured": ("captured", recording.CapturedStep),
     "fingerprint": ("fingerprints", recording.Fingerprint),
     "loaded": ("loads", recording.Loaded),
     "caught": ("caught", recording.Caught),

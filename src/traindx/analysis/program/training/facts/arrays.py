@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.examples import INDEX
@@ -71,6 +72,8 @@ def apply(
         return _padded(args, kwargs, symbols)
     if last == "transpose" and (is_numpy or value.maker.startswith(".")) and len(args) != 3:
         return _turned(args, kwargs)
+    if last == "tensor_split" or (is_numpy and last in ("split", "array_split")):
+        return _cut_at(args, kwargs)
     if last in ("split", "chunk", "array_split") and args:
         return _cut(last, args, kwargs, symbols)
     return _numpy(last, args, kwargs, symbols) if is_numpy else None
@@ -147,6 +150,24 @@ def _cut(name: str, args: list[object], kwargs: Mapping[str, object], symbols: S
     dim = args[2] if len(args) > 2 else kwargs.get("dim", 0)
     at = rearrangement.position(dim, len(tensor.shape.sizes))
     return UNKNOWN if at is None else Several(rearrangement.with_size(tensor, at, symbols.new()))
+
+
+def _cut_at(args: list[object], kwargs: Mapping[str, object]) -> object:
+    """Cut as NumPy does: before the given positions, where torch is given sizes."""
+    named = next((kwargs[n] for n in ("indices_or_sections", "indices") if n in kwargs), UNKNOWN)
+    tensor, points = (*args, UNKNOWN)[0], args[1] if len(args) > 1 else named
+    dim = args[2] if len(args) > 2 else kwargs.get("axis", kwargs.get("dim", 0))
+    if not isinstance(tensor, ShapedTensor) or tensor.shape.is_open:
+        return UNKNOWN
+    at = rearrangement.position(dim, len(tensor.shape.sizes))
+    size = None if at is None else tensor.shape.sizes[at]
+    if at is None or not isinstance(size, int) or not isinstance(points, tuple):
+        return UNKNOWN
+    cuts = [p for p in points if isinstance(p, int) and 0 <= p <= size]
+    if len(cuts) != len(points) or cuts != sorted(cuts):
+        return UNKNOWN
+    sizes = (end - start for start, end in pairwise((0, *cuts, size)))
+    return tuple(rearrangement.with_size(tensor, at, part) for part in sizes)
 
 
 def _numpy(name: str, args: list[object], kwargs: Mapping[str, object], symbols: Symbols) -> object:

@@ -98,7 +98,7 @@ def labels_learnt(
         rows = options_of(example.value) if example.value is not None else ()
         if is_trainer(example.loader) and all(isinstance(r, Table) for r in rows):
             given = [r.fields[n] for r in rows for n in LABELS if n in r.fields]
-            made = next((e for e in story.events if e.result is example.loader), None)
+            made = story.giver_of(example.loader)
             if made is not None:
                 yield from _reached(story, made, given)
     yield from _written(story)

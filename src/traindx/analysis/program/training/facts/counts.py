@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution.iteration import NUMBERED, wrapped
+from traindx.analysis.program.execution.iteration import COUNTED, FIRST_NUMBER, wrapped
 from traindx.analysis.program.execution.values import (
     Choice,
     Items,
@@ -21,6 +21,7 @@ from traindx.analysis.program.execution.values import (
 )
 from traindx.analysis.program.shapes.sizes import Dim, is_dim, symbol
 from traindx.analysis.program.training.facts.batches import drawn
+from traindx.analysis.program.training.facts.drawn_constants import constants_in
 from traindx.analysis.program.training.facts.ranges import SAME
 from traindx.analysis.program.training.operations import operation_of
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 DEEP = 40
 COPIES = frozenset({"builtins.sorted", "builtins.list", "builtins.tuple", "builtins.reversed"})
+DISTINCT = frozenset({"builtins.set", "numpy.unique", "builtins.frozenset", "torch.unique"})
 WHOLE = frozenset({"builtins.int", ".item", "numpy.int64"})
 
 
@@ -61,9 +63,14 @@ def length_of(story: Story, value: Value) -> Dim:
         value = value.args[0]
     if isinstance(value, (Items, Table)) and value.is_whole:
         return len(value.fields)
+    if isinstance(value, Result) and value.maker in DISTINCT and value.args:
+        found = constants_in(value.args[0])
+        if found:
+            return len(found)
     if isinstance(value, Table):
-        over = [n for v in value.fields.values() if (n := _numbered(_without_shift(v))) is not None]
-        if over and len(over) == len(value.fields):
+        held = _entries(value)
+        over = [n for v in held if (n := _numbered(_without_shift(v))) is not None]
+        if over and len(over) == len(held):
             return length_of(story, over[0])
     shape = story.shapes.shape(value)
     if shape is not None and not shape.is_open and shape.sizes:
@@ -78,21 +85,31 @@ def highest_of(story: Story, value: Value, depth: int = DEEP) -> Dim | None:
     if isinstance(value, Known):
         return count_of(story, value)
     if isinstance(value, (Choice, Items, Table)):
-        parts = value.options if isinstance(value, Choice) else tuple(value.inputs)
+        parts = value.options if isinstance(value, Choice) else _members(value)
         return _highest([highest_of(story, v, depth - 1) for v in parts])
     if isinstance(value, (Part, Result)):
         batch = drawn(story, value)
         if batch is not None:
             return highest_of(story, batch.value, depth - 1)
     if isinstance(value, Part):
-        return _column_end(value)
+        is_entry = isinstance(value.of, Table) and bool(value.of.open_keys)
+        return highest_of(story, value.of, depth - 1) if is_entry else _column_end(value)
     return _computed(story, value, depth) if isinstance(value, Result) else None
+
+
+def _members(value: Value) -> list[Value]:
+    return _entries(value) if isinstance(value, Table) else list(value.inputs)
+
+
+def _entries(table: Table) -> list[Value]:
+    """Return the values of a dictionary, without what was asked of keys that are not known."""
+    return [v for k, v in table.fields.items() if not isinstance(k, tuple)]
 
 
 def _computed(story: Story, value: Result, depth: int) -> Dim | None:
     over = _numbered(value)
     if over is not None:
-        return length_of(story, over) - 1
+        return length_of(story, over) - 1 + _first_number(value)
     operation = operation_of(value)
     if operation is None or not operation.operands:
         return None
@@ -123,10 +140,17 @@ def _highest(found: list[Dim | None]) -> Dim | None:
 
 
 def _numbered(value: Value) -> Value | None:
-    """Return what `enumerate` numbers from 0, where a value is such a number."""
+    """Return what `enumerate` numbers, where a value is such a number."""
     over = value.args[0] if isinstance(value, Result) and value.maker == "builtins.next" else None
-    found = None if over is None else over.fields.get(NUMBERED)
+    is_known = over is not None and isinstance(constant(over.fields.get(FIRST_NUMBER)), int)
+    found = over.fields.get(COUNTED) if over is not None and is_known else None
     return None if found is None else wrapped(found)
+
+
+def _first_number(value: Result) -> int:
+    """Return what `enumerate` counts from."""
+    first = constant(value.args[0].fields.get(FIRST_NUMBER))
+    return first if isinstance(first, int) else 0
 
 
 def _without_shift(value: Value) -> Value:

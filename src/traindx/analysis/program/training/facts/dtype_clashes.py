@@ -24,7 +24,16 @@ CLASSES = ("int64", "uint8")
 LOOKUPS = frozenset({"Embedding", "EmbeddingBag"})
 FRACTIONAL = frozenset({"mean", "std", "var", "softmax", "log_softmax", "norm"})
 BINARY_LOSSES = frozenset({"binary_cross_entropy", "binary_cross_entropy_with_logits"})
-PRODUCTS = frozenset({"matmul", "mv", "linear"})
+PRODUCTS = frozenset({"matmul", "mv", "linear", "dot", "baddbmm", "inner"})
+# where the index stands among the operands, after a tensor and the number of a dimension
+INDEXED = {
+    "gather": 2, "scatter": 2, "scatter_add": 2, "scatter_reduce": 2, "index_select": 2,
+    "index_add": 2, "index_copy": 2, "index_fill": 2, "take": 1, "take_along_dim": 1,
+    "bincount": 0, "embedding": 0, "repeat_interleave": 1,
+}  # fmt: skip
+INDEX_NAMES = ("index", "indices", "repeats")
+WRITTEN = frozenset({"scatter", "scatter_add", "index_add", "index_copy", "lerp"})
+BITWISE = frozenset({"and", "or", "xor", "bitwise_and", "bitwise_or", "operator.invert"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,6 +190,41 @@ def _of_index(story: Story, event: ProgramEvent, operation: Operation) -> DtypeC
     return None
 
 
+def _of_pick(story: Story, event: ProgramEvent, operation: Operation) -> DtypeClash | None:
+    """`gather`, `scatter` and their like take whole numbers, and write their own element type."""
+    at, named = INDEXED[operation.name], operation.settings
+    given = [*(named[n] for n in INDEX_NAMES if n in named), *operation.operands[at : at + 1]]
+    index = given[0] if given else None
+    found = _tensor(story, index)
+    if found is not None and index is not None and found.is_float:
+        text = f"{operation.name} takes whole numbers as its index and receives {found.dtype}"
+        return DtypeClash(event, index, text, "long()")
+    return _of_written(story, event, operation) if operation.name in WRITTEN else None
+
+
+def _of_written(story: Story, event: ProgramEvent, operation: Operation) -> DtypeClash | None:
+    at = 1 if operation.name == "lerp" else 3
+    source = operation.settings.get("src", operation.settings.get("source"))
+    if source is None and at < len(operation.operands):
+        source = operation.operands[at]
+    found, into = _tensor(story, source), _tensor(story, operation.operands[0])
+    if source is None or found is None or into is None or found.dtype == into.dtype:
+        return None
+    text = f"{operation.name} writes {found.dtype} into a tensor of {into.dtype}"
+    return None if is_autocast(event) else DtypeClash(event, source, text, _cast(into.dtype))
+
+
+def _of_bits(story: Story, event: ProgramEvent, operation: Operation) -> DtypeClash | None:
+    """`&`, `|` and `~` work on booleans and whole numbers."""
+    for operand in operation.operands[:2]:
+        found = _tensor(story, operand)
+        if found is not None and found.is_float:
+            name = operation.name.removeprefix("operator.")
+            text = f"A bitwise {name} takes booleans or whole numbers and receives {found.dtype}"
+            return DtypeClash(event, operand, text, "bool()")
+    return None
+
+
 def _of_mask(story: Story, event: ProgramEvent, operation: Operation) -> DtypeClash | None:
     at = 0 if operation.name == "where" else 1
     if len(operation.operands) != 3:
@@ -214,6 +258,9 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(PRODUCTS, _of_product),
     **dict.fromkeys(BINARY_LOSSES, _of_binary),
     **dict.fromkeys(FRACTIONAL, _of_fraction),
+    **dict.fromkeys(INDEXED, _of_pick),
+    **dict.fromkeys(BITWISE, _of_bits),
+    "lerp": _of_written,
     "cross_entropy": _of_classes,
     "nll_loss": _of_classes,
     "getitem": _of_index,

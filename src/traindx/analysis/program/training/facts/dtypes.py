@@ -30,10 +30,10 @@ from traindx.analysis.program.training.facts.elements import (
 from traindx.analysis.program.training.facts.loaded import is_of_bytes
 from traindx.analysis.program.training.facts.weight_dtypes import WeightDtypes
 from traindx.analysis.program.training.layers import is_layer, is_parameter, layer_kind
-from traindx.analysis.program.training.operations import LOSSES, operation_name
+from traindx.analysis.program.training.operations import LOSSES, is_in_place, operation_name
 
 if TYPE_CHECKING:
-    from traindx.analysis.program.training.program import Story
+    from traindx.analysis.program.training.program import Program, Story
 
 FLOAT_MAKERS = frozenset({"zeros", "ones", "rand", "randn", "empty", "linspace", "eye", "normal",
                           "logspace", "hann_window", "identity"})  # fmt: skip
@@ -54,7 +54,7 @@ SAME = frozenset(
      "clone", "detach", "cuda", "cpu", "expand", "repeat", "t", "relu", "clamp", "abs", "neg",
      "flip", "roll", "requires_grad", "copy", "dropout", "pin_memory", "unflatten",
      "expand_as", "view_as", "masked_fill", "tril", "triu", "amax", "amin", "narrow", "select",
-     "gather", "index_select", "masked_select", "cumsum", "cumprod", "diff",
+     "gather", "index_select", "masked_select", "cumsum", "cumprod", "diff", "operator.invert",
      "sort", "topk", "split", "chunk",
      "unbind", "max", "min", "pad", "expand_dims", "ravel", "tile", "swapaxes", "square", "round",
      "floor", "ceil", "leaky_relu", "interpolate", "max_pool2d", "avg_pool2d", "max_pool1d",
@@ -82,8 +82,8 @@ BYTES = {"cv2.imread": "array", "torchvision.io.read_image": "tensor"}  # images
 DEFAULTS = frozenset({"torch.set_default_dtype", "torch.set_default_tensor_type"})
 
 
-def _sets_default(story: Story) -> bool:
-    return any(event.name in DEFAULTS for event in story.events)
+def _sets_default(program: Program) -> bool:
+    return any(story.index.named(*DEFAULTS) for story in program.stories)
 
 
 class Dtypes:
@@ -97,13 +97,12 @@ class Dtypes:
     @cached_property
     def default(self) -> str | None:
         """The type of floating-point numbers that torch makes by default."""
-        is_set = any(s.recall(_sets_default) for s in self.story.program.stories)
-        return None if is_set else "float32"
+        return None if self.story.program.recall(_sets_default) else "float32"
 
     @cached_property
     def _buffers(self) -> set[Value]:
         """What modules keep as buffers, and convert with their weights."""
-        kept = (e for e in self.story.events if e.name == ".register_buffer")
+        kept = self.story.index.named(".register_buffer")
         return {v for e in kept for v in (*e.args, *e.kwargs.values())}
 
     @cached_property
@@ -206,6 +205,8 @@ class Dtypes:
         holder = "array" if home.startswith("numpy") else "tensor"
         if is_parameter(value):
             return self.of(args[0]) if args else None
+        if is_in_place(value.maker) and (changed := self._kept(args)) is not None:
+            return changed
         if sample_sets.is_scaler(value.receiver) and last in ("fit_transform", "transform"):
             found = self.of(args[1]) if len(args) > 1 else None
             return Element("float32" if found and found.dtype == "float32" else "float64", "array")
@@ -218,6 +219,11 @@ class Dtypes:
         if home.startswith("torch") or home in ("", "operator"):
             return self._tensor(name, last, args, value)
         return None
+
+    def _kept(self, args: Sequence[Value]) -> Element | None:
+        """The type of what is changed in place, which stays; a number is another one afterwards."""
+        found = self.of(args[0]) if args else None
+        return found if found is not None and found.holder != "number" else None
 
     def _layer(self, value: Result) -> Element | None:
         layer, event = value.receiver, self._made.get(value)

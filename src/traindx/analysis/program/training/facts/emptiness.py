@@ -97,12 +97,11 @@ def _reaches_zero(story: Story, value: Value) -> bool:
 
 def _is_changed(story: Story, mask: Value) -> bool:
     """Tell whether something is written into a mask, which may open a place of each row."""
-    return any(e.receiver is mask for e in _stores(story))
+    return any(_stores(story, mask))
 
 
-def _stores(story: Story) -> Iterator[ProgramEvent]:
-    made = (e for x in story.execution.examples for e in x.events)
-    for event in (*story.events, *made):
+def _stores(story: Story, written: Value) -> Iterator[ProgramEvent]:
+    for event in (*story.index.on(written), *story.drawn.on(written)):
         is_in_place = event.name.endswith("_") and not event.name.endswith("__")
         if event.act is EventForm.STORE or is_in_place:
             yield event
@@ -110,7 +109,7 @@ def _stores(story: Story) -> Iterator[ProgramEvent]:
 
 def _written(story: Story, blank: Value) -> Value | None:
     """Return the length of what is written into the front of blank rows, if it may be zero."""
-    found = [e for e in _stores(story) if e.receiver is blank]
+    found = list(_stores(story, blank))
     if len({e.node for e in found}) != 1:
         return None
     key = found[0].args[1] if len(found[0].args) > 1 else None

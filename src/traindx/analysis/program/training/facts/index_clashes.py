@@ -11,17 +11,20 @@ from traindx.analysis.program.execution.examples import INDEX
 from traindx.analysis.program.execution.values import (
     Items,
     Known,
+    Part,
     Result,
     Unknown,
     Value,
     constant,
     origins,
 )
-from traindx.analysis.program.shapes.sizes import is_dim
+from traindx.analysis.program.shapes.sizes import Dim, is_dim
+from traindx.analysis.program.training.contents import whole_tensor
+from traindx.analysis.program.training.facts.batches import drawn
 from traindx.analysis.program.training.facts.certainty import is_certain, makes
 from traindx.analysis.program.training.facts.classifiers import classifiers, labels_learnt
 from traindx.analysis.program.training.facts.counts import beyond, count_of, highest_of
-from traindx.analysis.program.training.facts.ranges import Reached
+from traindx.analysis.program.training.facts.ranges import SAME, Reached, kept_members
 from traindx.analysis.program.training.layers import layer_kind, setting, size
 from traindx.analysis.program.training.operations import Operation, operation_of
 
@@ -89,8 +92,15 @@ def _of_lookup(story: Story, event: ProgramEvent) -> IndexClash | None:
     counted = () if rows_given is None else origins(rows_given, 30)
     sources = (event.receiver, *counted, *origins(index, 200))
     names = " ".join(n for v in sources if v is not None for n in v.names).lower()
-    cause = "vocabulary-mismatch" if any(w in names for w in TEXT) else "index-out-of-range"
+    is_text = any(w in names for w in TEXT) and not _is_position(index)
+    cause = "vocabulary-mismatch" if is_text else "index-out-of-range"
     return IndexClash(cause, text, event, index, event.receiver)
+
+
+def _is_position(index: Value) -> bool:
+    """Tell whether rows are asked for by their place in a sequence, whatever stands there."""
+    made = operation_of(whole_tensor(index))
+    return made is not None and made.name in ("arange", "numpy.arange", "builtins.range", "cumsum")
 
 
 def _of_windows(story: Story) -> Iterator[IndexClash]:
@@ -121,6 +131,9 @@ def _added(key: Value) -> int | None:
 
 def _of_loss(story: Story, event: ProgramEvent, operation: Operation) -> IndexClash | None:
     target, output = operation.argument("target"), operation.argument("input")
+    kept = None if target is None else _of_kept(story, event, target, _last_layer(output))
+    if kept is not None:
+        return kept
     shape, reached = story.shapes.shape(output), story.ranges.of(target)
     if shape is None or reached is None or target is None or not shape.sizes:
         return None
@@ -129,14 +142,50 @@ def _of_loss(story: Story, event: ProgramEvent, operation: Operation) -> IndexCl
     at = 1 if not shape.is_open and len(shape.sizes) > 1 else -1
     if shape.is_open and operation.name and len(shape.sizes) > 1:
         return None
-    count = shape.sizes[at]
+    count: Dim | None = shape.sizes[at]
+    layer = _last_layer(output)
+    if not isinstance(count, int):
+        count = count_of(story, setting(layer, "out_features")) if layer is not None else None
     if not isinstance(count, int):
         return None
     given = operation.settings.get("ignore_index")
     if given is not None and not isinstance(given, Known):
         return None
     ignored = IGNORED if given is None else constant(given)
-    return _beyond(count, reached, ignored, event, target, _last_layer(output))
+    return _beyond(count, reached, ignored, event, target, layer)
+
+
+def _of_kept(
+    story: Story, event: ProgramEvent, target: Value, layer: Value | None
+) -> IndexClash | None:  # fmt: skip
+    """Compare the outputs with labels of some classes that keep the numbers of all classes."""
+    counted = setting(layer, "out_features") if layer is not None else None
+    is_count = isinstance(counted, Result) and counted.maker == "builtins.len"
+    if not is_count or not isinstance(counted, Result) or not counted.args:
+        return None
+    classes = counted.args[0]
+    is_some = isinstance(classes, Items) and not classes.is_whole
+    if not is_some or not any(kept_members(v) is classes for v in _unchanged(story, target)):
+        return None
+    text = "Labels of dropped classes leave gaps: those kept are counted, and not numbered anew"
+    return IndexClash("label-out-of-range", text, event, target, layer)
+
+
+def _unchanged(story: Story, value: Value, depth: int = 20) -> Iterator[Value]:
+    """Yield where labels come from, through what keeps their numbers."""
+    while depth:
+        yield value
+        batch = drawn(story, value) if isinstance(value, (Part, Result)) else None
+        operation = operation_of(value)
+        if batch is not None:
+            value = batch.value
+        elif operation is None or not operation.operands:
+            return
+        elif operation.name.rsplit(".", 1)[-1] in SAME:
+            value = operation.operands[0]
+        else:
+            return
+        depth -= 1
 
 
 def _beyond(

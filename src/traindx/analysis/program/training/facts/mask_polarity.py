@@ -27,6 +27,8 @@ PASSES = frozenset(
 FLIPS = frozenset({"operator.invert", "invert", "logical_not", "bitwise_not"})
 JOINS = frozenset({"or", "logical_or"})
 MEETS = frozenset({"and", "logical_and", "mul"})
+MADE_OF = frozenset({"astype", "float", "int", "long", "bool", "tensor", "as_tensor", "from_numpy",
+                     "asarray", "array"})  # fmt: skip
 LIKELY = 0.5  # rows of a random mask that are expected to be empty
 
 
@@ -149,3 +151,59 @@ def _sparse(value: Value, depth: int = 8) -> Value | None:
         return None
     rows, columns = sizes[-2], sizes[-1]
     return value if rows * (1 - share) ** columns >= LIKELY else None
+
+
+def lonely_rows(mask: Value, depth: int = 12) -> Value | None:
+    """Return the matrix of near ones without oneself, whose rows may be empty, under a mask.
+
+    `(d < radius) & (d > 0)`: who has nobody around has nothing to see.
+    """
+    operation = operation_of(mask)
+    if operation is None or not operation.operands or depth == 0:
+        return None
+    first = operation.operands[0]
+    is_zero = operation.name == "eq" and constant(operation.operands[-1]) in (0, False)
+    if operation.name in FLIPS or is_zero:
+        return _near_others(first)
+    is_below = operation.name in ("le", "lt") and number_of(operation.operands[-1]) in (0, 0.5)
+    if is_below:
+        return _near_others(first)
+    return lonely_rows(first, depth - 1) if operation.name in PASSES else None
+
+
+def _near_others(value: Value, depth: int = 12) -> Value | None:
+    operation = operation_of(value)
+    name = "" if operation is None else operation.name
+    if not name and isinstance(value, Result) and value.maker.rsplit(".", 1)[-1] in MADE_OF:
+        return _near_others(value.inputs[0], depth - 1) if value.inputs and depth else None
+    if operation is None or not operation.operands or depth == 0:
+        return None
+    if name in (*PASSES, *MADE_OF):
+        return _near_others(operation.operands[0], depth - 1)
+    if name not in MEETS or len(operation.operands) != 2:
+        return None
+    pair = [_plain(v) for v in operation.operands]
+    for near, other in (pair, pair[::-1]):
+        if near is not None and near.name in ("lt", "le") and _leaves_out_self(near, other):
+            return value
+    return None
+
+
+def _plain(value: Value, depth: int = 6) -> Operation | None:
+    """Return the operation that made a mask, before it was converted."""
+    operation = operation_of(value)
+    while operation is not None and operation.name in MADE_OF and depth:
+        operation, depth = operation_of(operation.operands[0]), depth - 1
+    return operation
+
+
+def _leaves_out_self(near: Operation, other: Operation | None) -> bool:
+    """`d > 0` of the same distances, `~eye(n)`, `1 - eye(n)`."""
+    if other is None or not other.operands:
+        return False
+    is_apart = other.name in ("gt", "ne") and number_of(other.operands[-1]) == 0
+    if is_apart:
+        return is_same(near.operands[0], other.operands[0])
+    last = _plain(other.operands[-1])
+    is_rest = other.name == "sub" and number_of(other.operands[0]) == 1
+    return (is_rest or other.name in FLIPS) and last is not None and last.name == "eye"

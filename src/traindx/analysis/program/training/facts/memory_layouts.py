@@ -26,6 +26,8 @@ MADE = frozenset(
      "linear", "embedding", "sequential", "conv2d", "conv1d"}
 )  # fmt: skip
 
+NOWHERE = 1000  # the numbers of dimensions that repeat the same memory begin here
+
 
 def order_of(story: Story, value: Value | None, depth: int = 20) -> tuple[int, ...] | None:
     """Return how the dimensions of a tensor lie in memory, where a permutation or a cut set it.
@@ -34,15 +36,16 @@ def order_of(story: Story, value: Value | None, depth: int = 20) -> tuple[int, .
     """
     if value is None or depth == 0:
         return None
-    if isinstance(value, Part) and value.key in ("T", "mT"):
-        rank = _rank(story, value.of)
-        return _swapped(rank, -1, -2) if rank == 2 or (rank and value.key == "mT") else None
+    if isinstance(value, Part):
+        return _of_part(story, value, depth)
     operation = operation_of(value)
     if operation is None or not operation.operands:
         return None
     first = operation.operands[0]
     if operation.name == "getitem":
         return _cut(story, value, depth)
+    if operation.name in SHARING:
+        return SHARING[operation.name](story, value, operation, _base(story, first, depth))
     if operation.name in ALIKE:
         return _dense(order_of(story, first, depth - 1))
     if operation.name in PAIRED and len(operation.operands) == 2:
@@ -54,9 +57,90 @@ def order_of(story: Story, value: Value | None, depth: int = 20) -> tuple[int, .
     return tuple(before[i] for i in made) if len(before) == len(made) else None
 
 
+def _of_part(story: Story, value: Part, depth: int) -> tuple[int, ...] | None:
+    """Return the layout of `x.T`, or of one of the pieces that a tensor was cut into."""
+    rank = _rank(story, value.of)
+    if value.key in ("T", "mT"):
+        return _swapped(rank, -1, -2) if rank == 2 or (rank and value.key == "mT") else None
+    pieces = operation_of(value.of)
+    if pieces is None or pieces.name not in ("chunk", "split") or not pieces.operands:
+        return None
+    order = _base(story, pieces.operands[0], depth)
+    given = pieces.settings.get("dim", pieces.operands[2] if len(pieces.operands) > 2 else Known(0))
+    dim = constant(given)
+    if order is None or not isinstance(dim, int) or not -len(order) <= dim < len(order):
+        return None
+    gap = order[dim]
+    return tuple(at + (gap <= at) for at in order)
+
+
+def _base(story: Story, tensor: Value, depth: int) -> tuple[int, ...] | None:
+    """Return the layout of what is shared; what nothing has rearranged lies as it is numbered."""
+    found = order_of(story, tensor, depth - 1)
+    rank = _rank(story, tensor)
+    return found or (tuple(range(rank)) if rank else None)
+
+
+def _unfolded(
+    story: Story, value: Value, operation: Operation, order: tuple[int, ...] | None
+) -> tuple[int, ...] | None:
+    """Return the layout of windows: their elements lie behind their dimension, and come last."""
+    numbers = [constant(v) for v in operation.operands[1:]]
+    if order is None or len(numbers) != 3 or not isinstance(numbers[0], int):
+        return None
+    dim = numbers[0]
+    is_method = isinstance(value, Result) and value.receiver is not None
+    if not is_method or not -len(order) <= dim < len(order):
+        return None
+    apart = 1 if numbers[1] is not None and numbers[1] == numbers[2] else 2  # else they overlap
+    at = order[dim]
+    return (*(other + apart * (other > at) for other in order), at + apart)
+
+
+def _expanded(
+    story: Story, value: Value, operation: Operation, order: tuple[int, ...] | None
+) -> tuple[int, ...] | None:
+    """Return the layout of what is repeated without a copy: that dimension lies nowhere."""
+    before, after = story.shapes.shape(operation.operands[0]), story.shapes.shape(value)
+    if order is None or before is None or after is None or before.is_open or after.is_open:
+        return None
+    if not len(order) == len(before.sizes) == len(after.sizes):
+        return None
+    sizes = enumerate(zip(before.sizes, after.sizes, strict=True))
+    repeated = [i for i, (old, new) in sizes if old == 1 and new != 1]
+    kept = iter(_without(order, repeated))
+    return tuple(NOWHERE + 2 * i if i in repeated else next(kept) for i in range(len(order)))
+
+
+def _without(order: tuple[int, ...], places: Sequence[int]) -> tuple[int, ...]:
+    """Return the layout without dimensions that take no room in memory: the others close up."""
+    gone = [order[i] for i in places]
+    kept = (at for i, at in enumerate(order) if i not in places)
+    return tuple(at - sum(other < at for other in gone) for at in kept)
+
+
+def _unsqueezed(
+    story: Story, value: Value, operation: Operation, order: tuple[int, ...] | None
+) -> tuple[int, ...] | None:
+    """Return the layout with a dimension of one, which lies between its neighbours."""
+    dim = constant(operation.operands[1]) if len(operation.operands) > 1 else None
+    dim = constant(operation.settings.get("dim")) if dim is None else dim
+    if order is None or not isinstance(dim, int) or not -len(order) <= dim + 1 <= len(order) + 1:
+        return None
+    at = dim % (len(order) + 1)
+    number = order[at] if at < len(order) else max(order) + 1
+    moved = [other + (other >= number) for other in order]
+    return (*moved[:at], number, *moved[at:])
+
+
+SHARING = {"unfold": _unfolded, "expand": _expanded, "unsqueeze": _unsqueezed}
+
+
 def _dense(order: tuple[int, ...] | None) -> tuple[int, ...] | None:
     """Return the layout of a copy: the order stays, and gaps are closed."""
-    return None if order is None else tuple(sorted(order).index(at) for at in order)
+    if order is None or any(at >= NOWHERE for at in order):
+        return None
+    return tuple(sorted(order).index(at) for at in order)
 
 
 def _paired(story: Story, made: Value, operation: Operation, depth: int) -> tuple[int, ...] | None:
@@ -150,20 +234,27 @@ def joins_apart(story: Story, tensor: Value, viewed: Value) -> bool:
     order = order_of(story, tensor)
     if order is None or all(b == a + 1 for a, b in pairwise(order)):
         return False
-    before, after = story.shapes.shape(tensor), story.shapes.shape(viewed)
-    if after is None or after.is_open:
+    known, made = story.shapes.shape(tensor), story.shapes.shape(viewed)
+    if made is None or made.is_open:
         return False
-    if before is None or before.is_open or len(before.sizes) != len(order):
-        return _joins_any(order, len(after.sizes))
-    if any(size == 1 for size in before.sizes):
+    if known is None or known.is_open or len(known.sizes) != len(order):
+        return _joins_any(order, len(made.sizes))
+    ones = [i for i, size in enumerate(known.sizes) if size == 1]
+    before, after = ([n for n in shape.sizes if n != 1] for shape in (known, made))
+    return _joins_parted(_without(order, ones), before, after)
+
+
+def _joins_parted(order: tuple[int, ...], before: Sequence[Dim], after: Sequence[Dim]) -> bool:
+    """Tell whether a view joins dimensions that lie apart, of which none is of size one."""
+    if not before or not after or all(b == a + 1 for a, b in pairwise(order)):
         return False
-    if _joins_any(order, len(after.sizes)) or _is_refused(order, before.sizes, after.sizes):
+    if _joins_any(order, len(after)) or _is_refused(order, before, after):
         return True
-    if _is_split_last(before.sizes, after.sizes):
+    if _is_split_last(before, after):
         return any(order[b] != order[a] + 1 for a, b in pairwise(range(1, len(order))))
     return any(
         any(order[b] != order[a] + 1 for a, b in pairwise(group))
-        for group in _groups(before.sizes, after.sizes)
+        for group in _groups(before, after)
     )
 
 

@@ -16,6 +16,7 @@ from traindx.analysis.program.execution.values import (
     Table,
     Value,
     constant,
+    is_same,
     origins,
 )
 from traindx.analysis.program.shapes.datasets import CLASSES
@@ -24,6 +25,7 @@ from traindx.analysis.program.training.facts import sample_sets
 from traindx.analysis.program.training.facts.arrays import GENERATORS
 from traindx.analysis.program.training.facts.batches import drawn
 from traindx.analysis.program.training.facts.certainty import makers
+from traindx.analysis.program.training.facts.drawn_constants import constants_in
 from traindx.analysis.program.training.operations import operation_name, operation_of
 
 if TYPE_CHECKING:
@@ -35,7 +37,8 @@ SAME = frozenset(
      "clone", "detach", "cuda", "cpu", "long", "int", "to", "type", "tensor", "as_tensor", "array",
      "asarray", "from_numpy", "astype", "numpy", "LongTensor", "copy", "t", "ravel", "stack", "cat",
      "concatenate", "repeat", "expand", "pin_memory", "getitem", "int64", "shuffle", "flip",
-     "permutation", "hstack", "vstack", "float", "tolist", "expand_as", "item", "repeat_interleave"}
+     "permutation", "hstack", "vstack", "float", "tolist", "expand_as", "item", "repeat_interleave",
+     "unfold", "roll", "tile"}
 )  # fmt: skip
 JOINED = frozenset({"stack", "cat", "unbind", "split", "chunk", "transpose", "t", "column_stack"})
 TESTS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
@@ -46,6 +49,7 @@ COMBINES = frozenset(
      "as_tensor", "from_numpy", "numpy", "to", "cpu", "cuda", "bool", "not", "array", "asarray",
      "squeeze", "flatten", "view", "reshape"}
 )  # fmt: skip
+ENCODES = frozenset({"fit_transform"})
 CHANCE = frozenset({"arange", "rand", "random", "uniform", "randperm", "permutation"})
 MANY = 3  # draws for each possible number, that the highest is surely among them
 VOID = 255  # in label maps of public sets, what belongs to no class
@@ -155,6 +159,9 @@ class Ranges:
             return self._counted(value, name, args)
         if name in TESTS:
             return Reached(0, 1)
+        if name in ENCODES and isinstance(value.receiver, Result) and value.args:
+            is_encoder = value.receiver.maker.endswith(".LabelEncoder")
+            return _below(len(constants_in(value.args[0]))) if is_encoder else None
         if name == "index" and isinstance(value.receiver, Items) and value.receiver.is_whole:
             return _below(len(value.receiver.members))
         if value.maker == "PIL.Image.open" and any(is_void_map(v) for v in origins(value, 40)):
@@ -169,7 +176,8 @@ class Ranges:
         if name in ("add", "sub", "mul", "mod", "remainder", "floordiv") and len(args) == 2:
             return self._shifted(name, *args)
         if name == "getitem" and (not _keeps_columns(args[1]) or _is_picked(args[1])):
-            return None
+            kept = kept_members(value)
+            return self.of(kept) if isinstance(kept, Items) and kept.is_whole else None
         return self.of(args[0]) if name in SAME and args else None
 
     def _filled(self, name: str, args: Sequence[Value]) -> Reached | None:
@@ -221,7 +229,7 @@ class Ranges:
 
     def _is_repeated(self, value: Result) -> bool:
         """Tell whether numbers are drawn anew for each example, or in each turn of a loop."""
-        made = [e for x in self.story.execution.examples for e in x.events if e.result is value]
+        made = self.story.drawn.giving(value)
         event = makers(self.story).get(value)
         return bool(made) or (event is not None and any(not t.loop.is_whole for t in event.turns))
 
@@ -262,6 +270,18 @@ class Ranges:
             return Reached(found.low // by, found.high // by) if by > 0 else None
         by = by if name == "add" else -by
         return Reached(found.low + by, found.high + by)
+
+
+def kept_members(value: Value) -> Value | None:
+    """Return what the numbers of a tensor are members of, where those are kept: `y[isin(y, k)]`."""
+    if not isinstance(value, Result) or operation_name(value.maker) != "getitem":
+        return None
+    owner, test = value.args[0], operation_of(value.args[1])
+    name = "" if test is None else test.name.rsplit(".", 1)[-1]
+    if test is None or name not in ("isin", "in1d") or len(test.operands) < 2:
+        return None
+    is_plain = not test.settings and is_same(test.operands[0], owner)
+    return test.operands[1] if is_plain else None
 
 
 def is_void_map(value: Value) -> bool:

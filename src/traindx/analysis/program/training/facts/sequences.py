@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -35,7 +36,13 @@ def _one_of_two(first: object, second: object, symbols: Symbols) -> object:
     if isinstance(first, Several) and isinstance(second, Several):
         return Several(_one_of_two(first.one, second.one, symbols))
     is_same = type(first) is type(second) and first == second
+    if not is_same and _is_number(first) and _is_number(second):
+        return math.nan  # some number, which has no dimensions
     return first if is_same else UNKNOWN
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _common(first: Shape, second: Shape, symbols: Symbols) -> Shape:

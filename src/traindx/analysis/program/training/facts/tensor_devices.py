@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from traindx.analysis.program.execution.events import EventForm, ProgramEvent
+from traindx.analysis.program.execution.iteration import wrapped
 from traindx.analysis.program.execution.library import PREPARES
 from traindx.analysis.program.execution.values import (
     Choice,
@@ -21,7 +22,13 @@ from traindx.analysis.program.execution.values import (
 )
 from traindx.analysis.program.training.facts.batches import drawn
 from traindx.analysis.program.training.facts.certainty import is_certain, makers, makes
+from traindx.analysis.program.training.facts.dtypes import WITH_WEIGHTS
 from traindx.analysis.program.training.facts.elements import dtype_named, is_device
+from traindx.analysis.program.training.facts.unmoved_models import (
+    moves_what_it_prepares,
+    prepared_by,
+    stays_on_cpu,
+)
 from traindx.analysis.program.training.layers import is_layer, is_module, layer_kind, registered
 from traindx.analysis.program.training.operations import operation_name, operation_of
 from traindx.analysis.program.training.tensors import FACTORIES, is_accelerator, may_be_accelerator
@@ -39,7 +46,8 @@ MEETINGS = frozenset(
     {"add", "sub", "mul", "div", "pow", "matmul", "cat", "stack", "where", "lt", "le", "gt", "ge",
      "eq", "ne", "maximum", "minimum", "mse_loss", "cross_entropy", "nll_loss", "l1_loss",
      "binary_cross_entropy", "binary_cross_entropy_with_logits", "smooth_l1_loss", "gather",
-     "masked_fill", "getitem", "huber_loss"}
+     "masked_fill", "getitem", "huber_loss", "cdist", "cosine_similarity", "kl_div", "lerp", "dot",
+     "outer", "mv", "pairwise_distance", "triplet_margin_loss", "scatter_add", "index_add"}
 )  # fmt: skip
 PASSED = frozenset(
     {"view", "reshape", "permute", "transpose", "squeeze", "unsqueeze", "flatten", "contiguous",
@@ -60,6 +68,9 @@ class TensorPlace(Enum):
     ACCELERATOR = "the device that the program chooses"
 
 
+ACCELERATOR = TensorPlace.ACCELERATOR
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DeviceClash:
     """An operation on tensors of two devices, and the one that stays on the CPU."""
@@ -77,6 +88,7 @@ class Places:
         self._known: dict[Value, TensorPlace | None] = {}
         self._made = makers(story)
         self._buffers: set[int] = set()
+        self._prepared: set[int] = set()
         self._moves: list[tuple[int, Value, TensorPlace]] = []
         for event in story.events:
             if event.name == ".register_buffer":
@@ -85,6 +97,9 @@ class Places:
                 place = _moved_to(event)
                 if place is not None and event.receiver is not None:
                     self._moves.append((event.order, event.receiver, place))
+            for value in prepared_by(event):
+                self._prepared.add(id(value))
+                self._moves.append((event.order, value, TensorPlace.ACCELERATOR))
 
     def of(self, value: Value | None) -> TensorPlace | None:
         """Return where a tensor is; None where that is not known."""
@@ -100,6 +115,8 @@ class Places:
             found = {self.of(option) for option in value.options}
             return found.pop() if len(found) == 1 else None
         if isinstance(value, (Part, Result)):
+            if self._is_prepared(value):
+                return TensorPlace.ACCELERATOR
             batch = drawn(self.story, value)
             if batch is not None:
                 inside = self.of(batch.value)
@@ -108,6 +125,13 @@ class Places:
             is_inside = isinstance(value.key, int) or value.key in ("T", "mT", "data", "values")
             return self.of(value.of) if is_inside else None
         return self._computed(value) if isinstance(value, Result) else None
+
+    def _is_prepared(self, value: Value) -> bool:
+        """Tell whether a value is a batch that an engine moves as it comes, or a part of one."""
+        while isinstance(value, Part):
+            value = value.of
+        is_batch = isinstance(value, Result) and value.maker == "builtins.next"
+        return is_batch and any(id(wrapped(v)) in self._prepared for v in value.inputs[:1])
 
     def _computed(self, value: Result) -> TensorPlace | None:
         if value.maker == "()":
@@ -164,10 +188,22 @@ class Places:
     def layer(self, layer: Value | None, event: ProgramEvent) -> TensorPlace | None:
         """Return where the weights of a layer are at an event; None where they never moved."""
         found = None
-        for order, owner, place in self._moves:
-            if order < event.order and any(part is layer for part in registered(owner)):
+        for order, place in self._moves_of.get(id(layer), ()) if is_layer(layer) else ():
+            if order < event.order:
                 found = place
-        return found if is_layer(layer) else None
+        return found
+
+    @cached_property
+    def _moves_of(self) -> dict[int, list[tuple[int, TensorPlace]]]:
+        """Where each layer is moved to with the models that it is in, in order."""
+        found: dict[int, list[tuple[int, TensorPlace]]] = {}
+        inside: dict[int, list[Value]] = {}
+        for order, owner, place in self._moves:
+            if id(owner) not in inside:
+                inside[id(owner)] = registered(owner)
+            for part in inside[id(owner)]:
+                found.setdefault(id(part), []).append((order, place))
+        return found
 
 
 def devices(value: Value) -> Iterator[Value]:
@@ -215,14 +251,19 @@ def device_clashes(story: Story) -> Iterator[DeviceClash]:
 def _is_moved_out_of_sight(program: Program) -> bool:
     """Tell whether something that is not in sight chooses the devices of a program."""
     events = (e for s in program.stories for e in s.events)
-    return any(e.name in OUT_OF_SIGHT or e.name[1:] in PREPARES or e.by_framework for e in events)
+    return any(e.name in OUT_OF_SIGHT or _is_prepared_apart(e) or e.by_framework for e in events)
+
+
+def _is_prepared_apart(event: ProgramEvent) -> bool:
+    """Tell whether a library of which nobody knows what it moves is handed something."""
+    return event.name[1:] in PREPARES and not moves_what_it_prepares(event)
 
 
 def _of_event(story: Story, event: ProgramEvent) -> DeviceClash | None:
     is_loss = layer_kind(event.receiver).endswith("Loss")
     if event.name == "()" and is_layer(event.receiver) and event.args and not is_loss:
         if story.places.layer(event.receiver, event) is not TensorPlace.ACCELERATOR:
-            return None
+            return _of_model(story, event)
         for given in _inside(event.args):
             if story.places.of(given) is TensorPlace.CPU:
                 text = "The model was moved to the device and its input stays on the CPU"
@@ -242,6 +283,16 @@ def _of_event(story: Story, event: ProgramEvent) -> DeviceClash | None:
     left = next((v for v, p in placed if p is TensorPlace.CPU and _is_several(story, v)), None)
     text = "A tensor of the CPU meets one of the device that the program chooses"
     return None if left is None else DeviceClash(event, left, text)
+
+
+def _of_model(story: Story, event: ProgramEvent) -> DeviceClash | None:
+    """A model that stays on the CPU is run on a tensor of the accelerator."""
+    model = event.within[0] if event.within else event.receiver
+    is_weighted = layer_kind(event.receiver) in WITH_WEIGHTS
+    if model is None or not is_weighted or story.places.of(event.args[0]) is not ACCELERATOR:
+        return None
+    text = "The input is on the device and the model stays on the CPU"
+    return DeviceClash(event, model, text) if stays_on_cpu(story, model, event) else None
 
 
 def _inside(operands: Iterable[Value]) -> Iterator[Value]:

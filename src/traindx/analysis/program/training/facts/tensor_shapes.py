@@ -42,7 +42,7 @@ from traindx.analysis.program.shapes.values import (
     ShapedTensor,
     SizesOf,
 )
-from traindx.analysis.program.shapes.windows import Symbols
+from traindx.analysis.program.shapes.windows import Symbols, slid
 from traindx.analysis.program.training.facts import arrays
 from traindx.analysis.program.training.facts.batches import drawn
 from traindx.analysis.program.training.facts.certainty import is_certain, makers
@@ -341,6 +341,8 @@ class TensorShapes:
         is_known = bool(args) and isinstance(args[0], (ShapedTensor, tuple, Several))
         if plain not in FUNCTIONS or (is_method and not is_known and name in UNSURE_METHODS):
             return UNKNOWN
+        if is_method and plain == "unfold" and len(args) == 4:
+            return slid(args[0], args[1:], self.symbols) if is_known else UNKNOWN  # type: ignore[arg-type]
         if plain in AS_LAYER and args:
             kind = AS_LAYER[plain]
             layer = Layer(kind, options(kind, args[1:], kwargs), _NOWHERE, None)  # type: ignore[arg-type]
@@ -382,9 +384,9 @@ class TensorShapes:
     def _operator(self, value: Result, name: str, args: list[object]) -> object:
         if name == "getitem":
             return self._item(value, args)
-        plain = name if name in SIGNS or name[:1] != "i" else name[1:]
-        if plain in ("neg", "invert", "pos"):
+        if name in ("neg", "invert", "pos"):
             return ShapedTensor(args[0].shape) if isinstance(args[0], ShapedTensor) else UNKNOWN
+        plain = name if name in SIGNS or name[:1] != "i" else name[1:]
         if len(args) != 2 or plain not in SIGNS:
             return UNKNOWN
         left, right = args
@@ -396,6 +398,8 @@ class TensorShapes:
             return products.broadcast(left, right, self.symbols)
         if isinstance(left, tuple) and isinstance(right, tuple) and plain == "add":
             return (*left, *right)
+        if isinstance(left, Several) or isinstance(right, Several):
+            return Several(UNKNOWN) if plain in ("add", "mul") else UNKNOWN
         if is_dim(left) and is_dim(right) and plain in _SIZES:
             return _SIZES[plain](left, right)
         is_number = all(isinstance(v, (int, float, Size)) for v in (left, right))
@@ -432,6 +436,8 @@ class TensorShapes:
             return first
         if name in ("float", "int", "len", "abs", "round", "bool"):
             return first if isinstance(first, ShapedTensor) and name == "abs" else arrays.NUMBER
+        if name in ("tuple", "list") and isinstance(first, ShapedTensor):
+            return Several(arrays.element(first, self.symbols))  # it adds up as lists do
         if name in ("tuple", "list", "iter", "reversed", "sorted") and len(args) == 1:
             return first
         return UNKNOWN

@@ -21,6 +21,7 @@ class WeightDtypes:
 
     def __init__(self, events: Iterable[ProgramEvent], default: str | None) -> None:
         self.default = default
+        self._parts: dict[int, set[int]] = {}
         self._conversions: list[tuple[int, Value, str]] = []
         for event in events:
             if SETTINGS & event.kwargs.keys() and event.name.rsplit(".", 1)[-1][:1].isupper():
@@ -45,9 +46,14 @@ class WeightDtypes:
         if given is not None and not (isinstance(given, Known) and given.value is None):
             found = dtype_named(given)
         for _, owner, dtype in self._before(event):
-            if not is_module(owner) or any(part is layer for part in registered(owner)):
+            if not is_module(owner) or id(layer) in self._parts_of(owner):
                 found = dtype
         return None if found == UNKNOWN else found
+
+    def _parts_of(self, owner: Value) -> set[int]:
+        if id(owner) not in self._parts:
+            self._parts[id(owner)] = {id(part) for part in registered(owner)}
+        return self._parts[id(owner)]
 
     def _before(self, event: ProgramEvent) -> Iterator[tuple[int, Value, str]]:
         return (c for c in self._conversions if c[0] < event.order)

@@ -1,0 +1,2 @@
+from .model import DomainNet
+from .reverse import ReverseGradient, reverse_gradient

@@ -1,0 +1,2 @@
+from .sharpness import SharpnessAware
+from .network import MoonNet

@@ -1,0 +1,120 @@
+"""Whether a run is seen to be healthy: that no rule matched is not enough for a clean bill."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from traindx.analysis.curves import noise, rank_z
+from traindx.analysis.recordings.observations import processes_of
+from traindx.model.metric_names import HIGHER_IS_BETTER, LOWER_IS_BETTER, kind_of
+from traindx.model.recording import Process
+from traindx.model.run import Floats, Run, Series
+
+FEW = 3  # points of a curve, below which nothing is seen
+SURE = 2.0  # deviations by which the end of a curve lies beyond its beginning
+NOTABLE = 0.02  # of its own size, by which a metric has to improve
+SHARES = frozenset(
+    {"accuracy", "f1", "precision", "recall", "auc", "iou", "dice", "specificity", "em"}
+)
+PERCENT = 5.0  # up to here a score above 1 is too small for a percentage of anything learnt
+BOTTOMLESS = -1e4  # a likelihood of a batch gets there by a sum, a loss that has no minimum too
+UNLEARNT = "that the model learns (no loss or score improves beyond its noise)"
+HELD_OUT = ("/val", "/test", "/eval")
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What speaks for a run's health, what is odd about it, and what could not be seen."""
+
+    seen: tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+    learns: bool = False
+
+    @property
+    def is_earned(self) -> bool:
+        """Tell whether enough was seen for a clean bill."""
+        return self.learns and not self.odd
+
+
+def health_of(run: Run) -> Health:
+    """Judge the health of a run in which no rule found a fault."""
+    better = _best_improvement(run)
+    seen = [better] if better else []
+    unseen = [] if better else [UNLEARNT]
+    if any(part in name for name in run.series for part in HELD_OUT) or _evaluates(run):
+        seen.append("it is evaluated")
+    else:
+        unseen.append("held-out data (no validation metric)")
+    odd = [*_odd_metrics(run), *(o for p in processes_of(run) for o in _odd_processes(p))]
+    return Health(tuple(seen), tuple(odd), tuple(unseen), bool(better))
+
+
+def _best_improvement(run: Run) -> str:
+    """Say which metric improves most surely; empty where none does."""
+    found = [(s, change) for s in _judged(run) if (change := _improvement(s)) > 0]
+    if not found:
+        return ""
+    series = max(found, key=lambda pair: pair[1])[0]
+    first, last = _ends(series.values[np.isfinite(series.values)])
+    levels = f"from {float(np.median(first)):.4g} to {float(np.median(last)):.4g}"
+    return f"{series.origin.name} goes {levels}"
+
+
+def _judged(run: Run) -> Iterator[Series]:
+    for name, series in run.series.items():
+        if kind_of(name) in HIGHER_IS_BETTER | LOWER_IS_BETTER and len(series) >= FEW:
+            yield series
+
+
+def _improvement(series: Series) -> float:
+    """Return by how much of its size a metric gets better for sure; 0 where it does not."""
+    values = series.values[np.isfinite(series.values)]
+    if len(values) < FEW:
+        return 0.0
+    values = values if kind_of(series.name) in HIGHER_IS_BETTER else -values
+    first, last = _ends(values)
+    gain = float(np.median(last) - np.median(first))
+    size = max(abs(float(np.median(first))), abs(float(np.median(last))), 1e-12)
+    return gain / size if gain > NOTABLE * size and _is_sure(values, first, last, gain) else 0.0
+
+
+def _ends(values: Floats) -> tuple[Floats, Floats]:
+    """Return the first and the last fifth of a curve."""
+    part = max(1, len(values) // 5)
+    return values[:part], values[-part:]
+
+
+def _is_sure(values: Floats, first: Floats, last: Floats, gain: float) -> bool:
+    if len(first) >= FEW:
+        return rank_z(first, last) > SURE
+    return gain > SURE * noise(values)
+
+
+def _odd_metrics(run: Run) -> Iterator[str]:
+    for series in _judged(run):
+        finite = series.values[np.isfinite(series.values)]
+        kind, name = kind_of(series.name), series.origin.name
+        last = float(finite[-1]) if len(finite) else 0.0
+        if kind in SHARES and 1.0 + NOTABLE < float(finite.max(initial=0.0)) < PERCENT:
+            yield f"{name} ends at {last:.4g}, more than 1 as a share and next to 0 as a percentage"
+        if kind == "loss" and last < BOTTOMLESS:
+            yield f"{name} falls to {last:.4g} and seems to have no minimum"
+
+
+def _odd_processes(process: Process) -> Iterator[str]:
+    grads = [g for sample in process.samples for g in sample.grad_norms]
+    if grads and all(g is None for g in grads):
+        yield "no parameter ever had a gradient in the steps that were looked at"
+    pairs = [p for s in process.samples for p in zip(s.names, s.has_moved, strict=False)]
+    still = {name for name, has_moved in pairs if has_moved is False}
+    moved = {name for name, has_moved in pairs if has_moved}
+    if still and not moved:
+        yield "no weight moved in the steps that were looked at"
+
+
+def _evaluates(run: Run) -> bool:
+    return any(e for p in processes_of(run) for e in p.evaluations if not e.is_training)

@@ -1,0 +1,40 @@
+"""Models that stay where they were made."""
+
+from __future__ import annotations
+
+import pytest
+
+from traindx.analysis.program.training.acts import Do
+from traindx.analysis.program.training.facts.unmoved_models import stays_on_cpu
+from traindx.analysis.program.training.program import program_of
+from traindx.examples import make_run
+
+PROGRAM = """
+import copy
+from accelerate import Accelerator
+from torch import nn
+net, other = nn.Linear(8, 2), nn.Linear(8, 2)
+{lines}
+out = other(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "stays"),
+    [
+        ("net.cuda()", True),
+        ("other.to(device)", False),
+        ("nn.Sequential(net, other).to(device)", False),
+        ("other = copy.deepcopy(net); net.cuda()", True),
+        ("net.cuda(); other = copy.deepcopy(net)", False),
+        ("net = Accelerator().prepare(net)", True),
+        ("net, other = Accelerator().prepare(net, other)", False),
+        ("place(other)", False),
+        ("other = nn.Linear(8, 2, device=device)", False),
+    ],
+)
+def test_a_model_that_nothing_moves(lines: str, stays: bool) -> None:
+    story = program_of(make_run(sources={"t.py": PROGRAM.format(lines=lines)})).stories[0]
+    (forward,) = story.does(Do.FORWARD)
+    assert forward.subject is not None
+    assert stays_on_cpu(story, forward.subject, forward.event) is stays
