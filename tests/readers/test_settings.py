@@ -216,3 +216,10 @@ def test_any_text_is_read_or_refused(text: str, suffix: str) -> None:
                 max_size=30), st.sampled_from([".yaml", ".toml", ".ini", ".txt"]))  # fmt: skip
 def test_any_tokens_are_read_or_refused(tokens: list[str], suffix: str) -> None:
     test_any_text_is_read_or_refused.hypothesis.inner_test("".join(tokens), suffix)  # type: ignore[attr-defined]
+
+
+def test_a_toml_key_of_many_parts_is_refused_before_it_is_parsed(tmp_path: Path) -> None:
+    text = ".".join("a" * 50_000) + " = 1\n\nlr = 0.1\n"
+    run = read(write(tmp_path, text, "config.toml"))
+    assert value(run, "lr") == 0.1
+    assert "more than 40 parts" in run.artifacts[0].warnings[0]

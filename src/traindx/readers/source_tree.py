@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -18,6 +20,7 @@ SKIPPED = frozenset(
 CONFIGURATION = (".json", ".yaml", ".yml", ".toml")
 MAX_DOCUMENT = 1 << 16  # bytes; a larger one is data
 MAX_DOCUMENTS = 200
+NO_FILE = "it is a pipe or a device, not a file"
 TRAINS = re.compile(rb"torch|lightning|transformers|accelerate")
 
 
@@ -50,10 +53,10 @@ def _documents(path: Path) -> Iterator[Source]:
     files = islice(_files(path, CONFIGURATION), MAX_DOCUMENTS)
     for file in files:
         try:
-            data = file.read_bytes() if file.stat().st_size <= MAX_DOCUMENT else b""
+            data = _bytes_of(file, MAX_DOCUMENT)
         except OSError:
             continue
-        if data:
+        if 0 < len(data) <= MAX_DOCUMENT:
             yield Source(file.as_posix(), data.decode("utf-8-sig", "replace"))
 
 
@@ -81,6 +84,9 @@ def _python_files(path: Path) -> Iterator[Path]:
     if not path.exists():
         raise UnreadableArtifact(str(path), "does not exist", "a Python file or a folder of them")
     if not path.is_dir():
+        if not path.is_file():
+            remedy = "a copy of what it gives, in a file"
+            raise UnreadableArtifact(str(path), NO_FILE, remedy)
         yield path
         return
     yield from _files(path, (".py", ".pyw"))
@@ -104,7 +110,7 @@ def _read(
     others: dict[str, list[tuple[Path, bytes]]],
 ) -> None:
     try:
-        data = path.read_bytes()
+        data = _bytes_of(path, MAX_BYTES)
     except OSError as error:
         artifacts.append(Artifact(str(path), "", (f"cannot be read: {error.strerror}",)))
         return
@@ -115,6 +121,14 @@ def _read(
     else:
         stem = path.parent.name if path.stem == "__init__" else path.stem
         others.setdefault(stem, []).append((path, data))
+
+
+def _bytes_of(path: Path, most: int) -> bytes:
+    """Return what a file holds, up to a byte more than the most; a pipe is never waited for."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, NO_FILE)
+    with path.open("rb") as file:
+        return file.read(most + 1)
 
 
 def _keep(path: Path, data: bytes, sources: list[Source], artifacts: list[Artifact]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import os
 from dataclasses import dataclass
 
 from traindx.analysis.program.syntax import Module
@@ -57,7 +58,7 @@ def removing(module: Module, node: ast.stmt) -> Edit:
 
 
 def diff(module: Module, *edits: Edit) -> str | None:
-    """Return the unified diff that makes the edits; None where the result would not parse."""
+    """Return the unified diff that makes the edits; None where it would not parse or not apply."""
     before = _lines(module.text)
     lines = [line.encode() for line in before]
     for edit in sorted(edits, key=lambda e: (e.line, e.column), reverse=True):
@@ -67,10 +68,19 @@ def diff(module: Module, *edits: Edit) -> str | None:
         ast.parse(after)
     except (SyntaxError, ValueError):
         return None
-    path = module.path.removeprefix(module.root).replace("\\", "/").lstrip("/")
+    path = _named(module)
+    if path is None:
+        return None
     changed = difflib.unified_diff(before, _lines(after), f"a/{path}", f"b/{path}")
     marked = (line if line.endswith("\n") else f"{line}\n{UNENDED}\n" for line in changed)
     return "".join(marked) or None
+
+
+def _named(module: Module) -> str | None:
+    """Return the path for the header; None where a reader of the patch might take another file."""
+    path = module.path.removeprefix(module.root)
+    path = path.replace(os.sep, "/").lstrip("/")
+    return path if path.isprintable() and not {'"', "\\"} & set(path) else None
 
 
 def _lines(text: str) -> list[str]:

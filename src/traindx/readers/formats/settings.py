@@ -22,6 +22,7 @@ MAX_BYTES = 4 << 20
 MAX_SETTINGS = 5000
 MAX_DEPTH = 40  # deeper nesting is an attack or an accident, and recursion has an end
 MAX_EVENTS = 200_000
+MAX_TOML = 1 << 20  # bytes; each two of them may be a table of their own
 MAX_LIST = 64  # a longer list is data
 
 TRAINING_KEYS = frozenset(
@@ -53,6 +54,7 @@ _SEVERAL = re.compile(r"([A-Za-z_][\w.]*)=(.*?)(?=,?\s+[A-Za-z_][\w.]*=|,?\s*$)"
 _ARGUMENT = re.compile(
     r"(?<=[(,\s])([A-Za-z_]\w*)=(.{0,500}?)(?=,\s*[A-Za-z_]\w*=|,?\s*\)?\s*$)", re.DOTALL
 )
+_DEEP_KEY = re.compile(rf"""(?:[\w"'-]+[ \t]*\.[ \t]*){{{MAX_DEPTH}}}""")
 _SECTION = re.compile(r"\s*\[([^\]=:]+)\]\s*")
 _WORDS = {"true": True, "false": False, "none": None, "null": None, "yes": True, "no": False}
 
@@ -100,7 +102,8 @@ def read(path: Path) -> Run:
     found, said = read_settings(text, path.suffix.lower())
     warnings += said
     if not found:
-        raise UnreadableArtifact(str(path), "it holds no settings", "a YAML, TOML or INI file")
+        why = said[0] if said else "it holds no settings"
+        raise UnreadableArtifact(str(path), why, "a YAML, TOML or INI file")
     artifact, events = damage(path, "settings", warnings)
     config = Config(tuple(Setting(k, v, str(path), f"line {n}") for k, v, n in found))
     return Run(name=path.stem, config=config, artifacts=(artifact,), events=events)
@@ -194,6 +197,10 @@ def _scalar(node: yaml.Node) -> Any:
 
 
 def _from_toml(text: str) -> Iterator[Found]:
+    if len(text) > MAX_TOML:
+        raise ValueError(f"it is larger than {MAX_TOML >> 20} MB")
+    if _DEEP_KEY.search(text):  # each part is a table, under the names of all those above it
+        raise ValueError(f"it has a key of more than {MAX_DEPTH} parts")
     library = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     yield from with_lines(flatten(library.loads(text)), text)
 

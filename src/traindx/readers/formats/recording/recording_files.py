@@ -24,7 +24,7 @@ def kind_of_head(head: bytes) -> str:
 
 def is_run_file(path: Path) -> bool:
     """Tell whether a file says how a recorded command ended."""
-    if path.name != RUN_FILE:
+    if path.name != RUN_FILE or not path.is_file():  # a pipe of that name would be waited for
         return False
     try:
         with path.open("rb") as file:
