@@ -388,3 +388,10 @@ def test_what_is_no_package_is_an_error(tmp_path: Path, text: str) -> None:
         open_paths([], context=str(tmp_path / "context.json"))
     with pytest.raises(UnreadableArtifact):
         open_paths([], context=str(tmp_path / "gone.json"))
+
+
+@pytest.mark.parametrize("role", ["x" * 5000, "a\0b", "\ud800", "../../up", "a/b\nc"], ids=ascii)
+def test_a_role_of_any_spelling_is_read(tmp_path: Path, role: str) -> None:
+    context = package(tmp_path, artifacts={role: "step 1 loss 1.0 \ud800\nstep 2 loss 0.9\n"})
+    run = open_paths([], context=context, symptoms=[])
+    assert len(run.series["loss/train"]) == 2

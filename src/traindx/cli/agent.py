@@ -7,6 +7,7 @@ import io
 import sys
 
 from traindx.cli import options as shared
+from traindx.cli.spoken import say
 from traindx.errors import UsageError
 
 TYPE_CHECKING = False  # means what typing's own means, without the cost of importing it
@@ -76,9 +77,9 @@ def call(options: argparse.Namespace) -> int:
     diagnosis = replace(consultation.diagnosis, duration_s=limit.spent_s)
     code = _deliver(run, diagnosis, consultation, options)
     if consultation.note:
-        print(f"traindx: {consultation.note}", file=sys.stderr)
+        say(consultation.note)
     if consultation.spent.turns:
-        print(f"traindx: {cost_line(consultation)}", file=sys.stderr)
+        say(cost_line(consultation))
     return code
 
 

@@ -7,6 +7,7 @@ import sys
 
 from traindx.cli import options as shared
 from traindx.cli import reruns
+from traindx.cli.spoken import say
 from traindx.errors import CannotRerun
 
 
@@ -44,5 +45,5 @@ def call(options: argparse.Namespace) -> int:
         try:
             return reruns.deliver_verified(run, diagnosis, options)
         except CannotRerun as error:
-            reruns.say(f"not verified: {error}")
+            say(f"not verified: {error}")
     return shared.deliver(run, diagnosis, options)

@@ -25,6 +25,7 @@ from traindx.cli import (
     skills,
     verify,
 )
+from traindx.cli.spoken import say
 from traindx.errors import TraindxError
 
 COMMANDS = (diagnose, run, verify, check, scan, inspect, explain, route, agent, mcp, skills, demo)
@@ -44,10 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except TraindxError as error:
-        print(f"traindx: {error}", file=sys.stderr)
+        say(error)
         return MISUSE
     except KeyboardInterrupt:
-        print("traindx: interrupted", file=sys.stderr)
+        say("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         # the reader of our output went away, as `head` does; nothing is wrong

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from traindx.cli.spoken import say
 from traindx.errors import UsageError
 
 TYPE_CHECKING = False  # means what typing's own means, without the cost of importing it
@@ -167,7 +168,7 @@ def deliver(
     else:
         (show if show is not None and is_shown else _print)(run, diagnosis, options)
     if options.output and options.format == "terminal" and not options.quiet:
-        print(f"traindx: wrote {options.output}", file=sys.stderr)
+        say(f"wrote {options.output}")
     return 1 if _is_too_severe(diagnosis, options.fail_on) else 0
 
 

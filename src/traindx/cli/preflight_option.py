@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from traindx.cli import options as shared
+from traindx.cli.spoken import say
 from traindx.errors import UsageError
 
 TYPE_CHECKING = False  # means what typing's own means, without the cost of importing it
@@ -58,7 +58,7 @@ def _checked(options: argparse.Namespace, command: Sequence[str]) -> Checklist:
             max_time_s=None if is_default else options.max_time,
             keep=Path(options.output, "rerun") if options.output else None,
             tell=tell,
-            warn=lambda text: None if options.quiet else print(f"traindx: {text}", file=sys.stderr),
+            warn=lambda text: None if options.quiet else say(text),
         )
 
 
@@ -92,4 +92,4 @@ def _print(checklist: Checklist, options: argparse.Namespace) -> None:
 
     print_checklist(checklist, Console(), verbose=options.verbose)
     if options.output:
-        print(f"traindx: wrote {options.output}", file=sys.stderr)
+        say(f"wrote {options.output}")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from traindx.cli import options as shared
+from traindx.cli.spoken import say
 from traindx.errors import UsageError
 
 TYPE_CHECKING = False  # means what typing's own means, without the cost of importing it
@@ -79,8 +79,3 @@ def verify_with(
         remark(f"the first run on a copy is recorded in {verified.recording}")
     api.say_unfinished(verified, say, remark)
     return verified
-
-
-def say(text: str) -> None:
-    """Say one line on standard error."""
-    print(f"traindx: {text}", file=sys.stderr, flush=True)

@@ -75,7 +75,12 @@ def _file_text(path: str) -> str:
 
 
 def _print(found: Route, console: Console, is_verbose: bool) -> None:
-    from rich.markup import escape
+    from rich.markup import escape as escaped
+
+    from traindx.report.words import clean
+
+    def escape(text: str) -> str:
+        return escaped(clean(text))
 
     for place, specialist in enumerate(found.specialists, start=1):
         console.print(f"[bold]{place}. {specialist}[/bold]")

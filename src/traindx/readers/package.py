@@ -13,6 +13,7 @@ from traindx.errors import UnreadableArtifact
 from traindx.model.run import Artifact
 
 MAX_BYTES = 8 << 20
+MAX_ROLE = 60  # characters
 _ERROR_TEXT = re.compile(r"\n|\b\w*(?:Error|Exception|Warning)\b\s*:", re.ASCII)
 _EXAMPLE = 'a JSON object such as {"artifacts": {"training_logs": "train.log"}}'
 
@@ -43,7 +44,8 @@ def read_package(path: Path) -> Package:
     package = Package()
     for role, value in _entries(data.get("artifacts")):
         _add(package, role, value, path)
-    package.symptoms += [str(s) for s in _as_list(data.get("symptoms")) if str(s).strip()]
+    symptoms = (_written(str(s)) for s in _as_list(data.get("symptoms")))
+    package.symptoms += [s for s in symptoms if s.strip()]
     return package
 
 
@@ -51,10 +53,20 @@ def _entries(artifacts: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(artifacts, dict):
         for role, value in artifacts.items():
             for item in _as_list(value):
-                yield str(role), item
+                yield _named(str(role)), item
     else:
         for item in _as_list(artifacts):
             yield "artifact", item
+
+
+def _named(role: str) -> str:
+    """Return a role as what it is used for: a name for people, and of a file."""
+    return re.sub(r"[^\w .-]", "-", _written(role))[:MAX_ROLE]
+
+
+def _written(text: str) -> str:
+    """Return text that can be written: half of a surrogate pair cannot."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -76,7 +88,7 @@ def _add(package: Package, role: str, value: Any, path: Path) -> None:
     if found is not None:
         package.files.append(found)
     elif _ERROR_TEXT.search(value):  # the message itself, where its file was asked for
-        package.texts.append((role, value))
+        package.texts.append((role, _written(value)))
     else:
         note = f"{role}: it does not exist; checked in {path.parent} and in the current folder"
         package.missing.append(Artifact(value, "", (note,)))

@@ -37,7 +37,7 @@ _SEQUENCE = re.compile(
     r"|\x1b[ -/]*[0-~]"
 )
 # they reorder what is read: a name that shows as another one
-_REORDERING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_REORDERING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def clean(text: object, limit: int | None = None) -> str:
