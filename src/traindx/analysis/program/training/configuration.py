@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 OPTION = "add_argument"
 BINDS = (ast.Assign, ast.AnnAssign)
-NAMING = (ast.Call, ast.Dict, *BINDS)  # nodes that may write a value down under a name
+# nodes that may write a value down under a name
+NAMING: tuple[type[ast.AST], ...] = (ast.Call, ast.Dict, *BINDS)
 SAME_SETTINGS = re.compile(r"(?:^|\.)(?:vars|dict|asdict|spread|copy|deepcopy|items|namedtuple)$")
 # what is given a whole configuration to show it, and takes nothing from it
 SHOWS = re.compile(
