@@ -27,8 +27,11 @@ def _diagnosed(run: Run, deadline: float | None) -> Diagnosis:
         return replace(diagnosis, skipped=skipped)
     count = f"{len(run.sources)} {'file' if len(run.sources) == 1 else 'files'}"
     summary = f"No fault shown in {count}." if run.sources else "No file here uses torch."
+    late = sum(bool(s.detector) for s in missed)
+    if late:
+        summary = f"{summary[:-1]}, but {late} rules had no time to look."
     # of code alone nothing more can be asked; whether a run of it is healthy is not claimed
-    is_clean = run.sources and not any(f.is_symptom for f in diagnosis.findings)
+    is_clean = run.sources and not late and not any(f.is_symptom for f in diagnosis.findings)
     status = Status.HEALTHY if is_clean else diagnosis.status
     questions = () if is_clean else diagnosis.questions
     return replace(diagnosis, summary=summary, skipped=skipped, status=status, questions=questions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from traindx.causes import all_causes
@@ -16,8 +17,9 @@ def lines_of(diagnosis: Diagnosis, *, verbose: bool = False) -> Iterator[str]:
         yield from _finding_lines(diagnosis, finding, id(finding) not in listed, verbose)
     for failed in diagnosis.failed:
         yield f"{words.clean(failed.detector)} crashed: {words.clean(failed.error)}"
-    for skipped in diagnosis.skipped:
-        yield f"not checked: {words.clean(skipped.how)}"
+    reasons = Counter(words.clean(skipped.how) for skipped in diagnosis.skipped)
+    for how, count in reasons.items():
+        yield f"not checked: {how}" if count == 1 else f"not checked: {count} rules {how}"
     yield words.clean(diagnosis.summary)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from traindx.analysis.program.execution import machine
@@ -9,6 +11,8 @@ from traindx.analysis.program.project import LARGE, project_of
 from traindx.analysis.program.training.program import program_of
 from traindx.diagnosis.code_check import diagnose_code
 from traindx.examples import make_run
+from traindx.model.findings import Status
+from traindx.report.lint import lines_of
 
 TRAIN = """
 import torch
@@ -79,3 +83,12 @@ def test_what_is_cut_short_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "MAX_WORK", 10)
     diagnosis = diagnose_code(make_run(sources={"train.py": TRAIN.format(step="optimizer.step()")}))
     assert any("too large to be followed" in s.how for s in diagnosis.skipped)
+
+
+def test_rules_without_time_are_one_line_and_no_clean_bill() -> None:
+    run = make_run(sources={"train.py": TRAIN.format(step="optimizer.step()")})
+    diagnosis = diagnose_code(run, deadline=time.monotonic() - 1)
+    lines = list(lines_of(diagnosis))
+    assert sum("not reached within --max-time" in line for line in lines) == 1
+    assert "rules had no time to look" in lines[-1]
+    assert diagnosis.status is not Status.HEALTHY

@@ -10,6 +10,7 @@ import ast
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from traindx.analysis.program.arguments import handed_over
 from traindx.analysis.program.project import Project
@@ -135,6 +136,7 @@ def _attribute(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
+@lru_cache(maxsize=8192)
 def kind_made_by(name: str) -> WrittenKind | None:
     """Return the role of what a constructor or factory of that dotted name makes."""
     last = name.rsplit(".", 1)[-1]
@@ -157,6 +159,7 @@ def kind_made_by(name: str) -> WrittenKind | None:
     return None
 
 
+@lru_cache(maxsize=8192)
 def named_value(key: str) -> WrittenValue:
     """Guess a role from the words of a name."""
     words = {w for w in re.split(r"[^a-z]+", _snake(key.rsplit(".", 1)[-1])) if w}

@@ -169,6 +169,24 @@ def test_where_a_setting_is_written(text: str) -> None:
     assert setting.value == 0.1
 
 
+@pytest.mark.parametrize(
+    ("given", "is_shared"),
+    [
+        (["net.state_dict()"], True),
+        (["net.state_dict()", "None"], False),
+        (["None", "net.state_dict()"], True),
+        (["net.state_dict()", "None", "net.state_dict()"], True),
+        (["net.state_dict()", "copy.deepcopy(net.state_dict())"], False),
+        (["net.state_dict()", "w"], True),
+        (["net.state_dict()", "None", "w", "None"], False),
+    ],
+)
+def test_of_several_values_in_a_turn_the_last_is_kept(given: list[str], is_shared: bool) -> None:
+    kept = "".join(f"        w = {value}\n" for value in given)
+    text = f"import copy{MADE}{LOOP.format(start='0')}    if score(net) > top:\n{kept}use(w)\n"
+    assert bool(kept_by_reference(_program(text).stories[0])) is is_shared
+
+
 @pytest.mark.parametrize(("keeps", "is_best"), [("top = score", True), ("turn = epoch", False)])
 def test_a_model_is_kept_of_the_best_score(keeps: str, is_best: bool) -> None:
     text = f"""

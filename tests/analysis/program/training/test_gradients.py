@@ -88,6 +88,13 @@ def test_a_switch_in_a_function_lasts() -> None:
     assert subject is not None and has_history(subject) is Answer.NO
 
 
+def test_choices_of_choices_are_looked_at_once() -> None:
+    choices = "\n    ".join(
+        f"out = out if x[{n}] else (out + y if y[{n}] else y)" for n in range(60)
+    )
+    assert has_history(_loss(f"{choices}\n    loss = out.mean()")) is Answer.UNKNOWN
+
+
 def test_layers_that_are_reached() -> None:
     assert len(runs_reached(_loss("loss = (net(x) + net(y).detach()).sum()"))) == 1
 

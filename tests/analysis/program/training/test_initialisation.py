@@ -79,7 +79,7 @@ for name, m in net.named_modules():
     if {condition}:
         nn.init.zeros_(m.weight)
 """)
-    assert len(fills(story.events)) == 2
+    assert len(fills(story)) == 2
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,7 @@ def test_sizes_are_numbers_and_carry_no_tensor_along() -> None:
 def test_weights_that_are_left_at_a_constant(write: str, value: float | None) -> None:
     found = net("return self.second(self.first(x).relu())", write)
     layer = made(found, "first")
-    filled = {id(f.owner): f.value for f in fills(found.events)}
+    filled = {id(f.owner): f.value for f in fills(found)}
     assert filled.get(id(layer)) == value
     assert any(a is layer and b is made(found, "second") for a, b in successions(found.events))
 

@@ -516,6 +516,7 @@ def restore_modes(m: Machine, modes: Sequence[tuple[Value, Value]]) -> None:
         m.write(part.fields, MODE, mode)
 
 
+HOLDERS = (Result, Instance, Items, Table, Choice)  # what may have modules inside
 MOST_PARTS = 20_000  # a network of a hundred blocks, in each of which ten attributes are kept
 
 
@@ -532,9 +533,8 @@ def modules_in(model: Value) -> list[Value]:
             pending.extend(value.options)
         elif isinstance(value, Result):
             own = () if value.maker.startswith("copy.") or _is_member(value) else value.inputs
-            held = (*own, *value.fields.values())
-            inside = (Result, Instance, Items, Table, Choice)
-            pending.extend(v for v in held if isinstance(v, inside))
+            held = (*own, *value.held.values()) if value.held else own  # most have no fields
+            pending.extend([v for v in held if isinstance(v, HOLDERS) and id(v) not in found])
         if isinstance(value, (Instance, Items, Table)):
             pending.extend(value.fields.values())
     return list(found.values())

@@ -107,9 +107,13 @@ def uses_reflection(node: ast.AST) -> bool:
 
 def names_read(node: ast.AST) -> set[str]:
     """Return every attribute that code reads, and every text that may name one."""
-    found = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute) and _is_read(n.ctx)}
-    texts = (n.value for n in ast.walk(node) if isinstance(n, ast.Constant))
-    return found | {part for t in texts if isinstance(t, str) for part in t.split(".")}
+    found: set[str] = set()
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Attribute) and _is_read(inner.ctx):
+            found.add(inner.attr)
+        elif isinstance(inner, ast.Constant) and isinstance(inner.value, str):
+            found.update(inner.value.split("."))
+    return found
 
 
 def _is_read(context: ast.expr_context) -> bool:

@@ -80,10 +80,19 @@ def _keeps_score(story: Story, guard: Guard) -> bool:
     test = guard.true_test
     if not isinstance(test, Result) or test.maker not in COMPARED or len(test.args) != 2:
         return False
-    beside = (a for a in story.execution.assignments if guard in a.guards)
+    beside = story.recall(_assigned_under).get(guard, ())
     kept = [a for a in beside if any(a.value is v for v in test.args)]
     return any(a.name in v.names or any(a.name in o.names for o in options_of(v))
                for a in kept for v in test.args if v is not a.value)  # fmt: skip
+
+
+def _assigned_under(story: Story) -> dict[Guard, list[Assignment]]:
+    """The assignments that each condition stands around."""
+    found: dict[Guard, list[Assignment]] = {}
+    for assignment in story.execution.assignments:
+        for guard in dict.fromkeys(assignment.guards):
+            found.setdefault(guard, []).append(assignment)
+    return found
 
 
 def _best_side(guard: Guard) -> Value | None:

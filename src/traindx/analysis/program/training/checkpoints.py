@@ -335,13 +335,23 @@ def _candidates(story: Story) -> list[Assignment]:
         if event.act is Form.STORE and event.args and not _is_written_down(event):
             made = (event.order, event.site, event.name, event.args[0], event.turns, event.guards)
             names.append(Assignment(*made))
-    in_turn: dict[object, list[Assignment]] = {}
-    for given in names:
-        in_turn.setdefault((given.name, given.turns), []).append(given)
+    last = _last_in_turn(names)
     kept = [a for a in names if a.turns and a.guards and _training_loop(story, a) is not None]
-    lasting = (a for a in kept if not any(_overwrites(b, a) for b in in_turn[a.name, a.turns]))
+    lasting = (a for a in kept if not any(_overwrites(b, a) for b in last[a.name, a.turns]))
     of_models = (a for a in lasting if next(iter(_models(story, a)), None) is not None)
     return [*(a for a in of_models if not _is_element(a)), *_collected(story)]
+
+
+def _last_in_turn(given: list[Assignment]) -> dict[object, list[Assignment]]:
+    """What each name is given last in a turn, and the last before it that was another value.
+
+    Whatever is overwritten in the turn is overwritten by one of the two.
+    """
+    found: dict[object, list[Assignment]] = {}
+    for new in sorted(given, key=lambda assignment: assignment.order):
+        before = found.get((new.name, new.turns), [])
+        found[new.name, new.turns] = [*(b for b in before if b.value is not new.value), new][-2:]
+    return found
 
 
 def _is_written_down(event: ProgramEvent) -> bool:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 OPTION = "add_argument"
 BINDS = (ast.Assign, ast.AnnAssign)
+# nodes that may write a value down under a name
+NAMING: tuple[type[ast.AST], ...] = (ast.Call, ast.Dict, *BINDS)
 SAME_SETTINGS = re.compile(r"(?:^|\.)(?:vars|dict|asdict|spread|copy|deepcopy|items|namedtuple)$")
 # what is given a whole configuration to show it, and takes nothing from it
 SHOWS = re.compile(
@@ -94,10 +96,11 @@ def used_by_optimizers(program: Program, names: tuple[str, ...]) -> list[Value]:
     for story in program.stories:
         for event in story.events:
             position = 1 if "lr" in names else None
+            if event.result is None or event.result.site is not event.site:
+                continue
             given = (event.argument(n, position) for n in names)
             value = next((v for v in given if v is not None), None)
-            is_made = event.result is not None and event.result.site is event.site
-            if value is not None and is_made and story.is_kind(event.result, Kind.OPTIMIZER):
+            if value is not None and story.is_kind(event.result, Kind.OPTIMIZER):
                 found.setdefault(event.node, value)
     return list(found.values())
 
@@ -242,12 +245,11 @@ def _is_statement(event: ProgramEvent) -> bool:
 
 
 def _settings(module: Module, names: tuple[str, ...]) -> Iterator[WrittenSetting]:
-    for node in ast.walk(module.tree):
-        for name, value in _named(module, node):
-            number = literal(value)
-            is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
-            if name.lower() in names and is_number and isinstance(number, (int, float)):
-                yield WrittenSetting(Site(module, value), name, float(number))
+    nodes = (n for kind in NAMING for n in module.nodes(kind))
+    for name, value in (named for node in nodes for named in _named(module, node)):
+        number = literal(value) if name.lower() in names else None
+        if isinstance(number, (int, float)) and not isinstance(number, bool):
+            yield WrittenSetting(Site(module, value), name, float(number))
 
 
 def _named(module: Module, node: ast.AST) -> Iterator[tuple[str, ast.expr]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -31,6 +32,14 @@ class EventIndex:
     def named(self, *names: str) -> Found:
         """Return the events that have one of the names."""
         return _merged([self._by_name.get(name, NONE) for name in dict.fromkeys(names)])
+
+    def stored(self, *names: str) -> Found:
+        """Return the stores of attributes that have one of the names; of items, `[]`."""
+        return _merged([self._stores_by_name.get(name, NONE) for name in dict.fromkeys(names)])
+
+    def at(self, node: ast.AST) -> Found:
+        """Return the events of one place in the source."""
+        return self._by_node.get(node, NONE)
 
     def ending(self, *words: str) -> Found:
         """Return the events whose dotted name ends with one of the words."""
@@ -70,6 +79,14 @@ class EventIndex:
     def stores(self) -> Found:
         """The stores of attributes and items."""
         return [event for event in self.events if event.act is EventForm.STORE]
+
+    @cached_property
+    def _stores_by_name(self) -> dict[str, list[ProgramEvent]]:
+        return _table((event.name, event) for event in self.stores)
+
+    @cached_property
+    def _by_node(self) -> dict[ast.AST, list[ProgramEvent]]:
+        return _table((event.node, event) for event in self.events)
 
     @cached_property
     def _by_name(self) -> dict[str, list[ProgramEvent]]:

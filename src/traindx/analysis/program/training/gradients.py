@@ -159,26 +159,39 @@ def _after_cancelling(value: Value) -> Value | None:
     return None
 
 
-def has_history(value: Value, depth: int = 6) -> Answer:
-    """Tell whether gradients of a value flow into something that can be trained."""
+def has_history(
+    value: Value, depth: int = 6, known_of: dict[tuple[int, int], Answer] | None = None
+) -> Answer:
+    """Tell whether gradients of a value flow into something that can be trained.
+
+    Choices share what they are of: `known_of` has what was found on the way, by value and depth.
+    """
+    known_of = {} if known_of is None else known_of
+    if (id(value), depth) not in known_of:
+        known_of[id(value), depth] = _history_found(value, depth, known_of)
+    return known_of[id(value), depth]
+
+
+def _history_found(value: Value, depth: int, known_of: dict[tuple[int, int], Answer]) -> Answer:
     unknown = False
-    pending, seen, most = [value], {id(value)}, 4000
+    pending, seen, most = deque([value]), {id(value)}, 4000
     while pending and most:
         most -= 1
-        found = pending.pop(0)
+        found = pending.popleft()
         known = _trains(found)
         if isinstance(found, Choice):
-            options = {has_history(o, depth - 1) for o in found.options} if depth else set()
+            below = found.options if depth else ()
+            options = {has_history(option, depth - 1, known_of) for option in below}
             known = options.pop() if len(options) == 1 else Answer.UNKNOWN
         if known is Answer.YES:
             return Answer.YES
         unknown = unknown or known is Answer.UNKNOWN
         if known is not None or is_cut(found):
             continue
-        for below in carriers(found):
-            if id(below) not in seen:
-                seen.add(id(below))
-                pending.append(below)
+        for carrier in carriers(found):
+            if id(carrier) not in seen:
+                seen.add(id(carrier))
+                pending.append(carrier)
     return Answer.UNKNOWN if unknown or not most else Answer.NO
 
 

@@ -81,10 +81,10 @@ class Draw:
         return self.std if self.is_relative else math.hypot(self.mean, self.std) * math.sqrt(fan)
 
 
-def fills(events: Sequence[ProgramEvent]) -> list[Fill]:
+def fills(story: Story) -> list[Fill]:
     """Return the weights that a program leaves at one constant where it builds its models."""
     found: list[Fill] = []
-    for owner, target, event in _last_writes(events):
+    for owner, target, event in story.recall(_last_writes):
         is_all = isinstance(target, Result) and not is_weight(target)
         value = _constant(event)
         if value is not None and _is_covered(event, target):
@@ -99,7 +99,7 @@ def fills(events: Sequence[ProgramEvent]) -> list[Fill]:
 def draws(story: Story) -> list[Draw]:
     """Return the weights that a program leaves at random numbers of a spread in sight."""
     found: list[Draw] = []
-    for owner, target, event in _last_writes(story.events):
+    for owner, target, event in story.recall(_last_writes):
         is_one = is_weight(owner) or isinstance(target, Part)
         is_sure = not event.guards or _is_covered(event, target)
         spread = _spread(story, event) if is_one and is_sure else None
@@ -108,10 +108,10 @@ def draws(story: Story) -> list[Draw]:
     return found
 
 
-def _last_writes(events: Sequence[ProgramEvent]) -> list[tuple[Value, Value, ProgramEvent]]:
+def _last_writes(story: Story) -> list[tuple[Value, Value, ProgramEvent]]:
     """Return what is written into each weight last, before anything is loaded into it."""
     found: dict[int, tuple[Value, Value, ProgramEvent]] = {}
-    for event in events:
+    for event in story.events:
         target = _written(event)
         covered = None if target is None else covered_parameters(event, target)
         for parameter in covered or ():
@@ -396,7 +396,7 @@ def constant_weights(program: Program) -> Iterator[tuple[Fill, Fill | None]]:
     pairs = list(_followers(program))
     seen: set[object] = set()
     for story in program.stories:
-        filled = fills(story.events)
+        filled = fills(story)
         trains = bool(story.does(Do.BACKWARD))
         for fill in filled:
             if fill.event.node in seen:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from traindx.analysis.program.execution.events import EventForm, ProgramEvent
+from traindx.analysis.program.execution.events import ProgramEvent
 from traindx.analysis.program.execution.values import (
     Instance,
     Items,
@@ -20,7 +21,7 @@ from traindx.analysis.program.execution.values import (
 from traindx.analysis.program.syntax import Function, Module
 
 if TYPE_CHECKING:
-    from traindx.analysis.program.training.program import Story
+    from traindx.analysis.program.training.program import Program, Story
 
 DECORATORS = ("lru_cache", "cache", "cached_property")
 CLEARS = (".cache_clear", ".clear", ".pop", ".popitem")
@@ -40,11 +41,9 @@ class StaleCache:
 
 def stale_caches(story: Story) -> Iterator[StaleCache]:
     """Yield the caches of a story that go on with what was computed before a change."""
-    stores = [e for e in story.events if e.act is EventForm.STORE]
-    for memo in _memos(story):
-        read = _read_of_self(memo.cls, memo.function, memo.keyed)
-        for change in stores:
-            if change.name in read and _changes(story, memo, change):
+    for memo in story.program.recall(_memos):
+        for change in story.index.stored(*memo.read):
+            if _changes(story, memo, change):
                 yield StaleCache(Site(memo.module, memo.function), change, change.name)
                 break
     yield from _files(story)
@@ -59,15 +58,23 @@ class _Memo:
     function: Function
     keyed: frozenset[str]  # the attributes that are part of the key, and the cache itself
 
+    @cached_property
+    def read(self) -> frozenset[str]:
+        """The attributes that its entries are computed from."""
+        return _read_of_self(self.cls, self.function, self.keyed)
 
-def _memos(story: Story) -> Iterator[_Memo]:
-    for module in story.program.project.modules:
+
+def _memos(program: Program) -> list[_Memo]:
+    """Return the methods of the project that keep what they return, with each cache."""
+    found: list[_Memo] = []
+    for module in program.project.modules:
         for cls in module.classes.values():
             for node in (n for n in cls.body if isinstance(n, Function)):
                 if any(_is_caching(module, d) for d in node.decorator_list):
-                    yield _Memo(module, cls, node, frozenset())
+                    found.append(_Memo(module, cls, node, frozenset()))
                 else:
-                    yield from _kept_by_key(module, cls, node)
+                    found.extend(_kept_by_key(module, cls, node))
+    return found
 
 
 def _is_caching(module: Module, decorator: ast.expr) -> bool:
@@ -78,12 +85,13 @@ def _is_caching(module: Module, decorator: ast.expr) -> bool:
 
 def _kept_by_key(module: Module, cls: ast.ClassDef, function: Function) -> Iterator[_Memo]:
     """`if key not in self.kept: self.kept[key] = …`."""
-    given = [n for n in ast.walk(function) if isinstance(n, ast.Assign)]
+    nodes = list(ast.walk(function))
+    given = [n for n in nodes if isinstance(n, ast.Assign)]
     for target in (t for assign in given for t in assign.targets):
         cache = (
             _own_attribute(target.value, function) if isinstance(target, ast.Subscript) else None
         )
-        if cache is None or not any(_asks(n, cache, function) for n in ast.walk(function)):
+        if cache is None or not any(_asks(n, cache, function) for n in nodes):
             continue
         key = target.slice  # type: ignore[attr-defined]
         names = {n.id for n in ast.walk(key) if isinstance(n, ast.Name)}
@@ -107,7 +115,7 @@ def _own_attribute(node: ast.AST, function: Function) -> str | None:
     return node.attr if is_own and node.value.id == first else None  # type: ignore[attr-defined]
 
 
-def _read_of_self(cls: ast.ClassDef, function: Function, keyed: frozenset[str]) -> set[str]:
+def _read_of_self(cls: ast.ClassDef, function: Function, keyed: frozenset[str]) -> frozenset[str]:
     """Return the attributes that a method reads, itself and by the methods that it calls."""
     methods = {n.name: n for n in cls.body if isinstance(n, Function)}
     found: set[str] = set()
@@ -119,7 +127,7 @@ def _read_of_self(cls: ast.ClassDef, function: Function, keyed: frozenset[str]) 
         called = [methods[n] for n in names if n in methods and n not in seen]
         seen |= {n.name for n in called}
         pending.extend(called)
-    return found - methods.keys() - keyed
+    return frozenset(found - methods.keys() - keyed)
 
 
 def _is_read(node: ast.AST) -> bool:
@@ -138,22 +146,22 @@ def _changes(story: Story, memo: _Memo, change: ProgramEvent) -> bool:
     if at is memo.function or getattr(at, "name", "") in ("__init__", "__post_init__"):
         return False
     is_again = any(not turn.loop.is_whole or turn.number for turn in change.turns)
-    return is_again and not any(e.name in CLEARS for e in story.events) and not _resets(story, memo)
+    return is_again and not story.index.named(*CLEARS) and not _resets(story, memo)
 
 
 def _resets(story: Story, memo: _Memo) -> bool:
     """Tell whether something else than the constructor makes the cache anew."""
     return any(
-        e.act is EventForm.STORE and e.name in memo.keyed and e.function is not memo.function
-        and e.function_name != "__init__" for e in story.events
+        e.function is not memo.function and e.function_name != "__init__"
+        for e in story.index.stored(*memo.keyed)
     )  # fmt: skip
 
 
 def _files(story: Story) -> Iterator[StaleCache]:
     """Yield files that are written once, in a loop over settings that their path leaves out."""
-    for event in story.events:
-        places = WRITES.get(event.name)
-        if places is None or len(event.args) < 2 or not event.turns:
+    for event in story.index.named(*WRITES):
+        places = WRITES[event.name]
+        if len(event.args) < 2 or not event.turns:
             continue
         path, content = event.args[places[0]], event.args[places[1]]
         if not _is_written_once(event, path) or not _is_one_path(story, event, places[0]):
@@ -168,7 +176,8 @@ def _files(story: Story) -> Iterator[StaleCache]:
 
 def _is_one_path(story: Story, event: ProgramEvent, place: int) -> bool:
     """Tell whether a call writes to the same path whenever it is made."""
-    paths = [e.args[place] for e in story.events if e.node is event.node and len(e.args) > place]
+    again = (e for e in story.index.at(event.node) if len(e.args) > place)
+    paths = [e.args[place] for e in again]
     return all(is_same(paths[0], other) for other in paths)
 
 

@@ -82,7 +82,12 @@ def _marker_not_found(story: Story, events: list[ProgramEvent]) -> Iterator[Mask
 
 
 def _masks_labels(program: Program) -> bool:
-    return any(_ignores(e) for s in program.stories for e in events_of(s))
+    return any(story.recall(_ignores_some) for story in program.stories)
+
+
+def _ignores_some(story: Story) -> bool:
+    """Tell whether a story masks any label."""
+    return any(map(_ignores, events_of(story)))
 
 
 def _ignores(event: ProgramEvent) -> bool:
@@ -269,10 +274,11 @@ def _never_filled(story: Story, events: list[ProgramEvent]) -> Iterator[Masking]
         made = event.result
         if not isinstance(made, Result) or made.site is not event.site or not _is_ignored(made):
             continue
-        touched = [e for e in events if e.receiver is not None and e is not event
-                   and any(v is made for v in origins(e.receiver, 12))]  # fmt: skip
-        is_changed = any(e.act is EventForm.STORE or e.name in CHANGES for e in touched)
-        if not is_changed and any(_is_target(e, made) for e in events):
+        if not any(_is_target(e, made) for e in events):
+            continue
+        changes = (e for e in events if e.act is EventForm.STORE or e.name in CHANGES)
+        touched = (e.receiver for e in changes if e.receiver is not None and e is not event)
+        if not any(v is made for receiver in touched for v in origins(receiver, 12)):
             yield Masking(event, "every label is −100, and none is ever set")
 
 
@@ -331,10 +337,8 @@ def _ends_masked(story: Story) -> Iterator[Masking]:
         tokenizer = store.receiver
         if tokenizer is None or not _is_end(store.args[0], tokenizer):
             continue
-        if not any(_appends_end(e, tokenizer) for e in events):
-            continue
         masking = next((e for e in events if _masks_pads(e, tokenizer, events)), None)
-        if masking is not None:
+        if masking is not None and any(_appends_end(e, tokenizer) for e in events):
             yield Masking(masking, "labels are masked wherever the token is the pad token", store)
 
 
@@ -352,15 +356,17 @@ def _ends_ignored(story: Story) -> Iterator[Masking]:
 
 def _ends_left_out(story: Story) -> Iterator[Masking]:
     """Yield where labels are masked by the end token, which is put behind each answer."""
+    if not story.recall(_ignores_some):
+        return
     events = list(events_of(story))
     for event in events:
         is_test = event.name in ("operator.eq", "operator.ne") and len(event.args) == 2
         end = next((a for a in event.args if _is_any_end(a)), None) if is_test else None
         if end is None or not isinstance(end, Part):
             continue
-        if not any(_appends_end(e, end.of) for e in events) or not any(map(_ignores, events)):
+        if not _chooses(event, end.of, events) and not _is_mask(event, events):
             continue
-        if _chooses(event, end.of, events) or _is_mask(event, events):
+        if any(_appends_end(e, end.of) for e in events):
             yield Masking(event, "labels are masked wherever the token is the end token", end)
 
 
