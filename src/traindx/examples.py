@@ -125,12 +125,15 @@ def _named(series: Mapping[str, ArrayLike]) -> dict[str, ArrayLike]:
     return {n if n in ONE_NAME else n.replace("_", "/", 1): v for n, v in series.items()}
 
 
+_BLANK = re.compile(r"\{(?:\{|(?P<name>\w+)(?::(?P<usual>[^{}]*))?\})|\}\}")
+
+
 def script(text: str, /, *, path: str = "train.py", **parts: object) -> Run:
     """Return a run of which only the program is known; parts fill the blanks of its text.
 
     A program that imports nothing begins with the usual imports.
     """
-    filled = text.format(**parts) if parts else text
+    filled = _filled(text, parts) if parts else text
     return make_run(sources={path: filled if "import " in filled else IMPORTS + filled})
 
 
@@ -139,15 +142,25 @@ def template(
 ) -> Callable[..., Run]:
     """Return what makes a run of a program that begins with the usual imports.
 
-    Its blanks are filled in the order of these names, then of the usual ones, or by name.
+    A blank of the text may say what usually fills it, `{loss:model(x).mean()}`. Blanks are filled
+    by name or in order: these, then those of the text that nothing usually fills, then the others.
     """
-    order = (*blanks, *usual)
+    written: dict[str, str | None] = {}
+    for blank in filter(lambda b: b["name"], _BLANK.finditer(text)):
+        written.setdefault(blank["name"], blank["usual"])
+    usually = {**{n: u for n, u in written.items() if u is not None}, **usual}
+    order = dict.fromkeys((*blanks, *(n for n in written if n not in usually), *usually))
 
     def filled(*given: object, **named: object) -> Run:
-        parts = {**usual, **dict(zip(order, given, strict=False)), **named}
+        parts = {**usually, **dict(zip(order, given, strict=False)), **named}
         return script(IMPORTS + text, path=path, **parts)
 
     return filled
+
+
+def _filled(text: str, parts: Mapping[str, object]) -> str:
+    """Return a text with its blanks filled and its doubled braces single."""
+    return _BLANK.sub(lambda b: str(parts[b["name"]]) if b["name"] else b[0][0], text)
 
 
 def failed(

@@ -50,12 +50,12 @@ def _is_in_place(event: ProgramEvent) -> bool:
     return is_set or event.name.endswith("_")
 
 
-_NET = """
+_net = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.first, self.second = nn.Linear(8, 32), nn.Linear(32, 2)
-        self.act = nn.{layer}
+        self.act = nn.{layer:ReLU()}
 
     def forward(self, x):
         x = self.first(x)
@@ -63,9 +63,7 @@ class Net(nn.Module):
         return self.second(x)
 
 out = Net()(torch.randn(4, 8))
-"""
-
-_net = template(_NET, "line", layer="ReLU()")
+""")
 
 FIRES = {
     "a function": _net("F.relu(x)"),

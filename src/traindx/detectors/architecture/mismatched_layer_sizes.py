@@ -95,13 +95,13 @@ def _finding(trace: ForwardTrace, conflict: Conflict, origin: str) -> Finding:
     )
 
 
-_NET = """
+_net = template("""
 class Net(nn.Module):
     def __init__(self, width=64):
         super().__init__()
-        self.conv = nn.Conv2d(3, width, 3{padding})
-        self.bn = nn.BatchNorm2d({norm})
-        self.fc = nn.Linear({features}, 10)
+        self.conv = nn.Conv2d(3, width, 3{padding:})
+        self.bn = nn.BatchNorm2d({norm:width})
+        self.fc = nn.Linear({features:64 * 30 * 30}, 10)
 
     def forward(self, x):
         x = torch.relu(self.bn(self.conv(x)))
@@ -109,11 +109,10 @@ class Net(nn.Module):
 
 model = Net()
 out = model(torch.randn(4, 3, 32, 32))
-"""
+""")
 _CHAIN = """
 model = nn.Sequential(nn.Linear(784, {a}), nn.ReLU(), nn.Linear(64, 10))
 """
-_net = template(_NET, norm="width", features="64 * 30 * 30", padding="")
 _LOOKUPS = """
 class Net(nn.Module):
     def __init__(self):

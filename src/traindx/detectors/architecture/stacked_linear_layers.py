@@ -70,8 +70,8 @@ def _pair(stack: LinearStack) -> Finding:
     )
 
 
-_NET = """
-class {name}(nn.Module):
+_net = template("""
+class {name:Net}(nn.Module):
     def __init__(self):
         super().__init__()
         self.fc1 = nn.Linear(784, 256)
@@ -82,8 +82,7 @@ class {name}(nn.Module):
         x = {first}(self.fc1(x))
         x = {first}(self.fc2(x))
         return self.fc3(x)
-"""
-_net = template(_NET, "first", name="Net")
+""")
 
 _CHAIN = """
 model = nn.Sequential(nn.Linear(784, {width}), {more} nn.Linear({width}, {out}))
@@ -125,7 +124,7 @@ _CNN = """
 _cnn = template(_CNN, pool="", name="model")
 _deep_net = template(_DEEP, act="", more="", name="Net", user="")
 
-_GROWN = """
+_grown_net = template("""
 class Perceptron(nn.Module):
     def __init__(self, sizes, rate):
         super().__init__()
@@ -136,12 +135,12 @@ class Perceptron(nn.Module):
         self.chain = nn.Sequential(*layers)
 
     def forward(self, x):
-        {forward}
-"""
+        {forward:return self.chain(x)}
+""")
 _ONE_BY_ONE = """for layer in self.chain[:-1]:
             x = layer(x).relu()
         return self.chain[-1](x)"""
-_HEADS = """
+_heads = template("""
 class TwoTasks(nn.Module):
     def __init__(self):
         super().__init__()
@@ -152,10 +151,7 @@ class TwoTasks(nn.Module):
     def forward(self, x):
         h = self.trunk(x)
         return self.mood(h), self.topic(h)
-"""
-
-_heads = template(_HEADS, "wide")
-_grown_net = template(_GROWN, "between", forward="return self.chain(x)")
+""")
 
 FIRES = {
     "three in a row": _net(""),

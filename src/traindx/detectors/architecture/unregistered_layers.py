@@ -94,20 +94,20 @@ def _made(event: ProgramEvent) -> Finding:
     )
 
 
-_NET = """
+_net = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.layers = {layers}
-        {more}
+        {more:pass}
 
     def forward(self, x):
         for layer in self.layers:
             x = layer(x)
-        return {out}
-"""
+        return {out:x}
+""")
 
-_TEACHER = """
+_taught = template("""
 class Swish(nn.Module):
     def forward(self, x):
         return x * torch.sigmoid(x)
@@ -129,9 +129,7 @@ class Student(nn.Module):
     def forward(self, x):
         {guide}
         return ((Swish()(self.fc(x)) - goal) ** 2).mean()
-"""
-
-_taught = template(_TEACHER, "teachers", "guide")
+""")
 
 _OBJECT = """
 class Bank{base}:
@@ -161,8 +159,6 @@ _object = template(_OBJECT, made=_HEADS, base="", more="pass", after="")
 
 _TWO = "nn.Linear(8, 8), nn.Linear(8, 8)"
 _BARE_NORM = "nn.LayerNorm(8, elementwise_affine=False)(nn.InstanceNorm1d(8)(x))"
-
-_net = template(_NET, "layers", more="pass", out="x")
 
 FIRES = {
     "a list": _net("[nn.Linear(8, 8), nn.Linear(8, 8)]"),

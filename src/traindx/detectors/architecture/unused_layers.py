@@ -75,7 +75,7 @@ def _unreached(idle: IdleMembers) -> Finding:
     )
 
 
-_NET = """
+_net = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -84,9 +84,7 @@ class Net(nn.Module):
 
     def forward(self, x):
         {body}
-"""
-
-_net = template(_NET, "body")
+""")
 
 FIRES = {
     "a layer called twice in place of another": _net("return self.fc1(self.fc1(x))"),
@@ -95,21 +93,19 @@ FIRES = {
     ),
 }
 
-_MEMBERS = """
+_members_of = template("""
 class Net(nn.Module):
     def __init__(self, n=3):
         super().__init__()
         self.convs = nn.ModuleList(nn.Linear(8, 8) for _ in range(n))
-        self.norms = nn.ModuleList([nn.LayerNorm(8) for _ in range({norms})])
+        self.norms = nn.ModuleList([nn.LayerNorm(8) for _ in range({norms:n - 1})])
 
     def forward(self, x):
         {body}
         return x
 
 out = Net()(torch.randn(4, 8))
-"""
-
-_members_of = template(_MEMBERS, "body", norms="n - 1")
+""")
 
 FIRES |= {
     "a list that zip cuts short": _members_of(

@@ -48,20 +48,19 @@ def _patch(cut: Value) -> str | None:
     return replace(cut, name) if name else None
 
 
-_TURNS = """
+_turns = template("""
 def train_step(G, D, real, noise, opt_g, opt_d):
     fake = G(noise)
     d_loss = F.mse_loss(D(real), torch.ones(8, 1)) + F.mse_loss(D(fake.detach()), torch.zeros(8, 1))
     opt_d.zero_grad()
     d_loss.backward()
     opt_d.step()
-    verdict = D({sample})
-    {loss}
+    verdict = D({sample:})
+    {loss:g_loss = F.mse_loss(verdict, torch.ones(8, 1))}
     opt_g.zero_grad()
     g_loss.backward()
     opt_g.step()
-"""
-_turns = template(_TURNS, sample="", loss="g_loss = F.mse_loss(verdict, torch.ones(8, 1))")
+""")
 
 FIRES = {
     "against the label of real data": _turns("fake.detach()"),

@@ -39,21 +39,19 @@ def check(run: Run) -> Findings:
             )
 
 
-_FUNCTION = """
+_function = template("""
 class Scale(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, {inputs}):
-        {saved}
+    def forward(ctx, x, {inputs:weight}):
+        {saved:ctx.save_for_backward(x)}
         return x * weight
 
     @staticmethod
     def backward(ctx, grad):
         {body}
-"""
+""")
 
-_function = template(_FUNCTION, "body", inputs="weight", saved="ctx.save_for_backward(x)")
-
-_LOSS = """
+_loss = template("""
 class Squares(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, y):
@@ -72,9 +70,7 @@ for x, y in loader:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-"""
-
-_loss = template(_LOSS, "gradient", "loss")
+""")
 
 FIRES = {
     "a weighted loss": _loss("2 * d / d.numel()", "0.1 * Squares.apply(net(x), y)"),

@@ -44,7 +44,7 @@ def check(run: Run) -> Findings:
         )
 
 
-_ROLLOUT = """
+_rollout = template("""
 net = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 2))
 optimizer = torch.optim.Adam(net.parameters())
 
@@ -60,8 +60,8 @@ for start, wanted in train_loader:
     loss = (rollout(net, start) - wanted).pow(2).mean()
     loss.backward()
     optimizer.step()
-"""
-_ROW = """
+""")
+_row = template("""
 class Recurrent(nn.Module):
     def __init__(self):
         super().__init__()
@@ -79,10 +79,7 @@ for x in train_loader:
     optimizer.zero_grad()
     model(x).sum().backward()
     optimizer.step()
-"""
-_rollout = template(_ROLLOUT, "step")
-
-_row = template(_ROW, "step")
+""")
 
 FIRES = {
     "divided by its own deviation": _row("x = self.cell(x); x /= x.std(); states[t] = x"),

@@ -35,15 +35,14 @@ def check(run: Run) -> Findings:
         )
 
 
-_LOOP = """
+_loop = template("""
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for data, target in loader:
     optimizer.zero_grad()
     loss = criterion(model(data), target)
-    {backward}
+    {backward:}
     optimizer.step()
-"""
-_loop = template(_LOOP, backward="")
+""")
 _METHOD = """
 class Trainer:
     def __init__(self, model):

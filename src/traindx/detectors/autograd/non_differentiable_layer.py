@@ -39,7 +39,7 @@ def check(run: Run) -> Findings:
         )
 
 
-_MODEL = """
+_model = template("""
 class Coder(nn.Module):
     def __init__(self):
         super().__init__()
@@ -57,20 +57,18 @@ class Coder(nn.Module):
         return self.down(x)
 
     def forward(self, x):
-        h = self.{below}(x)
+        h = self.{below:down}(x)
         {line}
         return self.up(z)
 
 model = Coder()
-{freeze}
-optimizer = torch.optim.SGD(model.{trained}parameters(), lr=0.1)
+{freeze:}
+optimizer = torch.optim.SGD(model.{trained:}parameters(), lr=0.1)
 for x in loader:
     optimizer.zero_grad()
     nn.functional.mse_loss(model(x), x).backward()
     optimizer.step()
-"""
-
-_model = template(_MODEL, "line", below="down", freeze="", trained="")
+""")
 
 FIRES = {
     "the sign": _model("z = torch.sign(h)"),

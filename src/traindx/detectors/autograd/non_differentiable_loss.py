@@ -38,20 +38,18 @@ def check(run: Run) -> Findings:
         )
 
 
-_LOOP = """
+_loop = template("""
 criterion = nn.MSELoss()
 net = nn.Linear(8, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for data, target in loader:
     optimizer.zero_grad()
     output = model(data)
-    {compute}
-    loss = criterion({given}, {wanted})
+    {compute:pass}
+    loss = criterion({given}, {wanted:target})
     loss.backward()
     optimizer.step()
-"""
-
-_loop = template(_LOOP, "given", compute="pass", wanted="target")
+""")
 
 _COUNTS = """
 class Counts(nn.Module):

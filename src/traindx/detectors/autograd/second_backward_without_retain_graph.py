@@ -63,7 +63,7 @@ for step in range(100):
     loss.backward({option})
     optimizer.step()
 """
-_PENALTY = """
+_penalty = template("""
 class Trainer:
     def __init__(self, net):
         self.net = net
@@ -78,15 +78,13 @@ class Trainer:
             optimizer.step()
 
 Trainer(nn.Linear(3, 3)).fit(train_loader)
-"""
+""")
 
 _FROZEN = _LOOP.format(
     features="torch.exp(nn.Linear(2, 8).requires_grad_(False)(x))", again="pass", option=""
 )
 
 _loop = template(_LOOP, "features", again="pass", option="")
-
-_penalty = template(_PENALTY, "penalty")
 
 _HEADS = """
 body, a, b = nn.Linear(8, 4), nn.Linear(4, 3), nn.Linear(4, 1)
@@ -101,19 +99,17 @@ for x, y, z in loader:
 
 _heads = template(_HEADS, given="h", option="")
 
-_MEASURED = """
+_measured = template("""
 net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 1))
 optimizer = torch.optim.Adam(net.parameters())
 for step, (x, y) in enumerate(loader):
     loss = nn.functional.mse_loss(net(x), y)
     if step % 10 == 0:
-        norms = [g.norm() for g in torch.autograd.grad(loss, {of}{option})]
+        norms = [g.norm() for g in torch.autograd.grad(loss, {of:list(net.parameters())}{option:})]
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-"""
-
-_measured = template(_MEASURED, of="list(net.parameters())", option="")
+""")
 
 FIRES = {
     "two heads on one body": _heads(),

@@ -66,13 +66,13 @@ for data, target in loader:
 _FORWARD = "output = model(data); loss = criterion(output, target)"
 _loop = template(_LOOP, "context", inside=_FORWARD, outside="pass")
 
-_ESTIMATE = """
+_estimate = template("""
 from torch.nn import functional as F
 
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 @torch.no_grad()
-def {name}(data, target):
+def {name:estimate}(data, target):
     loss = F.cross_entropy(model(data), target)
     return loss
 
@@ -82,7 +82,7 @@ for data, target in loader:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-"""
+""")
 
 _PHASES = """
 criterion = nn.CrossEntropyLoss()
@@ -118,13 +118,11 @@ for epoch in range(9):
         run(val_loader)
 """
 
-_estimate = template(_ESTIMATE, "value", name="estimate")
-
-_RIDGE = """
+_ridge = template("""
 net = nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 1))
 optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
 
-{decorator}
+{decorator:}
 def error(x, y):
     return nn.functional.mse_loss(net(x).squeeze(1), y)
 
@@ -134,11 +132,9 @@ for x, y in loader:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-"""
+""")
 
-_ridge = template(_RIDGE, decorator="")
-
-_SWITCHED = """
+_switched = template("""
 model = nn.Linear(4, 1)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 best = {{"score": float("inf")}}
@@ -154,9 +150,7 @@ for epoch in range(9):
         nn.functional.mse_loss(model(x), y).backward()
         opt.step()
     check()
-"""
-
-_switched = template(_SWITCHED, "end")
+""")
 
 _ON = "torch.set_grad_enabled(True)"
 _WORSE = "if score >= best['score']:"

@@ -47,24 +47,24 @@ def _finding(found: Overwritten) -> Finding:
     )
 
 
-_GAN = """
+_gan = template("""
 G = nn.Linear(8, 8)
 D = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))
 opt_g = torch.optim.Adam(G.parameters())
 opt_d = torch.optim.Adam(D.parameters())
 for real in loader:
     fake = G(torch.randn(4, 8))
-    {early}
+    {early:pass}
     d_loss = D(fake.detach()).mean() - D(real).mean()
     opt_d.zero_grad()
     d_loss.backward()
     opt_d.step()
-    {late}
+    {late:pass}
     opt_g.zero_grad()
     g_loss.backward()
     opt_g.step()
-"""
-_CLAMPED = """
+""")
+_clamped = template("""
 net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 for x, y in loader:
@@ -75,12 +75,8 @@ for x, y in loader:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-"""
+""")
 _LOSS = "g_loss = -D(fake).mean()"
-
-_gan = template(_GAN, early="pass", late="pass")
-
-_clamped = template(_CLAMPED, "clamp")
 
 FIRES = {
     "the discriminator steps first": _gan(early=_LOSS),

@@ -44,7 +44,7 @@ def check(run: Run) -> Findings:
             )
 
 
-_SOURCE = """
+_run = template("""
 class Act(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -55,8 +55,7 @@ class Act(torch.autograd.Function):
         (x,) = ctx.saved_tensors
         return {backward}
 y = Act.apply(torch.ones(3))
-"""
-_run = template(_SOURCE, "forward", "backward")
+""")
 
 _PRODUCT = """
 import torch

@@ -44,7 +44,7 @@ def _patch(kept: Kept) -> str | None:
     return replace(kept.value, f"copy.deepcopy({source_text(kept.value)})")
 
 
-_LOOP = """
+_loop = template("""
 import copy
 
 def train(model, loader, validate):
@@ -58,12 +58,11 @@ def train(model, loader, validate):
         score = validate(model)
         if score > best:
             best = score
-            {keep}
-    {end}
+            {keep:}
+    {end:model.load_state_dict(best_state)}
     return model
-"""
-_loop = template(_LOOP, keep="", end="model.load_state_dict(best_state)")
-_STOPPER = """
+""")
+_stopper = template("""
 class EarlyStopping:
     def __init__(self):
         self.best, self.weights = float("inf"), None
@@ -71,7 +70,7 @@ class EarlyStopping:
     def see(self, net, score):
         if score < self.best:
             self.best = score
-            self.weights = {kept}
+            self.weights = {kept:}
 
     def put_back(self, net):
         net.load_state_dict(self.weights)
@@ -86,8 +85,7 @@ def fit(net, loader, evaluate):
             optimizer.step()
         stopper.see(net, evaluate(net))
     stopper.put_back(net)
-"""
-_stopper = template(_STOPPER, kept="")
+""")
 
 FIRES = {
     "detached tensors, in an object": _stopper(

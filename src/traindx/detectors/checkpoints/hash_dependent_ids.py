@@ -41,7 +41,7 @@ def check(run: Run) -> Findings:
             return
 
 
-_PROGRAM = """
+_program = template("""
 torch.manual_seed(0)
 text = open("corpus.txt").read()
 words = text.split()
@@ -52,8 +52,7 @@ for x, y in loader:
     optimizer.zero_grad()
     nn.functional.cross_entropy(model(x), y).backward()
     optimizer.step()
-"""
-_program = template(_PROGRAM, "ids")
+""")
 
 FIRES = {
     "a set is counted": _program("ids = {w: i for i, w in enumerate(set(words))}"),

@@ -102,7 +102,7 @@ for epoch in range(10):
 _program = template(
     _PROGRAM, more="", schedule=', "scheduler": scheduler.state_dict()', momentum=", momentum=0.9"
 )
-_TRACKED = """
+_tracked = template("""
 class Store:
     def __init__(self, **parts):
         self.parts = parts
@@ -118,7 +118,7 @@ class Store:
 def fit(net, loader, path):
     opt = torch.optim.AdamW(net.parameters())
     sched = torch.optim.lr_scheduler.OneCycleLR(opt, 0.1, total_steps=9 * len(loader))
-    store = Store(net=net, opt=opt{more})
+    store = Store(net=net, opt=opt{more:})
     store.restore(path)
     for x, y in loader:
         opt.zero_grad()
@@ -128,8 +128,7 @@ def fit(net, loader, path):
     store.save(path)
 
 fit(torch.nn.Linear(4, 1), loader, "last.pt")
-"""
-_tracked = template(_TRACKED, more="")
+""")
 
 FIRES = {
     "groups of the optimizer": _program(

@@ -110,7 +110,7 @@ def restore_model(path, model):
     return model, epoch
 
 """
-_ENGINE = """
+_engine = template("""
 class Engine:
     def __init__(self, net):
         self.net = net
@@ -122,7 +122,7 @@ class Engine:
         self.opt.load_state_dict(saved["opt"])
 
     def fit(self, loader):
-        {first}
+        {first:pass}
         for x, y in loader:
             self.opt.zero_grad()
             torch.nn.functional.mse_loss(self.net(x), y).backward()
@@ -131,8 +131,7 @@ class Engine:
 engine = Engine(torch.nn.Linear(4, 1))
 engine.resume("last.pt")
 engine.fit(loader)
-"""
-_engine = template(_ENGINE, first="pass")
+""")
 
 FIRES = {
     "restored, and replaced by a new one": _engine(

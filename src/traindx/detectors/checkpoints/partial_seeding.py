@@ -97,7 +97,7 @@ class Noise(Dataset):
         random.seed(seed)
         np.random.seed(seed)
 """
-_SCRIPT = """
+_script = template("""
 from transformers import Trainer, set_seed
 
 def main():
@@ -107,8 +107,7 @@ def main():
 
 if __name__ == "__main__":
     main()
-"""
-_script = template(_SCRIPT, "call")
+""")
 _SEEDER = """
 def repeatable(seed):
     random.seed(seed)

@@ -41,7 +41,7 @@ def check(run: Run) -> Findings:
         )
 
 
-_PROGRAM = """
+_program = template("""
 if args.resume:
     model.load_state_dict(torch.load("last.pt"))
 for epoch in range(start_epoch, 10):
@@ -50,8 +50,7 @@ for epoch in range(start_epoch, 10):
         criterion(model(x), y).backward()
         optimizer.step()
     torch.save({saved}, "last.pt")
-"""
-_program = template(_PROGRAM, "saved")
+""")
 
 _CLASS = """
 import torch

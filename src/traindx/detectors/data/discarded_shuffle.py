@@ -41,7 +41,7 @@ def check(run: Run) -> Findings:
             )
 
 
-_TRAIN = """
+_train = template("""
 import random
 import numpy as np
 from sklearn.utils import shuffle
@@ -52,13 +52,12 @@ rng = np.random.default_rng(0)
 order = np.arange(len(x))
 for epoch in range(3):
     {mix}
-    for i in {over}:
+    for i in {over:np.array_split(order, 10)}:
         loss = torch.nn.functional.cross_entropy(model(x[i]), y[i])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-"""
-_train = template(_TRAIN, "mix", over="np.array_split(order, 10)")
+""")
 
 FIRES = {
     "a permutation of a generator": _train("rng.permutation(order)"),

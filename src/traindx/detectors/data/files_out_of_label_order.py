@@ -81,19 +81,14 @@ _FILES = 'sorted(root.glob("*.npy"))'
 _MASKS = "self.masks = {}\n        self.labels = self.masks"
 _program = template(_PROGRAM, name="scan_{i}", files=_FILES, labels=_ROWS, label="self.labels[i]")
 
-_TABLES = """
+_tables = template("""
 import pandas as pd
-import torch
-from torch.utils.data import TensorDataset
 
 visits, people = pd.read_csv("visits.csv"), pd.read_csv("people.csv")
-x = {x}
-y = {y}
+x = {x:}
+y = {y:}
 data = TensorDataset(torch.tensor(x.to_numpy()), torch.tensor(y.to_numpy()))
-"""
-
-
-_tables = template(_TABLES, x="", y="")
+""")
 
 FIRES = {
     "grouped rows beside a table": _tables('visits.groupby("id").mean()', 'people["label"]'),

@@ -62,7 +62,7 @@ def _program(use: str, labels: str = _MASKED, collator: str = _PLAIN) -> Run:
     return template(_PROGRAM)(labels=labels, use=use.format(collator=collator))
 
 
-_BY_HAND = """
+_by_hand = template("""
 for prompt, answer in pairs:
     ids = torch.tensor(prompt + answer)
     keep = torch.tensor([0] * len(prompt) + [1] * len(answer))
@@ -71,8 +71,7 @@ for prompt, answer in pairs:
     loss.backward()
     optimizer.step()
     optimizer.zero_grad()
-"""
-_by_hand = template(_BY_HAND, "how", "masked")
+""")
 
 FIRES = {
     "a mask that is not used": _by_hand("", "pass"),

@@ -40,17 +40,16 @@ def check(run: Run) -> Findings:
         )
 
 
-_PROGRAM = """
+_program = template("""
 model = nn.Linear(8, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for data, labels in loader:
-    {before}
+    {before:pass}
     optimizer.zero_grad()
-    loss = nn.functional.cross_entropy(model({data}), {labels})
+    loss = nn.functional.cross_entropy(model({data:data}), {labels:labels})
     loss.backward()
     optimizer.step()
-"""
-_program = template(_PROGRAM, before="pass", data="data", labels="labels")
+""")
 
 _PAIRS = """
 critic = nn.Bilinear(4, 4, 1)

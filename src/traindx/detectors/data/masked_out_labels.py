@@ -63,7 +63,7 @@ def _marked(marker: str) -> Run:
     return _program("", f"{text}; labels[:, : text.find({marker!r})] = -100")
 
 
-_COLLATOR = """
+_collator = template("""
 class Collator:
     def __init__(self, tokenizer, template):
         self.template = tokenizer.encode(template{how})
@@ -87,14 +87,13 @@ class Words:
 words = Words(vocabulary)
 collate = Collator(words, "### Answer:")
 loader = torch.utils.data.DataLoader([words.encode(t) for t in texts], collate_fn=collate)
-"""
-_collator = template(_COLLATOR, "how")
+""")
 
-_ROLES = """
+_roles = template("""
 import json
 from enum import Enum
 
-class Role({bases}):
+class Role({bases:Enum}):
     USER = "user"
     BOT = "bot"
 
@@ -103,8 +102,7 @@ def labels_of(line):
     return [token if turn["role"] == {role} else -100 for token in turn["tokens"]]
 
 rows = [labels_of(line) for line in open("chat.jsonl")]
-"""
-_roles = template(_ROLES, "role", bases="Enum")
+""")
 
 FIRES = {
     "a text is compared with a member of an enumeration": _roles("Role.BOT"),

@@ -89,7 +89,7 @@ for inputs, targets in loader:
     loss.backward()
 """
 _program = template(_PROGRAM, given="targets.flatten()", options="", padding="")
-_BY_HAND = """
+_by_hand = template("""
 def encode(text, length):
     tokens = [VOCABULARY[c] for c in text]
     return torch.tensor(tokens + [PAD] * (length - len(tokens)))
@@ -98,11 +98,10 @@ def train(model, loader, optimizer):
     for tokens in loader:
         optimizer.zero_grad()
         scores = model(tokens)
-        loss = {loss}
+        loss = {loss:F.cross_entropy(scores.view(-1, 50), tokens.view(-1))}
         loss.backward()
         optimizer.step()
-"""
-_by_hand = template(_BY_HAND, loss="F.cross_entropy(scores.view(-1, 50), tokens.view(-1))")
+""")
 _VOCABULARY = """
 from torch.nn.utils.rnn import pad_sequence
 

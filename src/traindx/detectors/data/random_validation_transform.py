@@ -88,7 +88,7 @@ train_set = datasets.CIFAR10("data", train=True, transform={name})
 _program = template(
     _PROGRAM, name="transform", first="RandomHorizontalFlip()", used="transform", dataset="test_set"
 )
-_LISTED = """
+_listed = template("""
 from torchvision import transforms
 from data import Scans
 
@@ -99,16 +99,14 @@ def train(files, held_out):
     chain = transforms.Compose(steps)
     trainSet = Scans(files, transform=chain)
     valSet = Scans(held_out, transform=chain)
-"""
-_listed = template(_LISTED, "first")
-_SAME = """
+""")
+_same = template("""
 from torchvision import transforms
 
 train_transform = transforms.Compose([transforms.{first}, transforms.ToTensor()])
 val_transform = train_transform
-"""
-_same = template(_SAME, "first")
-_HOOK = """
+""")
+_hook = template("""
 import lightning
 
 class Jitter(nn.Module):
@@ -122,7 +120,7 @@ class Net(lightning.LightningModule):
 
     def on_after_batch_transfer(self, batch, dataloader_idx):
         x, y = batch
-        {hook}
+        {hook:x = self.jitter(x)}
         return x, y
 
     def forward(self, x):
@@ -138,15 +136,14 @@ class Net(lightning.LightningModule):
         return torch.optim.Adam(self.parameters())
 
 lightning.Trainer().fit(Net(), train_loader, val_loader)
-"""
-_hook = template(_HOOK, hook="x = self.jitter(x)")
-_SHARED = """
+""")
+_shared = template("""
 def augment(x):
     return x + 0.1 * torch.randn_like(x)
 
 def run(model, loader, optimizer=None):
     for x, y in loader:
-        {call}
+        {call:x = augment(x)}
         loss = torch.nn.functional.cross_entropy(model(x), y)
         if optimizer is not None:
             optimizer.zero_grad()
@@ -159,15 +156,11 @@ for epoch in range(3):
     run(model, train_loader, optimizer)
     with torch.no_grad():
         run(model, val_loader)
-"""
-_shared = template(_SHARED, call="x = augment(x)")
-_LAYER = """
-import torch
-from torch import nn
-
+""")
+_layer = template("""
 class Shift(nn.Module):
     def forward(self, x):
-        {first}
+        {first:pass}
         return x.roll(int(torch.randint(-2, 3, ())), -1)
 
 class Net(nn.Module):
@@ -175,7 +168,7 @@ class Net(nn.Module):
         super().__init__()
         self.shift, self.fc = Shift(), nn.Linear(16, 3)
     def forward(self, x):
-        {given}
+        {given:x = self.shift(x)}
         return self.fc(x)
 
 model = Net()
@@ -190,8 +183,7 @@ for epoch in range(9):
     with torch.no_grad():
         for x, y in val_loader:
             print((model(x).argmax(1) == y).float().mean())
-"""
-_layer = template(_LAYER, first="pass", given="x = self.shift(x)")
+""")
 
 FIRES = {
     "a layer that shifts whatever the mode": _layer(),

@@ -48,25 +48,22 @@ def _found(found: RawInput) -> Finding:
     )
 
 
-_PROGRAM = """
+_program = template("""
 import numpy as np
-import torch
-from torch import nn
 rng = np.random.default_rng(0)
 n = 500
 income, share = rng.normal(52000, 9000, n), rng.uniform(0, 1, n)
 x = np.column_stack([income, share]).astype("float32")
 y = torch.from_numpy((share > 0.5).astype("int64"))
-x = {scaled}
-model = nn.Sequential(nn.Linear(2, 8), {norm}nn.ReLU(), nn.Linear(8, 2))
+x = {scaled:x}
+model = nn.Sequential(nn.Linear(2, 8), {norm:}nn.ReLU(), nn.Linear(8, 2))
 optimizer = torch.optim.Adam(model.parameters())
 for epoch in range(9):
     for rows in torch.randperm(n).split(32):
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(torch.from_numpy(x)[rows]), y[rows]).backward()
         optimizer.step()
-"""
-_program = template(_PROGRAM, scaled="x", norm="")
+""")
 _LISTED = """
 import random
 import torch

@@ -42,28 +42,22 @@ def _found(found: RawTarget) -> Finding:
     )
 
 
-_PROGRAM = """
+_program = template("""
 import numpy as np
-import torch
-from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
 rng = np.random.default_rng(0)
 x = rng.normal(size=(900, 4)).astype("float32")
 price = 250_000 + 40_000 * x[:, 0] + rng.normal(0, 5000, 900)
-price = {scaled}
+price = {scaled:price}
 model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
-{before}
+{before:}
 optimizer = torch.optim.Adam(model.parameters())
 data = TensorDataset(torch.from_numpy(x), torch.from_numpy(price).float())
 for epoch in range(9):
     for a, b in DataLoader(data, batch_size=32, shuffle=True):
         optimizer.zero_grad()
-        nn.functional.{loss}({output}, b).backward()
+        nn.functional.{loss:mse_loss}({output:model(a).squeeze(1)}, b).backward()
         optimizer.step()
-"""
-_program = template(
-    _PROGRAM, scaled="price", output="model(a).squeeze(1)", loss="mse_loss", before=""
-)
+""")
 
 FIRES = {
     "prices in raw units": _program(),

@@ -42,23 +42,20 @@ def _found(found: SharedBuffer) -> Finding:
     )
 
 
-_PROGRAM = """
+_program = template("""
 import numpy as np
-import torch
-from torch.utils.data import DataLoader
 
 buffer = np.zeros((60, 4), dtype=np.float32)
 def collate(rows):
     padded = []
     for piece, label in rows:
-        {fill}
-        padded.append({row})
+        {fill:buffer[:len(piece)] = piece}
+        padded.append({row:torch.from_numpy(buffer)})
     return torch.stack(padded), torch.tensor([label for _, label in rows])
 loader = DataLoader(pieces, batch_size=8, collate_fn=collate)
 for x, y in loader:
     print(model(x))
-"""
-_program = template(_PROGRAM, fill="buffer[:len(piece)] = piece", row="torch.from_numpy(buffer)")
+""")
 _DATASET = """
 import numpy as np
 import torch

@@ -41,20 +41,17 @@ def _found(found: RepeatedRows) -> Finding:
     )
 
 
-_PROGRAM = """
+_program = template("""
 import json
 from pathlib import Path
-import torch
-from torch import nn
-from torch.utils.data import DataLoader
 
 def load(folder):
     table, rows = [], []
     for path in sorted(Path(folder).glob("*.jsonl")):
-        {fresh}
+        {fresh:pass}
         for line in path.read_text().splitlines():
             rows.append(json.loads(line))
-        {added}
+        {added:table.extend(rows)}
     return table
 
 train_loader = DataLoader(load("train"), batch_size=8, shuffle=True)
@@ -64,8 +61,7 @@ for x, y in train_loader:
     optimizer.zero_grad()
     nn.functional.cross_entropy(model(x), y).backward()
     optimizer.step()
-"""
-_program = template(_PROGRAM, fresh="pass", added="table.extend(rows)")
+""")
 
 FIRES = {
     "extended by a list that is never emptied": _program(),

@@ -42,17 +42,16 @@ def check(run: Run) -> Findings:
         )
 
 
-_PROGRAM = """
-model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.{norm})
+_program = template("""
+model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.{norm:BatchNorm2d(8)})
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 train_loader = DataLoader(data, batch_size={size}, shuffle=True)
 for x, y in train_loader:
     optimizer.zero_grad()
-    for a, b in {pieces}:
+    for a, b in {pieces:[(x, y)]}:
         nn.functional.mse_loss(model(a.to(device)), b).backward()
     optimizer.step()
-"""
-_program = template(_PROGRAM, "size", norm="BatchNorm2d(8)", pieces="[(x, y)]")
+""")
 _IN_CLASS = """
 class Net(nn.Module):
     def __init__(self):

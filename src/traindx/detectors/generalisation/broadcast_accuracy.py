@@ -46,7 +46,7 @@ for x, y in val_loader:
     print(loss, hits.float().mean())
 """
 _loop = template(_LOOP, hits="", target="y.float().unsqueeze(1)")
-_SCORES = """
+_scores = template("""
 X, y = torch.randn(500, 6), torch.randn(500)
 train, test = random_split(TensorDataset(X, y), [400, 100])
 net = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1))
@@ -55,14 +55,13 @@ net = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1))
 def score():
     given, wanted = [], []
     for xb, yb in DataLoader(test, 50):
-        given.append(net(xb){squeeze})
+        given.append(net(xb){squeeze:})
         wanted.append(yb)
     given, wanted = torch.cat(given), torch.cat(wanted)
     return (given - wanted).abs().mean()
 
 print(score())
-"""
-_scores = template(_SCORES, squeeze="")
+""")
 _STEP = """
 import torch
 from torch import nn

@@ -52,24 +52,22 @@ for epoch in range(3):
             data, target = data.to(device), target.to(device)
             correct = model({val}).argmax(1) == target
 """
-_STEPS = """
+_lightning = template("""
 import torch, lightning
 
 class Net(lightning.LightningModule):
     def training_step(self, batch, index):
         x, y = batch
-        return nn.functional.cross_entropy(self(x{train}), y)
+        return nn.functional.cross_entropy(self(x{train:}), y)
 
     def validation_step(self, batch, index):
         x, y = batch
         x = x{val}
         self.log("val", nn.functional.cross_entropy(self(x), y))
-"""
+""")
 _program = template(_PROGRAM, "val", train="data", before="pass")
 
-_lightning = template(_STEPS, "val", train="")
-
-_CALLED = """
+_called = template("""
 @torch.no_grad()
 def match(net, loader):
     for x, y in loader:
@@ -83,8 +81,7 @@ def main():
         nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
     match(model, {given})
-"""
-_called = template(_CALLED, "given")
+""")
 
 FIRES = {
     "noise in a function that is handed held-out data": _called("val_loader"),

@@ -56,7 +56,7 @@ def _on_the_wrong_loader(run: Run) -> Findings:
         )
 
 
-_PROGRAM = """
+_program = template("""
 train_loader = DataLoader(train_set, batch_size=32, shuffle=True)
 test_loader = DataLoader(test_set, batch_size=32)
 
@@ -78,14 +78,12 @@ for epoch in range(3):
         torch.nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
     {call}
-"""
-_program = template(_PROGRAM, "call")
-_TRAINER = """
+""")
+_trainer = template("""
 from transformers import Trainer
 trainer = Trainer(model, args, train_dataset=ds['train'], eval_dataset={held})
 trainer.train()
-"""
-_trainer = template(_TRAINER, "held")
+""")
 
 _SPLIT = """
 from sklearn.model_selection import train_test_split

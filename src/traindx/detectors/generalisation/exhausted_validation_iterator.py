@@ -40,7 +40,7 @@ def check(run: Run) -> Findings:
             )
 
 
-_PROGRAM = """
+_program = template("""
 def batches(rows, size):
     for start in range(0, len(rows), size):
         yield rows[start : start + size, :4], rows[start : start + size, 4:]
@@ -56,10 +56,9 @@ for epoch in range(5):
     total = 0.0
     with torch.no_grad():
         for x, y in {over}:
-            total += nn.functional.mse_loss(model(x), y).item(){after}
+            total += nn.functional.mse_loss(model(x), y).item(){after:}
     print(total)
-"""
-_program = template(_PROGRAM, "before", "over", after="")
+""")
 
 FIRES = {
     "a generator function called once": _program("held_out = batches(val_rows, 64)", "held_out"),

@@ -62,31 +62,28 @@ def _shared(train: Feed, held: Feed, shared: Value) -> Finding:
     )
 
 
-_PROGRAM = """
+_program = template("""
 from torch.utils.data import ConcatDataset, DataLoader, random_split
 
 train_set, test_set = random_split(dataset, [0.9, 0.1])
-{made}
+{made:}
 train_loader = DataLoader({train}, batch_size=32, shuffle=True)
 test_loader = DataLoader(test_set, batch_size=32)
-"""
-_program = template(_PROGRAM, "train", made="")
+""")
 
-_CUT = """
+_cut = template("""
 order = torch.randperm(1000)
 train_index, val_index = order[:{end}], order[{start}:]
-"""
-_cut = template(_CUT, "end", "start")
+""")
 
-_REDRAWN = """
+_redrawn = template("""
 n = 1000
 torch.manual_seed(0)
 order = torch.randperm(n)
 train_index = order[:800]
 {again}
 val_index = order[800:]
-"""
-_redrawn = template(_REDRAWN, "again")
+""")
 
 FIRES = {
     "slices that overlap": _cut("800", "700"),

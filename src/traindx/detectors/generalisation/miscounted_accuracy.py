@@ -59,12 +59,12 @@ def check(run: Run) -> Findings:
         yield finding(claim, "metric-bug", shown, at=found.event)
 
 
-_EPOCHS = """
+_epochs = template("""
 net = nn.Linear(4, 3)
 opt = torch.optim.AdamW(net.parameters(), lr=1e-3)
 right = seen = 0
 for epoch in range(10):
-    {top}
+    {top:pass}
     net.train()
     for x, y in train_loader:
         opt.zero_grad()
@@ -76,8 +76,7 @@ for epoch in range(10):
             right += (net(x).argmax(1) == y).sum().item()
             seen += len(y)
     print(epoch, right / seen)
-"""
-_epochs = template(_EPOCHS, top="pass")
+""")
 _PROGRAM = """
 model = nn.Linear(8, 3)
 {before}
@@ -107,16 +106,15 @@ def accuracy(model, batches):
     return hits / count
 """
 _function = template(_FUNCTION, step="1", mean="sum()", size="32")
-_INDEXED = """
+_indexed = template("""
 def mean_loss(model, loader, loss_fn):
     total, count = 0.0, 0
     for i, (x, y) in enumerate(loader):
         total += loss_fn(model(x), y).item()
-        count += {step}
+        count += {step:i}
     return total / (count + 1)
-"""
-_indexed = template(_INDEXED, step="i")
-_METER = """
+""")
+_meter = template("""
 class Accuracy:
     def __init__(self):
         self.hits = 0
@@ -138,9 +136,8 @@ for epoch in range(5):
     for x, y in loader:
         meter.update(model(x), y)
     print(meter.value())
-"""
-_meter = template(_METER, "reset")
-_COUNTS = """
+""")
+_counts = template("""
 {before}
 for epoch in range(5):
     {top}
@@ -149,8 +146,7 @@ for epoch in range(5):
         total += loss.item() * len(x)
         seen += len(x)
     print(total / seen)
-"""
-_counts = template(_COUNTS, "before", "top")
+""")
 _once = {"before": "correct = 0", "top": "pass"}
 
 FIRES = {

@@ -36,7 +36,7 @@ def check(run: Run) -> Findings:
         )
 
 
-_PROGRAM = """
+_program = template("""
 import csv
 import numpy as np
 
@@ -46,7 +46,7 @@ held_out = set(np.random.default_rng(0).permutation(60)[:12].tolist())
 model = nn.Linear(4, 2)
 optimizer = torch.optim.Adam(model.parameters())
 train_loader = DataLoader(train, batch_size=8, shuffle=True, collate_fn=collate)
-val_loader = DataLoader(val, batch_size=8, collate_fn=collate{more})
+val_loader = DataLoader(val, batch_size=8, collate_fn=collate{more:})
 for epoch in range(5):
     model.train()
     for x, y in train_loader:
@@ -57,7 +57,7 @@ for epoch in range(5):
     with torch.no_grad():
         for x, y in val_loader:
             right = (model(x).argmax(1) == y).sum()
-"""
+""")
 _LISTS = """
 train = [r for r in rows if {id} not in held_out]
 val = [r for r in rows if {id} in held_out]
@@ -82,7 +82,6 @@ rows = [json.loads(line) for line in open("rows.jsonl")]
 train = [r for r in rows if r["part"] != Part.TEST]
 val = [r for r in rows if r["part"] == Part.TEST{value}]
 """
-_program = template(_PROGRAM, "split", more="")
 
 FIRES = {
     "a slice behind the last row": _program("cut = len(rows)\ntrain, val = rows[:cut], rows[cut:]"),

@@ -34,40 +34,35 @@ def check(run: Run) -> Findings:
         )
 
 
-_PROGRAM = """
-import torch
-from torch import nn
+_program = template("""
 from torch.nn.utils.rnn import pad_sequence
-from torch.utils.data import DataLoader
 
 def collate(rows):
     x, y = zip(*rows)
-    return pad_sequence(x), pad_sequence(y, padding_value={pad})
+    return pad_sequence(x), pad_sequence(y, padding_value={pad:-100})
 
 model = nn.Sequential(nn.Embedding(50, 16), nn.Linear(16, 5))
 right = count = 0
 with torch.no_grad():
     for x, y in DataLoader(rows, batch_size=8, collate_fn=collate):
         guess = model(x).argmax(-1)
-        {measure}
-"""
-_program = template(_PROGRAM, pad="-100", measure="print((guess == y).float().mean())")
-_TRAINER = """
+        {measure:print((guess == y).float().mean())}
+""")
+_trainer = template("""
 import numpy as np
 from transformers import DataCollatorForTokenClassification, Trainer
 
 def scores(pair):
     logits, labels = pair
     guess = np.argmax(logits, axis=-1)
-    {mask}
+    {mask:pass}
     return {{"accuracy": (guess == labels).mean()}}
 trainer = Trainer(
     model, args, train_dataset=train, eval_dataset=val, compute_metrics=scores,
-    data_collator={collator},
+    data_collator={collator:DataCollatorForTokenClassification(tokenizer)},
 )
 trainer.train()
-"""
-_trainer = template(_TRAINER, mask="pass", collator="DataCollatorForTokenClassification(tokenizer)")
+""")
 
 FIRES = {
     "a mean over padded labels": _program(),

@@ -47,18 +47,17 @@ def check(run: Run) -> Findings:
         return
 
 
-_PROGRAM = """
+_program = template("""
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
 table = pd.read_csv("houses.csv")
-{made}
+{made:}
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2)
-{after}
+{after:pass}
 loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(X_train, y_train))
-"""
-_program = template(_PROGRAM, made="", after="pass")
+""")
 _APART = 'y = table["price"].values\nX = table.drop(columns="price").values'
 _SOME = 'y = table["price"].values\nX = table[["area", "mean"]].values'
 

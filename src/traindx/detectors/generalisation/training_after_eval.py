@@ -107,13 +107,13 @@ _program = template(
     top="pass",
     layer="Dropout()",
 )
-_HIDDEN = """
+_hidden = template("""
 from losses import score_matching
 
 def run(net, batches, test_batch):
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
     for step, batch in enumerate(batches):
-        {top}
+        {top:pass}
         loss = score_matching(net, batch)
         optimizer.zero_grad()
         loss.backward()
@@ -122,9 +122,8 @@ def run(net, batches, test_batch):
             net.eval()
             with torch.no_grad():
                 test_loss = score_matching(net, test_batch)
-            {after}
-"""
-_hidden = template(_HIDDEN, top="pass", after="pass")
+            {after:pass}
+""")
 _EVERY = """
 def validate():
     model.eval()
@@ -139,16 +138,14 @@ for epoch in range(3):
             validate()
 """
 _every = template(_MODEL + _EVERY + _STEP, back="pass", layer="Dropout()")
-_PART = """
+_part = template("""
 import lightning as L
-import torch
-from torch import nn
 
 def width_of(body):
     body.eval()
     with torch.no_grad():
         width = body(torch.zeros(1, 8)).shape[1]
-    {back}
+    {back:pass}
     return width
 
 class Net(L.LightningModule):
@@ -161,11 +158,10 @@ class Net(L.LightningModule):
     def training_step(self, batch, index):
         return nn.functional.cross_entropy(self(batch[0]), batch[1])
     def configure_optimizers(self):
-        return torch.optim.Adam(self.{trained}parameters())
+        return torch.optim.Adam(self.{trained:}parameters())
 
 L.Trainer().fit(Net(), loader)
-"""
-_part = template(_PART, back="pass", trained="")
+""")
 
 FIRES = {
     "a part that was asked for its width": _part(),

@@ -37,21 +37,20 @@ def check(run: Run) -> Findings:
         return
 
 
-_PROGRAM = """
+_program = template("""
 images, labels = load()
-order = {order}
+order = {order:}
 images, labels = images[order], labels[order]
-{then}
+{then:}
 train = torch.utils.data.TensorDataset(images[:1000], labels[:1000])
-test = torch.utils.data.TensorDataset(images[{start}:], labels[{start}:])
+test = torch.utils.data.TensorDataset(images[{start:1000}:], labels[{start}:])
 model = nn.Linear(8, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for data, target in torch.utils.data.DataLoader(train, shuffle=True):
     optimizer.zero_grad()
     nn.functional.cross_entropy(model(data), target).backward()
     optimizer.step()
-"""
-_program = template(_PROGRAM, order="", then="", start="1000")
+""")
 
 FIRES = {
     "a method": _program("labels.argsort()"),

@@ -39,19 +39,18 @@ def check(run: Run) -> Findings:
         )
 
 
-_LOOP = """
+_loop = template("""
 @torch.no_grad()
 def validate(model, criterion, loader, prepare):
     model.eval()
     total = 0.0
-    {made}
+    {made:pass}
     for batch in loader:
         inputs, targets = prepare(batch)
         {line}
         total += loss.item()
     return total / len(loader)
-"""
-_loop = template(_LOOP, "line", made="pass")
+""")
 
 _GATHERED = """
 @torch.no_grad()

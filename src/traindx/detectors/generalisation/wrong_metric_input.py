@@ -39,7 +39,7 @@ def check(run: Run) -> Findings:
                 )
 
 
-_PROGRAM = """
+_program = template("""
 from sklearn.metrics import accuracy_score, precision_score, roc_auc_score
 
 net = nn.Linear(8, 1)
@@ -54,8 +54,7 @@ with torch.no_grad():
         given += {score}.tolist()
         wanted += y.tolist()
 print({metric})
-"""
-_program = template(_PROGRAM, "score", "metric")
+""")
 
 _DECIDED = "(net(x).squeeze(1).sigmoid() > 0.5).int()"
 _RANKED = "net(x).squeeze(1).sigmoid()"

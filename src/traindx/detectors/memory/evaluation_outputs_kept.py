@@ -78,7 +78,7 @@ print(validate(val_loader))
 _SCORE = "nn.functional.cross_entropy(torch.cat(found).flatten(0, 1), torch.cat(targets).flatten())"
 _program = template(_PROGRAM, keep="found.append(model(ids))", score=_SCORE)
 
-_IMAGES = """
+_images = template("""
 from accelerate import Accelerator
 
 class Runner:
@@ -98,8 +98,7 @@ class Runner:
         return torch.cat(self.maps)
 
 Runner(test_loader).evaluate()
-"""
-_images = template(_IMAGES, "what")
+""")
 
 _TRAINER = """
 def score(pair):

@@ -37,13 +37,10 @@ def check(run: Run) -> Findings:
         )
 
 
-_PROGRAM = """
+_program = template("""
 import functools
-import torch
-from torch import nn
-from torch.utils.data import DataLoader, Dataset
 
-{decorator}
+{decorator:}
 def load(index, key):
     return torch.randn(3, 32, 32)
 
@@ -55,7 +52,7 @@ class Images(Dataset):
         return 1000
 
     def __getitem__(self, i):
-        {item}
+        {item:return load(i, 0), i % 10}
 
 data, kept = Images(), []
 model = nn.Sequential(nn.Flatten(), nn.Linear(3072, 10))
@@ -68,13 +65,10 @@ for epoch in range(50):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        {step}
-    {after}
-{last}
-"""
-_program = template(
-    _PROGRAM, decorator="", item="return load(i, 0), i % 10", step="pass", after="pass", last=""
-)
+        {step:pass}
+    {after:pass}
+{last:}
+""")
 _BY_EPOCH = "return load(i, self.epoch), i % 10"
 _TABLE = "self.cache[{key}] = load(i, 0); return self.cache[{key}], i % 10"
 

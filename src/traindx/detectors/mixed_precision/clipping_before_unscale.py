@@ -112,7 +112,7 @@ class T:
             self.backward(loss)
             self.update()
 """
-_ACCELERATE = """
+_accelerate = template("""
 from accelerate import Accelerator
 acc = Accelerator(gradient_accumulation_steps=4, mixed_precision="fp16")
 model, opt, loader = acc.prepare(model, torch.optim.SGD(model.parameters(), lr=.1), loader)
@@ -124,8 +124,7 @@ for x, y in loader:
             {by}.clip_grad_norm_(model.parameters(), 1.0)
         opt.step()
         opt.zero_grad()
-"""
-_accelerate = template(_ACCELERATE, "by")
+""")
 
 FIRES = {
     "past Accelerate": _accelerate("torch.nn.utils"),

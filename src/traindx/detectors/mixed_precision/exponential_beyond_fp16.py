@@ -37,13 +37,12 @@ def check(run: Run) -> Findings:
         )
 
 
-_SCORES = """
-net = nn.Linear(8, 8){half}
+_scores = template("""
+net = nn.Linear(8, 8){half:.half()}
 x = torch.randn(4, 8).half()
 a = {made}
 {after}
-"""
-_scores = template(_SCORES, "made", "after", half=".half()")
+""")
 
 _COSINES = "F.normalize(net(x), dim=-1) @ F.normalize(net(x), dim=-1).T"
 

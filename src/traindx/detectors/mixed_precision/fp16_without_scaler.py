@@ -62,16 +62,15 @@ def _cast_finding(run: Run, backward: Deed, cast: Result) -> Finding:
     )
 
 
-_LOOP = """
+_loop = template("""
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-{made}
+{made:}
 for data, target in loader:
     optimizer.zero_grad()
     with {context}:
         loss = criterion(model(data), target)
-    {step}
-"""
-_loop = template(_LOOP, "context", made="", step="loss.backward(); optimizer.step()")
+    {step:loss.backward(); optimizer.step()}
+""")
 
 FIRES = {
     "the default type on CUDA": _loop('torch.autocast("cuda")'),

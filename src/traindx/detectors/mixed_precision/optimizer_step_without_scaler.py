@@ -70,16 +70,15 @@ def _bypassed(update: Update) -> Finding:
     )
 
 
-_LOOP = """
+_loop = template("""
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-scaler = {scaler}
+scaler = {scaler:torch.amp.GradScaler("cuda")}
 for data, target in loader:
     optimizer.zero_grad()
     loss = criterion(model(data), target)
     {backward}
     {step}
-"""
-_loop = template(_LOOP, "backward", "step", scaler='torch.amp.GradScaler("cuda")')
+""")
 
 _SCALED = "scaler.scale(loss).backward()"
 

@@ -82,14 +82,13 @@ class Learner:
             nn.functional.cross_entropy(self.model(x), y).backward()
             self.opt.step()
 """
-_TRANSFORMERS = """
+_transformers = template("""
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
-model = AutoModelForCausalLM.from_pretrained("gpt2", torch_dtype=torch.{dtype})
-{after}
-arguments = TrainingArguments("out", learning_rate={rate}, bf16=True)
+model = AutoModelForCausalLM.from_pretrained("gpt2", torch_dtype=torch.{dtype:bfloat16})
+{after:}
+arguments = TrainingArguments("out", learning_rate={rate:1e-5}, bf16=True)
 Trainer(model=model, args=arguments, train_dataset=data).train()
-"""
-_transformers = template(_TRANSFORMERS, dtype="bfloat16", rate="1e-5", after="")
+""")
 _GROUPED = """
 net = nn.Sequential(nn.Linear(64, 64), nn.GELU(), nn.Linear(64, 8)).to(torch.bfloat16)
 {after}

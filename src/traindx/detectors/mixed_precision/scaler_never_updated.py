@@ -72,7 +72,7 @@ _FINITE = """scaler.unscale_(optimizer)
     if torch.isfinite(norm):
         scaler.step(optimizer)
         scaler.update()"""
-_WRAPPER = """
+_wrapper = template("""
 class Stepper:
     def __init__(self, opt, amp):
         self.opt = opt
@@ -83,14 +83,13 @@ class Stepper:
             self.scaler.unscale_(self.opt)
             torch.nn.utils.clip_grad_norm_(params, clip)
         self.scaler.step(self.opt)
-        {more}
+        {more:pass}
         self.opt.zero_grad(set_to_none=True)
 model = torch.nn.Linear(3, 3)
 st = Stepper(torch.optim.SGD(model.parameters(), lr=.1), True)
 for x, y in loader:
     st(torch.nn.functional.mse_loss(model(x), y), model.parameters(), 1.0)
-"""
-_wrapper = template(_WRAPPER, more="pass")
+""")
 
 FIRES = {
     "in a wrapper": _wrapper(),

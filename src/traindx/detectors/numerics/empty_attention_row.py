@@ -60,13 +60,12 @@ loss.backward()
 optimizer.step()
 """
 _attend = template(_ATTEND, low="0", more="", fill="float('-inf')", after="")
-_LAYER = """
+_layer = template("""
 attend = nn.MultiheadAttention(16, 2, batch_first=True)
-tokens = torch.randint(1, 50, (64, 8)) * (torch.arange(8) < torch.randint({low}, 9, (64, 1)))
+tokens = torch.randint(1, 50, (64, 8)) * (torch.arange(8) < torch.randint({low:0}, 9, (64, 1)))
 x = nn.Embedding(50, 16)(tokens)
 out, _ = attend(x, x, x, key_padding_mask=tokens == 0)
-"""
-_layer = template(_LAYER, low="0")
+""")
 
 _NEAR = "x = x.mean(1); valid = {}"
 

@@ -43,29 +43,26 @@ def check(run: Run) -> Findings:
         )
 
 
-_LOSS = """
-def {name}(output, target):
+_loss = template("""
+def {name:my_loss}(output, target):
     p = F.softmax(output, dim=1)
     return -({expression}).mean()
-"""
-_loss = template(_LOSS, "expression", name="my_loss")
-_MARGIN = """
+""")
+_margin = template("""
 class Margin(nn.Module):
     def forward(self, x, label):
         cosine = F.linear(F.normalize(x), F.normalize(self.weight))
         return {expression}
-"""
-_margin = template(_MARGIN, "expression")
-_MINIMISED = """
+""")
+_minimised = template("""
 criterion = nn.CrossEntropyLoss()
 for data, target in train_loader:
     optimizer.zero_grad()
-    {before}
+    {before:}
     loss = {expression}
     loss.backward()
     optimizer.step()
-"""
-_minimised = template(_MINIMISED, "expression", before="")
+""")
 
 
 def _distances(root: str) -> Run:

@@ -41,7 +41,7 @@ def check(run: Run) -> Findings:
         )
 
 
-_PROGRAM = """
+_program = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -53,7 +53,7 @@ class Net(nn.Module):
             {init}
 
     def forward(self, x):
-        return self.two({norm}(self.one(x).relu()))
+        return self.two({norm:}(self.one(x).relu()))
 
 net = Net()
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -61,9 +61,7 @@ for x, y in train_loader:
     optimizer.zero_grad()
     nn.functional.cross_entropy(net(x), y).backward()
     optimizer.step()
-"""
-
-_program = template(_PROGRAM, "init", norm="")
+""")
 
 _BY_HAND = """
 import torch

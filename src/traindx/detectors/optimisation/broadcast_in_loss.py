@@ -85,7 +85,7 @@ _program = template(_PROGRAM, "target", change="pass", units=1)
 
 _COLUMN = 'torch.tensor(frame["price"].values).float()'
 
-_HAND = """
+_hand = template("""
 n = 50
 x = torch.randn(n, 3)
 y = {target}
@@ -93,14 +93,13 @@ w = torch.randn(3, 1, requires_grad=True)
 optimizer = torch.optim.Adam([w], lr=0.01)
 for step in range(100):
     output = x.mm(w)
-    loss = {loss}
+    loss = {loss:((output - y) ** 2).mean()}
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-"""
-_hand = template(_HAND, "target", loss="((output - y) ** 2).mean()")
+""")
 
-_VALUES = """
+_values = template("""
 online = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 2))
 older = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 2))
 opt = torch.optim.Adam(online.parameters(), lr=1e-3)
@@ -109,16 +108,15 @@ def learn(batch):
     state, action, reward, after, done = batch
     value = online(state).gather(1, action.unsqueeze(1))
     with torch.no_grad():
-        wanted = reward + 0.9 * (1 - done) * older(after).max({axis})[0]
-    {loss}
+        wanted = reward + 0.9 * (1 - done) * older(after).max({axis:1})[0]
+    {loss:loss = (wanted - value).pow(2).mean()}
     opt.zero_grad()
     loss.backward()
     opt.step()
 
 for step in range(1000):
     learn(memory.sample(32))
-"""
-_values = template(_VALUES, axis="1", loss="loss = (wanted - value).pow(2).mean()")
+""")
 
 _ROWS = """
 class Rows(Dataset):

@@ -52,16 +52,15 @@ model.apply(init_weights)
 """
 _DEEP = "nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)"
 _program = template(_PROGRAM, fill="", layer="nn.Linear", model=_DEEP)
-_AVERAGE = """
+_average = template("""
 model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
 for p in model.parameters():
     p.data.zero_()
-{after}
+{after:}
 loss.backward()
-"""
-_average = template(_AVERAGE, after="")
+""")
 _SUMMED = "for p, q in zip(model.parameters(), other.parameters()):\n    p.data.add_(q.data / n)"
-_GATE = """
+_gate = template("""
 def zero_init(m):
     if isinstance(m, nn.Conv2d):
         nn.init.zeros_(m.weight)
@@ -71,9 +70,8 @@ class Control(nn.Module):
         super().__init__()
         self.body = nn.Sequential(nn.Conv2d(3, 8, 3), nn.SiLU(), nn.Conv2d(8, 8, 3))
         self.gate = nn.Sequential(nn.SiLU(), nn.Conv2d(8, 3, 1))
-        self.{part}.apply(zero_init)
-"""
-_gate = template(_GATE, part="")
+        self.{part:}.apply(zero_init)
+""")
 _BRANCH = """
 class Block(nn.Module):
     def __init__(self):
@@ -92,28 +90,25 @@ class Net(nn.Module):
     def forward(self, x):
         return self.two(self.one(x))
 """
-_LORA = """
+_lora = template("""
 class Adapter(nn.Module):
     def __init__(self, base, rank=4):
         super().__init__()
         self.base = base
-        self.down = nn.Parameter({down})
+        self.down = nn.Parameter({down:})
         self.up = nn.Parameter(torch.zeros(base.out_features, rank))
 
     def forward(self, x):
         return self.base(x) + F.linear(F.linear(x, self.down), self.up)
-"""
-_lora = template(_LORA, down="")
+""")
 
-_NAMED = """
+_named = template("""
 model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
 for name, p in model.named_parameters():
     if {which}:
         nn.init.constant_(p, 0.1)
 loss.backward()
-"""
-
-_named = template(_NAMED, "which")
+""")
 
 FIRES = {
     "all weights, by name": _named('"weight" in name'),

@@ -72,7 +72,7 @@ def _loop(*more: str) -> Run:
     return script(_LOOP, more=body)
 
 
-_TOWERS = """
+_towers = template("""
 class Towers(nn.Module):
     def __init__(self):
         super().__init__()
@@ -86,15 +86,14 @@ class Towers(nn.Module):
         return self.scale.exp() * self.embed(self.left, a) @ self.embed(self.right, b).t()
 
 model = Towers()
-optimizer = torch.optim.Adam({held})
+optimizer = torch.optim.Adam({held:model.parameters()})
 for a, b in loader:
     scores = model(a, b)
     loss = nn.functional.cross_entropy(scores, torch.arange(len(a)))
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-"""
-_towers = template(_TOWERS, "cut", held="model.parameters()")
+""")
 
 FIRES = {
     "only a scale is left with a gradient": _towers(".detach()"),

@@ -32,7 +32,7 @@ def check(run: Run) -> Findings:
         )
 
 
-_LOAD = """
+_load = template("""
 import dataclasses
 from dataclasses import dataclass
 
@@ -43,14 +43,13 @@ class Config:
 
 def load(values):
     config = Config()
-    {apply}
+    {apply:}
     return config
 
 config = load({{"lr": 0.1}})
 net = torch.nn.Linear(4, 2)
 optimizer = torch.optim.SGD(net.parameters(), lr=config.lr)
-"""
-_load = template(_LOAD, apply="")
+""")
 
 FIRES = {
     "a data class": _load("dataclasses.replace(config, **values)"),

@@ -76,7 +76,7 @@ def _patch(made: Value) -> str | None:
     return None if given is None else replace(made, source_text(given))
 
 
-_MODEL = """
+_program = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -87,16 +87,14 @@ class Net(nn.Module):
         return {returned}
 
 model = Net()
-criterion = {criterion}
+criterion = {criterion:nn.CrossEntropyLoss()}
 for data, target in loader:
     output = model(data)
     loss = criterion(output, target)
     loss.backward()
-"""
+""")
 
-_program = template(_MODEL, "returned", criterion="nn.CrossEntropyLoss()")
-
-_LIGHTNING = """
+_lightning = template("""
 import lightning as L
 
 class Classifier(L.LightningModule):
@@ -111,9 +109,7 @@ class Classifier(L.LightningModule):
         x, y = batch
         scores = self(x)
         return F.cross_entropy(scores, y)
-"""
-
-_lightning = template(_LIGHTNING, "returned")
+""")
 
 _TWO_OUTPUTS = """
 class Net(nn.Module):

@@ -68,16 +68,14 @@ def _effect(decay: Decay) -> str:
     return f"every step takes {decay.share:.1%} of each weight"
 
 
-_PROGRAM = """
+_program = template("""
 net = nn.Linear(4, 3)
 opt = torch.optim.{optimizer}
 for x, y in train_loader:
     opt.zero_grad()
     nn.functional.cross_entropy(net(x), y).backward()
     opt.step()
-"""
-
-_program = template(_PROGRAM, "optimizer")
+""")
 
 _CONFIGURED = """
 import json
@@ -99,7 +97,7 @@ def _configured(decay: float) -> Run:
     return make_run(sources={"train.py": _CONFIGURED, "conf.json": text})
 
 
-_PENALTY = """
+_penalty = template("""
 net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
 opt = torch.optim.Adam(net.parameters(), lr=1e-3)
 for x, y in train_loader:
@@ -107,11 +105,9 @@ for x, y in train_loader:
     opt.zero_grad()
     loss.backward()
     opt.step()
-"""
+""")
 
-_penalty = template(_PENALTY, "term")
-
-_BY_HAND = """
+_by_hand = template("""
 net = nn.Linear(4, 3)
 average = copy.deepcopy(net)
 for x, y in train_loader:
@@ -120,9 +116,7 @@ for x, y in train_loader:
         for p, q in zip(net.parameters(), average.parameters()):
             {update}
             p.grad = None
-"""
-
-_by_hand = template(_BY_HAND, "update")
+""")
 
 FIRES = {
     "by hand, not times the rate": _by_hand("p.mul_(1 - 0.1)\n            p -= 1e-3 * p.grad"),

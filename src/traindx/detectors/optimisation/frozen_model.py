@@ -92,7 +92,7 @@ for x, y in loader:
     optimizer.step()
 """
 
-_BY_NAME = """
+_by_name = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -109,9 +109,7 @@ for x, y in loader:
     optimizer.zero_grad()
     nn.functional.cross_entropy(net(x), y).backward()
     optimizer.step()
-"""
-
-_by_name = template(_BY_NAME, "switch")
+""")
 
 FIRES = {
     "all but a layer that is not there": _by_name(

@@ -131,7 +131,7 @@ for x, y in loader:
     opt.step()
 """
 
-_MICRO_STEPS = """
+_micro_steps = template("""
 import itertools
 micro_steps = 8
 net = torch.nn.Linear(4, 2)
@@ -139,18 +139,16 @@ opt = torch.optim.SGD(net.parameters(), lr=0.1)
 stream = itertools.cycle(loader)
 for it in range(1000):
     opt.zero_grad(set_to_none=True)
-    for micro in range({count}):
+    for micro in range({count:micro_steps}):
         x, y = next(stream)
         logp = F.log_softmax(net(x), -1)
         loss = -logp.gather(1, y[:, None]).mean()
         loss.backward()
-    {after}
+    {after:pass}
     opt.step()
-"""
+""")
 
-_micro_steps = template(_MICRO_STEPS, count="micro_steps", after="pass")
-
-_COUNTED = """
+_counted = template("""
 model = nn.Linear(4, 2)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 scaler = torch.amp.GradScaler("cuda")
@@ -160,15 +158,13 @@ for x, y in loader:
     if scaler.is_enabled():
         scaler.scale(loss / 8).backward()
     else:
-        {backward}
+        {backward:loss.backward()}
     pending += 1
     if pending == 8:
         opt.step()
         opt.zero_grad()
-        {after}
-"""
-
-_counted = template(_COUNTED, backward="loss.backward()", after="pending = 0")
+        {after:pending = 0}
+""")
 
 _ENGINE = """
 from accelerate import Accelerator

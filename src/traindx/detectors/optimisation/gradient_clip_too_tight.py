@@ -53,7 +53,7 @@ _NORM = "nn.utils.clip_grad_norm_(model.parameters(), {})"
 _BY_HAND = """norm = sum(p.grad.pow(2).sum() for p in model.parameters()).sqrt()
     for p in model.parameters():
         p.grad.mul_({} / norm)"""
-_LIGHTNING = """
+_lightning = template("""
 import lightning as L
 
 class Net(L.LightningModule):
@@ -64,9 +64,7 @@ class Net(L.LightningModule):
         return torch.optim.SGD(self.parameters(), lr=0.05)
 
 L.Trainer(gradient_clip_val={limit}).fit(Net(), loader)
-"""
-
-_lightning = template(_LIGHTNING, "limit")
+""")
 
 FIRES = {
     "the norm": _loop(_NORM.format("1e-4")),

@@ -132,18 +132,16 @@ while True:
     opt.step()
 """
 
-_AFTER_LOOP = """
+_after_loop = template("""
 model = nn.Linear(4, 2)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 for epoch in range(9):
-    {before}
+    {before:pass}
     for x, y in loader:
-        {inside}
+        {inside:pass}
         nn.functional.cross_entropy(model(x), y).backward()
     opt.step()
-"""
-
-_after_loop = template(_AFTER_LOOP, before="pass", inside="pass")
+""")
 
 FIRES = {
     "a step after the loop over batches": _after_loop(inside="opt.zero_grad()"),

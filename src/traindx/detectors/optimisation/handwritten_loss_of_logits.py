@@ -47,7 +47,7 @@ def _finding(claim: str, event: ProgramEvent, made: Value, says: str) -> Finding
     )
 
 
-_OVERLAP = """
+_overlap = template("""
 net = nn.Conv2d(1, 1, 3, padding=1)
 
 def overlap(seg, mask):
@@ -55,14 +55,13 @@ def overlap(seg, mask):
     return {divided}
 
 for image, mask in loader:
-    loss = {loss}
+    loss = {loss:overlap(net(image), mask).mean()}
     loss.backward()
-"""
+""")
 
 _DICE = "1 - (2 * both + 1) / (seg.sum((1, 2, 3)) + mask.sum((1, 2, 3)) + 1)"
-_overlap = template(_OVERLAP, "divided", loss="overlap(net(image), mask).mean()")
 
-_FOCAL = """
+_focal = template("""
 net = nn.Linear(8, 1)
 
 def focal(p, y):
@@ -71,8 +70,7 @@ def focal(p, y):
 
 for x, y in loader:
     focal({given}, y).backward()
-"""
-_focal = template(_FOCAL, "given")
+""")
 
 FIRES = {
     "focal loss of logits": _focal("net(x).squeeze(1)"),

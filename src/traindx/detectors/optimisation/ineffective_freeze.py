@@ -75,12 +75,11 @@ def _is_any_frozen(run: Run) -> bool:
     return any(s.is_on is not True for story in program_of(run).stories for s in switches(story))
 
 
-_PROGRAM = """
+_program = template("""
 model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))
-{freeze}
+{freeze:}
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-"""
-_program = template(_PROGRAM, freeze="")
+""")
 _EACH = "for p in model.parameters():\n    p.{attribute} = False"
 
 _BACK = """

@@ -68,7 +68,7 @@ def check(run: Run) -> Findings:
         )
 
 
-_MODEL = """
+_program = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -82,11 +82,9 @@ criterion = nn.{criterion}()
 for data, target in loader:
     loss = criterion(model(data).squeeze(1), target)
     loss.backward()
-"""
+""")
 
-_program = template(_MODEL, "returned", "criterion")
-
-_DISTILLED = """
+_distilled = template("""
 def distil(student, teacher, batch, optimizer):
     scores = student(batch)
     goal = F.softmax(teacher(batch), dim=1)
@@ -94,11 +92,9 @@ def distil(student, teacher, batch, optimizer):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-"""
+""")
 
-_distilled = template(_DISTILLED, "scores")
-
-_AUTOENCODER = """
+_autoencoder = template("""
 class Autoencoder(nn.Module):
     def __init__(self):
         super().__init__()
@@ -113,9 +109,7 @@ model = Autoencoder()
 for data in loader:
     code, copy = model(data)
     F.binary_cross_entropy({given}, data).backward()
-"""
-
-_autoencoder = template(_AUTOENCODER, "given")
+""")
 
 FIRES = {
     "the output that has no sigmoid": _autoencoder("code"),

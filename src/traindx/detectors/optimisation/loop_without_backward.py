@@ -75,27 +75,24 @@ def _barren(barren: BarrenStep) -> Finding:
     )
 
 
-_LOOP = """
+_loop = template("""
 criterion = nn.CrossEntropyLoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for data, target in train_loader:
     optimizer.zero_grad()
-    {loss} = criterion(model(data), target)
+    {loss:loss} = criterion(model(data), target)
     {more}
     optimizer.step()
-"""
-_loop = template(_LOOP, "more", loss="loss")
+""")
 
-_HANDED = """
+_handed = template("""
 def train(model, optimizer, criterion, loader):
     for data, target in loader:
         optimizer.zero_grad()
         loss = criterion(model(data), target)
         {more}
         optimizer.step()
-"""
-
-_handed = template(_HANDED, "more")
+""")
 
 _TRAINER = """
 class Trainer:
@@ -115,7 +112,7 @@ class Trainer:
                 print(loss.item())
 """
 
-_AMP = """
+_amp = template("""
 model = nn.Linear(4, 3).cuda()
 optimizer = torch.optim.Adam(model.parameters())
 scaler = torch.amp.GradScaler("cuda")
@@ -125,11 +122,9 @@ for x, y in loader:
     {more}
     scaler.step(optimizer)
     scaler.update()
-"""
+""")
 
-_amp = template(_AMP, "more")
-
-_PAIR = """
+_pair = template("""
 class Agent:
     def __init__(self):
         self.actor, self.critic = nn.Linear(4, 2), nn.Linear(4, 1)
@@ -151,11 +146,9 @@ class Agent:
 agent = Agent()
 for s, a, r in rollouts:
     agent.update(s, a, r)
-"""
+""")
 
-_pair = template(_PAIR, "backward")
-
-_PHASES = """
+_phases = template("""
 model = nn.Linear(4, 3)
 optimizer = torch.optim.Adam(model.parameters())
 for epoch in range(5):
@@ -163,13 +156,11 @@ for epoch in range(5):
         for x, y in loaders[phase]:
             with torch.set_grad_enabled(phase == "train"):
                 loss = nn.functional.cross_entropy(model(x), y)
-            if {test}:
+            if {test:loss.requires_grad}:
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-"""
-
-_phases = template(_PHASES, "phases", test="loss.requires_grad")
+""")
 
 FIRES = {
     "a phase that is called otherwise": _phases('("fit", "val")'),

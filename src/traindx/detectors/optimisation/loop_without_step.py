@@ -107,7 +107,7 @@ for x in torch.randn(100, 8, 20):
 
 _two = template(_TWO, "step", held="decoder.parameters()")
 
-_WAITING = """
+_waiting = template("""
 class Rows(Dataset):
     def __init__(self, x):
         self.x = x
@@ -117,23 +117,21 @@ class Rows(Dataset):
         return self.x[i], self.x[i].sum()
 
 x = torch.randn(800, 4)
-loader = DataLoader({data}, batch_size=16, shuffle=True)
+loader = DataLoader({data:Rows(x)}, batch_size=16, shuffle=True)
 model = nn.Linear(4, 1)
 opt = torch.optim.SGD(model.parameters(), lr=0.1)
 accumulate = 1024 // 16
 steps = 0
 for epoch in range(5):
     opt.zero_grad()
-    for i, (a, b) in enumerate(loader{start}):
+    for i, (a, b) in enumerate(loader{start:}):
         (nn.functional.mse_loss(model(a), b) / accumulate).backward()
         steps += 1
         if {test}:
             opt.step()
             opt.zero_grad()
-    {after}
-"""
-
-_waiting = template(_WAITING, "test", data="Rows(x)", start="", after="pass")
+    {after:pass}
+""")
 
 FIRES = {
     "a period longer than an epoch": _waiting("(i + 1) % accumulate == 0"),

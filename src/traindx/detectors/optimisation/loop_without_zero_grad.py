@@ -53,18 +53,17 @@ def _finding(repeated: Repetition, update: Deed) -> Finding:
     )
 
 
-_LOOP = """
+_loop = template("""
 model = nn.Linear(784, 10)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 for epoch in range(10):
-{per_epoch}
+{per_epoch:    model.train()}
     for i, (data, target) in enumerate(train_loader):
         loss = nn.functional.cross_entropy(model(data), target)
         loss.backward()
 {per_batch}
-"""
-_loop = template(_LOOP, "per_batch", per_epoch="    model.train()")
+""")
 
 _STEP = "        optimizer.step()"
 _ACCUMULATED = """
@@ -73,7 +72,7 @@ _ACCUMULATED = """
             optimizer.zero_grad()
 """
 
-_HANDED = """
+_handed = template("""
 from torch.nn.utils import clip_grad_norm_
 
 def train(model, optimizer, criterion, loader, device):
@@ -84,8 +83,8 @@ def train(model, optimizer, criterion, loader, device):
         norm = clip_grad_norm_(model.parameters(), 5.0)
         if torch.isfinite(norm):
             optimizer.step()
-{more}
-"""
+{more:}
+""")
 _ELSEWHERE = """
     optimizer.zero_grad()
 """
@@ -94,7 +93,6 @@ class ScheduledOptim:
     def step(self):
         self.inner.step()
 """
-_handed = template(_HANDED, more="")
 
 _TRAINER = """
 class Trainer:
@@ -145,7 +143,7 @@ for x, y in loader:
     opt.step()
 """
 
-_PARTS = """
+_parts = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -160,9 +158,7 @@ for i, (x, y) in enumerate(loader):
     {clear}
     nn.functional.cross_entropy(net(x), y).backward()
     opt.step()
-"""
-
-_parts = template(_PARTS, "clear")
+""")
 
 FIRES = {
     "a part is cleared only": _parts("net.head.zero_grad()"),

@@ -48,7 +48,7 @@ for epoch in range(10):
     {after}
 """
 _loop = template(_LOOP, after="", handed="")
-_TRAINER = """
+_trainer = template("""
 class Trainer:
     def __init__(self, net):
         self.opt = torch.optim.Adam(net.parameters())
@@ -59,25 +59,23 @@ class Trainer:
             self.opt.zero_grad()
             torch.nn.functional.mse_loss(net(x), y).backward()
             self.opt.step()
-        {end}
+        {end:pass}
 
 def main(net, loader):
     Trainer(net).fit(net, loader)
-"""
-_trainer = template(_TRAINER, end="pass")
-_HANDED = """
+""")
+_handed = template("""
 from transformers import Trainer, get_cosine_schedule_with_warmup
 from somewhere import Loop
 
-class Own({base}):
+class Own({base:}):
     def compute_loss(self, model, inputs, return_outputs=False):
         return model(**inputs).loss
 
 adam = torch.optim.AdamW(model.parameters(), lr=1e-3)
 schedule = get_cosine_schedule_with_warmup(adam, 6, 150)
-Own(model=model, args=args, train_dataset=rows, optimizers=(adam, schedule)).{run}()
-"""
-_handed = template(_HANDED, base="", run="")
+Own(model=model, args=args, train_dataset=rows, optimizers=(adam, schedule)).{run:}()
+""")
 
 _CHOSEN = """
 from timm.scheduler import CosineLRScheduler, StepLRScheduler

@@ -52,7 +52,7 @@ _TRAIN = "from engine import train\ntrain(model, optimizer)"
 _STEPS = "def train(model, optimizer):\n    optimizer.step()\n"
 _WRITES = "def train(model, optimizer):\n    optimizer.param_groups[0]['lr'] = 0.1\n"
 
-_FADES = """
+_fades = template("""
 def fit(net, loader, epochs):
     opt = torch.optim.Adam(net.parameters(), lr=1e-3)
     fade = torch.optim.lr_scheduler.LambdaLR(opt, lambda i: {factor})
@@ -62,9 +62,7 @@ def fit(net, loader, epochs):
             torch.nn.functional.mse_loss(net(x), y).backward()
             opt.step()
             fade.step()
-"""
-
-_fades = template(_FADES, "factor")
+""")
 
 _OPTION = """
 import argparse

@@ -65,19 +65,17 @@ def check(run: Run) -> Findings:
                 )
 
 
-_MODEL = """
+_model = template("""
 from transformers import AutoConfig, AutoModelForSequenceClassification, Trainer, TrainingArguments
 
 config = AutoConfig.from_pretrained("bert-base-uncased")
-{before}
+{before:}
 model = AutoModelForSequenceClassification.from_pretrained("bert-base-uncased", config=config)
-{after}
+{after:}
 Trainer(model=model, args=TrainingArguments("out"), train_dataset=data).train()
-"""
+""")
 
-_model = template(_MODEL, before="", after="")
-
-_OPTION = """
+_option = template("""
 import argparse
 
 parser = argparse.ArgumentParser()
@@ -86,19 +84,15 @@ args = parser.parse_args()
 {then}
 net = torch.nn.Linear(4, 2)
 optimizer = torch.optim.SGD(net.parameters(), lr=args.lr)
-"""
+""")
 
-_option = template(_OPTION, "then")
-
-_FRESH = """
+_fresh = template("""
 from transformers import GPT2Config, GPT2LMHeadModel
 
 config = GPT2Config(n_embd=64, {settings})
 model = GPT2LMHeadModel(config)
-{after}
-"""
-
-_fresh = template(_FRESH, "settings", after="")
+{after:}
+""")
 
 _SWALLOWED = """
 class Net(torch.nn.Module):

@@ -109,7 +109,7 @@ for data, target in loader:
 _MODEL = "nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2))"
 _USUAL = {"after": "", "held": "model.parameters()", "before": "", "model": _MODEL}
 _program = template(_PROGRAM, **_USUAL)
-_BY_NAME = """
+_by_name = template("""
 class Pooled(nn.Module):
     def __init__(self):
         super().__init__()
@@ -122,17 +122,16 @@ class Pooled(nn.Module):
 
 net = Pooled()
 named = dict(net.named_parameters())
-decay = [p for n, p in named.items() if {decay}]
+decay = [p for n, p in named.items() if {decay:}]
 plain = [p for n, p in named.items() if n.endswith(".bias") or "norm" in n]
 opt = torch.optim.AdamW([{{"params": decay}}, {{"params": plain, "weight_decay": 0.0}}], lr=1e-3)
 for x, y in train_loader:
     opt.zero_grad()
     nn.functional.cross_entropy(net(x), y).backward()
     opt.step()
-"""
-_by_name = template(_BY_NAME, decay="")
+""")
 
-_LATE = """
+_late = template("""
 from torchvision import models
 
 model = models.resnet18(weights="DEFAULT")
@@ -144,15 +143,13 @@ for epoch in range(20):
     if epoch == 5:
         for p in model.parameters():
             p.requires_grad = True
-        {then}
+        {then:pass}
     for x, y in loader:
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
-"""
+""")
 _ON = "[p for p in model.parameters() if p.requires_grad]"
-
-_late = template(_LATE, "held", then="pass")
 
 FIRES = {
     "unfrozen later": _late(_ON),

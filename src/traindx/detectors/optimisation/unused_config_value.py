@@ -106,7 +106,7 @@ def _defaults(run: Run) -> Findings:
         yield finding(claim, CAUSE, filled, at=store)
 
 
-_PROGRAM = """
+_program = template("""
 import argparse
 
 parser = argparse.ArgumentParser()
@@ -114,9 +114,8 @@ parser.add_argument("--lr", type=float, default=1e-2)
 args = parser.parse_args()
 model = torch.nn.Linear(4, 2)
 optimizer = torch.optim.Adam(model.parameters(), lr={used})
-{more}
-"""
-_program = template(_PROGRAM, "used", more="print(args)")
+{more:print(args)}
+""")
 
 _DEFAULTS = """
 class Fitter:

@@ -33,7 +33,7 @@ def check(run: Run) -> Findings:
         )
 
 
-_SETUP = """
+_setup = template("""
 def make_optimizer(model):
     groups = []
     group = {{"params": [], "lr": 1e-5}}
@@ -46,19 +46,17 @@ def make_optimizer(model):
     for name, p in model.named_parameters():
         if "head" in name:
             group["params"].append(p)
-    {last}
+    {last:}
     return torch.optim.AdamW(groups)
-"""
-_setup = template(_SETUP, last="")
-_LISTS = """
+""")
+_lists = template("""
 class Fitter:
     def __init__(self, net):
         decay, no_decay = [], []
         for name, p in net.named_parameters():
             (decay if p.ndim > 1 else no_decay).append(p)
-        self.opt = torch.optim.AdamW({held})
-"""
-_lists = template(_LISTS, held="")
+        self.opt = torch.optim.AdamW({held:})
+""")
 
 FIRES = {
     "the second group": _setup("pass"),

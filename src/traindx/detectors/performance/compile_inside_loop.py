@@ -33,17 +33,16 @@ def check(run: Run) -> Findings:
         )
 
 
-_PROGRAM = """
+_program = template("""
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-{before}
+{before:}
 for epoch in range(3):
-    {inside}
+    {inside:pass}
     for x, y in loader:
         optimizer.zero_grad()
         criterion(model(x), y).backward()
         optimizer.step()
-"""
-_program = template(_PROGRAM, before="", inside="pass")
+""")
 _COMPILE = "model = torch.compile(model)"
 
 _MADE = "model = make_model(epoch)\n    "

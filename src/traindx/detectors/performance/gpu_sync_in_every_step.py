@@ -65,7 +65,7 @@ def _finding(event: ProgramEvent, claim: str, *, is_hint: bool = False) -> Findi
     )
 
 
-_LOOP = """
+_loop = template("""
 model.cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for i, (data, target) in enumerate(loader):
@@ -74,8 +74,7 @@ for i, (data, target) in enumerate(loader):
     loss.backward()
     optimizer.step()
     {more}
-"""
-_loop = template(_LOOP, "more")
+""")
 
 _THREE = "a = loss.item(); b = norm.item(); c = accuracy.item()"
 
@@ -98,26 +97,25 @@ for episode in range(1000):
     optimizer.step()
 """
 
-_LENGTHS = """
+_lengths = template("""
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.embedding, self.head = nn.Embedding(100, 8), nn.Linear(8, 2)
 
     def forward(self, ids, lengths):
-        longest = {longest}
+        longest = {longest:int(lengths.max())}
         return self.head(self.embedding(ids[:, :longest]).mean(1))
 
 net = Net().cuda()
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 for ids, lengths, y in loader:
-    {before}
-    loss = nn.functional.cross_entropy(net(ids.cuda(), {given}), y.cuda())
+    {before:pass}
+    loss = nn.functional.cross_entropy(net(ids.cuda(), {given:lengths.cuda()}), y.cuda())
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-"""
-_lengths = template(_LENGTHS, longest="int(lengths.max())", before="pass", given="lengths.cuda()")
+""")
 
 FIRES = {
     "a length that is moved and read back": _lengths(),

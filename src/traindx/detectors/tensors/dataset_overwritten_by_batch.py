@@ -35,7 +35,7 @@ def check(run: Run) -> Findings:
         )
 
 
-_EPOCHS = """
+_epochs = template("""
 def batches(x, y, size):
     for rows in torch.arange(len(x)).split(size):
         yield x[rows], y[rows]
@@ -44,7 +44,7 @@ net = nn.Linear(8, 2)
 held_x, held_y = torch.randn(300, 8), torch.zeros(300).long()
 for epoch in range(20):
     {epoch}
-"""
+""")
 _COUNTED = "correct += (net({x}).argmax(1) == {y}).sum().item()"
 _JUDGED = f"""correct = 0
     {{made}}
@@ -58,8 +58,6 @@ _CUT = """for i in range(0, 300, 30):
 def _judged(x: str, y: str, over: str = "batches(held_x, held_y, 64)", made: str = "") -> Run:
     return _epochs(_JUDGED.format(x=x, y=y, over=over, made=made or "net.eval()"))
 
-
-_epochs = template(_EPOCHS, "epoch")
 
 FIRES = {
     "a generator": _judged("held_x", "held_y"),

@@ -30,18 +30,17 @@ def check(run: Run) -> Findings:
         yield finding(claim, "api-misuse", argument, at=found.call)
 
 
-_PROGRAM = """
+_program = template("""
 from torch.optim.swa_utils import AveragedModel
 
 model = nn.Linear(4, 2)
 ema = AveragedModel(model)
-optimizer = torch.optim.SGD({given}, lr=0.1)
+optimizer = torch.optim.SGD({given:model.parameters()}, lr=0.1)
 for x, y in loader:
     nn.functional.cross_entropy(model(x), y).backward()
     optimizer.step()
-    {after}
-"""
-_program = template(_PROGRAM, given="model.parameters()", after="pass")
+    {after:pass}
+""")
 
 FIRES = {
     "a model for an optimizer": _program("model"),

@@ -37,25 +37,22 @@ def check(run: Run) -> Findings:
             )
 
 
-_PROGRAM = """
+_program = template("""
 from torch.nn.utils.rnn import pad_sequence
 
 PAD = -1
 
 def collate(rows):
     words, tags = zip(*rows)
-    return pad_sequence(words, True), {tags}
+    return pad_sequence(words, True), {tags:pad_sequence(tags, True, PAD)}
 
 loader = DataLoader(rows, collate_fn=collate)
 model = nn.Linear(8, 4)
-loss_fn = nn.CrossEntropyLoss({options})
+loss_fn = nn.CrossEntropyLoss({options:})
 for words, tags in loader:
-    loss = loss_fn(model(words).flatten(0, 1), {given})
+    loss = loss_fn(model(words).flatten(0, 1), {given:tags.flatten()})
     loss.backward()
-"""
-_program = template(
-    _PROGRAM, tags="pad_sequence(tags, True, PAD)", options="", given="tags.flatten()"
-)
+""")
 
 FIRES = {
     "padded in a collate function": _program(),

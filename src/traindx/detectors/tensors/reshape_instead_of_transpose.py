@@ -40,7 +40,7 @@ def _finding(found: ScrambledReshape) -> Finding:
     )
 
 
-_IMAGES = """
+_images = template("""
 import cv2
 import numpy as np
 
@@ -49,9 +49,9 @@ class Photos(torch.utils.data.Dataset):
         image = cv2.imread(self.paths[i]).astype(np.float32) / 255
         height, width, colours = image.shape
         return torch.from_numpy({turned}), self.labels[i]
-"""
+""")
 
-_ATTENTION = """
+_attention = template("""
 class Attention(nn.Module):
     def __init__(self, width=64, heads=4):
         super().__init__()
@@ -68,9 +68,9 @@ class Attention(nn.Module):
 layer = Attention()
 for x, y in loader:
     F.mse_loss(layer(x), y).backward()
-"""
+""")
 
-_STATES = """
+_states = template("""
 class Reader(nn.Module):
     def __init__(self):
         super().__init__()
@@ -86,11 +86,7 @@ net = Reader()
 rows = torch.utils.data.TensorDataset(torch.randn(900, 12, 16), torch.zeros(900).long())
 for x, y in torch.utils.data.DataLoader(rows, 30):
     F.cross_entropy(net(x), y).backward()
-"""
-
-_images = template(_IMAGES, "turned")
-_attention = template(_ATTENTION, "joined")
-_states = template(_STATES, "state")
+""")
 
 FIRES = {
     "images with channels last": _images("image.reshape(colours, height, width)"),

@@ -101,7 +101,7 @@ SENTENCES = {
     HiddenRole.LIBRARY: _library,
 }
 
-_LOOP = """
+_loop = template("""
 model = nn.Linear(4, 2)
 {made} = nn.CrossEntropyLoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -110,9 +110,7 @@ for data, target in loader:
     {call}
     loss.backward()
     optimizer.step()
-"""
-
-_loop = template(_LOOP, "made", "call")
+""")
 
 _TRAINER = """
 class Trainer:

@@ -70,26 +70,22 @@ x, y = torch.randn(16, 8).to("cuda"), torch.randint(0, 2, (16,)).to("cuda")
 criterion(model(x), y).backward()
 """
 
-_TEACHER = """
+_teacher = template("""
 import copy
 import accelerate
-import torch
-from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
 
 loader = DataLoader(TensorDataset(torch.randn(64, 8), torch.randint(0, 2, (64,))), batch_size=16)
 net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 {before}
 for x, y in loader:
-    {move}
+    {move:pass}
     optimizer.zero_grad()
     nn.functional.mse_loss(net(x), teacher(x).detach()).backward()
     optimizer.step()
-"""
+""")
 _COPY = "teacher = copy.deepcopy(net)"
 _PREPARED = "net, optimizer, loader = accelerate.Accelerator().prepare(net, optimizer, loader)"
-_teacher = template(_TEACHER, "before", move="pass")
 
 FIRES = {
     "a copy that an engine does not know": _teacher(f"{_COPY}\n{_PREPARED}"),
